@@ -1,7 +1,7 @@
 # The entry points. PORT=9090 make up: another port; SLURM=26.05 make up: another Slurm version;
 # HTTPS=1 make up: with https; APPS=ports or APPS=subdomains: the kind of the apps' origins.
 # SESSION_HOME=persistent make up: sessions in users' own home directories.
-.PHONY: help up hub down logs shell test attack check clean assets
+.PHONY: help up hub down logs shell image images test test-images attack check clean assets
 
 help:
 	@echo "make up     install, build and start everything; prints the address"
@@ -9,7 +9,10 @@ help:
 	@echo "make down   stop it (data stays)"
 	@echo "make logs   follow the logs of all services"
 	@echo "make shell  a shell on the login node as alice"
+	@echo "make image IMAGE=python/3.11  build one image for the cluster, and run its test"
 	@echo "make test   all tests, on separate clusters"
+	@echo "make images which images are built; ALL=1 builds all that need no registry"
+	@echo "make test-images  every built image: its own test, and in sessions on a separate cluster"
 	@echo "make attack only the attacks, on separate clusters"
 	@echo "make check  only the static checks: ruff, mypy, import rules, shellcheck"
 	@echo "make assets the browser libraries, for work on the pages outside the cluster"
@@ -30,8 +33,17 @@ logs:
 shell:
 	@cluster/ctl.sh exec -t --user alice login -- bash -l
 
+image:
+	@cluster/image.sh "$(IMAGE)"
+
 test:
 	@bash tests/run.sh
+
+images:
+	@cluster/images.sh $(if $(ALL),build,show)
+
+test-images:
+	@bash tests/run.sh images
 
 attack:
 	@bash tests/run.sh attack

@@ -57,12 +57,13 @@ build_image() {
 }
 
 SLURM_INPUTS=(cluster/Containerfile cluster/build cluster/bin cluster/supervisor cluster/etc
-    slurm_plugins tests/standin gres/build.sh portal/core/cluster/fgpu.py portal/gpu portal/batch)
+    slurm_plugins tests/standin gres/build.sh gres/shim/glibc_compat.h portal/core/cluster/fgpu.py
+    portal/core/launch/reference.py portal/gpu portal/batch portal/file_server)
 
 build_cluster_images() {
     local target
     # Tagged, so that it is kept: toolkit and session images are built in it (software.sh).
-    build_image builder "localhost/slipway-builder:$SLIPWAY_CLONE" cluster/Containerfile cluster/build
+    build_image builder "localhost/slipway-builder:$SLIPWAY_CLONE" cluster/Containerfile cluster/build requirements.txt
     for target in ctl login node; do
         build_image "$target" "localhost/slipway-$target:$SLURM_TAG" "${SLURM_INPUTS[@]}"
     done

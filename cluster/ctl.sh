@@ -5,9 +5,12 @@
 #   cluster/ctl.sh start|stop|restart|kill SERVICE…              the whole container
 #   cluster/ctl.sh daemon start|stop|restart|kill|reload SERVICE NAME   one daemon in it (kill = SIGKILL)
 #   cluster/ctl.sh put SERVICE PATH                              write standard input to a file there
+#   cluster/ctl.sh images ACTION…                                `slipway images`: list, retire, prune, build, test, show
 #   cluster/ctl.sh logs [-f] [SERVICE…]     cluster/ctl.sh ps     cluster/ctl.sh address SERVICE
 #   cluster/ctl.sh projects                                       all compose projects of this machine
 #
+# `images` reads definitions and recipes relative to the current folder. All clusters of a clone share the
+# images, and `prune` knows the sessions and jobs of one cluster only.
 # Services: ctl login n1 n2 portal. COMPOSE_PROJECT_NAME chooses the cluster (default: slipway).
 # shellcheck disable=SC2016  # the sh -c pieces are expanded in the container
 set -euo pipefail
@@ -76,6 +79,31 @@ address_of() {
     engine inspect --format '{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}' "$(need_container "$1")"
 }
 
+# Each command runs where it finds what it needs: the portal's database, which says who uses what, or
+# Apptainer. In the portal's container root alone may write images.
+images() {
+    case ${1:-} in
+        list | retire | prune) exec_in portal -- slipway images "$@" ;;
+        build | test | show) in_builder_here "$@" ;;
+        *) usage ;;
+    esac
+}
+
+in_builder_here() {
+    local part action=$1
+    shift
+    for part in site install build software; do
+        # shellcheck source=/dev/null
+        . "$CLUSTER_DIR/$part.sh"
+    done
+    collect_site
+    image_exists "localhost/slipway-builder:$SLIPWAY_CLONE" || fail "Run make up first: it builds what builds images."
+    # shellcheck disable=SC2034  # for in_builder
+    BUILDER_OPTIONS=(--volume "$PWD:/here:ro" --workdir /here --env PYTHONPATH=/repo --env APPTAINER_NOHTTPS
+        --env APPTAINER_DOCKER_USERNAME --env APPTAINER_DOCKER_PASSWORD)
+    slipway_images "$action" --recipes /repo/images "$@"
+}
+
 # All projects of which containers, volumes or a network exist.
 projects() {
     local label='"com.docker.compose.project"'
@@ -96,6 +124,7 @@ main() {
         daemon) [ $# -eq 3 ] || usage; daemon "$@" ;;
         put) exec_in "$1" -- sh -c 'cat > "$1"' sh "$2" ;;
         start | stop | restart | kill) on_containers "$action" "$@" ;;
+        images) images "$@" ;;
         logs) show_logs "$@" ;;
         address) address_of "$1" ;;
         projects) projects ;;

@@ -28,7 +28,7 @@ SLIPWAY_CLONE=$(printf %s "$REPO_DIR" | sha256sum | cut -c1-8)
 export SLIPWAY_CLONE SLURM_TAG=$SLURM-$SLIPWAY_CLONE
 PROJECT_DIR=$CACHE_DIR/projects/$COMPOSE_PROJECT_NAME
 export CLUSTER_SOFTWARE=$CACHE_DIR/software
-# Debian base systems of the session images (see images/build.sh).
+# Debian base systems of the session images (see `slipway images build`).
 # shellcheck disable=SC2034  # used where this is sourced
 BASES_DIR=$CACHE_DIR/bases
 if [ "$COMPOSE_PROJECT_NAME" = slipway ]; then
@@ -58,7 +58,7 @@ fail() {
 become_root() {
     [ "$(id -u)" -ne 0 ] || return 0
     command -v sudo >/dev/null || fail "Please run this as root, or install sudo."
-    exec sudo --preserve-env=PORT,HUB,HUB_PORT,APPS,HTTPS,SESSION_HOME,SLURM,DEMO_PASSWORD,COMPOSE_PROJECT_NAME,NODE_MEMORY,NODE_MAX_CPUS,http_proxy,https_proxy,no_proxy \
+    exec sudo --preserve-env=PORT,HUB,HUB_PORT,APPS,HTTPS,SESSION_HOME,SLURM,DEMO_PASSWORD,IMAGES,COMPOSE_PROJECT_NAME,NODE_MEMORY,NODE_MAX_CPUS,http_proxy,https_proxy,no_proxy \
         "$0" "$@"
 }
 

@@ -26,9 +26,28 @@ PYTHONS = ("3.11", "3.12", "3.13")
 MACHINES = ("x86_64", "aarch64")
 GLIBCS = (17, 24, 27, 28, 31, 34, 35, 39)
 """Minor versions of glibc 2 whose wheels are considered."""
+OLDER = ("manylinux2014", "manylinux2010", "manylinux1", "linux")
+"""What wheels for still older ones are called."""
 RUNTIME = ("requirements.txt", "What the portal image installs")
-IMAGES = ("images/python/3.11/requirements.txt", "images/python/3.13/requirements.txt")
-"""Packages of session images, for the Python in the folder's name; versions are chosen by hand."""
+PC = MACHINES[:1]
+IMAGES = {
+    "images/cpp/10/requirements.txt": ("3.9", MACHINES),
+    "images/cpp/14/requirements.txt": ("3.13", MACHINES),
+    "images/python/3.11/requirements.txt": ("3.11", MACHINES),
+    "images/python/3.13/requirements.txt": ("3.13", MACHINES),
+    "images/pytorch/1.13/requirements.txt": ("3.11", MACHINES),
+    "images/pytorch/1.13/requirements-gpu.txt": ("3.11", PC),
+    "images/pytorch/2.6/requirements.txt": ("3.13", MACHINES),
+    "images/pytorch/2.6/requirements-gpu.txt": ("3.13", PC),
+    "images/r/4.5/requirements.txt": ("3.13", MACHINES),
+    "images/tensorflow/2.21/requirements.txt": ("3.13", PC),
+    "images/tensorflow/2.21/requirements-cpu.txt": ("3.13", PC),
+    "images/tensorflow/2.21/requirements-gpu.txt": ("3.13", PC),
+    "images/tensorflow/2.8/requirements.txt": ("3.9", PC),
+    "images/tensorflow/2.8/requirements-cpu.txt": ("3.9", PC),
+    "images/tensorflow/2.8/requirements-gpu.txt": ("3.9", PC),
+}
+"""Packages of session images: Python and machines; versions are chosen by hand."""
 HUBS = {f"cluster/hub/requirements-{v}.txt": f"jupyterhub=={v}.*" for v in ("5.5", "6.1")}
 """What the demo's JupyterHub needs beyond requirements.txt, in a Python of its Debian."""
 HUB_PYTHONS = ("3.13",)
@@ -47,7 +66,7 @@ def report(
         found, file = Path(folder, "report.json"), Path(folder, "wanted")
         file.write_text("\n".join(wanted) + "\n")
         platforms = [f"manylinux_2_{glibc}_{machine}" for glibc in GLIBCS]
-        platforms += [f"manylinux2014_{machine}", f"linux_{machine}"]
+        platforms += [f"{name}_{machine}" for name in OLDER]
         command: list[str | Path] = [pip, "install", "--quiet", "--dry-run", "--ignore-installed"]
         command += ["--only-binary", ":all:", "--python-version", python, "--report", found]
         command += ["--implementation", "cp", "--target", Path(folder, "none"), "-r", file]
@@ -108,13 +127,13 @@ def listed(pins: Pins, known: Hashes) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write_image(pip: Path, name: str) -> None:
+def write_image(pip: Path, name: str, python: str, machines: Iterable[str]) -> None:
     """Renew the hashes of an image's packages; the comments before them stay."""
     text = (ROOT / name).read_text(encoding="utf-8")
     heading = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
     known: Hashes = {}
     pins = read(name)
-    gather(pip, pins, (Path(name).parent.name,), known)
+    gather(pip, pins, (python,), known, machines)
     (ROOT / name).write_text(heading + listed(pins, known), encoding="utf-8")
 
 
@@ -136,11 +155,17 @@ def write_hub(pip: Path, name: str, wanted: str, runtime: Pins, keep: bool) -> N
     (ROOT / name).write_text(heading + listed(pins, known), encoding="utf-8")
 
 
-def gather(pip: Path, pins: Pins, pythons: Iterable[str], known: Hashes) -> None:
-    """Add the hashes of these versions for these Pythons and all machines."""
+def gather(
+    pip: Path,
+    pins: Pins,
+    pythons: Iterable[str],
+    known: Hashes,
+    machines: Iterable[str] = MACHINES,
+) -> None:
+    """Add the hashes of these versions for these Pythons and machines."""
     wanted = [f"{name}=={version}" for name, version in pins.items()]
     for python in pythons:
-        for machine in MACHINES:
+        for machine in machines:
             print(f"hashes for Python {python} on {machine}", file=sys.stderr)
             for name, digest in hashes(report(pip, wanted, python, machine, False)).items():
                 known.setdefault(name, set()).add(digest)
@@ -170,8 +195,8 @@ def main() -> None:
         runtime, dev = (read(RUNTIME[0]), read(DEV[0])) if keep else resolve(pip)
         known: Hashes = {}
         gather(pip, runtime | dev, PYTHONS, known)
-        for image in IMAGES:
-            write_image(pip, image)
+        for image, (python, machines) in IMAGES.items():
+            write_image(pip, image, python, machines)
         for name, wanted in HUBS.items():
             write_hub(pip, name, wanted, runtime, keep)
     write(*RUNTIME, runtime, known)

@@ -5,7 +5,10 @@
 
 # shellcheck disable=SC2034  # used in up.sh
 FIRST_IMAGE=python/3.13
-MORE_IMAGES=(python/3.11 debian/13 debian/12 busybox/1.37)
+MORE_IMAGES=(python/3.11 debian/13 debian/12 busybox/1.37 blackbox/0.70)
+
+# More options of the engine's `run`; later ones win.
+BUILDER_OPTIONS=()
 
 in_builder() {
     mkdir -p "$BASES_DIR"
@@ -13,7 +16,7 @@ in_builder() {
         --volume "$REPO_DIR:/repo:ro" --volume "$CLUSTER_SOFTWARE:/out" --volume "$SITE_DIR:/run/site:ro" \
         --volume "$BASES_DIR:/bases" --env SLIPWAY_BASES=/bases \
         --env http_proxy --env https_proxy --env no_proxy \
-        --workdir /repo "localhost/slipway-builder:$SLIPWAY_CLONE" with-site "$@"
+        --workdir /repo "${BUILDER_OPTIONS[@]}" "localhost/slipway-builder:$SLIPWAY_CLONE" with-site "$@"
 }
 
 # Builds only if the fingerprint of the sources has changed; usage: build_once NAME "SOURCES" COMMAND…
@@ -37,14 +40,9 @@ build_toolkit() {
         bash images/toolkit/build.sh /out/toolkit.sqsh
 }
 
-build_session_image() {
-    local recipe=images/$1 described
-    build_once "$recipe" "images/build.sh $(cd "$REPO_DIR" && find "$recipe" -type f ! -name image.toml)" \
-        bash images/build.sh "$1" "/out/$recipe"
-    # Only the portal reads titles and descriptions: they change without another build.
-    described=$CLUSTER_SOFTWARE/$recipe/image.toml
-    cmp -s "$REPO_DIR/$recipe/image.toml" "$described" || in_builder cp "$recipe/image.toml" "/out/$recipe/image.toml"
-}
+slipway_images() { in_builder python -m portal.cli images "$@" --images /out/images; }
+
+build_session_image() { slipway_images build "$1" --if-changed; }
 
 # All but the first, which `make up` builds in a separate step.
 build_more_images() {

@@ -59,7 +59,8 @@ choose_app_ports() {
     return 1
 }
 
-# Ports of other projects of this clone count as used, even if their containers do not run yet.
+# Ports of other projects of this clone count as used, even if their containers do not run yet, and so do
+# those that the firewall still forwards for containers that were killed together with their engine.
 ports_are_used() {
     local other
     for other in "$CACHE_DIR"/projects/*/ports; do
@@ -67,6 +68,10 @@ ports_are_used() {
             return 0
         fi
     done
+    # Not `grep -q`: iptables-save must not end by SIGPIPE.
+    if iptables-save -t nat 2> /dev/null | grep -e "--dport $1:" > /dev/null; then
+        return 0
+    fi
     ss -Hltn | awk -v first="$1" '{ sub(".*:", "", $4); if ($4 >= first && $4 < first + 50) found = 1 } END { exit !found }'
 }
 
@@ -205,5 +210,6 @@ print_welcome() {
     [ -z "$HUB" ] || printf 'JupyterHub: http://localhost:%s\n' "$HUB_PORT"
     printf '\nDemo accounts:\n'
     awk -F: '{ printf "    %-8s password: %s\n", $1, substr($0, length($1) + 2) }' "$CLUSTER_PASSWORDS"
+    [ "${IMAGES:-}" = all ] || printf '\nPython is there; other environments appear as soon as they are built. make images shows and waits.\n'
     printf '\nmake shell = a shell on the login node, make logs, make down\n'
 }

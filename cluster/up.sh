@@ -10,8 +10,9 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/software.sh"
 . "$here/start.sh"
 
-STEPS=10
-[ -z "$HUB" ] || STEPS=12
+STEPS=9
+[ "${IMAGES:-}" != all ] || STEPS=$((STEPS + 1))
+[ -z "$HUB" ] || STEPS=$((STEPS + 2))
 step_number=0
 
 # step "Title" "What to do if it fails" FUNCTION…
@@ -46,11 +47,12 @@ main() {
     [ -z "$HUB" ] || step "Image of JupyterHub $HUB" "$network" build_hub_image
     step "Toolkit for sessions" "$network" build_toolkit
     step "Session image $FIRST_IMAGE" "$network" build_session_image "$FIRST_IMAGE"
-    step "Session images ${MORE_IMAGES[*]}" "$network" build_more_images
+    [ "${IMAGES:-}" != all ] || step "Session images ${MORE_IMAGES[*]}" "$network" build_more_images
     step "Starting the cluster" "make down, then make up; is port $PORT free? (PORT=9090 make up takes another)" start_cluster
     step "Waiting for Slurm" "see the daemons' logs: make logs" wait_for_slurm
     step "Waiting for the portal" "see the portal's log: make logs" wait_for_portal
     [ -z "$HUB" ] || step "Waiting for JupyterHub" "see its log: cluster/ctl.sh logs hub" wait_for_hub
+    [ "${IMAGES:-}" = all ] || "$here/images.sh" more
     print_welcome
 }
 

@@ -48,6 +48,10 @@ class PortalError(Exception):
 
     status = 500
     title = "Something went wrong on our side"
+    code = ""
+    """What is wrong, for programs, where the text alone does not tell."""
+    field = ""
+    """The part of the request that is wrong, if one is."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)

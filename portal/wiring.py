@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from sqlalchemy import Engine
 
@@ -13,18 +17,31 @@ from portal.adapters.db.access import AccessTables
 from portal.adapters.db.administration import AdministrationTables
 from portal.adapters.db.attempts import AttemptTables
 from portal.adapters.db.engine import open_database
+from portal.adapters.db.files.servers import FileServerTables
+from portal.adapters.db.files.shares import FolderShareTables
 from portal.adapters.db.jobs.pages import JobPageTables
+from portal.adapters.db.jobs.queued import queued_jobs
 from portal.adapters.db.jobs.store import JobTables
 from portal.adapters.db.logins import LoginTables
 from portal.adapters.db.samples import SampleTables
 from portal.adapters.db.saved.job_templates import JobTemplateTables
 from portal.adapters.db.saved.presets import PresetTables
+from portal.adapters.db.saved.registry_logins import RegistryLoginTables
 from portal.adapters.db.saved.submissions import SubmissionTables
 from portal.adapters.db.service_tokens import ServiceTokenTables
 from portal.adapters.db.sessions import SessionTables
 from portal.adapters.db.status import StatusTables
 from portal.adapters.encryption import Sealer
+from portal.adapters.files.host import SshFileServers
 from portal.adapters.haproxy.routes import HaproxyRoutes
+from portal.adapters.images.apptainer import Apptainer
+from portal.adapters.images.cluster import SlurmRunner
+from portal.adapters.images.folder import FolderImages, read_inventory
+from portal.adapters.images.machine import look
+from portal.adapters.images.recipes import FolderRecipes
+from portal.adapters.images.roots import LocalRoots
+from portal.adapters.images.site import INSIDE, Site
+from portal.adapters.images.workspace import LocalWorkspaces
 from portal.adapters.runner_client import GatewayRunners, resolve
 from portal.adapters.settings_file import LocalSettingsFile
 from portal.adapters.slurm.client import Slurm
@@ -35,10 +52,16 @@ from portal.adapters.ssh.accounts import LoginNodeAccounts
 from portal.adapters.ssh.home_files import HomeFiles
 from portal.adapters.ssh.transport import PasswordCheck, SshTransport
 from portal.config import Settings
+from portal.core.files.server import StartOrder
+from portal.core.interfaces.images import ImageStore, Note, Recipes
 from portal.core.job.description import JobSettings
+from portal.core.launch.mounts import storage_of
 from portal.core.session.session import Home
 from portal.services.assembly import assemble
 from portal.services.container import Services
+from portal.services.images.builder import ImageBuilder
+from portal.services.images.keeper import ImageKeeper
+from portal.services.images.tester import ImageTester
 from portal.services.owner_queue import RunForOwner, run_now
 from portal.services.systems import Stores, Systems
 
@@ -63,6 +86,7 @@ def real_systems(settings: Settings) -> Systems:
     return Systems(
         stores=stores,
         catalog=FolderCatalog(settings.sessions.app_folders, settings.sessions.images, found),
+        inventory=lambda image: read_inventory(Path(image.path)),
         scheduler=Slurm(
             transport,
             settings.login.reader,
@@ -76,6 +100,8 @@ def real_systems(settings: Settings) -> Systems:
             transport, settings.batch.command, settings.slurm.command_seconds
         ),
         files=HomeFiles(transport, directory, settings.sessions.storage),
+        file_servers=_file_servers(settings, authority, transport),
+        file_server_order=partial(file_server_order, settings),
         certificates=authority,
         routes=HaproxyRoutes(settings.state.run),
         runners=GatewayRunners(settings.state.ca_file("")),
@@ -90,6 +116,35 @@ def real_systems(settings: Settings) -> Systems:
     )
 
 
+def _file_servers(
+    settings: Settings, authority: CertificateAuthority, transport: SshTransport
+) -> SshFileServers:
+    login = settings.login
+    if login.files_host and login.files_host != login.host:
+        there = login.model_copy(update={"host": login.files_host})
+        transport = SshTransport(there, authority)
+    return SshFileServers(transport, settings.batch.command, settings.state.ca_file(""))
+
+
+def file_server_order(
+    settings: Settings, user: str, id: str, certificate: str, client_ca: str
+) -> StartOrder:
+    """What a user's file server is told, by the settings."""
+    files, storage = settings.files, storage_of(user, settings.sessions.storage)
+    roots = {name: path.replace("{user}", user) for name, path in files.roots.items()}
+    return StartOrder(
+        id=id,
+        certificate=certificate,
+        client_ca=client_ca,
+        roots={"home": "", "storage": storage} | roots,
+        ports=files.ports,
+        idle_minutes=files.idle_minutes,
+        upload_hours=files.upload_hours,
+        shared=settings.sessions.storage,
+        quota=files.quota,
+    )
+
+
 def open_stores(engine: Engine, sealer: Sealer) -> Stores:
     """The database's stores; the sealer encrypts the values of environment variables."""
     return Stores(
@@ -98,14 +153,70 @@ def open_stores(engine: Engine, sealer: Sealer) -> Stores:
         samples=SampleTables(engine),
         status=StatusTables(engine),
         access=AccessTables(engine),
+        files=FileServerTables(engine),
+        shares=FolderShareTables(engine),
         administration=AdministrationTables(engine),
         presets=PresetTables(engine, sealer),
+        registry_logins=RegistryLoginTables(engine, sealer),
         job_templates=JobTemplateTables(engine),
         submissions=SubmissionTables(engine),
         logins=LoginTables(engine),
         service_tokens=ServiceTokenTables(engine),
         attempts=AttemptTables(engine),
         job_pages=JobPageTables(engine),
+    )
+
+
+class ImageFactory(NamedTuple):
+    """What builds and tests images, and the recipes that it knows."""
+
+    builder: ImageBuilder
+    tester: ImageTester
+    recipes: Recipes
+    store: ImageStore
+    labels: Callable[[Path], dict[str, str]]
+    """Those of an image's file."""
+    run_on_cluster: Callable[[str, Sequence[str], Sequence[str]], int]
+    """Runs `slipway` as a job with this name, these options of srun's and these arguments."""
+
+
+def image_factory(images: Path, recipes: Path, note: Note) -> ImageFactory:
+    """Build and test images on this machine; needs neither settings nor a database."""
+    # Where a namespace is refused, unshare never ends if it was to map ids.
+    ids, site, store = look().maps_ids, Site.of_machine(), FolderImages(images)
+    containers = Apptainer(note, ids, Path("/", INSIDE) if site.ca else None)
+    bases = os.environ.get("SLIPWAY_BASES") or Path.home() / ".cache/slipway/bases"
+    workspaces = LocalWorkspaces(ids)
+    builder = ImageBuilder(
+        containers=containers,
+        roots=LocalRoots(Path(bases), site, ids, note),
+        store=store,
+        workspaces=workspaces,
+        machine=look,
+        clock=now,
+        note=note,
+    )
+    around = {
+        "/checks": recipes.absolute() / "checks",
+        "/apps": recipes.absolute().parent / "apps",
+        "/opt/slipway/jupyter": recipes.absolute() / "toolkit" / "jupyter",
+    }
+    tester = ImageTester(
+        containers=containers, store=store, workspaces=workspaces, binds=around, note=note
+    )
+    return ImageFactory(
+        builder, tester, FolderRecipes(recipes), store, containers.labels, SlurmRunner(note)
+    )
+
+
+def image_keeper(settings: Settings) -> ImageKeeper:
+    """The site's images, with the sessions and jobs that the portal knows."""
+    engine = open_database(settings.state.database_url)
+    return ImageKeeper(
+        store=FolderImages(Path(settings.sessions.images)),
+        sessions=SessionTables(engine, Sealer(settings.state.keys)).live,
+        jobs=partial(queued_jobs, engine),
+        clock=now,
     )
 
 
@@ -121,4 +232,5 @@ def _job_settings(settings: Settings) -> JobSettings:
         storage=settings.sessions.storage,
         dotfiles=settings.sessions.dotfiles,
         home=Home(settings.sessions.home),
+        own_images=settings.images.rules(settings.batch.command),
     )

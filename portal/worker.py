@@ -85,6 +85,7 @@ class Worker:
                 PeriodicTask("compare", COMPARE_SECONDS, services.proxy.check_routes),
             ),
             TaskThread(PeriodicTask("accounts", CHECK_SECONDS, services.account_watch.check)),
+            TaskThread(PeriodicTask("uploads", 900.0, services.file_servers.clean_up)),
             TaskThread(PeriodicTask("idle", MEASURE_SECONDS, services.idle_culler.cull)),
             TaskThread(
                 PeriodicTask("clean", 1.0, housekeeping.clean),
@@ -92,6 +93,7 @@ class Worker:
                 PeriodicTask("who", 10.0, housekeeping.ask_who_cancelled),
                 PeriodicTask("app starts", 5.0, housekeeping.retry_app_starts),
                 PeriodicTask("expire", 60.0, logins.expire),
+                PeriodicTask("file access", 60.0, services.file_servers.expire),
                 PeriodicTask("left over", 5.0, logins.revoke_left_over),
                 PeriodicTask("attempts", 60.0, services.login_attempts.record_finished_hours),
                 PeriodicTask("variables", 3600.0, housekeeping.forget_variables),

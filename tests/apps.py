@@ -24,20 +24,24 @@ class Output:
     error: str = ""
     died: bool = False
     states: list[str] = field(default_factory=list)
+    shown: dict[str, str] = field(default_factory=dict)
+    """What was displayed, by media type."""
 
 
 class Kernel:
     """A Jupyter kernel over its WebSocket."""
 
-    def __init__(self, visitor: Visitor, kernel: str | None = None) -> None:
+    def __init__(
+        self, visitor: Visitor, kernel: str | None = None, language: str = "python3"
+    ) -> None:
         self.visitor = visitor
         visitor.get("/lab")  # Jupyter sets its XSRF token here
-        self.id = kernel or self._start()
+        self.id = kernel or self._start(language)
         self._session = uuid.uuid4().hex
         self._socket: ClientConnection | None = None
 
-    def _start(self) -> str:
-        response = self.visitor.send("POST", "/api/kernels", json={"name": "python3"})
+    def _start(self, language: str) -> str:
+        response = self.visitor.send("POST", "/api/kernels", json={"name": language})
         assert response.status_code == 201, response.text
         return str(response.json()["id"])
 
@@ -110,6 +114,8 @@ class Kernel:
             return bool(mine and content["execution_state"] == "idle")
         if mine and kind == "stream":
             output.text += content["text"]
+        if mine and kind == "display_data":
+            output.shown |= content["data"]
         if mine and kind == "error":
             output.error = "\n".join(content["traceback"])
         return False

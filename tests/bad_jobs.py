@@ -35,7 +35,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "options": (*TYPES, "--hold", [5], [["--hold"]], [NUL], [f"--comment={LINES}"],
                 [f"--comment={HALF}"], ["x.sh"], ["--"], ["--wrap=id"], ["--comment"],
                 ["--comment=" + "x" * 8192], ["-H"] * 101),
-    "mounts": (*TYPES, "data", [5], [NUL], [LINES], [HALF], ["a/b"], ["x" * 300], ["a", "a"],
+    "mounts": (*TYPES, "data", [5], [NUL], [LINES], [HALF], ["a/b/c"], ["x" * 300], ["a", "a"],
                [{"folder": "a", "read_only": "x"}], [{"folder": "a", "x": 1}], ["a"] * 21),
     "resources": (5, True, [], "1", {"x": 1}),
     "resources.nodes": ("1", 1.5, True, 0, -1, 100_001, 10**30, [], {}),

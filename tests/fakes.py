@@ -10,15 +10,20 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache, partial
 from itertools import dropwhile
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from sqlalchemy import Engine
 from sqlmodel import Session as Database
 from sqlmodel import col, update
 
+from portal.adapters.catalog import FolderCatalog
 from portal.adapters.db.engine import open_database
 from portal.adapters.db.tables import SessionRow
 from portal.adapters.encryption import Sealer, make_key
+from portal.adapters.images.folder import read_inventory
 from portal.adapters.slurm.client import Slurm
 from portal.adapters.slurm.jobs import SlurmJobs
 from portal.adapters.slurm.submitter import LoginNodeSubmitter
@@ -26,9 +31,11 @@ from portal.adapters.slurm.usage import SlurmMeter
 from portal.adapters.ssh.home_files import HomeFiles
 from portal.adapters.ssh.transport import Completed
 from portal.config import Settings
+from portal.config.state import StateSettings
 from portal.core.apps.catalog import AppSpec, Catalog, Image
 from portal.core.auth.accounts import AccountStatus, Identity
 from portal.core.auth.person import Person
+from portal.core.images.inventory import Inventory, Package
 from portal.core.interfaces.access import AccessStore
 from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.status import StatusStore
@@ -48,7 +55,9 @@ from portal.services.container import Services
 from portal.services.owner_queue import RunForOwner, run_now
 from portal.services.session.sessions import Sessions
 from portal.services.systems import Systems
-from portal.wiring import open_stores
+from portal.wiring import file_server_order, open_stores
+from tests.fake_files import FakeFileServers
+from tests.paths import ROOT
 
 US = "\x1f"
 GUESS = "sbatch: Job 7 to start at 1795186800 using 1 processors on nodes n1 in partition main\n"
@@ -137,6 +146,8 @@ class FakeSlurm:
     """What sstat prints about a job's running steps, or else sacct about its record and steps."""
     storage: dict[str, set[str]] = field(default_factory=dict)
     """Names of each user's storage folders."""
+    image_files: dict[str, list[str]] = field(default_factory=dict)
+    """Names of each user's image files in the storage folders."""
     guess: Completed = field(default_factory=lambda: Completed(0, b"", GUESS))
     """Output of sbatch --test-only."""
     storage_blocked: bool = False
@@ -281,6 +292,10 @@ class FakeSlurm:
 
     def _folders(self, mine: set[str], user: str, words: list[str]) -> Completed:
         script = words[-1]
+        if "-name '[!.]*.sif'" in script:
+            place, own = f"/home/{user}/storage", self.image_files.get(user, [])
+            names = ["", place, *(f"1.0 5242880 ./{name}" for name in own), ""]
+            return Completed(0, "".join(f"{name}\0" for name in names).encode(), "")
         if "mkdir" in script and self.storage_blocked:
             return Completed(3, b"", "mkdir: cannot create directory 'storage': File exists\n")
         if match := re.search(r"mkdir -- storage/(\S+)", script):
@@ -603,6 +618,10 @@ class FakeCertificates:
         """Sign a request."""
         return f"certificate of {session}"
 
+    def issue_gateway(self, id: str) -> str:
+        """A key with its certificate."""
+        return f"key and certificate of {id}"
+
     def client_ca(self) -> str:
         """PEM."""
         return "client ca"
@@ -615,8 +634,8 @@ class FakeCertificates:
 TEMPLATE = "#!/bin/bash\n#SBATCH --job-name={{ job.session }}\n"
 
 APPS = {
-    "jupyterlab": AppSpec(name="jupyterlab", title="JupyterLab", path="/lab", ready="/api",
-                          script="jupyter lab"),
+    "jupyterlab": AppSpec(name="jupyterlab", title="JupyterLab", path="/lab", files="/lab/tree",
+                          ready="/api", script="jupyter lab"),
     "notebook": AppSpec(name="notebook", title="Notebook", path="/tree", shares="jupyterlab"),
     "terminal": AppSpec(name="terminal", title="Terminal", script="ttyd"),
     "board": AppSpec(name="board", title="Board", script="board", public=True),
@@ -634,6 +653,20 @@ CATALOG = Catalog(
               title="Python", apps=("terminal",)),
     ),
 )  # fmt: skip
+
+INVENTORIES = {
+    ("python", "3.13"): Inventory(
+        environment="python", version="3.13", title="Python", sources="5" * 64, origin="trixie",
+        arguments={"GPU": "no"}, architecture="amd64", system="Debian GNU/Linux 13 (trixie)",
+        packages=(
+            Package("deb", "libc6", "2.41-12"), Package("deb", "python3", "3.13.5-1"),
+            Package("pip", "ipykernel", "6.30.1"), Package("pip", "numpy", "2.3.1"),
+        ),
+        digest="d" * 64, size=300 << 20, built=datetime(2026, 11, 2, 3, 4, tzinfo=UTC),
+        apptainer="1.4.5",
+    ),
+}  # fmt: skip
+"""What is inside the images; nothing wrote it down for the others."""
 
 PASSWORDS = {"alice": "wonderland", "bob": "builder", "admin": "root-of-all"}
 
@@ -668,6 +701,7 @@ class World:
     engine: Engine
     systems: Systems
     services: Services
+    file_servers: FakeFileServers
 
     @property
     def store(self) -> SessionStore:
@@ -733,27 +767,61 @@ class World:
         return self.services.launcher.launch(person, request, key)[0]
 
 
+@cache
+def empty_database() -> bytes:
+    """An SQLite file with all tables; made once, since this takes longer than many tests."""
+    with TemporaryDirectory() as directory:
+        file = Path(directory) / "slipway.db"
+        engine = open_database(f"sqlite:///{file}")
+        SessionRow.metadata.create_all(engine)
+        engine.dispose()
+        return file.read_bytes()
+
+
+def fresh_database(state: StateSettings) -> Engine:
+    """The settings' database, which is made if it is missing."""
+    file = Path(state.directory) / "slipway.db"
+    if not state.database and not file.exists():
+        file.write_bytes(empty_database())
+    engine = open_database(state.database_url)
+    if state.database:
+        SessionRow.metadata.create_all(engine)
+    return engine
+
+
+def _inventory(image: Image) -> Inventory | None:
+    known = INVENTORIES.get((image.environment, image.version))
+    return known or read_inventory(Path(image.path))
+
+
 def make_world(
     settings: Settings,
     routes: FakeRoutes | None = None,
     run_for_owner: RunForOwner = run_now,
+    images: Path | None = None,
 ) -> World:
-    """Build a world; the database is real, SQLite in the settings' state directory."""
+    """Build a world; the database is real, SQLite in the settings' state directory.
+
+    `images`: a folder with the site's images in the place of CATALOG's.
+    """
     clock, accounts = FakeClock(), FakeAccounts()
     slurm, runners = FakeSlurm(clock), FakeRunners()
+    file_servers = FakeFileServers(Path(settings.state.directory))
     routes = routes or FakeRoutes()
-    engine = open_database(settings.state.database_url)
-    SessionRow.metadata.create_all(engine)
+    engine = fresh_database(settings.state)
     if not settings.state.keys.exists():
         make_key(settings.state.keys)
     systems = Systems(
         stores=open_stores(engine, Sealer(settings.state.keys)),
-        catalog=lambda: CATALOG,
+        catalog=FolderCatalog((str(ROOT / "apps"),), str(images)) if images else lambda: CATALOG,
+        inventory=_inventory,
         scheduler=Slurm(slurm, "slipway", ".slipway", 20, settings.slurm.operator),
         job_meter=SlurmMeter(slurm, "slipway"),
         slurm_jobs=SlurmJobs(slurm, "slipway", 20),
         submitter=LoginNodeSubmitter(slurm, "/usr/local/bin/slipway", 20),
         files=HomeFiles(slurm, ".slipway", "storage"),
+        file_servers=file_servers,
+        file_server_order=partial(file_server_order, settings),
         certificates=FakeCertificates(),
         routes=routes,
         runners=runners,
@@ -770,8 +838,9 @@ def make_world(
             10,
             "storage",
             home=Home(settings.sessions.home),
+            own_images=settings.images.rules(settings.batch.command),
         ),
         clock=clock,
     )
     services = assemble(settings, systems, run_for_owner)
-    return World(clock, slurm, routes, runners, accounts, engine, systems, services)
+    return World(clock, slurm, routes, runners, accounts, engine, systems, services, file_servers)

@@ -2,6 +2,7 @@
 # make test: all checks and tests; those that need a cluster run on separate, temporary clusters.
 #
 #   bash tests/run.sh [check] [unit] [slurm] [browser] [attack]     only these parts; by default, all
+#   bash tests/run.sh images    every image that is built: its own test, and in sessions on one cluster
 #
 # Tests on clusters mostly wait for Slurm, so they run in parallel: each of CLUSTERS clusters (4; 2 on a
 # machine with little memory) runs one test file after the other. The first has subdomains for apps,
@@ -58,13 +59,16 @@ needs_of() {
             need tmux tmux
             need gcc gcc libc6-dev
             need make make
+            need rclone rclone
+            need curl curl
             ;;
-        browser | attack)
+        browser | attack | images)
+            need haproxy haproxy
             need chromium chromium fonts-dejavu-core
             need firefox-esr firefox-esr
             need npm npm
             ;;&
-        slurm | browser | attack)
+        slurm | browser | attack | images)
             need ssh openssh-client
             need rsync rsync
             need flock util-linux
@@ -79,7 +83,7 @@ prepare() {
     done
     [ ${#missing[@]} -eq 0 ] || install "${missing[@]}"
     prepare_python
-    if [[ " $* " =~ \ (browser|attack)\  ]] && [ ! -e portal/web/static/vendor/axe.min.js ]; then
+    if [[ " $* " =~ \ (browser|attack|images)\  ]] && [ ! -e portal/web/static/vendor/axe.min.js ]; then
         bash portal/web/assets/build.sh tests > /dev/null
     fi
 }
@@ -137,6 +141,17 @@ run_check() {
     check "mypy" .venv/bin/mypy portal tests bench
     check "import rules" .venv/bin/lint-imports --config setup.cfg
     check "shellcheck" shellcheck_all
+}
+
+# The output names the images that are not built.
+run_images() {
+    title "Images"
+    if cluster/images.sh test; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        wrong+=("images")
+    fi
 }
 
 # timed NAME COMMAND…: its duration is printed at the end.
@@ -282,7 +297,7 @@ start_clusters() {
         [ "$https" = 0 ] || apps=subdomains hub=6.1
         title "A cluster for these tests: ${projects[number]} ($apps, HTTPS=$https, HUB=$hub)"
         COMPOSE_PROJECT_NAME=${projects[number]} PORT=${ports[number]} HUB_PORT=$(free_port) \
-            HTTPS=$https APPS=$apps HUB=$hub cluster/up.sh
+            HTTPS=$https APPS=$apps HUB=$hub IMAGES=all cluster/up.sh
     done
     echo "all clusters started after $((SECONDS - started)) s"
 }
@@ -353,6 +368,10 @@ main() {
         case $part in
             check | unit) ;;
             slurm | browser | attack) paths+=("tests/$part") ;;
+            images)
+                paths+=(tests/slurm/test_recipes.py tests/browser/test_{frameworks,desktop,desktop_xfce}.py)
+                CLUSTERS=${CLUSTERS:-1}
+                ;;
             *)
                 sed -n '2,/^# shellcheck/{/^# shellcheck/d;s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}" >&2
                 exit 2
@@ -365,6 +384,10 @@ main() {
     [ ${#paths[@]} -eq 0 ] || choose_clusters
     [[ " $* " != *" check "* ]] || timed check run_check
     [[ " $* " != *" unit "* ]] || run_unit
+    if [[ " $* " == *" images "* ]]; then
+        timed "clusters before that" wait_for_clusters # they come with the builder image
+        timed images run_images
+    fi
     if [ ${#paths[@]} -gt 0 ]; then
         timed "clusters after that" wait_for_clusters
         run_on_clusters "${paths[@]}"

@@ -18,6 +18,7 @@ ROOT = Path(__file__).parent
 # A file of tests/attack, or a test in it, and what it covers other than app addresses.
 ONCE = {
     "test_bad_inputs": "what the API and the forms take, at the portal's own address",
+    "test_files": "files, at the portal's own address",
     "test_gpu_root": "root's side of GPUs on a node",
     "test_hostile_runner": "a runner's answers to the portal, inside the cluster",
     "test_hostile_shell": "the shell on the login node",
@@ -85,6 +86,7 @@ SECONDS = {
     "slurm/test_sbatch_options": 95,
     "attack/test_two_users": 90,
     "slurm/test_usage": 90,
+    "browser/test_file_views": 90,
     "browser/test_session_page": 85,
     "browser/test_terminal_input": 85,
     "browser/test_what_stays": 85,
@@ -101,6 +103,7 @@ SECONDS = {
     "slurm/test_load": 70,
     "attack/test_login_limits": 65,
     "slurm/test_folders": 65,
+    "slurm/test_image_changes": 65,
     "attack/test_hub": 60,
     "attack/test_hostile_runner": 55,
     "browser/test_firefox": 55,

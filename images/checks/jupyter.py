@@ -1,7 +1,8 @@
-"""Checks that this image's Jupyter works in a session. Run inside the image by images/test.sh.
+"""Checks that this image's Jupyter works in a session. Run in it by `slipway images test`.
 
 Starts apps/jupyterlab/start.sh as the runner does, runs a cell over the server's unix socket, and
-checks that no TCP port is open, since other users share the node.
+checks that no TCP port is open, since other users share the node. Another kernel than Python's is
+checked with a cell of its own: jupyter.py KERNEL CELL EXPECTED.
 """
 
 import json
@@ -68,8 +69,8 @@ def wait_for(path: str, process: subprocess.Popen[bytes], seconds: float = 60) -
     sys.exit("Jupyter did not answer")
 
 
-def run_cell(path: str, kernel: str, cookie: str, awaited: set[str]) -> None:
-    """Run CELL and read until all of `awaited` is printed; fails after 30 seconds of silence."""
+def run_cell(path: str, kernel: str, cookie: str, cell: str, awaited: set[str]) -> None:
+    """Run `cell` and read until all of `awaited` is printed; fails after 30 seconds of silence."""
     channel = websocket.WebSocket()
     channel.connect(
         f"ws://{HOST}/api/kernels/{kernel}/channels",
@@ -80,7 +81,7 @@ def run_cell(path: str, kernel: str, cookie: str, awaited: set[str]) -> None:
     header = {"msg_id": uuid.uuid4().hex, "msg_type": "execute_request", "version": "5.3"}
     header.update(username="test", session=uuid.uuid4().hex, date="")
     message = {"header": header, "parent_header": {}, "metadata": {}, "channel": "shell"}
-    channel.send(json.dumps({**message, "content": {"code": CELL, "silent": False}}))
+    channel.send(json.dumps({**message, "content": {"code": cell, "silent": False}}))
     printed = ""
     while not all(text in printed for text in awaited):
         message = json.loads(channel.recv())
@@ -110,12 +111,24 @@ def listening_ports() -> set[str]:
     return found
 
 
+def permit_root(directory: str) -> str:
+    """Write a setting with which Jupyter runs as root, as it does where root tests; the folder."""
+    folder = f"{directory}/config"
+    os.mkdir(folder)
+    with open(f"{folder}/jupyter_server_config.json", "w") as file:
+        json.dump({"ServerApp": {"allow_root": True}}, file)
+    return folder
+
+
 def main() -> None:
     """Start Jupyter, check it and end it; a failure exits with a message."""
+    kernel, cell, *expected = sys.argv[1:] or ["python3", CELL, "42", "printed by a child"]
     directory = tempfile.mkdtemp(prefix="slipway-")
     path = f"{directory}/jupyterlab.sock"
     environment = {**os.environ, "SLIPWAY_SOCKET": path, "SLIPWAY_RUN": directory}
     environment.setdefault("SLIPWAY_TOOLKIT", "/opt/slipway")
+    if os.geteuid() == 0:
+        environment["JUPYTER_CONFIG_PATH"] = permit_root(directory)
     process = subprocess.Popen(["sh", "/apps/jupyterlab/start.sh"], env=environment)
     try:
         print(f"  Jupyter answered after {wait_for(path, process):.2f} s")
@@ -128,10 +141,10 @@ def main() -> None:
             for line in head.split("\r\n")
             if line.lower().startswith("set-cookie: _xsrf=")
         )
-        body = json.dumps({"name": "python3"}).encode()
+        body = json.dumps({"name": kernel}).encode()
         _, response = request(path, "POST", "/api/kernels", body, cookie)
-        run_cell(path, json.loads(response)["id"], cookie, {"42", "printed by a child"})
-        print("  a kernel ran a cell")
+        run_cell(path, json.loads(response)["id"], cookie, cell, set(expected))
+        print(f"  the kernel {kernel} ran a cell")
         ports = listening_ports()
         if ports:
             sys.exit(f"TCP ports that other users on the node could reach: {ports}")

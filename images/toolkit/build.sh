@@ -3,7 +3,7 @@
 #   images/toolkit/build.sh OUT.sqsh
 # It contains the runner with its own Python, the gateway (HAProxy), ttyd, tmux, openssl, sshd with
 # its helpers, and rsync, with all libraries including the C library, so that an image needs none of
-# them; and in gpu/ the shim of the GPU driver (gres/shim). Run as root on Debian trixie with sid as
+# them; the desktop's X server and page (desktop/); and in gpu/ the shim of the GPU driver (gres/shim). Run as root on Debian trixie with sid as
 # an extra suite (only sid has ttyd), preferably in a container, since missing packages are
 # installed. Builds are reproducible:
 #   images/toolkit/same.sh   builds it twice and compares
@@ -26,7 +26,7 @@ install_packages() {
     if [[ -s /run/site/apt.conf ]]; then export APT_CONFIG=/run/site/apt.conf; fi
     for pair in haproxy:haproxy tmux:tmux python3:python3 openssl:openssl patchelf:patchelf \
         mksquashfs:squashfs-tools ttyd:ttyd/sid rsync:rsync socat:socat scp:openssh-client \
-        gcc:gcc make:make; do
+        gcc:gcc make:make Xvnc:tigervnc-standalone-server xkbcomp:x11-xkb-utils esbuild:esbuild; do
         command -v "${pair%%:*}" > /dev/null || missing+=("${pair#*:}")
     done
     # ttyd loads its event loop by name and HAProxy's descriptions come from ncurses-term.
@@ -218,6 +218,8 @@ copy_terminfo() {
     done
 }
 
+# shellcheck source=images/toolkit/desktop/build.sh
+. "$source_dir/images/toolkit/desktop/build.sh"
 install_packages
 mkdir -p "$tree"/{bin,lib,share,etc}
 copy_loader
@@ -232,6 +234,9 @@ copy_gpu_shim
 copy_locale
 copy_terminfo
 make_terminal_page
+copy_xserver
+make_desktop_page
+copy_desktop_settings
 offer_to_users
 # Module paths must not depend on this machine: compiled with their final paths, and never compared
 # with their sources again (the squashfs is read-only).

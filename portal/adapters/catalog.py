@@ -13,7 +13,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from portal.adapters.images.folder import RETIRED, current_file, read_inventory
 from portal.core.apps.catalog import AppSpec, Catalog, Image, misfits, problems_of
+from portal.core.images.inside import search_words
+from portal.core.images.inventory import inventory_name
+from portal.core.launch.own_image import OWN
 
 log = logging.getLogger(__name__)
 
@@ -45,14 +49,17 @@ def read_app(folder: Path) -> AppSpec:
         raise CatalogError(_described(file, text, error)) from error
 
 
-def read_image(folder: Path) -> Image:
-    """One image of images/<env>/<version>/; raises CatalogError."""
+def read_image(folder: Path, words: Callable[[Path], tuple[str, ...]] = lambda _: ()) -> Image:
+    """One image of images/<env>/<version>/; `words`: its main packages. Raises CatalogError."""
     file = folder / "image.toml"
     text, data = _read(file)
+    current = current_file(folder)
     names = {
         "environment": folder.parent.name,
         "version": folder.name,
-        "path": str(folder / "image.sif"),
+        "path": str(current),
+        "retired": (folder / RETIRED).exists(),
+        "packages": words(current),
     }
     try:
         return Image.model_validate({**data, **names})
@@ -107,6 +114,25 @@ def _line_of(text: str, key: str) -> int | None:
     return None
 
 
+class _Packages:
+    """The main packages of each image, read again only when its inventory has changed."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[int, tuple[str, ...]]] = {}
+
+    def __call__(self, image: Path) -> tuple[str, ...]:
+        """Those of one image's file; () without an inventory."""
+        try:
+            changed = image.with_name(inventory_name(image.name)).stat().st_mtime_ns
+        except OSError:
+            self._known.pop(image, None)
+            return ()
+        if self._known.get(image, (0, ()))[0] != changed:
+            inventory = read_inventory(image)
+            self._known[image] = (changed, search_words(inventory.packages) if inventory else ())
+        return self._known[image][1]
+
+
 class FolderCatalog:
     """Catalog of the folders' content; new apps and images appear without a restart."""
 
@@ -118,6 +144,7 @@ class FolderCatalog:
         self._images = Path(images)
         self._found = found
         self._lock = threading.Lock()
+        self._packages = _Packages()
         self._known: tuple[float, Catalog] | None = None
 
     def __call__(self) -> Catalog:
@@ -139,10 +166,11 @@ class FolderCatalog:
     def _scan(self) -> Catalog:
         problems: list[str] = []
         apps = dict(self._read_apps(problems))
-        images = list(self._read_images(apps, problems))
+        images = sorted(self._read_images(apps, problems), key=_newest_first)
         return Catalog(
             apps=apps,
-            images=tuple(sorted(images, key=_newest_first)),
+            images=tuple(image for image in images if not image.retired),
+            retired=tuple(image for image in images if image.retired),
             found=dict(self._found()),
             problems=tuple(problems),
         )
@@ -166,8 +194,11 @@ class FolderCatalog:
     def _read_images(self, apps: Mapping[str, AppSpec], problems: list[str]) -> Iterator[Image]:
         for sif in self._images.glob("*/*/image.sif"):
             file = sif.with_name("image.toml")
+            if file.parent.parent.name == OWN:
+                problems.append(f"{file}: {OWN} stands for people's own images; rename the folder")
+                continue
             try:
-                image = read_image(file.parent)
+                image = read_image(file.parent, self._packages)
             except CatalogError as error:
                 problems.append(str(error))
                 continue

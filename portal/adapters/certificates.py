@@ -79,6 +79,12 @@ class CertificateAuthority(Certificates):
         )
         return certificate.public_bytes(serialization.Encoding.PEM).decode()
 
+    def issue_gateway(self, id: str) -> str:
+        key = ec.generate_private_key(ec.SECP256R1())
+        names, usage = [f"*.{id}.slipway"], ExtendedKeyUsageOID.SERVER_AUTH
+        signed = _sign(self._gateway, key.public_key(), id, names, usage, GATEWAY_LIFE)
+        return (_pem_key(key) + signed.public_bytes(serialization.Encoding.PEM)).decode()
+
     def client_ca(self) -> str:
         return (self._directory / "client_ca.pem").read_text(encoding="ascii")
 

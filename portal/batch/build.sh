@@ -1,7 +1,7 @@
 #!/bin/sh
 # Build the command for login and compute nodes: one file that needs only Python 3.9.
 #   portal/batch/build.sh OUT      for example portal/batch/build.sh /usr/local/bin/slipway
-# It contains portal/batch and the one file of portal/core that converts units; builds are reproducible.
+# It contains portal/batch, portal/file_server and two files of portal/core: units of GPUs, addresses of images; builds are reproducible.
 # PYTHON names the interpreter if it is not /usr/bin/python3.
 set -eu
 [ $# -eq 1 ] || { echo "usage: portal/batch/build.sh OUT" >&2; exit 2; }
@@ -15,7 +15,10 @@ mkdir -p "$work/files/portal/core/cluster"
 : > "$work/files/portal/core/__init__.py"
 : > "$work/files/portal/core/cluster/__init__.py"
 cp "$source_dir/portal/core/cluster/fgpu.py" "$work/files/portal/core/cluster/"
-cp -r "$source_dir/portal/batch" "$work/files/portal/"
+mkdir "$work/files/portal/core/launch"
+: > "$work/files/portal/core/launch/__init__.py"
+cp "$source_dir/portal/core/launch/reference.py" "$work/files/portal/core/launch/"
+cp -r "$source_dir/portal/batch" "$source_dir/portal/file_server" "$work/files/portal/"
 find "$work/files" -name __pycache__ -prune -exec rm -rf {} +
 rm -r "$work/files/portal/batch/build.sh" "$work/files/portal/batch/doc"
 printf 'from portal.batch.main import main\nmain()\n' > "$work/files/__main__.py"

@@ -13,9 +13,9 @@ usage: slipway sbatch [OPTION…] [SCRIPT [ARGUMENT…]]
 
 They are Slurm's commands with all their options, and these:
   --image=NAME[/VERSION]   run in one of the site's images; also FILE.sif or
-                           docker://ADDRESS where the site permits it
-  --mount=FOLDER[:ro]      make a folder visible: a path, or the name of a storage
-                           folder; may be repeated
+                           docker://HOST/NAME:TAG where the site permits it
+  --mount=FOLDER[:ro]      make a folder visible: a path, the name of a storage folder,
+                           or OWNER/FOLDER if it is shared with you; may be repeated
   --fgpu=AMOUNT            a share of a GPU, as in sessions
   --gpu-kind=KIND          which kind of GPU
   --shm=SIZE               size of /dev/shm, such as 2g
@@ -45,6 +45,14 @@ def main() -> None:
         from portal.batch.node import run  # noqa: PLC0415
 
         (run.batch if name == "node-batch" else run.step)(words)
+    if name == "node-session":
+        from portal.batch.node import session  # noqa: PLC0415
+
+        session.main(words)
+    if name == "file-server":
+        from portal.file_server import daemon  # noqa: PLC0415
+
+        (daemon.clean if words == ["--clean"] else daemon.main)()
     wanted = name in ("--help", "-h", "help")
     print(USAGE, end="", file=sys.stdout if wanted else sys.stderr)
     sys.exit(0 if wanted else 2)

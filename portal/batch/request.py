@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import re
 import stat
 
 from portal.batch.options import OptionError
+from portal.core.launch import reference
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ MAX_SHM = 1 << 30
 """MiB; more than any node has."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_SHARED = re.compile(rf"([a-z_][a-z0-9_-]{{0,31}})/{_FOLDER.pattern}")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
 _UNITS = {"k": 1 / 1024, "m": 1.0, "g": 1024.0, "t": 1024.0**2}
 
@@ -30,7 +33,19 @@ _UNITS = {"k": 1 / 1024, "m": 1.0, "g": 1024.0, "t": 1024.0**2}
 class Request:
     """A checked request; it travels to the nodes as text."""
 
-    __slots__ = ("apptainer", "binds", "command", "image", "name", "shm_mb", "toolkit")
+    __slots__ = (
+        "apptainer",
+        "binds",
+        "cache_mb",
+        "command",
+        "image",
+        "insecure",
+        "max_mb",
+        "name",
+        "own",
+        "shm_mb",
+        "toolkit",
+    )
 
     def __init__(self) -> None:
         self.image = ""
@@ -39,6 +54,13 @@ class Request:
         """The image as the person named it."""
         self.binds: list[list[str]] = []
         """Folders: the path, which is the same in the container, and "rw" or "ro"."""
+        self.own = False
+        """Whether it is the person's own image, which the job checks or pulls first."""
+        self.max_mb = 0
+        """MiB that an own image may have, and for all that are pulled."""
+        self.cache_mb = 0
+        self.insecure = False
+        """Whether its registry has no TLS."""
         self.shm_mb = 0
         self.toolkit = ""
         self.command = ""
@@ -76,6 +98,10 @@ def build(
     request = Request()
     request.name = values["image"]
     request.image = find_image(values["image"], settings, user)
+    request.own = is_own(values["image"])
+    request.max_mb, request.cache_mb = settings.max_image_mb, settings.image_cache_mb
+    if request.image.startswith(reference.SCHEME):
+        request.insecure = reference.parse(request.image).host in settings.insecure
     request.toolkit, request.command = settings.toolkit, settings.command
     request.apptainer = settings.apptainer
     request.binds = [[path, "rw"] for path in settings.binds]
@@ -87,14 +113,17 @@ def build(
     return request, read_fgpu(values, settings)
 
 
+def is_own(value: str) -> bool:
+    """Whether a value names a person's own image, by address or file."""
+    return "://" in value or value.startswith(("/", "./", "../", "~")) or value.endswith(".sif")
+
+
 def find_image(value: str, settings: Settings, user: str) -> str:
     """The path or address of an image; raises OptionError."""
     if not value:
         raise OptionError("--image: it needs a value")
-    if "://" in value.partition("/")[0] + value[:16]:
-        return _address(value, settings)
-    if value.startswith(("/", "./", "../", "~")) or value.endswith(".sif"):
-        return _file(value, settings)
+    if is_own(value):
+        return _address(value, settings) if "://" in value else _file(value, settings)
     seen = [image for image in settings.images if image.permits(user)]
     environment, _, version = value.partition("/")
     fitting = [image for image in seen if image.environment == environment]
@@ -126,9 +155,13 @@ def _address(value: str, settings: Settings) -> str:
     scheme = value.partition(":")[0]
     if scheme not in settings.own_images:
         raise OptionError(f"--image: images from {scheme}:// are not permitted here")
-    if not re.fullmatch(r"[!-~]+", value):
-        raise OptionError("--image: an address has no blanks or control characters")
-    return value
+    try:
+        found = reference.parse(value)
+    except ValueError as error:
+        raise OptionError(f"--image: {error}") from None
+    if problem := reference.host_problem(found.host, settings.registries):
+        raise OptionError(f"--image: {problem}")
+    return str(found)
 
 
 def _file(value: str, settings: Settings) -> str:
@@ -160,7 +193,10 @@ def read_mount(value: str, storage: str, user: str, home: str) -> list[str]:
     folder, colon, mode = value.rpartition(":")
     if not colon or mode not in ("ro", "rw"):
         folder, mode = value, "rw"
-    if folder.startswith(("/", "~")):
+    if shared := _SHARED.fullmatch(folder):
+        path = _shared_folder(folder, shared[1], storage)
+        mode = mode if os.access(path, os.W_OK) else "ro"
+    elif folder.startswith(("/", "~")):
         path = os.path.expanduser(folder)
     elif folder == "home":
         path = home
@@ -174,6 +210,23 @@ def read_mount(value: str, storage: str, user: str, home: str) -> list[str]:
     if not os.path.isdir(path):
         raise OptionError(f"--mount: there is no folder {path}")
     return [os.path.normpath(path), mode]
+
+
+def _shared_folder(folder: str, owner: str, storage: str) -> str:
+    """The path of another user's storage folder; an unknown user has none, too."""
+    name = folder.partition("/")[2]
+    base = storage.replace("{user}", owner)
+    if not base.startswith("/"):
+        base = os.path.join(os.path.expanduser(f"~{owner}"), base)
+    path = os.path.join(base, name)
+    try:
+        found = os.lstat(path)
+        is_theirs = stat.S_ISDIR(found.st_mode) and found.st_uid == pwd.getpwnam(owner).pw_uid
+    except (OSError, KeyError):
+        is_theirs = False
+    if not is_theirs or not os.access(path, os.R_OK | os.X_OK):
+        raise OptionError(f"--mount: no folder {folder} is shared with you")
+    return path
 
 
 def read_shm(value: str, settings: Settings) -> int:

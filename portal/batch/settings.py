@@ -50,9 +50,13 @@ class Settings:
         "binds",
         "command",
         "gpu_kinds",
+        "image_cache_mb",
         "images",
+        "insecure",
+        "max_image_mb",
         "max_shared_memory_mb",
         "own_images",
+        "registries",
         "storage",
         "toolkit",
     )
@@ -62,13 +66,20 @@ class Settings:
         kinds = data.get("gpu_kinds", [])
         binds = data.get("binds", [])
         sources = data.get("own_images", [])
-        if not all(isinstance(value, list) for value in (images, kinds, binds, sources)):
+        registries, insecure = data.get("registries", []), data.get("insecure", [])
+        lists = (images, kinds, binds, sources, registries, insecure)
+        if not all(isinstance(value, list) for value in lists):
             raise ValueError("a list is expected")
         self.images = [Image(item) for item in images]  # type: ignore[attr-defined]
         self.gpu_kinds = kinds
         self.binds = [str(path) for path in binds]  # type: ignore[attr-defined]
         self.own_images = frozenset(map(str, sources))  # type: ignore[call-overload]
         """Where people's own images may come from: "file", "docker"."""
+        self.registries = list(map(str, registries))  # type: ignore[call-overload]
+        """Hosts from which images may be pulled; "*": every one."""
+        self.insecure = list(map(str, insecure))  # type: ignore[call-overload]
+        self.max_image_mb = _size(data.get("max_image_mb"), 20 << 10)
+        self.image_cache_mb = _size(data.get("image_cache_mb"), 40 << 10)
         self.storage = str(data["storage"])
         self.toolkit = str(data["toolkit"])
         self.command = str(data["command"])
@@ -76,6 +87,10 @@ class Settings:
         self.apptainer = str(data.get("apptainer", "apptainer"))
         most = data.get("max_shared_memory_mb")
         self.max_shared_memory_mb = most if isinstance(most, int) else None
+
+
+def _size(value: object, default: int) -> int:
+    return value if isinstance(value, int) else default
 
 
 def _names(value: object) -> frozenset[str] | None:

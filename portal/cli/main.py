@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import os
 import secrets
@@ -16,6 +17,7 @@ from portal.adapters.db.engine import open_database, upgrade
 from portal.adapters.db.reencrypt import seal_all
 from portal.adapters.encryption import Sealer, make_key, read_keys
 from portal.cli.check import check, check_gpus
+from portal.cli.images import add_parser as add_images
 from portal.cli.render import render
 from portal.cli.token import add_parser as add_token
 from portal.config import Settings, SettingsError, load_settings
@@ -38,10 +40,19 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     try:
         action: Command = options.action
-        return action(load_settings(options.config), options)
+        return action(_settings(options), options)
     except SettingsError as error:
         print(f"slipway: {error}", file=sys.stderr)
         return 2
+
+
+def _settings(options: argparse.Namespace) -> Settings:
+    """The settings; where a command can do without and there is no file, their defaults."""
+    if getattr(options, "settings_optional", False) and options.config is None:
+        with contextlib.suppress(SettingsError):
+            return load_settings()
+        return Settings()
+    return load_settings(options.config)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -57,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     ):
         commands.add_parser(name, help=text).set_defaults(action=command)
     add_token(commands)
+    add_images(commands)
     check_parser = commands.add_parser(
         "check", help="report what is missing before the portal can work; for GPUs: check gpu"
     )

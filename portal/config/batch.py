@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BaseModel, Field
 
@@ -31,7 +31,3 @@ class BatchSettings(BaseModel):
         7, ge=0, description="Days before the first start whose jobs are read from accounting."
     )
     jobs_days: int = Field(90, ge=1, description="Days that jobs are listed after their end.")
-    own_images: tuple[Literal["file", "docker", "oras", "library"], ...] = Field(
-        ("file", "docker"),
-        description="Where users' own images may come from: files, or addresses of these schemes.",
-    )

@@ -14,6 +14,11 @@ class LoginSettings(BaseModel):
 
     host: str = Field("login", description="Login node with sshd and Slurm's commands.")
     port: int = Field(22, description="Its SSH port.")
+    files_host: str = Field(
+        "",
+        description="Host with sshd and the command slipway, on which people's files are read and "
+        "written, such as a data transfer node; empty: the login node.",
+    )
     known_hosts: str = Field(
         "/etc/slipway/known_hosts", description="File with its host key, in OpenSSH's format."
     )

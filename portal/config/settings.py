@@ -13,8 +13,10 @@ from pydantic import BaseModel, Field, ValidationError
 from portal.config.base import FROZEN
 from portal.config.batch import BatchSettings
 from portal.config.cluster import LoginSettings, SlurmSettings
+from portal.config.files import FileSettings
 from portal.config.gpu import GpuSettings
 from portal.config.hub import HubSettings
+from portal.config.images import ImageSettings
 from portal.config.sessions import SessionSettings
 from portal.config.state import StateSettings
 from portal.config.web import WebSettings
@@ -49,7 +51,9 @@ class Settings(BaseModel):
     login: LoginSettings = Field(LoginSettings(), description="The login node.")
     slurm: SlurmSettings = Field(SlurmSettings(), description="How Slurm is queried.")
     sessions: SessionSettings = Field(SessionSettings(), description="What runs inside a session.")
+    images: ImageSettings = Field(ImageSettings(), description="Users' own images.")
     batch: BatchSettings = Field(BatchSettings(), description="Batch jobs in images.")
+    files: FileSettings = Field(FileSettings(), description="Users' files in the portal.")
     gpu: GpuSettings = Field(
         GpuSettings(),
         description="GPUs, and how they are shared; none are offered unless named here.",

@@ -150,6 +150,12 @@ class WebSettings(BaseModel):
         return self.contact if re.fullmatch(r"https?://[!-~]+", self.contact) else ""
 
     @property
+    def own_origin(self) -> str:
+        """The portal's origin, as in browsers' Origin header."""
+        parts = urlsplit(self.public_url)
+        return f"{parts.scheme}://{parts.netloc}"
+
+    @property
     def secure(self) -> bool:
         """Whether browsers use https."""
         return urlsplit(self.public_url).scheme == "https"

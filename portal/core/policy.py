@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from portal.core.apps.catalog import Catalog, Image
+from portal.core.apps.catalog import Catalog, Image, own_image
 from portal.core.cluster.fgpu import Slice
 from portal.core.cluster.gpu_offers import Gpus
 from portal.core.cluster.inventory import Partition
@@ -45,7 +45,9 @@ def decide(
     hidden image is treated as one that does not exist.
     """
     image = catalog.image(request.environment, request.version)
-    problems = [] if image else [_missing_image(request, catalog)]
+    if request.image is not None:
+        image = own_image(request.image)
+    problems = [] if image and not image.retired else [_missing_image(request, catalog)]
     problems += resource_problems(request, partitions) if partitions is not None else []
     problems += cap_problems(request, rules)
     group = group_for(request.resource_group, partitions or [])
@@ -82,6 +84,12 @@ def cap_problems(request: LaunchRequest, rules: SiteRules) -> list[FieldError]:
 
 
 def _missing_image(request: LaunchRequest, catalog: Catalog) -> FieldError:
+    image = catalog.image(request.environment, request.version)
+    if image is not None and image.retired:
+        newest = catalog.image(request.environment, None)
+        instead = f"; choose {newest.version}" if newest else ""
+        text = f"{request.environment} {request.version} was retired by an administrator{instead}"
+        return FieldError("version", text)
     if catalog.image(request.environment, None) is None:
         return FieldError("environment", f"there is no environment named {request.environment}")
     return FieldError("version", f"{request.environment} has no version {request.version}")

@@ -21,7 +21,6 @@ from portal.services.auth_assembly import AuthAssembly
 from portal.services.cluster import ClusterReader
 from portal.services.container import Services
 from portal.services.job_control import JobControl
-from portal.services.launch.enlarge import Enlarger
 from portal.services.launch.estimates import Estimates
 from portal.services.launch.launcher import Launcher
 from portal.services.launch.presets import Presets
@@ -35,7 +34,6 @@ from portal.services.session.runner_calls import RunnerCalls
 from portal.services.session.session_history import SessionHistory
 from portal.services.session.session_logs import SessionLogs
 from portal.services.session.sessions import Sessions
-from portal.services.storage import Storage
 from portal.services.systems import Systems
 
 
@@ -60,15 +58,15 @@ class _Assembly(AuthAssembly):
                 self._systems.scheduler, self.cluster, self._clock, self.launcher.draft
             ),
             presets=Presets(self._stores.presets, self._clock),
+            registry_logins=self.registry_logins,
+            image_contents=self.image_contents,
             composer=self.composer,
             job_templates=self.job_templates,
             enlarger=self.enlarger,
             sessions=self.sessions,
             lifecycle=self.lifecycle,
             session_logs=self.session_logs,
-            session_history=SessionHistory(
-                self.sessions.get, self._stores.samples, self.administration
-            ),
+            session_history=self.session_history,
             runner_calls=self.runner_calls,
             jobs=self.jobs,
             job_outputs=self.job_outputs,
@@ -80,7 +78,10 @@ class _Assembly(AuthAssembly):
             app_control=self.app_control,
             app_reports=self.app_reports,
             ssh=self.ssh,
-            storage=Storage(self._systems.files, self.administration.record),
+            storage=self.storage,
+            file_servers=self.file_servers,
+            files=self.files,
+            shares=self.shares,
             administration=self.administration,
             batch_settings=self.batch_settings,
             authenticate=self._systems.authenticate,
@@ -112,7 +113,13 @@ class _Assembly(AuthAssembly):
     @cached_property
     def proxy(self) -> ProxyRoutes:
         stores = self._stores
-        return ProxyRoutes(stores.sessions, stores.access, self._systems.routes, self._catalog)
+        return ProxyRoutes(
+            stores.sessions,
+            stores.access,
+            self._systems.routes,
+            self._catalog,
+            self.file_servers.expected_routes,
+        )
 
     @cached_property
     def app_starter(self) -> AppStarter:
@@ -200,11 +207,9 @@ class _Assembly(AuthAssembly):
             gpus=self._gpus,
             close_apps=self.apps.close_session,
             hub_base_url=self._settings.hub.base_url,
+            registry_login=self.registry_logins.for_image,
+            grant=self.storage.granted,
         )
-
-    @cached_property
-    def enlarger(self) -> Enlarger:
-        return Enlarger(self.cluster)
 
     # Sessions
 
@@ -241,6 +246,10 @@ class _Assembly(AuthAssembly):
             self._clock,
             self.apps.offered,
         )
+
+    @cached_property
+    def session_history(self) -> SessionHistory:
+        return SessionHistory(self.sessions.get, self._stores.samples, self.administration)
 
     @cached_property
     def runner_calls(self) -> RunnerCalls:

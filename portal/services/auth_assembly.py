@@ -7,10 +7,10 @@ from functools import cached_property
 from portal.services.admin.administration import caller_address
 from portal.services.auth.attempts import LoginAttempts
 from portal.services.auth.service_tokens import ServiceTokens
-from portal.services.job_assembly import JobAssembly
+from portal.services.file_assembly import FileAssembly
 
 
-class AuthAssembly(JobAssembly):
+class AuthAssembly(FileAssembly):
     """Builds each service once; logins are cut with the apps', so assembly.py builds them."""
 
     @cached_property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from operator import is_
 
 from portal.core.cluster.effective_limits import UserPartition, partitions_for
@@ -17,8 +17,12 @@ from portal.core.cluster.node_use import NodeUse, measure_nodes
 from portal.core.cluster.usage import ClusterUsage, SlurmStatus, measure_usage
 from portal.core.interfaces.status import StatusStore
 from portal.core.interfaces.systems import Scheduler
+from portal.errors import Unavailable
 
 log = logging.getLogger(__name__)
+
+DOWN_AFTER = timedelta(seconds=5)
+"""How long Slurm may fail to answer before launches are refused without asking it."""
 
 
 class Cluster:
@@ -30,6 +34,15 @@ class Cluster:
     def slurm_status(self) -> SlurmStatus:
         """When Slurm last answered the worker."""
         return self._status.slurm_status()
+
+    def refuse_while_down(self, now: datetime) -> None:
+        """Raise Unavailable if Slurm has not answered for a while."""
+        failing = self.slurm_status().failing_since
+        if failing and now - failing > DOWN_AFTER:
+            raise Unavailable(
+                f"Slurm has not answered since {failing:%H:%M:%S} UTC, so nothing can be launched "
+                "right now. Running sessions are not affected. Try again in a few minutes."
+            )
 
     def partitions(self) -> list[Partition]:
         """All partitions; [] before the worker's first poll."""

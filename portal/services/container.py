@@ -23,6 +23,10 @@ from portal.services.auth.attempts import LoginAttempts
 from portal.services.auth.logins import Logins
 from portal.services.auth.service_tokens import ServiceTokens
 from portal.services.cluster import Cluster, ClusterReader
+from portal.services.files.files import Files
+from portal.services.files.servers import FileServers
+from portal.services.files.shares import FolderShares
+from portal.services.images.contents import ImageContents
 from portal.services.jobs.composer import Composer
 from portal.services.jobs.follower import JobFollower
 from portal.services.jobs.jobs import Jobs
@@ -33,6 +37,7 @@ from portal.services.launch.enlarge import Enlarger
 from portal.services.launch.estimates import Estimates
 from portal.services.launch.launcher import Launcher
 from portal.services.launch.presets import Presets
+from portal.services.launch.registry_logins import RegistryLogins
 from portal.services.session.housekeeping import Housekeeping
 from portal.services.session.idle_culler import IdleCuller
 from portal.services.session.lifecycle import Lifecycle
@@ -57,6 +62,8 @@ class Services:
     launcher: Launcher
     estimates: Estimates
     presets: Presets
+    registry_logins: RegistryLogins
+    image_contents: ImageContents
     composer: Composer
     job_templates: JobTemplates
     enlarger: Enlarger
@@ -79,6 +86,9 @@ class Services:
     app_reports: AppReports
     ssh: SshAccess
     storage: Storage
+    file_servers: FileServers
+    files: Files
+    shares: FolderShares
 
     administration: Administration
     batch_settings: BatchSettings

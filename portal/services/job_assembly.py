@@ -11,12 +11,14 @@ from portal.services.admin.administration import Administration
 from portal.services.admin.batch_settings import BatchSettings
 from portal.services.cluster import Cluster
 from portal.services.extending import Extender
-from portal.services.jobs.composer import Composer
+from portal.services.images.contents import ImageContents
 from portal.services.jobs.follower import JobFollower
 from portal.services.jobs.jobs import Jobs
 from portal.services.jobs.outputs import JobOutputs
 from portal.services.jobs.templates import JobTemplates
 from portal.services.jobs.usage import JobUse
+from portal.services.launch.enlarge import Enlarger
+from portal.services.launch.registry_logins import RegistryLogins
 from portal.services.owner_queue import RunForOwner
 from portal.services.systems import Systems
 
@@ -43,6 +45,20 @@ class JobAssembly:
         return Cluster(self._stores.status)
 
     @cached_property
+    def enlarger(self) -> Enlarger:
+        return Enlarger(self.cluster)
+
+    @cached_property
+    def image_contents(self) -> ImageContents:
+        visible = self.administration.visible_catalog
+        return ImageContents(self._catalog, visible, self._systems.inventory)
+
+    @cached_property
+    def registry_logins(self) -> RegistryLogins:
+        rules, record = self._systems.job_settings.own_images, self.administration.record
+        return RegistryLogins(self._stores.registry_logins, rules, self._clock, record)
+
+    @cached_property
     def batch_settings(self) -> BatchSettings:
         sessions, batch = self._settings.sessions, self._settings.batch
         return BatchSettings(
@@ -51,7 +67,7 @@ class JobAssembly:
                 toolkit=sessions.toolkit,
                 storage=sessions.storage,
                 binds=batch.binds,
-                own_images=batch.own_images,
+                images=self._settings.images.rules(batch.command),
             ),
             catalog=self._catalog,
             store=self._stores.administration,
@@ -101,19 +117,6 @@ class JobAssembly:
             clock=self._clock,
             history=timedelta(days=self._settings.batch.history_days),
             kept=timedelta(days=self._settings.batch.jobs_days),
-        )
-
-    @cached_property
-    def composer(self) -> Composer:
-        return Composer(
-            submitter=self._systems.submitter,
-            store=self._stores.submissions,
-            job_of=self.jobs.get,
-            cluster=self.cluster,
-            administration=self.administration,
-            catalog=self._catalog,
-            own_images=self._settings.batch.own_images,
-            clock=self._clock,
         )
 
     @cached_property

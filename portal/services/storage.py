@@ -1,26 +1,95 @@
-"""Persistent folders: lists those that a user can mount, and creates new ones."""
+"""Persistent folders: lists those that a user can mount, lists images in them, creates new ones."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from portal.core.auth.person import Person
+from portal.core.files.shares import READ, SharedFolder
 from portal.core.interfaces.systems import UserFiles
-from portal.core.launch.mounts import HOME, NAME, RULE, Folder
+from portal.core.launch.mounts import (
+    ANY_NAME,
+    HOME,
+    NAME,
+    RULE,
+    Folder,
+    Mount,
+    path_of_shared,
+)
+from portal.core.launch.own_image import ImageFile, OwnImageRules, proposable
 from portal.errors import FieldError, InvalidRequest
+
+GrantMounts = Callable[[Person, Sequence[Mount]], tuple[Mount, ...]]
+"""Storage.granted."""
 
 
 class Storage:
     """A user's home directory and storage folders, accessed as that user."""
 
-    def __init__(self, files: UserFiles, record: Callable[[str, str, str], None]) -> None:
+    def __init__(
+        self,
+        files: UserFiles,
+        own_images: OwnImageRules,
+        record: Callable[[str, str, str], None],
+        shared: Callable[[Person], list[SharedFolder]],
+        storage: str,
+    ) -> None:
         self._files = files
+        self._own_images = own_images
         self._record = record
+        self._shared = shared
+        self._storage = storage
+
+    def images(self, person: Person) -> list[ImageFile]:
+        """The newest image files that the user may launch; raises Unavailable.
+
+        [] where the site permits none.
+        """
+        if self._own_images.own == "off":
+            return []
+        return proposable(self._files.image_files(person.name, self._own_images.folders))
 
     def list(self, person: Person) -> list[Folder]:
-        """All folders that could be mounted, the home directory first; raises Unavailable."""
-        return self._files.folders(person.name)
+        """All folders that could be mounted; raises Unavailable.
+
+        The home directory comes first, and last what others share.
+        """
+        found = [self._folder(shared) for shared in self._shared(person)]
+        return self._files.folders(person.name) + found
+
+    def _folder(self, shared: SharedFolder) -> Folder:
+        return Folder(
+            shared.name,
+            path_of_shared(shared.owner, shared.folder, self._storage),
+            mountable=re.fullmatch(ANY_NAME, shared.name) is not None,
+            owner=shared.owner,
+            read_only=shared.access == READ,
+        )
+
+    def granted(self, person: Person, mounts: Sequence[Mount]) -> tuple[Mount, ...]:
+        """The mounts as they are permitted: read-only where they are shared so.
+
+        Raises InvalidRequest for folders that do not exist or are not shared with the user, which
+        makes no difference, or Unavailable. Asks nobody if there are none to check.
+        """
+        own = [mount.folder for mount in mounts if mount.folder != HOME and not mount.owner]
+        missing = self._files.missing_folders(person.name, own) if own else set()
+        is_shared = any(mount.owner for mount in mounts)
+        found = {one.name: one for one in self._shared(person)} if is_shared else {}
+        problems = [
+            FieldError(f"mounts.{place}", _missing(mount))
+            for place, mount in enumerate(mounts)
+            if mount.folder in missing or (mount.owner and mount.folder not in found)
+        ]
+        if problems:
+            raise InvalidRequest(problems)
+        return tuple(
+            mount.model_copy(update={"read_only": True})
+            if mount.owner and found[mount.folder].access == READ
+            else mount
+            for mount in mounts
+        )
 
     def make(self, person: Person, name: str) -> Folder:
         """Create a storage folder; raises InvalidRequest for the field "folder", Conflict
@@ -31,6 +100,12 @@ class Storage:
         made = self._files.make_folder(person.name, name)
         self._record(person.name, "folder.make", name)
         return made
+
+
+def _missing(mount: Mount) -> str:
+    if mount.owner:
+        return f"no folder {mount.folder} is shared with you"
+    return f"you have no folder named {mount.folder}"
 
 
 def _problem(name: str) -> str:

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from portal.core.apps.catalog import Catalog
+from portal.core.apps.catalog import Catalog, Image
+from portal.core.files.server import StartOrder
+from portal.core.images.inventory import Inventory
 from portal.core.interfaces.access import AccessStore
 from portal.core.interfaces.administration import AdministrationStore
 from portal.core.interfaces.auth import Accounts, AttemptStore, LoginStore, ServiceTokenStore
+from portal.core.interfaces.files.servers import FileServerHost, FileServerStore
+from portal.core.interfaces.files.shares import ShareStore
 from portal.core.interfaces.job_usage import JobMeter, JobPageStore
 from portal.core.interfaces.jobs import JobScheduler, JobStore
 from portal.core.interfaces.presets import PresetStore
+from portal.core.interfaces.registries import RegistryLoginStore
 from portal.core.interfaces.samples import SampleStore
 from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.status import StatusStore
@@ -39,8 +44,11 @@ class Stores:
     samples: SampleStore
     status: StatusStore
     access: AccessStore
+    files: FileServerStore
+    shares: ShareStore
     administration: AdministrationStore
     presets: PresetStore
+    registry_logins: RegistryLoginStore
     job_templates: JobTemplateStore
     submissions: SubmissionStore
     logins: LoginStore
@@ -55,11 +63,16 @@ class Systems:
 
     stores: Stores
     catalog: Callable[[], Catalog]
+    inventory: Callable[[Image], Inventory | None]
+    """What is inside an image; None if nothing wrote it down."""
     scheduler: Scheduler
     job_meter: JobMeter
     slurm_jobs: JobScheduler
     submitter: Submitter
     files: UserFiles
+    file_servers: FileServerHost
+    file_server_order: Callable[[str, str, str, str], StartOrder]
+    """What a file server is told: user, id, certificate with key, and the clients' authority."""
     certificates: Certificates
     routes: Routes
     runners: Runners

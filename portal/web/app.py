@@ -15,10 +15,12 @@ from portal.web.api import openapi
 from portal.web.auth import browser
 from portal.web.context import EXTENSION
 from portal.web.formatting import install_filters
+from portal.web.gate import data
 from portal.web.gate import views as gate
 from portal.web.http.body import MAX_FIELDS, BoundedRequest
 from portal.web.http.body_timeout import BodyTimeout
 from portal.web.http.json import StrictJson
+from portal.web.http.locations import LocationConverter
 from portal.web.pages.admin import views as admin
 from portal.web.pages.jobs import words
 from portal.web.pages.sessions import warnings
@@ -55,6 +57,7 @@ def _templates(services: Services) -> str:
 def _portal(services: Services) -> Flask:
     app = Flask("portal", template_folder=_templates(services), static_folder=str(STATIC))
     app.json = StrictJson(app)
+    app.url_map.converters["location"] = LocationConverter
     secure = services.settings.web.secure
     app.config.update(
         SECRET_KEY=Path(services.settings.state.directory, "secret_key").read_text().strip(),
@@ -77,12 +80,19 @@ def _portal(services: Services) -> Flask:
     warnings.install(app)
     words.install(app)
     settings = services.settings
-    app.jinja_env.globals.update(site=settings.web, hub_url=settings.hub.url, version=_version())
+    app.jinja_env.globals.update(
+        site=settings.web,
+        hub_url=settings.hub.url,
+        version=_version(),
+        own_registries=bool(services.registry_logins.registries),
+        file_roots=tuple(settings.files.roots),
+    )
     security.install(app, services.settings.web)
     browser.install(app)
     app.register_blueprint(pages.blueprint)
     app.register_blueprint(admin.blueprint)
     app.register_blueprint(runner.blueprint)
+    app.register_blueprint(data.blueprint)
     for part in openapi.BLUEPRINTS:
         app.register_blueprint(part)
     security.csrf.init_app(app)

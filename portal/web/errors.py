@@ -16,7 +16,7 @@ from portal.errors import FieldError, InvalidRequest, PortalError
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = "15"
-PROGRAMS = ("/api/", "/runner/")
+PROGRAMS = ("/api/", "/runner/", "/data/")
 
 _TEXTS = {
     404: ("Not found", "There is nothing here, or it is not yours."),

@@ -7,7 +7,7 @@ from flask.typing import ResponseReturnValue
 
 from portal.core.apps.access import AppState
 from portal.core.auth.person import hash_secret
-from portal.core.job.runner_protocol import AppReport, Heartbeat, ReadyMessage
+from portal.core.job.runner_protocol import AppReport, Heartbeat, ProgressMessage, ReadyMessage
 from portal.core.session.session import Session
 from portal.errors import NotFound
 from portal.web.auth.bearer import bearer
@@ -46,6 +46,14 @@ def ready(session_id: str) -> ResponseReturnValue:
     session = _session(session_id)
     ready_reply = services().runner_calls.mark_ready(session, read_model(ReadyMessage))
     return {"certificate": ready_reply.certificate, "start": ready_reply.start}
+
+
+@blueprint.post("/progress")
+def progress(session_id: str) -> ResponseReturnValue:
+    """Record what the job does before its container starts."""
+    session = _session(session_id)
+    services().runner_calls.note_progress(session, read_model(ProgressMessage))
+    return {}
 
 
 @blueprint.post("/usage")

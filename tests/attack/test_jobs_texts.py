@@ -8,6 +8,7 @@ import io
 import re
 import shlex
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -141,10 +142,12 @@ for line in seen:
 
 def test_what_others_can_read_of_a_query_forges_no_record(alice: Api, cluster: Cluster) -> None:
     """sacct's delimiter is an argument: whoever read it wrote it into a job's name in time."""
-    job = sbatch(cluster, "alice", "true")
-    spy = f"python3 -c {shlex.quote(SPY)} 12"
-    seen = cluster.run("login", "sh", "-c", spy, user="bob").splitlines()
-    wait_for_job(alice, job, "COMPLETED")
+    spy = f"python3 -c {shlex.quote(SPY)} 40"
+    with ThreadPoolExecutor() as pool:
+        found = pool.submit(cluster.run, "login", "sh", "-c", spy, user="bob")
+        while not found.done():  # it watches by the second job at the latest
+            wait_for_job(alice, sbatch(cluster, "alice", "true"), "COMPLETED")
+    seen = found.result().splitlines()
     told = [line for line in seen if re.search("--delimiter=<[0-9a-f]{32}>", line)]
     facts = [line for line in seen if "State" in line]
     assert told, seen

@@ -53,16 +53,17 @@ def lab(researcher: Api, session: Json) -> Visitor:
 
 @dataclass(frozen=True)
 class Hers:
-    """What alice has: a session, a job that waits, and a job template."""
+    """What alice has: a session, a job that waits, a job template, and a folder."""
 
     session: str
     job: str
     template: str = "strangers"
+    folder: str = "shared/alice/private"
 
     @property
     def none(self) -> Hers:
         """What nobody has."""
-        return Hers("0" * 32, "4000000000", "xyzzy")
+        return Hers("0" * 32, "4000000000", "xyzzy", "shared/nobody/private")
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +92,13 @@ def _operations(api: Api, hers: Hers) -> list[tuple[str, str, Json]]:
             token_id="0" * 16,
             login_id="0" * 16,
             key_id="0" * 16,
+            registry="registry.example.org",
+            location=hers.folder,
+            area="home",
+            operation_id="0" * 16,
+            upload_id="0" * 16,
+            folder="private",
+            kind="user",
         )
         for method, operation in operations.items():
             if method != "parameters":
@@ -101,10 +109,13 @@ def _operations(api: Api, hers: Hers) -> list[tuple[str, str, Json]]:
 def _send(api: Api, method: str, path: str, hers: Hers) -> requests.Response:
     body: Any = {"ids": [hers.job]} if path in ACTIONS else {}
     body = SMALL if path == "/sessions" else body
+    body = {"name": "x"} if path.startswith("/files/rename/") else body
     about = {"owner": "alice"} if path.startswith("/job-templates/") else {}
+    about = {"text": "x"} if path.startswith("/files/search/") else about
     return api(method, path, params=about, **({"json": body} if method == "POST" else {}))
 
 
+HERS = ("/sessions/", "/jobs/", "/job-templates/", "/files/")
 ACTIONS = [f"/jobs/{action}" for action in ("cancel", "hold", "release", "requeue")]
 
 
@@ -126,7 +137,7 @@ def test_bob_finds_none_of_alices_resources(bob: Api, hers: Hers, researcher: Ap
     same = zip(_operations(bob, hers), _operations(bob, hers.none), strict=True)
     asked = 0
     for (method, path, _), (_, nowhere, _) in same:
-        is_hers = path != nowhere and path.startswith(("/sessions/", "/jobs/", "/job-templates/"))
+        is_hers = path != nowhere and path.startswith(HERS)
         if method == "PUT" or not (is_hers or path in ACTIONS):  # a template is saved as one's own
             continue
         asked += 1

@@ -61,7 +61,8 @@ def test_m5_tokens_are_listed_without_their_secrets_and_revoked_alone(
     assert answer.status_code == 200
     assert secret not in answer.text
     listed = mine(alice)["for a test"]
-    assert (listed["scopes"], listed["current"]) == (["read", "write"], False)
+    scopes = ["read", "write", "files:read", "files:write"]
+    assert (listed["scopes"], listed["current"]) == (scopes, False)
     assert alice("DELETE", f"/tokens/{listed['id']}").status_code == 204
     assert alice("DELETE", f"/tokens/{listed['id']}").status_code == 404
     assert more("GET", "/me").status_code == 401

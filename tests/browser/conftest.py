@@ -21,14 +21,34 @@ from playwright.sync_api import Browser, BrowserContext, Page, StorageState, exp
 
 from tests.browser.axe import settled
 from tests.browser.terminals import SIZE, NewTerminal, Terminal
+from tests.built_images import pytest_collection_modifyitems, pytest_terminal_summary
 from tests.client import Api
 from tests.cluster import ROOT, Cluster, authority
 from tests.slurm.conftest import MakeApi, cluster, hub_logins, make_api, make_hub, tokens
 
-__all__ = ["SIZE", "cluster", "hub_logins", "make_api", "make_hub", "tokens"]
+__all__ = [
+    "SIZE",
+    "cluster",
+    "hub_logins",
+    "make_api",
+    "make_hub",
+    "pytest_collection_modifyitems",
+    "pytest_terminal_summary",
+    "tokens",
+]
 
 CHROMIUM = "/usr/bin/chromium"
+# Chromium starts two pages of its own address bar for each window: twice the processor time of most
+# of our pages. It obeys the last --disable-features only, so those of Playwright are repeated.
+NOT_NEEDED = (
+    "WebUIOmniboxPopup WebUIOmniboxAimPopup AvoidUnnecessaryBeforeUnloadCheckSync "
+    "DestroyProfileOnBrowserClose HttpsUpgrades HttpsFirstBalancedModeAutoEnable LensOverlay "
+    "MediaRouter PaintHolding ThirdPartyStoragePartitioning AvoidCorsURLLoaderRestartOnRedirect "
+    "TcpPortRandomizationWin OptimizationHints NetworkTimeServiceQuerying AimEnabled "
+    "PreconnectToSearch"
+)
 FLAGS = [
+    f"--disable-features={','.join(NOT_NEEDED.split())}",
     "--no-sandbox",
     "--disable-background-networking",
     "--disable-component-update",

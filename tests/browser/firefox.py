@@ -21,7 +21,10 @@ from tests.cluster import wait_for
 FIREFOX = "/usr/bin/firefox-esr"
 ANSWER = 60.0
 """Seconds until the browser's answer to one command; a page loads meanwhile."""
-KEYS = {"Enter": "\ue007", "Tab": "\ue004", "Escape": "\ue00c", "Control": "\ue009"}
+KEYS = {
+    "Enter": "\ue007", "Tab": "\ue004", "Escape": "\ue00c", "Control": "\ue009",
+    "End": "\ue010", "Delete": "\ue017",
+}  # fmt: skip
 
 _FIND = """(selector, text) => {
     const shown = [...document.querySelectorAll(selector)].filter((one) =>

@@ -1,4 +1,4 @@
-"""The main way through the portal in Debian's Firefox: log in, launch, a cell, a terminal, end."""
+"""The main ways through the portal in Debian's Firefox: login, launch, cell, terminal, files."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from tests.browser.conftest import Researcher
 from tests.browser.firefox import Firefox, FirefoxError, Window, firefox
+from tests.browser.test_file_views import DROP
 from tests.browser.test_researcher import PYTHON
 from tests.client import Api
 from tests.cluster import ROOT, Cluster, wait_for
@@ -114,3 +115,36 @@ def test_from_the_login_to_a_running_cell_and_the_end(
     page.click("dialog button", "End session")
     wait_for("the row to go", lambda: not page.text(f"tr[data-name={NAME}]"))
     assert [s["name"] for s in api.list(state="finished")][:1] == [NAME]
+
+
+def test_a_file_is_uploaded_edited_and_deleted(fox: Firefox, cluster: Cluster) -> None:
+    def login(script: str) -> str:
+        return cluster.run("login", "bash", "-c", script, user=WHO)
+
+    login("rm -rf ~/foxes; mkdir ~/foxes")
+    page = fox.windows()[0]
+    _log_in(page, cluster)
+    page.go(f"{cluster.url}/files/home/foxes")
+    page.shows("This folder is empty")
+    # Sent in pieces of 5 MiB.
+    page.run(f"text => ({DROP})(['long.txt', text.repeat(1_000_000), ''])", "0123456789")
+    page.shows("long.txt", "#folder")
+    assert login("stat -c %s ~/foxes/long.txt") == "10000000\n"
+    page.run(f"text => ({DROP})(['short.txt', text, ''])", "first\n")
+    page.click("#folder a", "short.txt")
+    page.shows("first", ".text-view")
+    page.picture(PICTURES / "file.png")
+    page.click("button", "Edit")
+    page.click(".file-editor")
+    page.chord("Control", "End")
+    page.type("second")
+    page.chord("Control", "s")
+    page.shows("Saved at", "[data-file-note]")
+    assert login("cat ~/foxes/short.txt") == "first\nsecond"
+    page.go(f"{cluster.url}/files/home/foxes")
+    page.picture(PICTURES / "files.png")
+    page.click("#folder tr[data-name='short.txt'] .c-size")
+    page.type("Delete")
+    page.click("#ask-delete button", "Delete for good")
+    wait_for("the row to go", lambda: not page.text("#folder tr[data-name='short.txt']"))
+    assert login("ls ~/foxes; rm -r ~/foxes") == "long.txt\n"

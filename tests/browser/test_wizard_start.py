@@ -127,7 +127,8 @@ def test_forty_environments_stay_pleasant(
     search.fill("tool 33")
     expect(cards.locator("visible=true")).to_have_count(1)
     search.fill("nothing like it")
-    expect(page.get_by_text("No environment has these words.")).to_be_visible()
+    none = "No environment has these words in its name, description or main packages."
+    expect(page.get_by_text(none)).to_be_visible()
     search.fill("")
     page.get_by_role("button", name="Show all 40 environments").click()
     expect(cards.locator("visible=true")).to_have_count(40)

@@ -100,8 +100,9 @@ fi
 # Each is mounted on an empty folder in the session's own home, and only in the container's mount
 # namespace: outside, that folder stays empty, so deleting the session's home never touches the mount.
 mount_folder() {
-    local name=$1 source=$2 mode=$3 base=$PWD real
+    local name=$1 source=$2 mode=$3 owner=${4:-} base=$PWD real
     if [[ $source == /* ]]; then base=${source%/*}; else source=$PWD/$source; fi
+    [[ -z $owner ]] || check_shared "$owner" "$source"
     [[ -d $source ]] || fail "the folder \"$name\" no longer exists. Launch without it, or create it again."
     [[ -r $source && -x $source ]] || fail "you may not read the folder \"$name\". Launch without it."
     real=$(cd -P -- "$source" && pwd -P)
@@ -110,6 +111,12 @@ mount_folder() {
         fail "the folder \"$name\" leads to ${real//[^[:print:]]/?}, which is neither yours nor storage. Launch without it."
     mkdir -p -- "$session/home/$name" || fail "its home could not be created; your home directory may be full."
     mount_at "$real" "/home/alice/$name" "$mode"
+}
+
+# A folder of another user's: its owner may take it back at any moment, or put something else in its place.
+check_shared() {
+    [[ -d $2 && ! -L $2 && -r $2 && -x $2 && $(stat -c %u -- "$2") == $(id -u -- "$1") ]] ||
+        fail "the folder \"$1/${2##*/}\" is no longer shared with you. Launch without it."
 }
 
 mount_at() {
@@ -168,6 +175,8 @@ own=$(cd -P -- "$PWD/.slipway" && pwd -P)
 mount_folder home . ,ro
 mount_folder data storage/data ""
 mount_folder maps-2.1 /srv/storage/alice/maps-2.1 ,ro
+mount_folder results ~bob/storage/results ,ro bob
+mount_folder carol-data /srv/storage/carol/data "" carol
 
 # --- the container ------------------------------------------------------------------------------------
 apptainer --silent exec --containall \

@@ -100,8 +100,9 @@ fi
 # The session's home is the user's own. It and the storage appear where the cluster has them, in the
 # container's mount namespace only; nothing of them is below the session's folder, which is deleted.
 mount_folder() {
-    local name=$1 source=$2 mode=$3 base=$PWD real
+    local name=$1 source=$2 mode=$3 owner=${4:-} base=$PWD real
     if [[ $source == /* ]]; then base=${source%/*}; else source=$PWD/$source; fi
+    [[ -z $owner ]] || check_shared "$owner" "$source"
     [[ -d $source ]] || fail "the folder \"$name\" no longer exists. Launch without it, or create it again."
     [[ -r $source && -x $source ]] || fail "you may not read the folder \"$name\". Launch without it."
     real=$(cd -P -- "$source" && pwd -P)
@@ -118,6 +119,13 @@ mount_folder() {
     # A link to elsewhere: with its target, it leads to the same place as on the cluster.
     [[ $real != /tmp/* ]] || mkdir -p -- "$session$real"
     mount_at "$real" "$real" "$mode"
+    [[ -z $owner || $real == "$source" ]] || mount_at "$real" "$source" "$mode"
+}
+
+# A folder of another user's: its owner may take it back at any moment, or put something else in its place.
+check_shared() {
+    [[ -d $2 && ! -L $2 && -r $2 && -x $2 && $(stat -c %u -- "$2") == $(id -u -- "$1") ]] ||
+        fail "the folder \"$1/${2##*/}\" is no longer shared with you. Launch without it."
 }
 
 mount_at() {
@@ -203,6 +211,8 @@ if [[ -r $storage && -x $storage ]] && real=$(cd -P -- "$storage" 2>/dev/null &&
 fi
 mount_folder data storage/data ""
 mount_folder maps-2.1 /srv/storage/alice/maps-2.1 ,ro
+mount_folder results ~bob/storage/results ,ro bob
+mount_folder carol-data /srv/storage/carol/data "" carol
 
 # Kernels must not open TCP ports on the shared node. Nothing of Slipway's is written to the user's home.
 guard='runpy.run_path("/opt/slipway/jupyter/kernel.py", run_name="slipway_kernel")["guard"]()'

@@ -10,9 +10,12 @@ from collections.abc import Callable, Generator, Iterator
 
 import pytest
 
+from tests.built_images import pytest_collection_modifyitems, pytest_terminal_summary
 from tests.client import Api, Json, login
 from tests.cluster import Cluster, healthy, wait_for
 from tests.hubs import HubApi, HubLogin, wait_back
+
+__all__ = ["pytest_collection_modifyitems", "pytest_terminal_summary"]
 
 MakeApi = Callable[[str], Api]
 MakeHub = Callable[[str], HubApi]

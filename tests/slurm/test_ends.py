@@ -70,7 +70,7 @@ def faulty(cluster: Cluster) -> Iterator[str]:
     name = f"unwell-{cluster.project.replace('_', '-')}"
     folder = IMAGES / name
     shutil.rmtree(folder, ignore_errors=True)  # left behind by a killed run
-    real = next(IMAGES.glob("python/*/image.sif"))
+    real = next(IMAGES.glob("python/*/image.sif")).resolve()
     _image(folder / "1.0", lambda sif: sif.write_bytes(b"this is no image\n" * 4096))
     _image(folder / "2.0", lambda sif: sif.touch(mode=0))
     _image(folder / "3.0", lambda sif: sif.hardlink_to(real))

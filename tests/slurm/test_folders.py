@@ -40,7 +40,8 @@ def terminal(api: Api, session: Json) -> Terminal:
 
 
 def test_a_folder_outlives_the_session_and_is_mounted_again(alice: Api, cluster: Cluster) -> None:
-    assert make(alice) == {"name": "trial", "path": f"{STORAGE}/trial", "mountable": True}
+    made = make(alice)
+    assert (made["name"], made["path"], made["mountable"]) == ("trial", f"{STORAGE}/trial", True)
     session = alice.running(mounts=["trial"])
     assert session["mounts"] == [{"folder": "trial", "read_only": False, "path": "~/trial"}]
     kernel = Kernel(alice.open(session["id"], "jupyterlab"))

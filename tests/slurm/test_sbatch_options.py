@@ -24,7 +24,7 @@ VALUES = {
     "comment": "a comment",
     "constraint": "x",
     "cpu-freq": "low",
-    "deadline": "now+1hour",
+    "deadline": "now+2hours",
     "dependency": "singleton",
     "distribution": "block",
     "error": "e-%j",

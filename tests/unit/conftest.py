@@ -7,6 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.fake_files import end_file_servers
+from tests.unit.compiled import compile_once
+
+compile_once()
+
 
 @pytest.fixture(autouse=True)
 def umask() -> Iterator[None]:
@@ -14,3 +19,10 @@ def umask() -> Iterator[None]:
     before = os.umask(0o022)
     yield
     os.umask(before)
+
+
+@pytest.fixture(autouse=True)
+def file_servers() -> Iterator[None]:
+    """End the file servers of a test."""
+    yield
+    end_file_servers()

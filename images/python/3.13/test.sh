@@ -1,5 +1,5 @@
 #!/bin/sh
-# Does this image do what it promises? Run inside it by images/test.sh.
+# Does this image do what it promises? Run inside it by `slipway images test`.
 set -eu
 python - <<'PYTHON'
 import sys

@@ -15,7 +15,6 @@ import contextlib
 import json
 import os
 import time
-from itertools import pairwise
 from pathlib import Path
 
 from jupyter_server.base.handlers import APIHandler
@@ -80,7 +79,8 @@ class KernelManager(ServerKernelManager):
 def through_kernel_py(command: list[str]) -> list[str]:
     """The command with kernel.py in place of `-m ipykernel_launcher`; others unchanged."""
     if os.path.basename(command[0]).startswith("python"):
-        for place, (word, module) in enumerate(pairwise(command)):
+        # In the image's Python, which may be 3.7.
+        for place, (word, module) in enumerate(zip(command, command[1:])):  # noqa: B905, RUF007
             if word == "-m" and module in LAUNCHERS:
                 return [*command[:place], START, *command[place + 2 :]]
     return command

@@ -15,7 +15,7 @@ from sqlalchemy import Engine
 from sqlmodel import Session as Database
 from sqlmodel import col, select, update
 
-from portal.adapters.db.tables import LaunchKeyRow, PresetRow, SessionEnvRow
+from portal.adapters.db.tables import LaunchKeyRow, PresetRow, RegistryLoginRow, SessionEnvRow
 from portal.adapters.encryption import Sealer, Unreadable, is_sealed
 
 log = logging.getLogger(__name__)
@@ -34,6 +34,11 @@ def place_in_preset(owner: str, variable: str) -> str:
     return f"{PRESET} {owner} {variable}"
 
 
+def place_of_login(owner: str, registry: str) -> str:
+    """The place of a password for a registry."""
+    return f"registry_login {owner} {registry}"
+
+
 def seal_preset(sealer: Sealer, owner: str, body: dict[str, Any]) -> str:
     """A preset's body as JSON with each variable's value sealed; names stay readable."""
     env = {k: sealer.seal(v, place_in_preset(owner, k)) for k, v in body.get("env", {}).items()}
@@ -45,7 +50,7 @@ def seal_all(engine: Engine, sealer: Sealer) -> tuple[int, int]:
 
     Returns the numbers of updated rows, and of rows that no key opens, which are unchanged.
     """
-    parts = (_seal_sessions, _seal_presets, _seal_keys)
+    parts = (_seal_sessions, _seal_presets, _seal_logins, _seal_keys)
     done = [part(engine, sealer) for part in parts]
     changed, lost = sum(d[0] for d in done), sum(d[1] for d in done)
     if changed and engine.dialect.name == "sqlite":
@@ -93,6 +98,26 @@ def _seal_presets(engine: Engine, sealer: Sealer) -> tuple[int, int]:
         )
         values = {"request": seal_preset(sealer, row.owner, body)}
         done += _change(engine, update(PresetRow).where(which).values(**values))
+    return done, lost
+
+
+def _seal_logins(engine: Engine, sealer: Sealer) -> tuple[int, int]:
+    done = lost = 0
+    for row in _rows(engine, select(RegistryLoginRow)):
+        if sealer.is_current(row.secret):
+            continue
+        place = place_of_login(row.owner, row.host)
+        try:
+            values = {"secret": sealer.seal(sealer.open(row.secret, place), place)}
+        except Unreadable:
+            lost += 1
+            continue
+        which = (
+            (col(RegistryLoginRow.owner) == row.owner)
+            & (col(RegistryLoginRow.host) == row.host)
+            & (col(RegistryLoginRow.secret) == row.secret)
+        )
+        done += _change(engine, update(RegistryLoginRow).where(which).values(**values))
     return done, lost
 
 

@@ -13,7 +13,7 @@ from portal.core.session.idle import Traffic
 
 CANARY = "slipway"
 """An entry that exists as long as HAProxy has not lost the map."""
-_KEY = re.compile(r"[a-z0-9]+\.([0-9a-f]{64}|public|ssh|hub)")
+_KEY = re.compile(r"([a-z0-9]+|~files)\.([0-9a-f]{64}|public|ssh|hub)")
 _TARGET = re.compile(r"[0-9a-fA-F.:]+@[0-9]+@[a-z0-9.-]+")
 _PATH = re.compile(r"[A-Za-z0-9_./~%+@=-]+")
 _HUB_PATH = re.compile(r"/[A-Za-z0-9_./~%@!$&*+=-]*/")

@@ -22,7 +22,8 @@ MOST_OUTPUT = 1024 * 1024
 """Bytes of the list; a name has at most 255 bytes."""
 
 
-def _shell(script: str) -> list[str]:
+def shell(script: str) -> list[str]:
+    """Arguments that run a POSIX script within a deadline."""
     command = ["env", "LC_ALL=C", "timeout", "--kill-after=2", str(_SECONDS)]
     return [*command, "/bin/sh", "-c", script]
 
@@ -38,7 +39,7 @@ def list_argv(storage: str) -> list[str]:
         r"find -L . -mindepth 1 -maxdepth 1 -type d -name '[!.]*' -printf '%f\0' 2>/dev/null "
         f"| sort -z | head -z -n {MAX_FOLDERS}",
     )
-    return _shell("\n".join(steps))
+    return shell("\n".join(steps))
 
 
 def list_parse(output: bytes) -> list[Folder]:
@@ -51,7 +52,7 @@ def list_parse(output: bytes) -> list[Folder]:
 def missing_argv(storage: str, names: Collection[str]) -> list[str]:
     """Print those names that are not storage folders."""
     place = shlex.quote(storage.rstrip("/"))
-    return _shell(
+    return shell(
         f"cd || exit 1\nprintf '\\0'\nfor name in {shlex.join(names)}; do\n"
         f'[ -d {place}/"$name" ] || printf "%s\\0" "$name"\ndone'
     )
@@ -74,7 +75,7 @@ def make_argv(storage: str, name: str) -> list[str]:
         f"cd -- {place} || exit 1",
         r'printf "\0%s\0" "$PWD"',
     )
-    return _shell("\n".join(steps))
+    return shell("\n".join(steps))
 
 
 def make_parse(output: bytes, name: str) -> Folder:

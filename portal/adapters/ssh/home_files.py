@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from portal.adapters.ssh import folder_commands, key_commands, log_commands
+from portal.adapters.ssh import folder_commands, image_commands, key_commands, log_commands
 from portal.adapters.ssh.command import Completed
 from portal.adapters.ssh.transport import Transport
 from portal.core.apps.ssh import find_private_key
@@ -12,6 +12,7 @@ from portal.core.apps.ssh_keys import PublicKey, known_keys
 from portal.core.interfaces.systems import UserFiles
 from portal.core.jobs.output import FilePiece
 from portal.core.launch.mounts import Folder, storage_of
+from portal.core.launch.own_image import ImageFile
 from portal.errors import Conflict, FieldError, InvalidRequest, Unavailable
 
 
@@ -93,6 +94,10 @@ class HomeFiles(UserFiles):
         if done.code != 0:
             raise Unavailable(f"Your folders cannot be read right now: {done.error_text()}")
         return done
+
+    def image_files(self, user: str, places: Sequence[str]) -> list[ImageFile]:
+        argv = image_commands.list_argv(storage_of(user, self._storage), places)
+        return image_commands.list_parse(self._ask(user, argv).stdout)
 
     def container_key(self, user: str, new: bool = False) -> str:
         done = self._transport.run(user, key_commands.key_argv(self._directory, new))

@@ -46,7 +46,7 @@ def argv(
         )
     if "://" not in request.image and not os.access(request.image, os.R_OK):
         raise ContainerError(f"the image {request.image} cannot be read on {node}")
-    words = [*_apptainer(request.apptainer, environment), "--silent", "exec"]
+    words = [*apptainer_command(request.apptainer, environment), "--silent", "exec"]
     words += ["--sharens"] if shared else []
     words += ["--bind", f"{request.toolkit}:{TOOLKIT}:image-src=/"]
     for path, mode in request.binds:
@@ -68,7 +68,7 @@ def argv(
     return [*words, *gpu, request.image, LAUNCHER, *options, "--", *program]
 
 
-def _apptainer(program: str, environment: Mapping[str, str]) -> list[str]:
+def apptainer_command(program: str, environment: Mapping[str, str]) -> list[str]:
     """Apptainer's command; where it is a module of the site, the login environment finds it."""
     found = shutil.which(program, path="/usr/local/bin:/usr/bin:/bin")
     found = found or shutil.which(program, path=environment.get("PATH"))

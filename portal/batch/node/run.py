@@ -9,7 +9,9 @@ import sys
 
 from portal.batch import handover
 from portal.batch.child import FORWARDED, end, forward
+from portal.batch.image import ImageError
 from portal.batch.node.container import ContainerError, argv
+from portal.batch.node.own_image import find_image
 from portal.batch.node.steps import StepServer
 from portal.batch.private import private_folder
 from portal.batch.request import Request, parse
@@ -35,9 +37,12 @@ def batch(words: list[str]) -> NoReturn:
         with open(HANDED, "rb") as stream:
             text, script = unwrap(stream.read())
         request = parse(text)
+        used = find_image(request)
         with private_folder() as folder:
-            code = _run_script(request, text, script, words, folder)
-    except (ContainerError, ValueError, OSError) as error:
+            code = _run_script(request, request.text(), script, words, folder)
+        for descriptor in used:
+            os.close(descriptor)
+    except (ContainerError, ImageError, ValueError, OSError) as error:
         _fail(str(error))
     end(code)
 
@@ -94,6 +99,8 @@ def step(words: list[str]) -> NoReturn:
     """Become one task of a step: `slipway node-step -- PROGRAM [ARGUMENT…]`."""
     try:
         request = parse(handover.request_text(os.environ))
+        for descriptor in find_image(request):
+            os.set_inheritable(descriptor, True)  # in use as long as the task runs
         command = argv(
             request,
             words[1:] if words[:1] == ["--"] else words,
@@ -102,7 +109,7 @@ def step(words: list[str]) -> NoReturn:
             shared=os.environ.get("SLURM_STEP_NUM_TASKS", "1") != "1",
         )
         os.execvp(command[0], command)
-    except (ContainerError, ValueError, OSError) as error:
+    except (ContainerError, ImageError, ValueError, OSError) as error:
         _fail(str(error))
 
 

@@ -55,6 +55,8 @@ WORDS: Mapping[str, str] = MappingProxyType(
         "app.publish": "Made an app public",
         "app.unpublish": "Made an app private",
         "folder.make": "Created a folder",
+        "folder.share": "Shared a folder",
+        "folder.unshare": "Took access to a folder back",
         "template.make": "Created a template",
         "template.change": "Changed a template",
         "template.order": "Moved a template",

@@ -13,6 +13,7 @@ from portal.core.apps.catalog import Image
 from portal.core.cluster.fgpu import kinds_as_json
 from portal.core.cluster.gpu_offers import Gpus
 from portal.core.cluster.limits import Limits
+from portal.core.launch.own_image import NO_OWN_IMAGES, OwnImageRules
 from portal.core.site_rules import SiteRules
 
 
@@ -24,7 +25,7 @@ class BatchSite:
     toolkit: str
     storage: str
     binds: tuple[str, ...] = ()
-    own_images: tuple[str, ...] = ()
+    images: OwnImageRules = NO_OWN_IMAGES
 
 
 def batch_settings(
@@ -43,7 +44,11 @@ def batch_settings(
         "toolkit": site.toolkit,
         "storage": site.storage,
         "binds": list(site.binds),
-        "own_images": list(site.own_images),
+        "own_images": list(site.images.sources),
+        "registries": list(site.images.registries),
+        "insecure": list(site.images.insecure),
+        "max_image_mb": site.images.max_mb,
+        "image_cache_mb": site.images.cache_mb,
         "max_shared_memory_mb": site_rules.max_shared_memory_mb,
         "gpu_kinds": kinds_as_json(gpus.kinds),
         "images": [_image(image, image_rule(image, known), limits) for image in images],

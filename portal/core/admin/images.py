@@ -104,10 +104,17 @@ def visible_catalog(
     """The catalog reduced to the images that this user may see."""
     known = list(rules)
     accounts = accounts_of(user, limits)
-    images = (i for i in catalog.images if image_rule(i, known).permits(user, accounts))
+
+    def seen(images: Iterable[Image]) -> tuple[Image, ...]:
+        return tuple(i for i in images if image_rule(i, known).permits(user, accounts))
+
     # Not a copy, which would keep what was computed from all images.
     return Catalog(
-        apps=catalog.apps, images=tuple(images), found=catalog.found, problems=catalog.problems
+        apps=catalog.apps,
+        images=seen(catalog.images),
+        retired=seen(catalog.retired),
+        found=catalog.found,
+        problems=catalog.problems,
     )
 
 

@@ -7,17 +7,11 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from typing import Annotated, Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from portal.core.apps.titles import Naming, namings
+from portal.core.launch.own_image import OWN, PLACE, image_title
 from portal.core.session.session import Session
 from portal.core.validation import field_errors
 
@@ -89,8 +83,7 @@ class AppSpec(BaseModel):
     kind: Kind = "web"
     """How users connect: with a browser, with an SSH client, or through JupyterHub."""
     listen: Literal["unix", "tcp"] = "unix"
-    """Where it listens: on the socket $SLIPWAY_SOCKET, or on 127.0.0.1:$PORT in a network namespace
-    of its own."""
+    """On the socket $SLIPWAY_SOCKET, or on 127.0.0.1:$PORT in a network namespace of its own."""
     detect: tuple[Program, ...] = ()
     """Programs or absolute paths; an image with any of them can run the app; (): any image can."""
     public: bool = False
@@ -104,6 +97,8 @@ class AppSpec(BaseModel):
     """Whether it cannot start without an answer."""
     own_title: bool = False
     """Whether its owner may give it a title."""
+    files: WebPath | Literal[""] = ""
+    """The path below which it opens files and folders of the session's home; "" if it cannot."""
     static_page: bool = False
     """Whether its page at "/" is a static file without secrets, identical for all users, so that it
     may be compressed; other pages never are, since their length could reveal secrets (BREACH)."""
@@ -185,6 +180,16 @@ class Image(BaseModel):
     default_app: AppName | None = None
     default: bool = False
     """Whether the launch form preselects it."""
+    retired: bool = False
+    """Whether it can no longer be launched; sessions that have it keep it."""
+    packages: tuple[str, ...] = ()
+    """Names of the main packages in it, which the launch form's search finds it by."""
+
+
+def own_image(image: str) -> Image:
+    """What a session's own image is in the place of one of the site's."""
+    title = image_title(image)
+    return Image(environment=OWN, version=title, path=PLACE, title=title)
 
 
 def problems_of(error: ValidationError) -> list[tuple[str, str]]:
@@ -226,27 +231,41 @@ class Catalog(BaseModel):
 
     apps: dict[str, AppSpec]
     images: tuple[Image, ...]
+    """Those that can be launched."""
+    retired: tuple[Image, ...] = ()
+    """Those that only sessions have that were launched before."""
     found: dict[tuple[str, str], tuple[str, ...]] = {}
     """The apps that administrators' sessions found in an image, by environment and version."""
     problems: tuple[str, ...] = ()
     """Errors in the site's files, for administrators."""
 
     def image(self, environment: str, version: str | None) -> Image | None:
-        """The image of this environment; without a version the newest (highest number)."""
+        """The image of this environment; without a version the newest (highest number).
+
+        A retired version is found too, for the sessions that have it.
+        """
         return next(
             (
                 image
-                for image in self.images
+                for image in (*self.images, *(self.retired if version is not None else ()))
                 if image.environment == environment and version in (None, image.version)
             ),
             None,
         )
+
+    def of_session(self, session: Session) -> Image | None:
+        """What a session runs: its owner's image, or one of the site's if it still exists."""
+        if session.image:
+            return own_image(session.image)
+        return self.image(session.environment, session.version)
 
     def naming(self, environment: str, version: str | None) -> Naming:
         """How pages name a version, also one that no longer exists; without one: the newest."""
         image = self.image(environment, version)
         if image is not None:
             return self._namings[environment, image.version]
+        if environment == OWN:
+            return Naming("Own image", version or "", version or "Own image")
         title = self.environment_title(environment)
         return Naming(title, version or "", f"{title} {version or ''}".rstrip())
 
@@ -257,7 +276,7 @@ class Catalog(BaseModel):
 
     @cached_property
     def _namings(self) -> dict[tuple[str, str], Naming]:
-        return namings(self.images)
+        return namings((*self.images, *self.retired))
 
     @property
     def proposed(self) -> Image | None:

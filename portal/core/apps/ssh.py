@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from portal.core.apps.access import OpenApp
 from portal.core.apps.catalog import AppSpec
+from portal.core.launch.mounts import place_of
 from portal.core.session.session import Home, Session
 
 KEY_FILE = "id_container"
@@ -163,5 +164,6 @@ class SshEndpoint:
         """The folder whose content is kept: "climate-2026/"; "" if none is, or it is the home."""
         if self.session.home is Home.PERSISTENT:
             return ""
-        writable = [mount.folder for mount in self.session.mounts if not mount.read_only]
+        mounts = self.session.mounts
+        writable = [place_of(mount, mounts) for mount in mounts if not mount.read_only]
         return f"{writable[0]}/" if writable else ""

@@ -5,15 +5,18 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Literal, get_args
 
 BROWSER = "browser"
 TOKEN = "token"  # noqa: S105
 KINDS = (BROWSER, TOKEN)
 MARK = "slipway_"
 """Prefix of every secret, by which HAProxy keeps them from apps."""
-SCOPES = ("read", "write", "admin")
-"""What a token may do: read, change, and both as an administrator if its owner is one."""
-PLAIN_SCOPES = ("read", "write")
+Scope = Literal["read", "write", "files:read", "files:write", "admin"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+"""What a token may do: read, change, the same with files, and all as an administrator if its owner
+is one."""
+PLAIN_SCOPES = ("read", "write", "files:read", "files:write")
 MAX_NAME = 80
 """Characters of a token's name."""
 MAX_TOKENS = 1000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -15,6 +15,7 @@ from portal.core.job.runner_protocol import StartRequest
 from portal.core.jobs.job import Job
 from portal.core.jobs.output import FilePiece
 from portal.core.launch.mounts import Folder
+from portal.core.launch.own_image import ImageFile
 from portal.core.session.idle import Traffic
 from portal.core.session.session import Session
 
@@ -131,6 +132,13 @@ class UserFiles(Protocol):
         """Create a storage folder; raises InvalidRequest for the field "folder"."""
         ...
 
+    def image_files(self, user: str, places: Sequence[str]) -> list[ImageFile]:
+        """The newest image files in the user's storage folders and in these folders of the site's.
+
+        What cannot be listed within seconds is left out.
+        """
+        ...
+
     def log_tail(self, user: str, session: str, limit: int) -> bytes:
         """The last `limit` bytes of the session's log; b"" if there is none.
 
@@ -179,6 +187,10 @@ class Certificates(Protocol):
 
     def sign_gateway(self, session: str, request_pem: str) -> str:
         """Certificate (PEM) for a gateway's CSR; raises InvalidRequest for an invalid CSR."""
+        ...
+
+    def issue_gateway(self, id: str) -> str:
+        """A new private key and its certificate (PEM) for the server of this id."""
         ...
 
     def client_ca(self) -> str:

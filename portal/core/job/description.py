@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from portal.core.apps.catalog import Image
 from portal.core.launch.mounts import MountPoint, mount_points, storage_of
+from portal.core.launch.own_image import NO_OWN_IMAGES, ImageJob, OwnImageRules, image_job
 from portal.core.session.session import Home, Session
 
 
@@ -26,6 +27,7 @@ class JobSettings:
     """Files in the user's home that are copied into each session's new home."""
     home: Home = Home.SESSION
     """The home directory of new sessions."""
+    own_images: OwnImageRules = NO_OWN_IMAGES
 
 
 def build_job(session: Session, image: Image, rules: JobSettings) -> JobDescription:
@@ -45,6 +47,9 @@ def build_job(session: Session, image: Image, rules: JobSettings) -> JobDescript
         mounts=mount_points(session.owner, session.mounts, rules.storage),
         own_storage=storage_of(session.owner, rules.storage) if own_home else "",
         dotfiles=() if own_home else rules.dotfiles,
+        own_image=image_job(session.owner, session.image, rules.own_images, rules.storage)
+        if session.image
+        else None,
     )
 
 
@@ -69,3 +74,5 @@ class JobDescription:
     mounts: tuple[MountPoint, ...] = ()
     dotfiles: tuple[str, ...] = ()
     """Files copied into the session's new home; relative to the user's home."""
+    own_image: ImageJob | None = None
+    """Where the owner's own image is; None for one of the site's."""

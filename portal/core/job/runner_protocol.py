@@ -62,6 +62,20 @@ class ReadyMessage(BaseModel):
     """The apps that the image can run, as detected by the runner."""
 
 
+class ProgressMessage(BaseModel):
+    """Reports what a job does before its container starts."""
+
+    model_config = STRICT
+
+    text: Annotated[str, Field(max_length=200)]
+    """"" once the container starts."""
+
+    @property
+    def shown(self) -> str:
+        """The text as pages show it: the job's words are its owner's."""
+        return "".join(c for c in self.text if c.isprintable()).rstrip(". ")
+
+
 class Heartbeat(BaseModel):
     """Resource use of a session's job, reported by its runner every few seconds."""
 
@@ -149,8 +163,12 @@ def runner_spec(
     *,
     callback_ca: str,
     client_ca: str,
+    registry: Mapping[str, str] | None = None,
 ) -> str:
     """Write the runner's specification as one line of JSON; `apps` are all that can be started.
+
+    `registry`: user and password for the registry of the session's own image, which
+    portal/batch/node/session.py takes out before the container starts.
 
     Secret: it contains the token, and environment variables that often hold passwords.
     """
@@ -173,6 +191,7 @@ def runner_spec(
             "workdir": _workdir(session, rules),
             # Its files are deleted at the end, so their number is shown.
             "count_home": session.home is Home.SESSION,
+            **({"registry": dict(registry)} if registry else {}),
         }
     )
 

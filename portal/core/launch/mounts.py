@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -22,11 +22,14 @@ NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 RULE = (
     "use up to 64 letters, digits, dots, dashes and underscores, and begin with a letter or a digit"
 )
-FolderName = Annotated[str, Matching(NAME, RULE)]
+OWNER = r"[a-z_][a-z0-9_-]{0,31}"
+ANY_NAME = f"(?:{OWNER}/)?{NAME}"
+"""Pattern of what can be mounted: OWNER/FOLDER is a folder that another user shares."""
+FolderName = Annotated[str, Matching(ANY_NAME, RULE)]
 
 
 class Mount(BaseModel):
-    """One folder of a session: a storage folder by name, or "home"; mounted at ~/<folder>."""
+    """One folder of a session: a storage folder by name, "home", or another's as OWNER/FOLDER."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -34,9 +37,28 @@ class Mount(BaseModel):
     read_only: bool = False
 
     @property
-    def path(self) -> str:
-        """Its path in the session."""
-        return f"~/{self.folder}"
+    def owner(self) -> str:
+        """Who shares it; "" for the user's own."""
+        return self.folder.rpartition("/")[0]
+
+    @property
+    def name(self) -> str:
+        """Its name, without its owner's."""
+        return self.folder.rpartition("/")[2]
+
+
+def place_of(mount: Mount, mounts: Iterable[Mount]) -> str:
+    """Where a mount is in a session's new home: under its name, which own folders get first."""
+    if not mount.owner:
+        return mount.folder
+    names = [HOME, *(other.name for other in mounts if other.folder != mount.folder)]
+    return f"{mount.owner}-{mount.name}" if mount.name in names else mount.name
+
+
+def same_place(mounts: Sequence[Mount]) -> str:
+    """A place that two of a session's mounts would share; "" if none."""
+    places = [place_of(mount, mounts) for mount in mounts]
+    return next((place for place in places if places.count(place) > 1), "")
 
 
 def _short(value: Any) -> Any:
@@ -45,8 +67,8 @@ def _short(value: Any) -> Any:
 
 _NAME_JSON = {
     "type": "string",
-    "description": "a storage folder's name, or home",
-    "pattern": f"^{NAME}$",
+    "description": "a storage folder's name, home, or OWNER/FOLDER for one that is shared with you",
+    "pattern": f"^{ANY_NAME}$",
 }
 Mounts = Annotated[
     tuple[
@@ -87,6 +109,10 @@ class Folder:
     """Its path on the cluster's file system."""
     mountable: bool = True
     """False if its name is not safe in a batch script, or is that of the home directory."""
+    owner: str = ""
+    """Who shares it; "" for the user's own."""
+    read_only: bool = False
+    """Whether it can be mounted read-only alone, as it is shared."""
 
 
 def storage_folder(name: str, directory: str) -> Folder:
@@ -101,8 +127,10 @@ class MountPoint:
 
     name: str
     source: str
-    """Absolute, or relative to the user's home directory."""
+    """Absolute, or relative to the home directory of the user, or of the owner."""
     read_only: bool
+    owner: str = ""
+    """Who shares it; "" for the user's own."""
 
 
 def storage_of(user: str, storage: str) -> str:
@@ -116,10 +144,15 @@ def start_folder(mounts: Iterable[Mount], owns_home: str | None = None) -> str:
     "" stands for the home itself: without a writable mount, or with several. `owns_home`: the path
     of the storage folders (storage_of) if the home is the owner's own, else None.
     """
-    writable = [mount.folder for mount in mounts if not mount.read_only]
-    if len(writable) != 1 or (owns_home is not None and writable[0] == HOME):
+    listed = tuple(mounts)
+    writable = [mount for mount in listed if not mount.read_only]
+    if len(writable) != 1:
         return ""
-    return writable[0] if owns_home is None else _in_storage(writable[0], owns_home)
+    if owns_home is None:
+        return place_of(writable[0], listed)
+    if writable[0].folder == HOME or writable[0].owner:
+        return ""
+    return _in_storage(writable[0].folder, owns_home)
 
 
 def place_in_own_home(folder: str, storage: str) -> str:
@@ -150,12 +183,21 @@ def _in_storage(folder: str, storage: str) -> str:
 
 def mount_points(user: str, mounts: Iterable[Mount], storage: str) -> tuple[MountPoint, ...]:
     """The mounts with their source paths."""
-    directory = storage_of(user, storage)
+    listed = tuple(mounts)
     return tuple(
         MountPoint(
-            mount.folder,
-            "." if mount.folder == HOME else _in_storage(mount.folder, directory),
+            place_of(mount, listed),
+            "."
+            if mount.folder == HOME
+            else _in_storage(mount.name, storage_of(mount.owner or user, storage)),
             mount.read_only,
+            mount.owner,
         )
-        for mount in mounts
+        for mount in listed
     )
+
+
+def path_of_shared(owner: str, name: str, storage: str) -> str:
+    """The path of another user's folder on the cluster; `storage`: the site's setting."""
+    path = _in_storage(name, storage_of(owner, storage))
+    return path if path.startswith("/") else f"~{owner}/{path}"

@@ -16,8 +16,9 @@ from pydantic import (
 
 from portal.core.launch.environment import Variables
 from portal.core.launch.hub import HubServer
-from portal.core.launch.mounts import Mounts
+from portal.core.launch.mounts import Mounts, same_place
 from portal.core.launch.names import MAX_NAME, MIN_NAME, session_name
+from portal.core.launch.own_image import IMAGE, OWN, OwnImage
 from portal.core.units import MIN_MEMORY_MB, Memory, SharedMemory, TimeLimit
 from portal.core.validation import (
     BODY,
@@ -93,6 +94,12 @@ def each_once(mounts: Mounts) -> Mounts:
     return mounts
 
 
+def _each_place(mounts: Mounts) -> Mounts:
+    if twice := same_place(mounts):
+        raise wrong(f"two of these folders would be ~/{twice}; choose one of them")
+    return mounts
+
+
 class Resources(BaseModel):
     """Resources of a session on one node; memory in MiB, `fgpu` rounded up to an offered amount."""
 
@@ -120,8 +127,10 @@ class LaunchRequest(BaseModel):
 
     model_config = STRICT
 
-    environment: Word
+    environment: Word = OWN
     version: Word | None = None
+    image: Annotated[OwnImage | None, Field(validate_default=True)] = None
+    """An image of the user's own, in place of environment and version."""
     name: SessionName | None = None
     resource_group: Word | None = None
     resources: Resources
@@ -131,6 +140,16 @@ class LaunchRequest(BaseModel):
     env: Variables = {}
     hub: HubServer | None = None
     """Only JupyterHub sets it: the server that it will reach at this path."""
+
+    @field_validator("image")
+    @classmethod
+    def _either(cls, image: str | None, info: ValidationInfo) -> str | None:
+        environment = info.data.get("environment")
+        if image is None and environment == OWN:
+            raise at_field("environment", "this is needed")
+        if image is not None and (environment not in (None, OWN) or info.data.get("version")):
+            raise wrong("choose an environment or an image of your own, not both")
+        return image
 
     @field_validator("hub")
     @classmethod
@@ -148,6 +167,7 @@ class LaunchRequest(BaseModel):
         return count
 
     _each_once = field_validator("mounts")(each_once)
+    _each_its_place = field_validator("mounts")(_each_place)
 
 
 MOUNTS = "mounts"
@@ -170,7 +190,8 @@ def without(data: object, wrong: Iterable[FieldError]) -> LaunchRequest | None:
         }
         body["resources"] = {"memory": f"{MIN_MEMORY_MB}m"} | kept
     try:
-        return parse_launch({"environment": "any"} | body)
+        anything = {} if IMAGE in body else {"environment": "any"}
+        return parse_launch(anything | body)
     except InvalidRequest:
         return None
 

@@ -78,10 +78,16 @@ def _unused(session: Session) -> str:
 
 
 def _was_stopped(session: Session, report: JobReport) -> bool:
-    """Whether the portal ended it on request, and no other cause came just before that."""
+    """Whether the portal ended it on request, and no other cause came just before that.
+
+    Slurm keeps the first cause: a job at its time limit that is cancelled while it ends is a
+    TIMEOUT.
+    """
     requested = session.stop_requested
-    if requested is None or report.state is JobState.CANCELLED or report.end is None:
-        return requested is not None
+    if requested is None or report.state in _SLURMS_DOING:
+        return False
+    if report.state is JobState.CANCELLED or report.end is None:
+        return True
     return report.end >= requested - LEEWAY
 
 

@@ -35,8 +35,7 @@ def session_to_request_body(session: Session, env: Mapping[str, str]) -> dict[st
         resources["fgpu"] = session.fgpu
         resources |= {"gpu_kind": session.gpu_kind} if session.gpu_kind else {}
     body: dict[str, Any] = {
-        "environment": session.environment,
-        "version": session.version,
+        **_image(session),
         "name": session.name if session.named else None,
         "resources": resources,
         "resource_group": session.partition,
@@ -47,10 +46,16 @@ def session_to_request_body(session: Session, env: Mapping[str, str]) -> dict[st
     return {name: value for name, value in body.items() if value not in (None, [], {})}
 
 
+def _image(session: Session) -> dict[str, str]:
+    if session.image:
+        return {"image": session.image}
+    return {"environment": session.environment, "version": session.version}
+
+
 def describe_launch(session: Session) -> str:
     """What was requested, in one line of the audit log: names of variables, never their values."""
     parts = [
-        f"{session.environment} {session.version}",
+        session.image or f"{session.environment} {session.version}",
         format_cores(session.cpus),
         exact_size(session.memory_mb),
         f"shared memory {exact_size(session.shm_mb)}",

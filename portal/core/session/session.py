@@ -8,7 +8,13 @@ from typing import TypedDict
 
 from pydantic import BaseModel, ConfigDict
 
-from portal.core.launch.mounts import Mount, place_in_own_home, storage_of
+from portal.core.launch.mounts import (
+    Mount,
+    path_of_shared,
+    place_in_own_home,
+    place_of,
+    storage_of,
+)
 
 
 class State(StrEnum):
@@ -69,6 +75,8 @@ class Session(BaseModel):
     owner: str
     environment: str
     version: str
+    image: str = ""
+    """The owner's own image, as they named it; "" for one of the site's."""
     cpus: int
     memory_mb: int
     partition: str | None = None
@@ -118,6 +126,9 @@ class Session(BaseModel):
     address: str | None = None
     port: int | None = None
     started: datetime | None = None
+    progress: str = ""
+    """What its job does before the container starts, in words of its job; "" if nothing."""
+    progress_at: datetime | None = None
     ready: datetime | None = None
     """When the session's gateway called back; before that no app can be reached."""
     deadline: datetime | None = None
@@ -202,6 +213,8 @@ class Facts(TypedDict, total=False):
     address: str | None
     port: int | None
     started: datetime | None
+    progress: str
+    progress_at: datetime | None
     ready: datetime | None
     deadline: datetime | None
     restarts: int
@@ -274,5 +287,7 @@ UNUSED = "Slipway, since nobody used it"
 def path_in_session(session: Session, mount: Mount, storage: str) -> str:
     """A mount's path in the session; `storage`: the site's setting."""
     if session.home is Home.SESSION:
-        return mount.path
+        return f"~/{place_of(mount, session.mounts)}"
+    if mount.owner:
+        return path_of_shared(mount.owner, mount.name, storage)
     return place_in_own_home(mount.folder, storage_of(session.owner, storage))

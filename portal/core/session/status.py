@@ -18,6 +18,8 @@ ENDS_SOON = timedelta(minutes=15)
 """How long before the end a warning is shown."""
 
 UNKNOWN = "UNKNOWN"
+PULLED_ONCE = "Your next session with this image starts at once. To stop, end this one."
+"""What is said while a session's job pulls its image."""
 
 
 def unknown_since(session: Session, status: SlurmStatus, now: datetime) -> datetime | None:
@@ -61,6 +63,8 @@ def shown_reason(
         case State.STARTING | State.RUNNING if session.pending_reason == SUSPENDED:
             return explain_reason(SUSPENDED)
         case State.STARTING:
+            if session.progress:
+                return Reason("Starting", f"{session.progress}.", PULLED_ONCE)
             return Reason("Starting", "The container is starting.")
         case State.RUNNING:
             return _node_silent(session, now)

@@ -177,9 +177,11 @@ def was_requeued(session: Session, report: JobReport) -> bool:
 
 
 def never_called(session: Session, now: datetime) -> bool:
-    """Whether a session has been STARTING for longer than START_TIMEOUT."""
-    waiting = session.state is State.STARTING and session.started is not None
-    return waiting and now - (session.started or now) > START_TIMEOUT
+    """Whether a session has been STARTING without any news for longer than START_TIMEOUT."""
+    if session.state is not State.STARTING or session.started is None:
+        return False
+    # An image that is being pulled may take longer.
+    return now - max(session.started, session.progress_at or session.started) > START_TIMEOUT
 
 
 def _requeued(session: Session, report: JobReport, now: datetime) -> Facts:
@@ -190,6 +192,8 @@ def _requeued(session: Session, report: JobReport, now: datetime) -> Facts:
         token_hash="",
         ready=None,
         started=None,
+        progress="",
+        progress_at=None,
         deadline=None,
         node=None,
         address=None,

@@ -31,7 +31,9 @@ class ProxyRoutes:
         store: AccessStore,
         routes: Routes,
         catalog: Callable[[], Catalog],
+        file_routes: Callable[[], dict[str, str]],
     ) -> None:
+        self._file_routes = file_routes
         self._sessions = sessions
         self._store = store
         self._routes = routes
@@ -166,6 +168,7 @@ class ProxyRoutes:
 
     def _expected(self) -> Iterator[tuple[str, str]]:
         """The routes that should exist according to the database: key and target."""
+        yield from self._file_routes().items()
         catalog = self._catalog()
         running = {s.id: s for s in self._sessions.live() if s.state is State.RUNNING}
         apps = self._store.apps_of(running)

@@ -31,6 +31,7 @@ from portal.core.jobs.compose.submission import (
     to_body,
 )
 from portal.core.jobs.job import Job
+from portal.core.launch.mounts import Mount
 from portal.errors import (
     FieldError,
     InvalidRequest,
@@ -41,6 +42,7 @@ from portal.errors import (
 )
 from portal.services.admin.administration import Administration
 from portal.services.cluster import Cluster
+from portal.services.storage import GrantMounts
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +64,7 @@ class Composer:
         administration: Administration,
         catalog: Callable[[], Catalog],
         own_images: Collection[str],
+        grant: GrantMounts,
         clock: Clock,
     ) -> None:
         self._submitter = submitter
@@ -71,6 +74,7 @@ class Composer:
         self._administration = administration
         self._catalog = catalog
         self._own_images = frozenset(own_images)
+        self._grant = grant
         self._clock = clock
 
     def parse(self, person: Person, data: object) -> JobRequest:
@@ -133,13 +137,14 @@ class Composer:
         try:
             # After the key is claimed: a repeated request is answered whatever the file is now.
             self._look_at_file(person, request)
+            granted = request.model_copy(update={"mounts": self._granted(person, request)})
         except (InvalidRequest, Unavailable) as error:
             self._store.release(person.name, key)
             if isinstance(error, OutcomeUnknown):
                 raise Unavailable(error.text) from error  # of reading the file: nothing was sent
             raise
         try:
-            return self._submitter.submit(person.name, submit_command(request))
+            return self._submitter.submit(person.name, submit_command(granted))
         except SubmissionRefused as error:
             self._store.release(person.name, key)
             raise refusal(error, request) from None
@@ -151,6 +156,12 @@ class Composer:
         except Unavailable:
             self._store.release(person.name, key)
             raise
+
+    def _granted(self, person: Person, request: JobRequest) -> tuple[Mount, ...]:
+        """The mounts; `slipway sbatch` looks for the user's own folders itself."""
+        if not any(mount.owner for mount in request.mounts):
+            return request.mounts
+        return self._grant(person, request.mounts)
 
     def _forget_old(self, person: Person) -> None:
         before = self._clock() - timedelta(days=SUBMISSIONS_DAYS)

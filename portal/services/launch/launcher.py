@@ -19,24 +19,24 @@ from portal.core.job.batch_script import render_script
 from portal.core.job.description import JobSettings, build_job
 from portal.core.job.runner_protocol import runner_spec
 from portal.core.launch.hub import check_prefix
-from portal.core.launch.mounts import HOME, Mount, check_in_own_home
+from portal.core.launch.mounts import check_in_own_home
 from portal.core.launch.names import names_for
-from portal.core.launch.request import MOUNTS, LaunchRequest, parse_launch, without
+from portal.core.launch.own_image import IMAGE, image_problems
+from portal.core.launch.request import LaunchRequest, parse_launch, without
 from portal.core.launch.templates import fill
 from portal.core.policy import Decision, decide
 from portal.core.session.relaunch import describe_launch
 from portal.core.session.session import LIVE, Home, Session, State
 from portal.core.session.transitions import stop, submitted
 from portal.core.site_rules import SiteRules
-from portal.errors import FieldError, InvalidRequest, OutcomeUnknown, Unavailable
+from portal.errors import InvalidRequest, OutcomeUnknown, Unavailable
 from portal.services.admin.administration import Administration
 from portal.services.cluster import Cluster
 from portal.services.job_control import JobControl
+from portal.services.storage import GrantMounts
 
 log = logging.getLogger(__name__)
 
-DOWN_AFTER = timedelta(seconds=5)
-"""How long Slurm may fail to answer before launches are refused without asking it."""
 PATIENCE = timedelta(seconds=12)
 """How long one request keeps submitting; the reconciler submits the rest. With the longest
 submission (22 s) it ends before the reconciler searches for lost ones (60 s)."""
@@ -69,6 +69,8 @@ class Launcher:
         gpus: Gpus,
         close_apps: Callable[[str], None],
         hub_base_url: str,
+        registry_login: Callable[[str, str], Mapping[str, str] | None],
+        grant: GrantMounts,
     ) -> None:
         self._store = store
         self._cluster = cluster
@@ -83,6 +85,8 @@ class Launcher:
         self._gpus = gpus
         self._close_apps = close_apps
         self._hub_base_url = hub_base_url
+        self._registry_login = registry_login
+        self._grant = grant
 
     def parse(self, data: object) -> LaunchRequest:
         """Validate untrusted input, expanding a template; raises InvalidRequest."""
@@ -103,6 +107,8 @@ class Launcher:
         if rest is None:
             return error
         named = {wrong.field for wrong in error.errors}
+        if IMAGE in named:  # in the place of an environment
+            named.add("environment")
         try:
             self._decide(person, rest, self._administration.site_rules())
         except InvalidRequest as more:
@@ -123,10 +129,11 @@ class Launcher:
         """
         caps = self._administration.site_rules()
         decided = self._decide(person, request, caps)
-        self._refuse_while_down()
-        self._find_folders(person, request.mounts)
+        self._cluster.refuse_while_down(self._clock())
+        # The user's own folders and others' are looked for; what is shared read-only stays so.
+        granted = request.model_copy(update={"mounts": self._grant(person, request.mounts)})
         tokens = [secrets.token_urlsafe(32) for _ in range(request.count)]
-        made = self._make(person, request, decided, tokens, caps)
+        made = self._make(person, granted, decided, tokens, caps)
         created = [session.model_copy(update={"preset": preset}) for session in made]
         # Hashed, since the request may contain passwords.
         fingerprint = hash_secret(request.model_dump_json())
@@ -168,21 +175,13 @@ class Launcher:
             wrong := check_prefix(request.hub.prefix, person.name, self._hub_base_url)
         ):
             raise InvalidRequest(wrong)
+        if request.image and (
+            wrong := image_problems(request.image, self._job_settings.own_images)
+        ):
+            raise InvalidRequest(wrong)
         partitions = self._cluster.partitions_for(person.name)
         catalog = self._administration.visible_catalog(person, self._catalog())
         return decide(request, catalog, partitions, caps, self._gpus)
-
-    def _find_folders(self, person: Person, mounts: Sequence[Mount]) -> None:
-        """Refuse mounts of storage folders that do not exist; checks only if there are any."""
-        wanted = [mount.folder for mount in mounts if mount.folder != HOME]
-        missing = self._files.missing_folders(person.name, wanted) if wanted else set()
-        problems = [
-            FieldError(f"{MOUNTS}.{place}", f"you have no folder named {mount.folder}")
-            for place, mount in enumerate(mounts)
-            if mount.folder in missing
-        ]
-        if problems:
-            raise InvalidRequest(problems)
 
     def _make(
         self,
@@ -204,6 +203,7 @@ class Launcher:
                 owner=person.name,
                 environment=image.environment,
                 version=image.version,
+                image=request.image or "",
                 cpus=request.resources.cpus,
                 memory_mb=request.resources.memory,
                 shared_memory_mb=request.resources.shared_memory,
@@ -225,15 +225,6 @@ class Launcher:
             )
             for identifier, name, token in zip(ids, names, tokens, strict=True)
         ]
-
-    def _refuse_while_down(self) -> None:
-        status = self._cluster.slurm_status()
-        if status.failing_since and self._clock() - status.failing_since > DOWN_AFTER:
-            raise Unavailable(
-                "Slurm has not answered since "
-                f"{status.failing_since:%H:%M:%S} UTC, so nothing can be launched right now. "
-                "Running sessions are not affected. Try again in a few minutes."
-            )
 
     # Submission
 
@@ -284,6 +275,7 @@ class Launcher:
             env,
             callback_ca=self._certificates.server_ca(),
             client_ca=self._certificates.client_ca(),
+            registry=self._registry_login(session.owner, session.image),
         )
 
     def prepare_requeued(self, session: Session) -> None:
@@ -299,7 +291,7 @@ class Launcher:
 
     def resubmit(self, session: Session) -> None:
         """Submit a session whose job is known not to exist, with a new secret."""
-        image = self._catalog().image(session.environment, session.version)
+        image = self._catalog().of_session(session)
         token = secrets.token_urlsafe(32)
         claimed = self._store.change(
             session.id,

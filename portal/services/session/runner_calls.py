@@ -13,10 +13,16 @@ from portal.core.cluster.jobs import JobReport
 from portal.core.interfaces.samples import SampleStore
 from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Certificates, Clock, Resolver, Scheduler
-from portal.core.job.runner_protocol import Heartbeat, HeartbeatAnswer, ReadyMessage, StartRequest
+from portal.core.job.runner_protocol import (
+    Heartbeat,
+    HeartbeatAnswer,
+    ProgressMessage,
+    ReadyMessage,
+    StartRequest,
+)
 from portal.core.session.countdown import countdown, what_is_kept
 from portal.core.session.idle import is_computing, should_record_use
-from portal.core.session.session import LIVE, OVER, Facts, Session, State
+from portal.core.session.session import LIVE, OVER, WAITING, Facts, Session, State
 from portal.core.session.transitions import ready
 from portal.core.site_rules import SiteRules
 from portal.errors import Gone, Unauthorized
@@ -87,6 +93,11 @@ class RunnerCalls:
         if changed is None:
             raise Gone("The session is over.")
         return ReadyAnswer(certificate, self._app_starter.pending_starts(changed))
+
+    def note_progress(self, session: Session, message: ProgressMessage) -> None:
+        """Store what the job of an authenticated session does before its container starts."""
+        facts = Facts(progress=message.shown, progress_at=self._clock())
+        self._store.change(session.id, WAITING, **facts)
 
     def _prove(self, session: Session, message: ReadyMessage) -> Facts:
         report = self._job_of(session, message)

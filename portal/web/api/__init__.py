@@ -10,16 +10,17 @@ from portal.web.security import csrf
 PREFIX = "/api/v1"
 
 
-def guarded(name: str, for_services: bool = False) -> Blueprint:
+def guarded(name: str, for_services: bool = False, area: str = "") -> Blueprint:
     """A blueprint of the API that requires a token; cookies are ignored.
 
-    `for_services`: whether services may send these requests for users.
+    `for_services`: whether services may send these requests for users. `area`: "files:" if the
+    token needs scopes of that area.
     """
     blueprint = open_to_all(name)
 
     @blueprint.before_request
     def guard() -> None:
-        require_token(for_services)
+        require_token(for_services, area)
 
     return blueprint
 

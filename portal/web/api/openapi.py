@@ -29,10 +29,15 @@ from portal.web.api import (
 )
 from portal.web.api.compose import submission
 from portal.web.api.compose import templates as job_templates
+from portal.web.api.files import shares
+from portal.web.api.files import views as files
+from portal.web.api.images import views as images
 from portal.web.api.models.base import NoContent
 from portal.web.api.operation import OPERATIONS, Operation, operation
+from portal.web.api.registries import views as registries
 from portal.web.context import services
 from portal.web.errors import Problem
+from portal.web.http.locations import LocationConverter
 
 blueprint = open_to_all("openapi")
 
@@ -40,13 +45,17 @@ BLUEPRINTS = (
     tokens.blueprint,
     sessions.blueprint,
     presets.blueprint,
+    registries.blueprint,
     lifecycle.blueprint,
     jobs.blueprint,
     submission.blueprint,
     job_templates.blueprint,
     estimate.blueprint,
     storage.blueprint,
+    files.blueprint,
+    shares.blueprint,
     site.blueprint,
+    images.blueprint,
     ssh.blueprint,
     people.blueprint,
     blueprint,
@@ -112,10 +121,11 @@ def document(public_url: str) -> dict[str, Any]:
 def _operations() -> Iterator[tuple[str, str, Operation]]:
     """Path, method and operation of every route; raises KeyError for an undeclared view."""
     app = Flask("api", static_folder=None)
+    app.url_map.converters["location"] = LocationConverter
     for part in BLUEPRINTS:
         app.register_blueprint(part)
     for rule in app.url_map.iter_rules():
-        path = re.sub(r"<(\w+)>", r"{\1}", rule.rule.removeprefix(PREFIX))
+        path = re.sub(r"<(?:location:)?(\w+)>", r"{\1}", rule.rule.removeprefix(PREFIX))
         for method in sorted((rule.methods or set()) - {"HEAD", "OPTIONS"}):
             yield path, method.lower(), OPERATIONS[app.view_functions[rule.endpoint]]
 
@@ -141,16 +151,19 @@ def _schemas(operations: list[Operation]) -> tuple[Schemas, dict[str, Any]]:
     for query in {one.query for one in operations if one.query}:
         name = references[query, "validation"]["$ref"].removeprefix(_COMPONENTS)
         references[query, "validation"] = components.pop(name)
-    _allow_template(components[LaunchRequest.__name__])
+    _state_alternatives(components[LaunchRequest.__name__])
     return references, components
 
 
-def _allow_template(schema: dict[str, Any]) -> None:
-    """Allow a launch request to name a template in place of its resources."""
+def _state_alternatives(schema: dict[str, Any]) -> None:
+    """A launch request names a template or resources, and an environment or an own image."""
     text = "one of /templates, in place of resources"
     schema["properties"]["template"] = {"type": ["string", "null"], "description": text}
-    schema["required"].remove("resources")
-    schema["anyOf"] = [{"required": ["resources"]}, {"required": ["template"]}]
+    schema.pop("required")
+    schema["allOf"] = [
+        {"anyOf": [{"required": [name]} for name in names]}
+        for names in (("environment", "image"), ("resources", "template"))
+    ]
 
 
 def _described(one: Operation, schemas: Schemas) -> dict[str, Any]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from flask import request
 from pydantic import BaseModel, Field
 
-from portal.core.auth.logins import MAX_NAME, TOKEN, Login
+from portal.core.auth.logins import MAX_NAME, TOKEN, Login, Scope
 from portal.core.auth.person import Person
 from portal.errors import FieldError, InvalidRequest
 from portal.web.api import open_to_all
@@ -32,7 +32,7 @@ class TokenRequest(BaseModel):
     username: Annotated[str | None, Field(max_length=256)] = None
     password: Annotated[str | None, Field(max_length=1024, repr=False)] = None
     name: Annotated[str, Field(min_length=1, max_length=MAX_NAME)] = UNNAMED
-    scopes: Annotated[list[Literal["read", "write", "admin"]] | None, Field(min_length=1)] = None
+    scopes: Annotated[list[Scope] | None, Field(min_length=1)] = None
     """By default, all scopes that its owner may have."""
     days: Annotated[int | None, Field(ge=1)] = None
     """Its lifetime in days; by default, the longest that the site allows."""

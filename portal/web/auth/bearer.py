@@ -24,14 +24,16 @@ def bearer() -> str:
     return token
 
 
-def require_token(for_services: bool = False) -> None:
+def require_token(for_services: bool = False, area: str = "") -> None:
     """Authenticate the request by its token, or by a service's if these may send it.
+
+    `area`: "files:" if scopes of their own are needed.
 
     Raises Unauthorized for an invalid token, and Forbidden for one that does not permit it.
     """
     user = request.headers.get(ACTING_FOR)
     if user is None:
-        _require_own()
+        _require_own(area)
     elif for_services:
         _require_service(user)
     else:
@@ -42,12 +44,12 @@ def _reads() -> bool:
     return request.method in ("GET", "HEAD")
 
 
-def _require_own() -> None:
+def _require_own(area: str) -> None:
     logins = services().logins
     login = logins.find(bearer(), TOKEN)
     if login is None:
         raise Unauthorized("This token is unknown, has expired or was revoked.")
-    needed = "read" if _reads() else "write"
+    needed = area + ("read" if _reads() else "write")
     if not login.allows(needed):
         raise Forbidden(f"This token was created without the scope “{needed}”.")
     logins.keep_alive(login)

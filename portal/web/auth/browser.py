@@ -44,6 +44,8 @@ UNATTENDED = frozenset(
         "pages.job_now",
         "pages.job_usage",
         "pages.job_output_text",
+        "pages.folder_sizes",
+        "pages.file_operations",
     }
 )
 """Endpoints that an unattended tab polls, which must not keep a login alive."""

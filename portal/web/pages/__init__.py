@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from portal.web.pages.account import registries
 from portal.web.pages.account import views as account
 from portal.web.pages.admin import people
 from portal.web.pages.admin import views as admin
 from portal.web.pages.apps import ssh, ssh_keys
 from portal.web.pages.apps import views as apps
 from portal.web.pages.blueprint import blueprint
+from portal.web.pages.files import calls as file_calls
+from portal.web.pages.files import shares as file_shares
+from portal.web.pages.files import start as file_start
+from portal.web.pages.files import views as files
 from portal.web.pages.help import views as help_views
 from portal.web.pages.jobs import detail as job_detail
 from portal.web.pages.jobs import output as job_output
 from portal.web.pages.jobs import views as jobs
 from portal.web.pages.jobs.compose import templates as job_templates
 from portal.web.pages.jobs.compose import views as compose
-from portal.web.pages.launch import presets
+from portal.web.pages.launch import folder_sizes, inside, presets
 from portal.web.pages.launch import views as launch
 from portal.web.pages.sessions import actions, detail, log
 from portal.web.pages.sessions import views as sessions
@@ -27,7 +32,13 @@ __all__ = [
     "blueprint",
     "compose",
     "detail",
+    "file_calls",
+    "file_shares",
+    "file_start",
+    "files",
+    "folder_sizes",
     "help_views",
+    "inside",
     "job_detail",
     "job_output",
     "job_templates",
@@ -36,6 +47,7 @@ __all__ = [
     "log",
     "people",
     "presets",
+    "registries",
     "sessions",
     "ssh",
     "ssh_keys",

@@ -7,6 +7,7 @@ globalThis.slipwayChecks = (() => {
 
   const wizard = () => document.getElementById("wizard");
   const fieldsOf = () => JSON.parse(wizard().dataset.fields);
+  const named = (name) => wizard().querySelector(`[name="${name}"]`);
   const slug = (name) => name.replaceAll(".", "-");
   const part = (name) => wizard().querySelector(`[data-step="${stepOf(name)}"]`);
   const stepOf = (name) => Object.entries(fieldsOf()).find(([, names]) => names.includes(name))?.[0];
@@ -136,7 +137,10 @@ globalThis.slipwayChecks = (() => {
   document.addEventListener("change", (event) => {
     const { name, form } = event.target;
     if (!name || form !== wizard() || event.target.type === "checkbox") return;
-    if (stepOf(name) || name === "gpu") left(name);
+    // The name of one's own image: not wrong before anything was entered.
+    if (name === "image" && event.target.value === "own" && !named("own_image").value) return;
+    if (name === "own_image") left("image");
+    else if (stepOf(name) || name === "gpu") left(name);
   });
   // The review's errors are marked at their fields as well.
   document.addEventListener("htmx:afterSwap", (event) => {

@@ -91,13 +91,14 @@ globalThis.slipwayLogin = (() => {
   addEventListener("focus", () => dialog.open && check());
   document.addEventListener("visibilitychange", () => dialog.open && !document.hidden && check());
 
-  // A form sent by a script; `body` is made anew for each attempt, with the current token.
-  async function post(address, body) {
-    const send = () => fetch(address, { method: "POST", body: body(), headers: HEADERS });
-    const answer = await send();
+  // A request by a script; `make` makes it anew for each attempt, with the current token.
+  async function send(make) {
+    const answer = await make(HEADERS);
     if (answer.status !== 401 && answer.status !== 400) return answer;
-    return (await again(answer.status)) ? send() : answer;
+    return (await again(answer.status)) ? make(HEADERS) : answer;
   }
+
+  const post = (address, body) => send((headers) => fetch(address, { method: "POST", body: body(), headers }));
 
   const resent = new WeakSet();
   document.addEventListener("htmx:beforeOnLoad", (event) => {
@@ -115,5 +116,5 @@ globalThis.slipwayLogin = (() => {
     });
   });
 
-  return { post };
+  return { post, send };
 })();

@@ -5,12 +5,14 @@
   const clock = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit" });
   const seconds = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
   const day = new Intl.DateTimeFormat([], { day: "numeric", month: "short" });
+  const long = new Intl.DateTimeFormat([], { day: "numeric", month: "short", year: "numeric" });
   const full = new Intl.DateTimeFormat([], { dateStyle: "medium", timeStyle: "long" });
 
   // Where there is little room, a line may begin after the day only.
   const unbroken = (part) => part.replaceAll(" ", "\u00a0");
 
   function shown(time, form) {
+    if (form === "date" && new Date(Date.now() - ahead).getFullYear() !== time.getFullYear()) return unbroken(long.format(time));
     const today = new Date(Date.now() - ahead).toDateString() === time.toDateString();
     const text = (form === "seconds" ? seconds : clock).format(time);
     return today ? text : `${unbroken(day.format(time))}, ${unbroken(text)}`;

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from pathlib import Path
 
@@ -137,6 +139,25 @@ def test_an_invalid_app_does_not_hide_the_others(tmp_path: Path) -> None:
     assert newest.version == "3.13"
 
 
+def test_sessions_get_the_file_behind_the_link_and_retired_versions_stay_known(
+    tmp_path: Path,
+) -> None:
+    for version in ("1", "2"):
+        image(tmp_path, "tool", version)
+    folder = tmp_path / "images" / "tool" / "2"
+    (folder / "image.sif").rename(folder / "image-0123456789abcdef.sif")
+    (folder / "image.sif").symlink_to("image-0123456789abcdef.sif")
+    (folder / "retired").touch()
+    catalog = FolderCatalog((str(tmp_path / "apps"),), str(tmp_path / "images"))()
+    assert [one.version for one in catalog.images] == ["1"]
+    (retired,) = catalog.retired
+    assert retired.path == str(folder / "image-0123456789abcdef.sif")
+    assert catalog.image("tool", "2") == retired
+    newest = catalog.image("tool", None)
+    assert newest is not None
+    assert newest.version == "1"
+
+
 def test_the_sites_own_apps_extend_or_replace_the_shipped_ones(tmp_path: Path) -> None:
     ships, own = tmp_path / "ships", tmp_path / "own"
     for name in ("a", "b", "c"):
@@ -243,3 +264,57 @@ def test_a_session_looks_for_every_possible_app(tmp_path: Path) -> None:
     catalog = catalog_of(tmp_path)()
     assert [spec.name for spec in catalog.startable("plain", "1")] == ["lab", "book", "shell"]
     assert [spec.name for spec in catalog.startable("chosen", "1")] == ["book", "lab"]
+
+
+def test_no_image_of_the_site_is_named_like_peoples_own(tmp_path: Path) -> None:
+    folder = tmp_path / "images" / "own" / "1"
+    folder.mkdir(parents=True)
+    (folder / "image.sif").touch()
+    (folder / "image.toml").write_text('title = "Own"')
+    catalog = catalog_of(tmp_path)()
+    assert catalog.images == ()
+    assert catalog.problems == (
+        f"{folder / 'image.toml'}: own stands for people's own images; rename the folder",
+    )
+
+
+def inventory(folder: Path, *names: str) -> None:
+    """Write the inventory beside an image's file, with these Python packages."""
+    contents = {
+        "environment": "lab", "version": "1", "title": "Lab", "sources": "s", "origin": "trixie",
+        "packages": [("pip", name, "1.0") for name in names], "digest": "d" * 64, "size": 1,
+        "built": "2026-11-02T03:04:05Z",
+    }  # fmt: skip
+    (folder / "image.json").write_text(json.dumps(contents))
+
+
+def test_an_image_is_found_by_its_main_packages(tmp_path: Path) -> None:
+    image(tmp_path, "lab", "1")
+    image(tmp_path, "plain", "1")
+    folder = tmp_path / "images/lab/1"
+    inventory(folder, "numpy", "some-library")
+
+    def packages(catalog: FolderCatalog) -> dict[str, tuple[str, ...]]:
+        return {image.environment: image.packages for image in catalog().images}
+
+    assert packages(catalog_of(tmp_path)) == {"lab": ("numpy",), "plain": ()}
+    (folder / "image.json").write_text("no JSON")
+    assert packages(catalog_of(tmp_path)) == {"lab": (), "plain": ()}
+
+
+def test_an_inventory_is_read_again_only_when_it_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("portal.adapters.catalog.FRESH_SECONDS", -1.0)
+    image(tmp_path, "lab", "1")
+    folder = tmp_path / "images/lab/1"
+    inventory(folder, "numpy")
+    catalog = catalog_of(tmp_path)
+    assert catalog().images[0].packages == ("numpy",)
+    read: list[Path] = []
+    monkeypatch.setattr("portal.adapters.catalog.read_inventory", read.append)
+    assert catalog().images[0].packages == ("numpy",)
+    assert read == []
+    os.utime(folder / "image.json", (1, 1))
+    assert catalog().images[0].packages == ()
+    assert read == [folder / "image.sif"]

@@ -47,6 +47,8 @@ def site(**changes: Any) -> dict[str, Any]:
         "storage": "storage",
         "binds": ["/scratch"],
         "own_images": ["file", "docker"],
+        "registries": ["registry.example.org", "plain.example.org:5000"],
+        "insecure": ["plain.example.org:5000"],
         "max_shared_memory_mb": 4096,
         "gpu_kinds": KINDS,
         "images": images,

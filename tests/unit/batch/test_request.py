@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,8 @@ def image(value: str, settings: Settings, user: str = "alice") -> str:
         ("python/3.11", "/i/python311.sif"),
         ("python", "/i/python313.sif"),
         ("debian", "/i/d12.sif"),
-        ("docker://example.org/a:1", "docker://example.org/a:1"),
+        ("docker://registry.example.org/a:1", "docker://registry.example.org/a:1"),
+        ("docker://registry.example.org/a", "docker://registry.example.org/a:latest"),
     ],
 )
 def test_images_are_found_by_name(value: str, path: str, settings: Settings) -> None:
@@ -42,7 +44,20 @@ def test_images_are_found_by_name(value: str, path: str, settings: Settings) -> 
         ("python/2", "python has no version '2'; choose one of: python/3.13, python/3.11"),
         ("cuda", "there is no image 'cuda'; choose one of: python/3.13, python/3.11, debian/12"),
         ("oras://example.org/a", "images from oras:// are not permitted here"),
-        ("docker://a b", "an address has no blanks or control characters"),
+        (
+            "docker://a b",
+            "write it as docker://HOST/NAME:TAG, for example "
+            "docker://registry.example.org/team/tool:1.2",
+        ),
+        (
+            "docker://team/tool:1",
+            "name the registry's host as well: docker://registry.example.org/team/tool",
+        ),
+        (
+            "docker://evil.example.org/a",
+            "images from evil.example.org are not permitted here; these registries are: "
+            "registry.example.org, plain.example.org:5000",
+        ),
         ("/nowhere/a.sif", "/nowhere/a.sif: No such file or directory"),
         ("/etc", "/etc: Is a directory"),
         ("/etc/passwd", "/etc/passwd is not an Apptainer image (SIF)"),
@@ -92,10 +107,26 @@ def test_folders(tmp_path: Path) -> None:
     assert found == [f"{home}/proj/alice/x", "rw"]
 
 
+def test_a_folder_of_somebody_else(tmp_path: Path) -> None:
+    folder = tmp_path / "nobody" / "data"
+    folder.mkdir(parents=True)
+    storage = f"{tmp_path}/{{user}}"
+    with pytest.raises(OptionError, match="no folder nobody/data is shared"):
+        request.read_mount("nobody/data", storage, "alice", "/home/alice")  # of its maker
+    os.chown(folder, pwd.getpwnam("nobody").pw_uid, -1)
+    found = request.read_mount("nobody/data:ro", storage, "alice", "/home/alice")
+    assert found == [str(folder), "ro"]
+    (folder.parent / "link").symlink_to(folder)
+    with pytest.raises(OptionError, match="no folder nobody/link is shared"):
+        request.read_mount("nobody/link", storage, "alice", "/home/alice")
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        ("a/b", "'a/b' is neither a storage folder's name nor a path"),
+        ("a/b/c", "'a/b/c' is neither a storage folder's name nor a path"),
+        ("n0-such/b", "no folder n0-such/b is shared with you"),
+        ("nobody/b:ro", "no folder nobody/b is shared with you"),
         ("", "'' is neither a storage folder's name nor a path"),
         ("gone", "there is no folder {home}/storage/gone"),
         ("/nowhere:ro", "there is no folder /nowhere"),

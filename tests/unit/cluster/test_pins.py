@@ -19,7 +19,9 @@ INSTALLED = sorted(
 def test_every_package_has_a_version_and_hashes(name: str) -> None:
     text = re.sub(r"^\s*#.*$", "", (ROOT / name).read_text(), flags=re.MULTILINE)
     entries = [line.strip() for line in text.replace("\\\n", " ").splitlines() if line.strip()]
-    assert len(entries) > 5
+    # A framework's variant for CPUs is the one package in which it differs; VS Code needs Node.js.
+    alone = name.endswith("-cpu.txt") or "/vscode/" in name
+    assert len(entries) == 1 if alone else len(entries) > 5
     for entry in entries:
         assert re.match(r"[A-Za-z0-9._\[\],-]+==[^ ;]+", entry), entry[:80]
         assert re.search(r"--hash=sha256:[0-9a-f]{64}\b", entry), entry[:80]

@@ -31,6 +31,20 @@ def test_the_selected_version_or_the_newest() -> None:
     assert ask(version="3.12") == "3.12"
 
 
+def test_a_retired_version_cannot_be_launched() -> None:
+    retired = CATALOG.images[1].model_copy(update={"retired": True})
+    catalog = CATALOG.model_copy(update={"images": CATALOG.images[:1], "retired": (retired,)})
+    request = {"environment": "python", "resources": {"cpus": 1, "memory": "1g"}}
+    launch = parse_launch({**request, "version": retired.version})
+    with pytest.raises(InvalidRequest) as caught:
+        decide(launch, catalog, GROUPS, SiteRules(), NO_GPUS)
+    (error,) = caught.value.errors
+    assert error.field == "version"
+    assert error.message == "python 3.12 was retired by an administrator; choose 3.13"
+    newest = decide(parse_launch(request), catalog, GROUPS, SiteRules(), NO_GPUS)
+    assert newest.image.version == "3.13"
+
+
 def test_a_bigger_group_has_room() -> None:
     assert ask(resource_group="big", resources={"cpus": 64, "memory": "500g"}, time_limit=9999)
 

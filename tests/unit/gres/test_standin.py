@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -80,6 +82,26 @@ def test_processes_share_memory_and_a_killed_one_frees_its_own(
 def test_an_inaccessible_device_is_not_listed(standin: Standin) -> None:
     standin.device().unlink()
     assert output(standin, "print(d.cuInit(0))") == "100"
+
+
+@pytest.mark.parametrize("name", ["libcuda.so.1", "libnvidia-ml.so.1", "nvidia-smi"])
+def test_what_images_get_runs_with_the_c_library_of_2018(standin: Standin, name: str) -> None:
+    path = standin.directory / name
+    versions = readelf("--version-info", path)
+    needed = {
+        tuple(map(int, one.split("."))) for one in re.findall(r"Name: GLIBC_([\d.]+)", versions)
+    }
+    assert needed
+    assert max(needed) <= (2, 28)
+    # Where these functions were before glibc 2.34 moved them.
+    libraries = set(re.findall(r"NEEDED.*\[(.+)\]", readelf("--dynamic", path)))
+    assert libraries >= {"libdl.so.2", "libpthread.so.0", "libc.so.6"}
+
+
+def readelf(option: str, path: Path) -> str:
+    """What readelf says about a program or library."""
+    command = ["readelf", "--wide", option, str(path)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def test_cuda_visible_devices(standin: Standin) -> None:

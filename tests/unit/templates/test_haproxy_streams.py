@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import http.client
 import shutil
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 
 import pytest
 
@@ -128,6 +129,17 @@ def test_an_ssh_port_without_a_session_is_closed_at_once(front: Front, keys: lis
     assert not Stream(front, front.web.ssh_ports[0] + 1).opened
     front.routes.remove(*keys)
     assert not Stream(front, front.web.ssh_ports[0]).opened
+
+
+def test_a_connection_that_the_app_closes_is_no_failure(front: Front, keys: list[str]) -> None:
+    """It may close an idle one just as a request arrives; only what changes nothing is repeated."""
+    front.gateway.closes = 1
+    assert front.app("/again").status == 200
+    front.gateway.closes = 2
+    with suppress(http.client.RemoteDisconnected):
+        assert front.app("/once", "POST").status == 502
+    assert front.gateway.closes == 1
+    front.gateway.closes = 0
 
 
 def test_use_is_counted_without_background_requests(front: Front, keys: list[str]) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from jinja2.bccache import Bucket, BytecodeCache
 from werkzeug.test import TestResponse
 
 from portal import create_app
@@ -89,25 +88,6 @@ class Browser:
         answer = self.post("/login", {"username": name, "password": PASSWORDS[name]})
         assert answer.status_code == 303, answer.text
         return self
-
-
-class CompiledTemplates(BytecodeCache):
-    """Templates compiled once per process, for the applications of all tests."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, bytes] = {}
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        """Reuse the template compiled for an earlier application, unless its source has changed."""
-        if bucket.key in self._known:
-            bucket.bytecode_from_string(self._known[bucket.key])
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        """Keep it for the next one."""
-        self._known[bucket.key] = bucket.bytecode_to_string()
-
-
-Flask.jinja_options = {"bytecode_cache": CompiledTemplates()}
 
 
 @pytest.fixture

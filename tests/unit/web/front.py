@@ -45,20 +45,26 @@ class Echo(http.server.BaseHTTPRequestHandler):
     """Responds with the received request."""
 
     protocol_version = "HTTP/1.1"
+    server: PortalServer | GatewayServer
 
     def _answer(self) -> None:
+        if self.server.closes:
+            self.server.closes -= 1
+            self.close_connection = True
+            return
         if self.headers.get("Upgrade") == "echo":
             self._echo()
             return
         length = int(self.headers.get("Content-Length", 0))
         seen = {
-            "who": self.server.who,  # type: ignore[attr-defined]
+            "who": self.server.who,
             "path": self.requestline.split(" ")[1],  # self.path has lost a leading slash
             "headers": [[name.lower(), value] for name, value in self.headers.items()],
             "body": self.rfile.read(length).decode(),
         }
         content = json.dumps(seen).encode()
-        self.send_response(200)
+        redirects = getattr(self.server, "redirects", False)
+        self.send_response(302 if redirects else 200)
         self.send_header("Content-Length", str(len(content)))
         self.send_header("Set-Cookie", "slipway_app=planted; Path=/")
         self.send_header("Set-Cookie", "slipway_app_10001=planted; Path=/")
@@ -80,7 +86,7 @@ class Echo(http.server.BaseHTTPRequestHandler):
         while data := self.connection.recv(65536):
             self.connection.sendall(data)
 
-    do_GET = do_POST = _answer  # noqa: N815
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer  # noqa: N815
 
     def log_message(self, *args: Any) -> None:
         """Log nothing."""
@@ -95,6 +101,7 @@ class PortalServer(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
 
     daemon_threads = True
     who = "portal"
+    closes = 0
 
 
 class GatewayServer(http.server.ThreadingHTTPServer):
@@ -103,6 +110,10 @@ class GatewayServer(http.server.ThreadingHTTPServer):
     daemon_threads = True
     who = "app"
     names: list[str | None]
+    redirects = False
+    """Whether it answers with redirects."""
+    closes = 0
+    """How many of the next requests get no answer."""
 
 
 @dataclass

@@ -37,7 +37,7 @@ def _fill(rule: str, session: str) -> str:
     path = path.replace("<name>", "small").replace("<label>", "label")
     path = path.replace("<any(end, memory):notice>", "end").replace("<until>", MOMENT)
     path = re.sub(r"<any\((\w+),[\w,]+\):\w+>", r"\1", path)
-    path = path.replace("<path:filename>", "base.css")
+    path = path.replace("<path:filename>", "base.css").replace("<location:", "<")
     return re.sub(r"<[a-z_]+>", "0" * 16, path)
 
 
@@ -52,7 +52,7 @@ def test_strangers_get_no_access(app: Flask, launched: Callable[..., Runner]) ->
         answer = stranger.client.open(
             _fill(rule, session), method=method, base_url=PORTAL, data=fields
         )
-        if rule.startswith("/api/"):
+        if rule.startswith(("/api/", "/data/")):
             assert answer.status_code == 401, (method, rule)
             assert answer.content_type == "application/problem+json"
         elif rule.startswith(("/runner/", "/ssh/<signed>/")):  # for programs with a secret

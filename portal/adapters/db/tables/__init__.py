@@ -22,9 +22,10 @@ from portal.adapters.db.tables.auth import (
 from portal.adapters.db.tables.cluster import ClusterNodesRow, ClusterRow
 from portal.adapters.db.tables.columns import MountList, UtcDateTime, WordTuple
 from portal.adapters.db.tables.compose import JobTemplateRow, SubmissionRow
+from portal.adapters.db.tables.files import FileServerRow, FolderShareRow
 from portal.adapters.db.tables.job_pages import JobReadingRow, JobUsageRow
 from portal.adapters.db.tables.jobs import JobHistoryRow, JobRow, JobTextRow
-from portal.adapters.db.tables.launch import PresetRow, TemplateRow
+from portal.adapters.db.tables.launch import PresetRow, RegistryLoginRow, TemplateRow
 from portal.adapters.db.tables.session import (
     LaunchKeyRow,
     SampleRow,
@@ -39,6 +40,8 @@ __all__ = [
     "ClusterNodesRow",
     "ClusterRow",
     "EndedAppRow",
+    "FileServerRow",
+    "FolderShareRow",
     "GrantRow",
     "ImageAppsRow",
     "ImageRuleRow",
@@ -57,6 +60,7 @@ __all__ = [
     "PendingRemovalRow",
     "PresetRow",
     "RefusalRow",
+    "RegistryLoginRow",
     "SampleRow",
     "ServiceTokenRow",
     "ServiceUseRow",

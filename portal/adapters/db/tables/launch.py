@@ -20,6 +20,19 @@ class PresetRow(SQLModel, table=True):
     saved: datetime = time_column()
 
 
+class RegistryLoginRow(SQLModel, table=True):
+    """A user's login for a registry; the password is sealed."""
+
+    __tablename__ = "registry_login"
+
+    owner: str = Field(primary_key=True)
+    host: str = Field(primary_key=True)
+    user: str
+    secret: str
+    added: datetime | None = time_column(default=None)
+    used: datetime | None = time_column(default=None)
+
+
 class TemplateRow(SQLModel, table=True):
     """A resource template; fields as in core.launch.templates.Template."""
 

@@ -40,6 +40,7 @@ class SessionRow(SQLModel, table=True):
     owner: str
     environment: str
     version: str
+    image: str = ""
     cpus: int
     memory_mb: int
     partition: str | None = None
@@ -71,6 +72,8 @@ class SessionRow(SQLModel, table=True):
     address: str | None = None
     port: int | None = None
     started: datetime | None = time_column(default=None)
+    progress: str = ""
+    progress_at: datetime | None = time_column(default=None)
     ready: datetime | None = time_column(default=None)
     deadline: datetime | None = time_column(default=None)
     restarts: int = 0

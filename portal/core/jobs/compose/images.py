@@ -22,6 +22,9 @@ def image_problem(image: str, catalog: Catalog, own_images: Collection[str]) -> 
     environment, slash, version = image.partition("/")
     if catalog.image(environment, None) is None:
         return f"there is no image named {clip(environment)}"
-    if slash and catalog.image(environment, version) is None:
+    found = catalog.image(environment, version) if slash else None
+    if slash and found is None:
         return f"{clip(environment)} has no version {clip(version)}"
+    if found is not None and found.retired:
+        return f"{clip(environment)}/{clip(version)} was retired by an administrator"
     return ""

@@ -84,7 +84,9 @@ def _name(text: str) -> str:
 
 def _image(text: str) -> str:
     if not text or not text.isprintable() or len(text) > MAX_PATH or text.startswith("-"):
-        raise ValueError("write NAME, NAME/VERSION, the path of a .sif file, or docker://ADDRESS")
+        raise ValueError(
+            "write NAME, NAME/VERSION, the path of a .sif file, or docker://HOST/NAME:TAG"
+        )
     return text
 
 

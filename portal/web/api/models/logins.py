@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from portal.core.auth.logins import PLAIN_SCOPES, SCOPES, Login, UserLogins
+from portal.core.auth.logins import PLAIN_SCOPES, SCOPES, Login, Scope, UserLogins
 from portal.web.api.models.base import ResponseModel, Time
 
 
@@ -13,7 +13,7 @@ class TokenOut(ResponseModel):
 
     id: str
     name: str
-    scopes: list[Literal["read", "write", "admin"]]
+    scopes: list[Scope]
     created: Time
     last_used: Time
     """To the minute."""

@@ -191,6 +191,8 @@ class SessionOut(ResponseModel):
     owner: str
     environment: str
     version: str
+    image: str
+    """The owner's own image; empty for one of the site's."""
     resources: SessionResourcesOut
     mounts: list[MountOut]
     home: HomeOut
@@ -245,6 +247,7 @@ class SessionOut(ResponseModel):
             owner=session.owner,
             environment=session.environment,
             version=session.version,
+            image=session.image,
             resources=resources_of(session, context.gpus),
             mounts=mounts_of(session, context.storage),
             home=HomeOut.of(session),

@@ -258,10 +258,14 @@ class FolderOut(ResponseModel):
     """A persistent folder."""
 
     name: str
-    """"home", or the name of a storage folder."""
+    """"home", the name of a storage folder, or OWNER/FOLDER for one that another user shares."""
     path: str
     """Its path on the cluster's file system."""
     mountable: bool
+    owner: str
+    """Who shares it; "" for the caller's own."""
+    read_only: bool
+    """Whether it can be mounted read-only alone."""
 
     @classmethod
     def of(cls, folder: Folder) -> FolderOut:

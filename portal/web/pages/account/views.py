@@ -14,6 +14,8 @@ from portal.web.pages.blueprint import blueprint
 SAYS = {
     "read": "See sessions, logs and settings",
     "write": "Launch, change and end sessions, and enter their apps",
+    "files:read": "See and download files",
+    "files:write": "Upload, change and delete files",
     "admin": "Do what administrators may do",
 }
 """What each scope of a token permits."""

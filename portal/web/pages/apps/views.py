@@ -46,7 +46,13 @@ def open_app(session_id: str, app: str) -> ResponseReturnValue:
     if link.notice:
         # The ticket would expire while the notice is read, so the page requests another one.
         return render_template("app_notice.html", link=link, session_id=session_id, app=app)
-    return redirect(enter_url(link), 303)
+    return redirect(enter_url(link, _file_path(app)), 303)
+
+
+def _file_path(app: str) -> str | None:
+    """The path of a file that the app is to show (`file` of the form: encoded, below the home)."""
+    spec, path = services().catalog().apps.get(app), request.form.get("file", "")
+    return local_path(f"{spec.files}/{path}") if spec and spec.files and path else None
 
 
 @blueprint.post("/sessions/<session_id>/apps/<app>/private")

@@ -22,6 +22,7 @@ def help_page() -> ResponseReturnValue:
         gpus=services().gpus,
         home=settings.sessions.home,
         storage=settings.sessions.storage,
+        images=settings.images,
         rules=services().administration.site_rules(),
         image=_an_image(who),
         example_fgpu=_an_amount(),

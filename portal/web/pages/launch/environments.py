@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -41,6 +42,7 @@ class EnvironmentCard:
         for chip in self.versions:
             parts += [chip.title, chip.image.version, chip.image.description]
             parts += [app.title for app in chip.apps]
+            parts += chip.image.packages
         return " ".join(dict.fromkeys(parts)).casefold()
 
 
@@ -53,9 +55,15 @@ def environment_cards(
         groups.setdefault(image.environment, []).append(image)
     recent = dict.fromkeys(name for name, _ in used if name in groups)
     default = [catalog.proposed.environment] if catalog.proposed else []
-    rest = sorted(groups, key=lambda name: catalog.environment_title(name).casefold())
+    rest = sorted(groups, key=lambda name: _natural(catalog.environment_title(name)))
     order = dict.fromkeys([*recent, *default, *rest])
     return [_card(catalog, name, groups[name], used, chosen) for name in order]
+
+
+def _natural(title: str) -> list[tuple[int, str]]:
+    """Sorts "Lab 9" before "Lab 12"."""
+    parts = re.findall(r"\d+|\D+", title.casefold())
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
 
 
 def _card(

@@ -13,6 +13,7 @@ from werkzeug.datastructures import MultiDict
 from portal.core.apps.catalog import Catalog
 from portal.core.launch.environment import MAX_TOTAL, parse_lines, to_lines
 from portal.core.launch.mounts import MAX_MOUNTS
+from portal.core.launch.own_image import OWN
 from portal.core.units import exact_size, parse_size, short_minutes, with_unit
 from portal.errors import FieldError, InvalidRequest, PortalError
 from portal.web.http.body import NotJson, decode_json
@@ -20,6 +21,8 @@ from portal.web.numbers import decimal, trim, whole
 
 IMAGE = "image"
 """One field for environment and version: "environment/version"."""
+OWN_IMAGE = "own_image"
+"""The address or path of the user's own image, if IMAGE says "own"."""
 GPU = "gpu"
 """One field for type and amount of a GPU: "type/amount", or the amount if GPUs have no types."""
 ENV = "env"
@@ -38,7 +41,7 @@ PROPOSED = "proposed"
 FGPU, GPU_KIND = "resources.fgpu", "resources.gpu_kind"
 OURS = frozenset(
     {"csrf_token", "who", "key", "confirmed", "folder", "preset", "replace"}
-    | {TIME_PROPOSED, PROPOSED}
+    | {TIME_PROPOSED, PROPOSED, OWN_IMAGE}
 )
 """Fields of the form that are not part of the request."""
 
@@ -48,7 +51,7 @@ _SHOWN = dict.fromkeys((ENV, ENV_LINES), 6 * MAX_TOTAL)
 _MAX_TICKED = 3 * MAX_MOUNTS
 
 STEPS: dict[str, tuple[str, ...]] = {
-    "environment": ("environment", "version", "name", ENV),
+    "environment": ("environment", "version", IMAGE, "name", ENV),
     "folders": ("mounts", "folder"),
     "resources": (
         "resource_group",
@@ -66,6 +69,7 @@ STEPS: dict[str, tuple[str, ...]] = {
 LABELS = {
     "environment": "Environment",
     "version": "Version",
+    IMAGE: "Your own image",
     "name": "Session name",
     ENV: "Environment variables",
     "mounts": "Folders",
@@ -101,7 +105,8 @@ def first_values(catalog: Catalog, used: Iterable[tuple[str, str]] = ()) -> dict
     `used`: the environments and versions that the user launched lately, the last one first.
     """
     known = (catalog.image(environment, version) for environment, version in used)
-    image = next((image for image in known if image), catalog.proposed)
+    offered = (image for image in known if image and not image.retired)
+    image = next(offered, catalog.proposed)
     return {
         "environment": image.environment if image else "",
         "version": image.version if image else "",
@@ -117,6 +122,7 @@ def entered(form: MultiDict[str, str]) -> Entered:
     if ENV_LINES in form:
         values[ENV_LINES] = _shown(ENV_LINES, form[ENV_LINES])
         values[ENV] = ""
+    values[OWN_IMAGE] = _shown(OWN_IMAGE, form.get(OWN_IMAGE, ""))
     if IMAGE in form:
         values["environment"], _, values["version"] = form[IMAGE].partition("/")
     if GPU in form:
@@ -148,7 +154,9 @@ def to_body(form: MultiDict[str, str]) -> dict[str, Any]:
         place, _, last = name.rpartition(".")
         if not value or not _is_part_of_request(form, name, value):
             continue
-        if name == IMAGE:
+        if name == IMAGE and value == OWN:
+            body[IMAGE] = trim(form.get(OWN_IMAGE, ""))
+        elif name == IMAGE:
             environment, _, version = value.partition("/")
             body |= {"environment": environment, "version": version}
         elif name == ENV_LINES:
@@ -211,6 +219,8 @@ def from_body(body: Mapping[str, Any]) -> Entered:
     """Fill the form from the body of a launch request; the inverse of `to_body`."""
     plain = {name: value for name, value in body.items() if name != "mounts"}
     values = dict.fromkeys(FIELDS, "") | flat_values(plain)
+    if image := plain.get(IMAGE):
+        values |= {"environment": OWN, OWN_IMAGE: str(image)}
     mounts = body.get("mounts", [])
     return Entered(values, {m["folder"]: m.get("read_only", False) for m in mounts})
 

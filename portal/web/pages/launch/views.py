@@ -8,10 +8,12 @@ from datetime import timedelta
 from flask import Response, make_response, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 
+from portal.core.launch.own_image import SUFFIX
 from portal.core.launch.request import LaunchRequest
 from portal.core.outlook import fits_now, starts_at_once
 from portal.core.session.ended_lately import More
 from portal.core.session.session import Session
+from portal.core.units import file_size
 from portal.errors import Conflict, InvalidRequest, KeyReused, PortalError, Unavailable
 from portal.web.context import person, services
 from portal.web.http.idempotency import key_of_form
@@ -126,6 +128,24 @@ def folders() -> ResponseReturnValue:
     proposed = fields.PROPOSED in request.args and bool(mounts)
     found = replace(folder_list(person(), mounts), proposed=proposed)
     return render_template("_folders.html", folders=found, errors={})
+
+
+@blueprint.get("/sessions/new/images")
+def own_images() -> ResponseReturnValue:
+    """The user's image files, as proposals; `?paths` for forms that name files by their paths."""
+    try:
+        files, problem = services().storage.images(person()), ""
+    except Unavailable:
+        files, problem = [], "Your image files cannot be listed right now; enter the name of one."
+    return render_template(
+        "_own_images.html",
+        files=[
+            (one.path if "paths" in request.args else one.name, file_size(one.size))
+            for one in files
+        ],
+        problem=problem,
+        suffix=SUFFIX,
+    )
 
 
 @blueprint.post("/folders")

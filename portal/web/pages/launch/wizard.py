@@ -12,7 +12,14 @@ from portal.core.auth.person import Person
 from portal.core.cluster.effective_limits import UserPartition
 from portal.core.cluster.gpu_offers import GpuOffer
 from portal.core.cluster.meters import PartitionUsage
-from portal.core.launch.mounts import HOME, Folder, place_in_own_home, storage_of
+from portal.core.launch.mounts import (
+    HOME,
+    Folder,
+    path_of_shared,
+    place_in_own_home,
+    storage_of,
+)
+from portal.core.launch.own_image import OWN
 from portal.core.launch.request import MAX_COUNT
 from portal.core.launch.templates import Template
 from portal.core.policy import group_for, misfit
@@ -89,6 +96,8 @@ class LaunchForm:
     rules: SiteRules
     given: Entered
     folders: FolderList
+    used_images: Sequence[str] = ()
+    """The user's own images that they launched lately, the last one first."""
     used: Sequence[tuple[str, str]] = ()
     """The environments and versions that the user launched lately, the last one first."""
     errors: Mapping[str, str] = field(default_factory=dict)
@@ -117,6 +126,21 @@ class LaunchForm:
         """The chosen image."""
         version = self.values.get("version") or None
         return self.catalog.image(self.values.get("environment", ""), version)
+
+    @property
+    def own_images(self) -> bool:
+        """Whether the site permits images of one's own."""
+        return services().settings.images.own != "off"
+
+    @property
+    def own_registries(self) -> bool:
+        """Whether they may come from registries as well."""
+        return bool(services().registry_logins.registries)
+
+    @property
+    def image_choice(self) -> str | None:
+        """Which choice of the image field besides the site's is ticked: "own", or None."""
+        return OWN if self.values.get("environment") == OWN else None
 
     @property
     def groups(self) -> Sequence[UserPartition]:
@@ -224,7 +248,7 @@ def new_form(person: Person, given: Entered | None = None, folders: bool = False
     cluster, kinds = services().cluster, services().gpus
     groups = cluster.partitions_for(person.name)
     found = {group.name: cluster.usage_for(person.name, group.name) for group in groups or []}
-    used = recently_used(person)
+    used, used_images = recently_used(person)
     entered = given or Entered(first_values(catalog, used), _last_mounts(person))
     if runs_in_own_home():
         entered.mounts.pop(HOME, None)  # it is there anyway
@@ -238,6 +262,7 @@ def new_form(person: Person, given: Entered | None = None, folders: bool = False
         rules=services().administration.site_rules(),
         given=entered,
         used=used,
+        used_images=used_images,
         folders=replace(listed, proposed=given is None and bool(entered.mounts)),
     )
     return form if given else _with_template(form)
@@ -250,11 +275,16 @@ def _with_template(form: LaunchForm) -> LaunchForm:
     return replace(form, given=replace(form.given, values=values))
 
 
-def recently_used(person: Person) -> list[tuple[str, str]]:
-    """The environments and versions of a user's last launches, the last one first."""
+def recently_used(person: Person) -> tuple[list[tuple[str, str]], list[str]]:
+    """The environments and versions of a user's last launches, and their own images.
+
+    The last ones first.
+    """
     recent = ListQuery(owner=person.name, sort=Sort.NEWEST, limit=_RECENT)
     found = services().sessions.query(person, recent).sessions
-    return list(dict.fromkeys((session.environment, session.version) for session in found))
+    images = dict.fromkeys(session.image for session in found if session.image)
+    of_site = (s for s in found if not s.image)
+    return list(dict.fromkeys((s.environment, s.version) for s in of_site)), list(images)
 
 
 def _last_mounts(person: Person) -> dict[str, bool]:
@@ -280,9 +310,12 @@ def runs_in_own_home() -> bool:
 
 def path_of(folder: str) -> str:
     """A folder's path in a new session of this person's."""
+    owner, _, name = folder.rpartition("/")
     if not runs_in_own_home():
-        return f"~/{folder}"
+        return f"~/{name}"
     storage = services().settings.sessions.storage
+    if owner:
+        return path_of_shared(owner, name, storage)
     return place_in_own_home(folder, storage_of(me().name, storage))
 
 
@@ -311,4 +344,4 @@ def folder_list(person: Person, mounts: Mapping[str, bool]) -> FolderList:
 
 def _choice(folder: Folder, mounts: Mapping[str, bool]) -> Choice:
     picked = folder.name in mounts and folder.mountable
-    return Choice(folder, picked, mounts.get(folder.name, False))
+    return Choice(folder, picked, folder.read_only or mounts.get(folder.name, False))

@@ -10,7 +10,7 @@ from flask.typing import ResponseReturnValue
 
 from portal.core.admin.timeline import Moment
 from portal.core.job.samples import Point
-from portal.core.launch.mounts import HOME, storage_of
+from portal.core.launch.mounts import HOME, Mount, storage_of
 from portal.core.session.kept import Kept, kept
 from portal.core.session.session import OVER, Session, path_in_session
 from portal.errors import Conflict, InvalidRequest
@@ -26,6 +26,12 @@ POINTS = 240
 """Points of a chart."""
 PARTS = ("_session_head.html", "_session_use.html", "_session_facts.html")
 """The parts that the page polls; each is one element of the page."""
+
+
+def _source(mount: Mount, storage: str) -> str:
+    if mount.owner:
+        return f"{mount.name}, shared by {mount.owner}"
+    return "the home directory" if mount.folder == HOME else f"{storage}/{mount.folder}"
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,7 @@ class SessionPage:
         return [
             FolderView(
                 path_in_session(self.session, mount, services().settings.sessions.storage),
-                "the home directory" if mount.folder == HOME else f"{storage}/{mount.folder}",
+                _source(mount, storage),
                 mount.read_only,
             )
             for mount in self.session.mounts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import getpass
 import shlex
 import subprocess
 from pathlib import Path
@@ -30,6 +31,8 @@ POINTS = (
     MountPoint("home", ".", True),
     MountPoint("data", "storage/data", False),
     MountPoint("maps-2.1", "/srv/storage/alice/maps-2.1", True),
+    MountPoint("results", "storage/results", True, "bob"),
+    MountPoint("carol-data", "/srv/storage/carol/data", False, "carol"),
 )
 MOUNTS = dataclasses.replace(PLAIN, mounts=POINTS)
 
@@ -66,7 +69,11 @@ def test_short_and_long_form() -> None:
         (["data", ""], "mounts.1"),
         (["data", ".ssh"], "mounts.1"),
         (["../bob"], "mounts.0"),
-        (["a/b"], "mounts.0"),
+        (["a/b/c"], "mounts.0"),
+        (["../b"], "mounts.0"),
+        (["A/b"], "mounts.0"),
+        (["bob/"], "mounts.0"),
+        (["alice-x", "alice/x", "x"], "mounts"),
         (["/etc"], "mounts.0"),
         (["a b"], "mounts.0"),
         (["a\n"], "mounts.0"),
@@ -280,6 +287,47 @@ def test_a_missing_folder_is_named_and_nothing_starts(node: Node, what: str) -> 
     )
     assert not node.seen.exists()
     assert not node.session.exists()
+
+
+def test_a_shared_folder_is_found_where_its_owner_has_it(node: Node, tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs" / "data"
+    theirs.mkdir(parents=True)
+    me = getpass.getuser()
+    assert node.run((MountPoint("data", str(theirs), True, me),))[0] == 0
+    assert node.binds() == [f'type=bind,"src={theirs}","dst=/home/alice/data",ro']
+
+
+@pytest.mark.parametrize("what", ["gone", "a link", "another owner's", "of nobody"])
+def test_what_is_no_longer_shared_is_named(node: Node, tmp_path: Path, what: str) -> None:
+    theirs, owner = tmp_path / "theirs" / "data", getpass.getuser()
+    theirs.parent.mkdir()
+    if what == "a link":
+        theirs.symlink_to(node.home / "storage" / "data")
+    elif what != "gone":
+        theirs.mkdir()
+        owner = "nobody" if what == "another owner's" else "n0-such"
+    code, log = node.run((MountPoint("x", str(theirs), False, owner),))
+    assert code == 70
+    assert log.splitlines()[-1] == (
+        f'Slipway: the folder "{owner}/data" is no longer shared with you. Launch without it.'
+    )
+    assert not node.seen.exists()
+
+
+def test_others_folders_get_the_names_that_own_ones_leave() -> None:
+    mounts = parse_launch(
+        {**GOOD, "mounts": ["data", "alice/data", {"folder": "carol/maps", "read_only": True}]}
+    ).mounts
+    assert mount_points("bob", mounts, "storage") == (
+        MountPoint("data", "storage/data", False),
+        MountPoint("alice-data", "storage/data", False, "alice"),
+        MountPoint("maps", "storage/maps", True, "carol"),
+    )
+    assert mount_points("bob", mounts[1:], "/srv/{user}")[0] == MountPoint(
+        "data", "/srv/alice/data", False, "alice"
+    )
+    assert start_folder(mounts[1:]) == "data"
+    assert start_folder(mounts[1:], "storage") == ""
 
 
 def test_the_clean_up_does_not_follow_links_out_of_the_session(node: Node) -> None:

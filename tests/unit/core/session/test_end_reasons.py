@@ -79,10 +79,21 @@ def test_who_ended_it_in_the_portal(by: str, words: str) -> None:
 
 def test_a_failure_before_the_session_was_ended_is_the_cause() -> None:
     stopped = session(stop_requested=NOW, stopped_by="alice")
-    before = report(JobState.OUT_OF_MEMORY, end=NOW - timedelta(seconds=30))
-    assert explain_end(stopped, before)[0] is Cause.OUT_OF_MEMORY
+    before = report(JobState.FAILED, exit_code=1, end=NOW - timedelta(seconds=30))
+    assert explain_end(stopped, before)[0] is Cause.FAILED
     meanwhile = report(JobState.COMPLETED, end=NOW - timedelta(seconds=1))
     assert explain_end(stopped, meanwhile)[0] is Cause.CANCELLED
+
+
+@pytest.mark.parametrize("state", [JobState.TIMEOUT, JobState.OUT_OF_MEMORY, JobState.NODE_FAIL])
+@pytest.mark.parametrize("seconds", [-1, 0, 20])
+def test_what_slurm_says_is_the_cause_though_its_end_was_requested(
+    state: JobState, seconds: int
+) -> None:
+    """JupyterHub asks for the end of a session whose server the time limit has just stopped."""
+    stopped = session(stop_requested=NOW, stopped_by="alice")
+    found = report(state, end=NOW + timedelta(seconds=seconds))
+    assert explain_end(stopped, found) == explain_end(session(), found)
 
 
 def test_a_session_without_a_callback_did_not_start() -> None:

@@ -198,7 +198,7 @@ def test_revocations_are_recorded_with_their_actor(world: World) -> None:
     )
     assert [(e.who, e.action, e.target, e.detail) for e in entries] == [
         ("admin", "token.revoke", made.id, "token cron of alice: left the institute"),
-        ("alice", "token.make", made.id, "cron: read write"),
+        ("alice", "token.make", made.id, "cron: read write files:read files:write"),
     ]
 
 

@@ -11,6 +11,7 @@ from sqlmodel import Session as Database
 from sqlmodel import col, select
 
 from portal.adapters.db.tables import JournalRow, SubmissionRow
+from portal.config.images import ImageSettings
 from portal.core.auth.person import Person
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.jobs.compose.again import same_job
@@ -28,7 +29,8 @@ SCRIPT = "#!/bin/sh\nhostname\n"
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    found = make_world(make_settings(tmp_path))
+    images = ImageSettings(own="registries", registries=("registry.example.org",))
+    found = make_world(make_settings(tmp_path).model_copy(update={"images": images}))
     found.worker.read_partitions()
     found.worker.read_limits()
     return found
@@ -141,7 +143,9 @@ def test_what_does_not_exist_is_named(
     assert [(e.field, e.message) for e in caught.value.errors] == [(field, words)]
 
 
-@pytest.mark.parametrize("image", ["~/own.sif", "/x/y.sif", "own.sif", "docker://debian:13"])
+@pytest.mark.parametrize(
+    "image", ["~/own.sif", "/x/y.sif", "own.sif", "docker://registry.example.org/a"]
+)
 def test_own_images_are_left_to_the_command(world: World, image: str) -> None:
     assert request(world, image=image).image == image
 

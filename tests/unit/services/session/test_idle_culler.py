@@ -348,7 +348,8 @@ def test_haproxy_gets_the_background_requests(world: World) -> None:
     paths = ("/api/contents", "PUT /lab/api/workspaces")
     lab = APPS["jupyterlab"].model_copy(update={"background": paths})
     catalog = CATALOG.model_copy(update={"apps": {**APPS, "jupyterlab": lab}})
-    assert ProxyRoutes(world.store, world.access_store, world.routes, lambda: catalog).restore()
+    proxy = ProxyRoutes(world.store, world.access_store, world.routes, lambda: catalog, dict)
+    assert proxy.restore()
     assert world.routes.background == [
         "jupyterlab/GET/api/contents",
         "jupyterlab/PUT/lab/api/workspaces",

@@ -54,6 +54,7 @@ SHOWN: dict[str, tuple[Any, set[str]]] = {
     "owner": ("bob", {"owner"}),
     "environment": ("r", {"environment"}),
     "version": ("4.4", {"version"}),
+    "image": ("images/mine.sif", {"image"}),
     "cpus": (2, {"resources.cpus"}),
     "memory_mb": (2048, {"resources.memory"}),
     "partition": ("main", {"resource_group"}),
@@ -124,6 +125,8 @@ INTERNAL = {
     "stop_requested",
     "stopped_by",
     "stop_reason",  # part of the end's text
+    "progress",  # part of the reason while the session starts
+    "progress_at",
     "cleaned",
     "cpu_seconds",
     "apps",

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import schemathesis
 from flask import Flask
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, assume, settings
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -186,9 +186,7 @@ def populated(world: World) -> World:
     return world
 
 
-@pytest.mark.parametrize("person", ["alice", "admin"])
-@API.parametrize()
-@settings(
+GENERATED = settings(
     max_examples=30,
     deadline=None,
     derandomize=True,
@@ -196,17 +194,34 @@ def populated(world: World) -> World:
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-def test_every_operation_conforms_to_the_document(
-    case: schemathesis.Case[Any],
-    person: str,
-    app: Flask,
-    populated: World,
-    api: Callable[[str], Api],
-) -> None:
-    token = api(person).token
+
+
+def check_answer(case: schemathesis.Case[Any], app: Flask, token: str) -> None:
+    """Send a generated request; its answer is one that the document describes."""
+    # schemathesis does not quote "?" in lists, and all parameters are strings in a path anyway.
+    assume(not any(isinstance(it, (list, dict)) for it in (case.path_parameters or {}).values()))
     response = case.call(app=app, headers={"Authorization": f"Bearer {token}"})
+    # 413 is a refusal too, which schemathesis does not count as one; 421 comes from before the API,
+    # for a Host that is not the portal's.
+    assume(response.status_code not in (413, 421))
     # An invalid query may be read leniently (a number as a time); an invalid body never is.
     # The names in a preset need not exist now.
     bound = case.operation.body and case.operation.path != "/presets/{name}"
     more = [negative_data_rejection] if bound else []
     case.validate_response(response, checks=[*CHECKS, *more])
+
+
+@API.parametrize()
+@GENERATED
+def test_every_operation_conforms_to_the_document(
+    case: schemathesis.Case[Any], app: Flask, populated: World, api: Callable[[str], Api]
+) -> None:
+    check_answer(case, app, api("alice").token)
+
+
+@API.include(path_regex="^/admin/").parametrize()
+@GENERATED
+def test_every_operation_of_administrators_conforms_to_the_document(
+    case: schemathesis.Case[Any], app: Flask, populated: World, api: Callable[[str], Api]
+) -> None:
+    check_answer(case, app, api("admin").token)

@@ -169,6 +169,8 @@ def test_nearly_valid_bodies(
     place = path.format(
         session_id=full, app="terminal", name="known", environment="python", version="3.13",
         token_id="0" * 16, login_id="0" * 16, key_id="0" * 16, job_id="1",
+        registry="registry.example.org", location="home/fuzzed", area="home", operation_id="x",
+        upload_id="x", folder="data", kind="user",
     )  # fmt: skip
     before = state(world)
     who = api(data.draw(st.sampled_from(["admin", "alice"])))

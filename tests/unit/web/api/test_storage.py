@@ -37,9 +37,15 @@ def fields(answer: Any, status: int = 422) -> dict[str, str]:
 def test_a_folder_is_created_and_listed(program: Api, api: MakeApi) -> None:
     made = program("POST", "/folders", json={"name": "data"})
     assert made.status_code == 201
-    assert made.json == {"name": "data", "path": "/home/alice/storage/data", "mountable": True}
+    assert made.json == {
+        "name": "data",
+        "path": "/home/alice/storage/data",
+        "mountable": True,
+        "owner": "",
+        "read_only": False,
+    }
     listed = program("GET", "/folders").json
-    home = {"name": "home", "path": "/home/alice", "mountable": True}
+    home = made.json | {"name": "home", "path": "/home/alice"}
     assert listed == {"folders": [home, made.json]}
     assert len((api("bob")("GET", "/folders").json or {})["folders"]) == 1
 
@@ -177,6 +183,9 @@ def test_a_missing_estimate(world: World, program: Api) -> None:
 def test_the_document_has_templates_and_mounts(app: Flask) -> None:
     document: Any = app.test_client().get("/api/v1/openapi.json", base_url=PORTAL).json
     launch = document["components"]["schemas"]["LaunchRequest"]
-    assert launch["required"] == ["environment"]
-    assert {"mounts", "template"} <= set(launch["properties"])
-    assert {"required": ["template"]} in launch["anyOf"]
+    assert {"mounts", "template", "image"} <= set(launch["properties"])
+    assert "required" not in launch
+    assert launch["allOf"] == [
+        {"anyOf": [{"required": ["environment"]}, {"required": ["image"]}]},
+        {"anyOf": [{"required": ["resources"]}, {"required": ["template"]}]},
+    ]

@@ -45,7 +45,7 @@ class ComposeForm(LaunchForm):
     @property
     def own_images(self) -> bool:
         """Whether the site permits images of one's own."""
-        return bool(services().settings.batch.own_images)
+        return services().settings.images.own != "off"
 
     @property
     def image_choice(self) -> str:
@@ -86,7 +86,8 @@ def filled(person: Person, body: Mapping[str, Any]) -> ComposeForm:
     plain = composer_form(person)
     image = str(body.get("image", ""))
     environment, _, version = image.partition("/")
-    known = plain.catalog.image(environment, version or None) is not None
+    found = plain.catalog.image(environment, version or None)
+    known = found is not None and not found.retired
     form = composer_form(person, fields_of_form.from_body(body, bool(image) and not known))
     try:
         if "script" in body or "path" in body:

@@ -9,6 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from portal import create_app
+from portal.config.images import ImageSettings
 from portal.config.web import WebSettings
 from tests.fakes import make_world
 from tests.unit.web.conftest import Browser, make_settings, with_gpus
@@ -101,3 +102,26 @@ def test_a_contact_is_linked_if_it_is_an_address(contact: str, url: str) -> None
 def test_other_links_are_refused(link: dict[str, object]) -> None:
     with pytest.raises(ValidationError, match="help_links"):
         WebSettings.model_validate({"help_links": [link]})
+
+
+def test_own_images_are_explained_only_where_they_are_permitted(tmp_path: Path) -> None:
+    def text(**images: object) -> str:
+        directory = tmp_path / str(len(list(tmp_path.iterdir())))
+        directory.mkdir()
+        own = {"images": ImageSettings.model_validate(images)}
+        world = make_world(make_settings(directory).model_copy(update=own))
+        return Browser(create_app(world.services)).get("/help").text
+
+    assert 'id="own-image"' not in text()
+    files = text(own="files", folders=("/srv/images",), max_gb=7)
+    assert "~/storage/images/tool.sif" in files
+    assert "<code>/srv/images</code>" in files
+    assert "An image may have 7 GB." in files
+    assert "/account/registries" not in files
+    registries = text(own="registries", registries=("r.example.org", "s:5000"))
+    assert "docker://r.example.org/team/tool:1.2" in registries
+    assert "Permitted here: r.example.org, s:5000." in registries
+    assert "/account/registries" in registries
+    every = text(own="registries", registries=("*",))
+    assert "docker://registry.example.org/team/tool:1.2" in every
+    assert "Permitted here" not in every

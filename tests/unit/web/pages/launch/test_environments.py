@@ -62,3 +62,14 @@ def test_the_icon_is_the_default_apps() -> None:
 def test_search_finds_titles_versions_and_apps() -> None:
     words = environment_cards(CATALOG, [], None)[0].words
     assert all(word in words for word in ("python", "3.11", "lab"))
+
+
+def test_search_finds_the_main_packages() -> None:
+    catalog = Catalog(apps=APPS, images=(image("lab", "1", "Lab", packages=("numpy", "cv2")),))
+    assert {"numpy", "cv2"} <= set(environment_cards(catalog, [], None)[0].words.split())
+
+
+def test_numbers_in_titles_are_sorted_as_numbers() -> None:
+    images = [image(f"e{n}", "1", f"Lab {n} 1", environment_title=f"Lab {n}") for n in (0, 12, 9)]
+    cards = environment_cards(Catalog(apps=APPS, images=tuple(images)), [], None)
+    assert [card.title for card in cards] == ["Lab 0", "Lab 9", "Lab 12"]

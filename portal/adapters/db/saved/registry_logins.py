@@ -1,0 +1,63 @@
+"""Logins for registries in the database."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import Engine
+from sqlmodel import Session as Database
+from sqlmodel import col, delete, select
+
+from portal.adapters.db.reencrypt import place_of_login
+from portal.adapters.db.tables import RegistryLoginRow
+from portal.adapters.encryption import Sealer
+from portal.core.interfaces.registries import RegistryLoginStore
+from portal.core.launch.registry_login import RegistryLogin, SavedLogin
+
+
+class RegistryLoginTables(RegistryLoginStore):
+    """RegistryLoginStore over SQLModel."""
+
+    def __init__(self, engine: Engine, sealer: Sealer) -> None:
+        self._engine = engine
+        self._sealer = sealer
+        self._readers = engine.execution_options(read_only=True)
+
+    def all(self, owner: str) -> list[SavedLogin]:
+        query = select(RegistryLoginRow).where(col(RegistryLoginRow.owner) == owner)
+        with Database(self._readers) as db:
+            found = db.exec(query.order_by(col(RegistryLoginRow.host)))
+            return [SavedLogin(row.host, row.user, row.added, row.used) for row in found]
+
+    def use(self, owner: str, registry: str, now: datetime) -> RegistryLogin | None:
+        with Database(self._engine) as db:
+            row = db.get(RegistryLoginRow, (owner, registry))
+            if row is None:
+                return None
+            password = self._sealer.open(row.secret, place_of_login(owner, registry))
+            found = RegistryLogin(user=row.user, password=password)
+            row.used = now
+            db.add(row)
+            db.commit()
+        return found
+
+    def save(self, owner: str, registry: str, login: RegistryLogin, now: datetime) -> bool:
+        secret = self._sealer.seal(login.password, place_of_login(owner, registry))
+        saved = RegistryLoginRow(
+            owner=owner, host=registry, user=login.user, secret=secret, added=now, used=None
+        )
+        with Database(self._engine) as db:
+            row = db.get(RegistryLoginRow, (owner, registry))
+            db.merge(saved)
+            db.commit()
+        return row is None
+
+    def remove(self, owner: str, registry: str) -> bool:
+        which = (
+            col(RegistryLoginRow.owner) == owner,
+            col(RegistryLoginRow.host) == registry,
+        )
+        with Database(self._engine) as db:
+            done = db.exec(delete(RegistryLoginRow).where(*which))
+            db.commit()
+            return bool(done.rowcount)

@@ -1,0 +1,1 @@
+"""Apptainer, base systems, and the site's folder of images."""

@@ -1,0 +1,50 @@
+"""A batch job's own image: checked, or pulled into the person's cache, before the script starts."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from portal.batch.image.files import open_file
+from portal.batch.image.pull import Limits, image_of
+from portal.batch.node.container import apptainer_command
+from portal.core.launch.reference import parse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from portal.batch.request import Request
+
+CACHE = ".slipway/images"
+"""In the home directory, as for sessions."""
+
+
+def find_image(request: Request) -> list[int]:
+    """Have the request name a file, which the job's steps on other nodes use as well.
+
+    Returns descriptors that have to stay open while it is in use. Raises ImageError.
+    """
+    if not request.own:
+        return []
+    if "://" not in request.image:
+        folder, name = os.path.split(os.path.realpath(request.image))
+        return [open_file(folder, name, request.max_mb)]
+    wanted = parse(request.image)
+    insecure = [wanted.host] if request.insecure else []
+    folder = os.path.join(os.path.expanduser("~"), CACHE)
+    limits = Limits(folder, request.max_mb, request.cache_mb, insecure)
+    program = apptainer_command(request.apptainer, os.environ)
+    image, lock = image_of(wanted, None, limits, program, _tell)
+    request.image = os.readlink(f"/proc/self/fd/{image}")
+    return [image, lock]
+
+
+_said = ""
+
+
+def _tell(text: str) -> None:
+    """Write what is being done to the job's output, each kind once."""
+    global _said  # noqa: PLW0603 - the job has one image
+    begin = text.partition(" ")[0]
+    if begin != _said:
+        print(f"Slipway: {text}", file=sys.stderr, flush=True)
+    _said = begin

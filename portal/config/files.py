@@ -1,0 +1,40 @@
+"""[files]: what people see of their files, and the file servers that run as them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from portal.config.base import FROZEN
+
+RootName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,31}$")]
+RootPath = Annotated[str, Field(pattern=r"^(/(\{user\}|[A-Za-z0-9._@%+=-])+)+$")]
+RESERVED = frozenset({"home", "storage", "shared"})
+
+
+class FileSettings(BaseModel):
+    """Users' files, which a file server shows that runs as the user on login.files_host."""
+
+    model_config = FROZEN
+
+    roots: dict[RootName, RootPath] = Field(
+        {},
+        description='Further folders that people see, such as scratch = "/scratch/{user}"; their '
+        "home directory and their storage folders always are.",
+    )
+    quota: dict[str, str] = Field(
+        {},
+        description='How the quota of a folder is asked, by its name ("home", "storage", or one of '
+        '`roots`): "df", "quota", "lfs", or a command that prints used and limit in bytes; '
+        '"none" shows none. Others: "df".',
+    )
+    ports: tuple[int, int] = Field(
+        (0, 0), description="First and last port of file servers; 0: any free port."
+    )
+    idle_minutes: int = Field(
+        15, ge=1, le=1440, description="Minutes without use after which a file server ends."
+    )
+    upload_hours: int = Field(
+        48, ge=1, le=24 * 30, description="Hours that an upload that was cut can be continued."
+    )

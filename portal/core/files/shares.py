@@ -1,0 +1,97 @@
+"""Storage folders that users share: with whom, and what that permits."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from portal.errors import FieldError
+
+Kind = Literal["user", "group"]
+Access = Literal["read", "write"]
+USER: Kind = "user"
+GROUP: Kind = "group"
+READ: Access = "read"
+WRITE: Access = "write"
+MOST = 200
+"""Shares of one folder."""
+_NAME = re.compile(r"[^\s/:,\x00-\x1f\x7f]{1,64}")
+
+
+class ShareState(enum.StrEnum):
+    """How far a share is; a crash leaves one that is finished later."""
+
+    GIVING = "giving"
+    GIVEN = "given"
+    ENDING = "ending"
+
+
+@dataclass(frozen=True)
+class ShareKey:
+    """Which share."""
+
+    owner: str
+    folder: str
+    """A storage folder's name."""
+    kind: Kind
+    name: str
+    """Of a user or group; there may be none of this name."""
+
+
+@dataclass(frozen=True)
+class FolderShare:
+    """A folder that its owner shares."""
+
+    key: ShareKey
+    access: Access
+    created: datetime
+    state: ShareState = ShareState.GIVING
+
+
+@dataclass(frozen=True)
+class SharedFolder:
+    """A folder of somebody else's, as the user sees it."""
+
+    owner: str
+    folder: str
+    access: Access
+
+    @property
+    def name(self) -> str:
+        """Its name among the user's folders."""
+        return f"{self.owner}/{self.folder}"
+
+
+def check_share(key: ShareKey) -> list[FieldError]:
+    """What is wrong with a share, whoever exists."""
+    if not _NAME.fullmatch(key.name):
+        return [FieldError("name", "write the name of a user or group")]
+    if key.kind == USER and key.name == key.owner:
+        return [FieldError("name", "this is you: the folder is yours")]
+    return []
+
+
+def shared_with(
+    user: str, groups: Collection[str], shares: Iterable[FolderShare]
+) -> list[SharedFolder]:
+    """The folders that others share with a user, by owner and name.
+
+    As in access control lists, what a folder's owner has set for the user counts alone, and the
+    groups only without that.
+    """
+    found: dict[tuple[str, str], list[FolderShare]] = {}
+    for share in shares:
+        key = share.key
+        is_for = key.name == user if key.kind == USER else key.name in groups
+        if is_for and key.owner != user and share.state is not ShareState.ENDING:
+            found.setdefault((key.owner, key.folder), []).append(share)
+    return [SharedFolder(*place, _access(of_one)) for place, of_one in sorted(found.items())]
+
+
+def _access(shares: Sequence[FolderShare]) -> Access:
+    own = [share for share in shares if share.key.kind == USER] or shares
+    return WRITE if any(share.access == WRITE for share in own) else READ

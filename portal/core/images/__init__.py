@@ -1,0 +1,1 @@
+"""Images of environments: recipes, what a build needs, inventories, and who uses what."""

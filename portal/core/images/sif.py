@@ -1,0 +1,81 @@
+"""Where the file system lies in a SIF file.
+
+An image's digest is the SHA-256 of the file system in it, whatever wrote the SIF's header. What
+Apptainer writes there at random, an id, and the times of creation, is replaced by what the content
+says, so that two builds of the same sources are the same file.
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from typing import NamedTuple
+
+from portal.core.images.names import ImageError
+
+HEADER = struct.Struct("<32s10s3s3s16sqqqqqqqq")
+DESCRIPTOR = struct.Struct("<i?IIIqqqqqqq128s384s")
+MOST_BYTES = 128 * 1024
+"""Enough of a file for its header and all descriptors."""
+LAUNCH = b"#!/usr/bin/env run-singularity\n"
+"""The first line, as Apptainer writes it."""
+_MAGIC = b"SIF_MAGIC"
+_ARCHITECTURES = {"i686": "1", "x86_64": "2", "armv7l": "3", "aarch64": "4", "ppc64le": "6",
+                  "s390x": "11", "riscv64": "12"}  # fmt: skip
+_PARTITION, _PRIMARY = 0x4004, 2
+
+
+class Extent(NamedTuple):
+    """A part of a file, in bytes."""
+
+    offset: int
+    size: int
+
+
+def primary_partition(head: bytes) -> Extent:
+    """The system partition, from the first bytes of a file; raises ImageError."""
+    if len(head) < HEADER.size:
+        raise ImageError("this is not a SIF file: it is too short")
+    fields = HEADER.unpack_from(head)
+    magic, total, start = fields[1], fields[8], fields[9]
+    if not magic.startswith(_MAGIC):
+        raise ImageError("this is not a SIF file")
+    for number in range(total):
+        place = start + number * DESCRIPTOR.size
+        if place < 0 or place + DESCRIPTOR.size > len(head):
+            break
+        kind, used, _, _, _, offset, size, *_, extra = DESCRIPTOR.unpack_from(head, place)
+        _, purpose = struct.unpack_from("<ii", extra)
+        if used and kind == _PARTITION and purpose == _PRIMARY:
+            return Extent(offset, size)
+    raise ImageError("this SIF file has no file system")
+
+
+def without_times(head: bytes, digest: str, epoch: int) -> bytes:
+    """The first bytes of a file with an id from the digest, and this time in seconds since 1970."""
+    fixed = bytearray(head)
+    fields = list(HEADER.unpack_from(fixed))
+    fields[0], fields[4] = LAUNCH.ljust(32, b"\0"), _uuid(digest)
+    fields[5] = fields[6] = epoch
+    HEADER.pack_into(fixed, 0, *fields)
+    total, start = fields[8], fields[9]
+    for place in range(start, start + total * DESCRIPTOR.size, DESCRIPTOR.size):
+        if place < 0 or place + DESCRIPTOR.size > len(fixed):
+            break
+        values = list(DESCRIPTOR.unpack_from(fixed, place))
+        if values[1]:
+            values[8] = values[9] = epoch
+            DESCRIPTOR.pack_into(fixed, place, *values)
+    return bytes(fixed)
+
+
+def _uuid(digest: str) -> bytes:
+    """A UUID of the kind that is made from a SHA."""
+    return uuid.UUID(bytes=bytes.fromhex(digest[:32]), version=5).bytes
+
+
+def architecture_code(machine: str) -> str:
+    """`apptainer sif add`'s number of a machine type of uname's; raises ImageError."""
+    if machine not in _ARCHITECTURES:
+        raise ImageError(f"SIF files have no machine type {machine}")
+    return _ARCHITECTURES[machine]

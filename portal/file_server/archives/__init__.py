@@ -1,0 +1,1 @@
+"""Archives of folders, which are made while they are sent."""

@@ -1,0 +1,1 @@
+"""WebDAV (class 1) for programs such as rclone."""

@@ -1,0 +1,60 @@
+"""What the server answers when it cannot do something."""
+
+from __future__ import annotations
+
+import errno
+
+
+class Refused(Exception):
+    """A request that is answered with a status and a reason for the user.
+
+    `code` names the reason for programs; `field` the part of the request that is wrong.
+    """
+
+    def __init__(self, status: int, code: str, detail: str, field: str = "") -> None:
+        super().__init__(detail)
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.field = field
+
+
+def no_such() -> Refused:
+    """The answer for what does not exist, or what the user may not know about."""
+    return Refused(404, "not_found", "There is no such file or folder.")
+
+
+_KNOWN = {
+    errno.ENOENT: (404, "not_found", "There is no such file or folder."),
+    errno.ENOTDIR: (404, "not_found", "There is no such file or folder."),
+    errno.EACCES: (403, "permission", "You have no permission to do this."),
+    errno.EPERM: (403, "permission", "You have no permission to do this."),
+    errno.EROFS: (403, "read_only", "This file system is read-only."),
+    errno.EEXIST: (409, "exists", "Something of this name exists already."),
+    errno.ENOTEMPTY: (409, "exists", "This folder is not empty."),
+    errno.EISDIR: (409, "folder", "This is a folder."),
+    errno.ENAMETOOLONG: (422, "name", "This name is too long for the file system."),
+    errno.EINVAL: (422, "name", "The file system does not accept this."),
+    errno.ELOOP: (409, "loop", "This link leads in a circle."),
+    errno.ENOSPC: (507, "full", "The file system is full."),
+    errno.EDQUOT: (507, "quota", "Your quota is used up. Delete something, or ask for more."),
+    errno.EFBIG: (413, "too_large", "The file is too large for the file system."),
+    errno.ETXTBSY: (409, "busy", "This file is a program that is running."),
+    errno.EBUSY: (409, "busy", "This is in use."),
+    errno.EXDEV: (409, "other_file_system", "This is on another file system."),
+    errno.EMFILE: (503, "busy", "Too many files are open. Try again in a moment."),
+    errno.ESTALE: (503, "away", "The file system does not answer. Try again in a minute."),
+    errno.ETIMEDOUT: (503, "away", "The file system does not answer. Try again in a minute."),
+    errno.EHOSTDOWN: (503, "away", "The file system does not answer. Try again in a minute."),
+    errno.EHOSTUNREACH: (503, "away", "The file system does not answer. Try again in a minute."),
+    errno.ENOTCONN: (503, "away", "The file system does not answer. Try again in a minute."),
+}
+
+
+def refusal_of(error: OSError) -> Refused:
+    """The answer to an error of the operating system."""
+    status, code, detail = _KNOWN.get(
+        error.errno or 0,
+        (500, "error", f"The file system reports: {error.strerror or 'an unknown error'}."),
+    )
+    return Refused(status, code, detail)

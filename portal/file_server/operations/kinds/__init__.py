@@ -1,0 +1,1 @@
+"""What operations do with one item: copy, move, delete, or change permissions."""

@@ -1,0 +1,159 @@
+"""Copies files, links and folders: complete under another name first, then renamed."""
+
+from __future__ import annotations
+
+import os
+import stat
+from array import array
+from bisect import bisect_left
+
+from portal.file_server.errors import Refused
+from portal.file_server.location import PART_PREFIX, Location, shown
+from portal.file_server.operations.kinds.attributes import keep, keep_link
+from portal.file_server.operations.kinds.data import copy_data
+from portal.file_server.operations.kinds.placing import Destination
+from portal.file_server.operations.operation import Operation
+from portal.file_server.roots import Place, kind_words, open_regular
+from portal.file_server.tree.tree import ENTER, ITEM, LEAVE, PROBLEM, Descent, Step, Tree, remove
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Seen:
+    """Which states of which files were copied: eight bytes for each, so that many fit."""
+
+    def __init__(self) -> None:
+        self._found = array("q")
+        self._sorted = False
+
+    def add(self, status: os.stat_result) -> None:
+        """Note a file that is copied."""
+        self._found.append(self._key(status))
+
+    def __contains__(self, status: os.stat_result) -> bool:
+        if not self._sorted:
+            self._found = array("q", sorted(self._found))
+            self._sorted = True
+        key = self._key(status)
+        at = bisect_left(self._found, key)
+        return at < len(self._found) and self._found[at] == key
+
+    @staticmethod
+    def _key(status: os.stat_result) -> int:
+        return hash((status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size))
+
+
+def copy(
+    operation: Operation, item: Location, place: Place, to: Destination, seen: Seen | None = None
+) -> bool:
+    """Copy what lies at a place; whether it is there now. Raises Refused, OSError, Cancelled."""
+    name = item.name or os.fsencode(item.root)
+    if to.refuses(place, name):
+        return False
+    part = operation.new_part()
+    try:
+        with Tree(place.folder) as tree:
+            copier = _Copier(operation, item, tree, to.folder, seen)
+            try:
+                complete = copier.run(place.name, part)
+            finally:
+                copier.close()
+        if complete:
+            to.put(to.folder, part, name)
+    finally:
+        remove(to.folder, part)
+    return complete
+
+
+class _Copier:
+    """Copies one tree into a folder that is open, too."""
+
+    def __init__(
+        self, operation: Operation, item: Location, tree: Tree, folder: int, seen: Seen | None
+    ) -> None:
+        self._operation, self._item, self._tree, self._seen = operation, item, tree, seen
+        self._target = Descent(folder)
+
+    def close(self) -> None:
+        self._target.close()
+
+    def run(self, name: bytes, part: bytes) -> bool:
+        """Copy, under the name of a part; whether there is something that can be renamed."""
+        made = False
+        for step in self._tree.steps(name):
+            self._operation.check()
+            is_top = not self._tree.depth
+            if step.name.startswith(PART_PREFIX) and not is_top:
+                step.skip = True  # somebody writes this file at the moment
+                continue
+            self._operation.current = shown(step.name)
+            target = part if is_top else step.name
+            location = Location(self._item.root, self._item.names + self._tree.below(step))
+            with self._operation.problems_of(location):
+                done = self._step(step, target, location)
+                made = made or (is_top and done)
+        return made
+
+    def _step(self, step: Step, target: bytes, location: Location) -> bool:
+        if step.kind == PROBLEM:
+            assert step.error is not None  # noqa: S101
+            raise step.error
+        if step.kind == LEAVE:
+            self._leave(step)
+        elif step.kind == ENTER:
+            self._enter(step, target)
+        elif step.kind == ITEM:
+            self._copy_item(step, target, location)
+        return True
+
+    def _enter(self, step: Step, target: bytes) -> None:
+        step.skip = True
+        os.mkdir(target, 0o700, dir_fd=self._target.folder)
+        self._target.down(target)
+        step.skip = False
+
+    def _leave(self, step: Step) -> None:
+        try:
+            keep(self._tree.inside, self._target.folder, step.status)
+        finally:
+            self._target.up()
+
+    def _copy_item(self, step: Step, target: bytes, location: Location) -> None:
+        mode = step.status.st_mode
+        folder = self._target.folder
+        if stat.S_ISLNK(mode):
+            goal = os.readlink(step.name, dir_fd=self._tree.folder)
+            os.symlink(goal, target, dir_fd=folder)
+            keep_link(folder, target, step.status)
+            self._note(step.status)
+        elif stat.S_ISREG(mode):
+            self._copy_file(step, target, location)
+        else:
+            raise Refused(409, "special", f"This is {kind_words(mode)} and was left out.")
+        self._operation.files += 1
+
+    def _copy_file(self, step: Step, target: bytes, location: Location) -> None:
+        folder = self._target.folder
+        source = open_regular(self._tree.folder, step.name)
+        try:
+            before = os.fstat(source)
+            written = os.open(target, _NEW, 0o600, dir_fd=folder)
+            try:
+                copy_data(source, written, self._operation.add_bytes)
+                keep(source, written, before)
+            except BaseException:
+                os.unlink(target, dir_fd=folder)
+                raise
+            finally:
+                os.close(written)
+            after = os.fstat(source)
+        finally:
+            os.close(source)
+        if (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size):
+            self._operation.problem(location, "It changed while it was copied.")
+        else:
+            self._note(before)
+
+    def _note(self, status: os.stat_result) -> None:
+        if self._seen is not None:
+            self._seen.add(status)

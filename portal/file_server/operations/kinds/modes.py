@@ -1,0 +1,60 @@
+"""Changes permissions of files and folders and of all that they contain."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from portal.file_server.folders import change_mode
+from portal.file_server.location import PART_PREFIX, Location, shown
+from portal.file_server.operations.operation import Operation
+from portal.file_server.roots import Place
+from portal.file_server.tree.tree import ITEM, LEAVE, Step, Tree
+
+_SPECIAL_OF_FOLDERS = stat.S_ISGID | stat.S_ISVTX
+
+
+def wanted(mode: int, old: int, *, is_folder: bool, is_top: bool) -> int:
+    """The permissions of a file or folder when `mode` is asked for.
+
+    Who may read a folder may enter it; a file in a folder becomes a program only if it was one.
+    """
+    readable = (mode & 0o444) >> 2
+    if is_folder:
+        return mode | readable | (old & _SPECIAL_OF_FOLDERS)
+    if is_top or old & 0o111:
+        return mode
+    return mode & ~0o111
+
+
+def set_modes(operation: Operation, item: Location, place: Place) -> None:
+    """Change the permissions of what lies at a place; raises Refused, Cancelled."""
+    mode = int(operation.mode, 8)
+
+    def before(folder: int, name: bytes, status: os.stat_result) -> None:
+        """A folder that its owner cannot read is opened to him first."""
+        if mode & 0o400 and status.st_mode & 0o500 != 0o500:
+            change_mode(folder, name, wanted(mode, status.st_mode, is_folder=True, is_top=False))
+
+    with Tree(place.folder, one_file_system=True, before=before) as tree:
+        for step in tree.steps(place.name):
+            operation.check()
+            if step.name.startswith(PART_PREFIX):
+                step.skip = True
+                continue
+            operation.current = shown(step.name)
+            location = Location(item.root, item.names + tree.below(step))
+            with operation.problems_of(location):
+                _step(operation, tree, step, mode)
+
+
+def _step(operation: Operation, tree: Tree, step: Step, mode: int) -> None:
+    is_top = not tree.depth
+    old = step.status.st_mode
+    if step.kind == LEAVE:
+        os.fchmod(tree.inside, wanted(mode, old, is_folder=True, is_top=is_top))
+    elif step.kind == ITEM and (is_top or not stat.S_ISLNK(old)):
+        change_mode(tree.folder, step.name, wanted(mode, old, is_folder=False, is_top=is_top))
+        operation.files += 1
+    elif step.error is not None:
+        raise step.error

@@ -1,0 +1,35 @@
+"""Where the server keeps what must outlive its process."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def private_folder() -> str:
+    """A folder on this host that only this user can enter; raises OSError."""
+    # Others may have taken the name in /tmp; the last one may be on a file system that is away.
+    last = os.path.join(os.path.expanduser("~"), ".slipway", "run")
+    for folder in (f"/run/user/{os.getuid()}", f"/tmp/slipway-{os.getuid()}", last):  # noqa: S108
+        with contextlib.suppress(OSError):
+            os.makedirs(folder, 0o700)
+        with contextlib.suppress(OSError):
+            status = os.lstat(folder)
+            if status.st_uid == os.getuid() and status.st_mode & 0o170077 == 0o040000:
+                return folder
+    raise OSError(f"there is no private folder for it; who owns /tmp/slipway-{os.getuid()}?")
+
+
+def state_folders(roots: Mapping[str, str], kind: str) -> list[str]:
+    """Folders for records of a kind, the preferred one first: in the home directory, which every
+    host sees; on this host, for when the home directory is full or away.
+    """
+    home = roots.get("home") or os.path.expanduser("~")
+    folders = [os.path.join(home, ".slipway", "files", kind)]
+    with contextlib.suppress(OSError):
+        folders.append(os.path.join(private_folder(), "files", kind))
+    return folders

@@ -1,0 +1,1 @@
+"""Walks through everything below a folder, by descriptor and without following links."""

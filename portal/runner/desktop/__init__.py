@@ -1,0 +1,1 @@
+"""The desktop app: an X server that draws into the browser, and the image's desktop on it."""

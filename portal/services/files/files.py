@@ -1,0 +1,161 @@
+"""What people do with their files, by way of their file server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode
+
+from pydantic import BaseModel, ValidationError
+
+from portal.core.auth.person import Person
+from portal.core.files.entries import (
+    Entry,
+    Found,
+    Listing,
+    Operation,
+    Operations,
+    Quota,
+    Uploads,
+    Usage,
+)
+from portal.core.files.server import FileReply, FileRequest
+from portal.core.interfaces.systems import RecordEvent
+from portal.errors import (
+    Conflict,
+    FieldError,
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    PortalError,
+    Unavailable,
+)
+from portal.services.files.servers import FileServers
+
+Model = TypeVar("Model", bound=BaseModel)
+Query = Mapping[str, object]
+Json = Mapping[str, Any]
+
+
+class Files:
+    """The files and folders of users. Locations are percent-encoded, as in a URL.
+
+    All methods raise NotFound, Forbidden, Conflict, InvalidRequest or Unavailable.
+    """
+
+    def __init__(self, servers: FileServers, record: RecordEvent) -> None:
+        self._servers = servers
+        self._record = record
+
+    # Reading
+
+    def list(self, person: Person, location: str, query: Query) -> Listing:
+        """A page of a folder's entries; `query`: sort, order, search, hidden, offset, limit."""
+        return self._get(Listing, person, f"list/{location}", query)
+
+    def entry(self, person: Person, location: str) -> Entry:
+        """One file or folder."""
+        return self._get(Entry, person, f"entry/{location}")
+
+    def search(self, person: Person, location: str, text: str, *, hidden: bool = False) -> Found:
+        """What is below a folder and has this text in its name."""
+        query = {"text": text, "hidden": "true" if hidden else None}
+        return self._get(Found, person, f"search/{location}", query)
+
+    def usage(self, person: Person, location: str) -> Usage:
+        """What is below a folder; counted in the background, so ask again."""
+        return self._get(Usage, person, f"usage/{location}")
+
+    def quota(self, person: Person, root: str) -> Quota:
+        """How much may be stored in a storage area."""
+        return self._get(Quota, person, f"quota/{quote(root, safe='')}")
+
+    def uploads(self, person: Person) -> Uploads:
+        """The user's uploads that are not complete."""
+        return self._get(Uploads, person, "uploads")
+
+    # Changing
+
+    def make_folder(self, person: Person, location: str) -> Entry:
+        """Create a folder."""
+        return self._post(Entry, person, f"folder/{location}", {})
+
+    def rename(self, person: Person, location: str, name: str) -> Entry:
+        """Give a file or folder another name, which nothing has yet."""
+        return self._post(Entry, person, f"rename/{location}", {"name": name})
+
+    def drop_upload(self, person: Person, id: str) -> None:
+        """Give up an upload."""
+        self.ask(person, "DELETE", f"uploads/{quote(id, safe='')}")
+
+    # Operations, which may take long
+
+    def operate(self, person: Person, order: Json) -> Operation:
+        """Begin to copy, move or delete, or to change permissions.
+
+        `order`: kind, items, to, on_conflict, mode. It is over already if it took no time.
+        """
+        return self._post(Operation, person, "operations", order)
+
+    def operations(self, person: Person) -> Sequence[Operation]:
+        """Those that run, and those of the last hour."""
+        return self._get(Operations, person, "operations").operations
+
+    def operation(self, person: Person, id: str) -> Operation:
+        """One of them."""
+        return self._get(Operation, person, f"operations/{quote(id, safe='')}")
+
+    def cancel(self, person: Person, id: str) -> Operation:
+        """Cancel it; what is done stays."""
+        return _parse(Operation, self.ask(person, "DELETE", f"operations/{quote(id, safe='')}"))
+
+    def _get(
+        self, model: type[Model], person: Person, action: str, query: Query | None = None
+    ) -> Model:
+        return _parse(model, self.ask(person, "GET", action, query=query))
+
+    def _post(self, model: type[Model], person: Person, action: str, body: Json) -> Model:
+        return _parse(model, self.ask(person, "POST", action, body=body))
+
+    def ask(
+        self,
+        person: Person,
+        method: str,
+        action: str,
+        location: str = "",
+        query: Query | None = None,
+        body: Json | None = None,
+    ) -> Json:
+        """Ask the user's server for an action (portal/file_server/server.py); returns its JSON."""
+        given = {name: value for name, value in (query or {}).items() if value is not None}
+        path = f"/v1/{action}" + (f"/{location}" if location else "")
+        path += f"?{urlencode(given)}" if given else ""
+        reply = self._servers.ask(person, FileRequest(method, path, body))
+        if reply.status >= 400:
+            raise _error(reply)
+        return reply.data
+
+
+def _parse(model: type[Model], data: Json) -> Model:
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise Unavailable("Your file server gave an answer that makes no sense.") from error
+
+
+def _error(reply: FileReply) -> PortalError:
+    """The error that a server's answer stands for; its words are the user's own process'."""
+    detail = str(reply.data.get("detail") or "Your file server cannot do this.")[:400]
+    field = str(reply.data.get("field") or "path")[:40]
+    error = _error_kind(reply.status, field, detail)
+    error.code, error.field = str(reply.data.get("code") or "")[:40], field
+    return error
+
+
+def _error_kind(status: int, field: str, detail: str) -> PortalError:
+    if status == 422:
+        return InvalidRequest([FieldError(field, detail)])
+    kinds: dict[int, type[PortalError]] = {403: Forbidden, 404: NotFound}
+    if status in kinds:
+        return kinds[status](detail)
+    return (Unavailable if status >= 500 and status != 507 else Conflict)(detail)

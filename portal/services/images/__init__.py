@@ -1,0 +1,1 @@
+"""Building, testing, listing and removing images."""

@@ -1,0 +1,156 @@
+"""Builds images, and replaces them so that a failure or a crash leaves the old one."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from portal.core.images.inventory import Contents, Inventory
+from portal.core.images.names import ImageError
+from portal.core.images.needs import Machine, fakeroot, missing
+from portal.core.images.recipe import Sources, check_sources
+from portal.core.interfaces.images import (
+    Containers,
+    ImageStore,
+    MachineCheck,
+    Note,
+    Roots,
+    Workspaces,
+)
+from portal.core.interfaces.systems import Clock
+
+COMPRESSION = "-comp zstd -Xcompression-level 9 -b 64K"
+"""mksquashfs's options (see DECISIONS.md)."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """One build; `place` is where relative paths in the definition begin."""
+
+    sources: Sources
+    description: str
+    """The text of image.toml."""
+    place: Path
+    fakeroot: bool | None = None
+    if_changed: bool = False
+    """Whether an image that was built from the same sources is kept."""
+    compression: str = COMPRESSION
+
+
+class ImageBuilder:
+    """Builds images by Apptainer, each in a folder of its own."""
+
+    def __init__(
+        self,
+        *,
+        containers: Containers,
+        roots: Roots,
+        store: ImageStore,
+        workspaces: Workspaces,
+        machine: MachineCheck,
+        clock: Clock,
+        note: Note,
+    ) -> None:
+        self._containers = containers
+        self._roots = roots
+        self._store = store
+        self._workspaces = workspaces
+        self._machine = machine
+        self._clock = clock
+        self._note = note
+
+    def build(self, order: Order) -> Inventory:
+        """Build an image and make it the current one; raises ImageError."""
+        sources = order.sources
+        check_sources(sources)
+        title = _title(order)
+        with self._store.lock(sources.name):
+            if order.if_changed and (known := self._unchanged(sources)):
+                self._note(f"{sources.name} is up to date")
+                self._store.describe(sources.name, order.description)
+                return known
+            machine = self._machine()
+            as_root = self._possible(order, machine)
+            with self._workspaces() as work:
+                file, contents = self._make(order, title, work, as_root, machine.architecture)
+                self._store.describe(sources.name, order.description)
+                return self._store.install(
+                    sources.name, file, contents, self._containers.version(), self._clock()
+                )
+
+    def _unchanged(self, sources: Sources) -> Inventory | None:
+        """The inventory of the current image if it has the same sources."""
+        try:
+            known = self._store.get(sources.name).inventory
+        except ImageError:
+            return None
+        return known if known is not None and known.sources == sources.digest else None
+
+    def _possible(self, order: Order, machine: Machine) -> bool:
+        """Whether to use --fakeroot; raises ImageError naming everything that is missing."""
+        cached = bool(order.sources.suite) and self._roots.has_base(order.sources.suite)
+        problems = missing(order.sources, machine, cached)
+        if problems:
+            lines = "".join(f"\n- {problem}" for problem in problems)
+            raise ImageError(f"{order.sources.name} cannot be built on this machine:{lines}")
+        return fakeroot(order.sources, machine, order.fakeroot)
+
+    def _make(
+        self, order: Order, title: str, work: Path, as_root: bool, architecture: str
+    ) -> tuple[Path, Contents]:
+        sources, root = order.sources, work / "image"
+        source, arguments = self._prepare(order, work, as_root)
+        self._note(f"Building {sources.name} from {sources.origin}")
+        self._containers.unpack(source, root, as_root, arguments, order.place)
+        self._roots.take_back(root)
+        system, packages = self._roots.inspect(root)
+        contents = Contents(
+            environment=sources.name.environment,
+            version=sources.name.version,
+            title=title,
+            sources=sources.digest,
+            origin=sources.origin,
+            arguments=dict(sources.arguments),
+            architecture=architecture,
+            system=system,
+            packages=tuple(packages),
+        )
+        self._roots.describe(root, contents, sources.definition or f"From: {sources.address}\n")
+        self._note(f"Packing {len(packages)} packages" if packages else "Packing")
+        file = work / "image.sif"
+        self._containers.pack(root, file, as_root, order.compression)
+        return file, contents
+
+    def _prepare(self, order: Order, work: Path, as_root: bool) -> tuple[str, dict[str, str]]:
+        """What Apptainer builds from, and the arguments of its definition."""
+        sources = order.sources
+        if sources.address:
+            return sources.address, {}
+        arguments = dict(sources.arguments)
+        if "{{ recipe }}" in sources.definition:
+            arguments["recipe"] = str(order.place)
+        if sources.suite:
+            base = work / "base"
+            if sources.base:
+                self._note(f"Base: {sources.base}")
+                self._containers.unpack(sources.base, base, as_root, {}, order.place)
+            else:
+                self._note(f"Base: Debian {sources.suite}")
+                self._roots.make_base(sources.suite, base)
+            self._roots.lend(base, sources.suite)
+            arguments["base"] = str(base)
+        definition = work / "image.def"
+        definition.write_text(sources.definition, encoding="utf-8")
+        return str(definition), arguments
+
+
+def _title(order: Order) -> str:
+    """The title in image.toml; raises ImageError."""
+    try:
+        title = tomllib.loads(order.description).get("title")
+    except tomllib.TOMLDecodeError as error:
+        raise ImageError(f"{order.sources.name}: image.toml: {error}") from error
+    if not isinstance(title, str) or not title:
+        raise ImageError(f'{order.sources.name}: image.toml needs a line such as title = "R 4.5"')
+    return title

@@ -1,0 +1,185 @@
+"""Files and folders in the API."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from portal.core.files.entries import Kind, Listing
+from portal.web.api.models.base import REQUEST, ResponseModel, Time
+
+Text = Annotated[str, Field(max_length=4096)]
+Location = Annotated[str, Field(min_length=1, max_length=16384)]
+
+
+class EntryOut(ResponseModel):
+    """One file, folder or other thing in a folder."""
+
+    name: str
+    """Its name as text: what is not UTF-8 is replaced."""
+    path: str
+    """Its location, percent-encoded: use it as it is in other requests."""
+    kind: Kind
+    is_folder: bool
+    """Whether it can be listed: also for a link to a folder."""
+    size: int
+    """Bytes of a file."""
+    modified: Time
+    mode: str
+    """Permissions in octal, such as 0640."""
+    owner: str
+    group: str
+    etag: str
+    """Changes with the contents; for If-Match."""
+    link: str | None
+    """Where a link leads; null for anything else."""
+
+
+class ListingOut(ResponseModel):
+    """A page of a folder's entries, folders first."""
+
+    folder: EntryOut
+    entries: list[EntryOut]
+    total: int
+    """Entries of the folder (that match the search)."""
+    offset: int
+    writable: bool
+    """Whether you may create something in it."""
+
+    @classmethod
+    def of(cls, found: Listing) -> Self:
+        """Build it."""
+        return cls.model_validate(found)
+
+
+class FoundOut(ResponseModel):
+    """What a search has found."""
+
+    entries: list[EntryOut]
+    complete: bool
+    """False if there may be more: a search ends after some seconds."""
+
+
+class UsageOut(ResponseModel):
+    """What is below a folder."""
+
+    bytes: int
+    files: int
+    folders: int
+    complete: bool
+    """False while it is being counted: ask again."""
+
+
+class QuotaOut(ResponseModel):
+    """How much may be stored; null where that is unknown or unlimited."""
+
+    used: int | None
+    """Bytes."""
+    limit: int | None
+    """Bytes."""
+    files: int | None
+    files_limit: int | None
+
+
+class ProblemOut(ResponseModel):
+    """What an operation could not do."""
+
+    path: str
+    name: str
+    detail: str
+
+
+class OperationOut(ResponseModel):
+    """A copy, a move, a deletion or a change of permissions."""
+
+    id: str
+    kind: Literal["copy", "move", "delete", "mode"]
+    state: Literal["waiting", "running", "done", "failed", "cancelled", "interrupted"]
+    """"interrupted": its process was killed; what it had done is done."""
+    files: int
+    files_total: int | None
+    """Null while they are being counted."""
+    bytes: int
+    bytes_total: int | None
+    current: str
+    problems: list[ProblemOut]
+    """The first hundred."""
+    problem_count: int
+
+
+class OperationListOut(ResponseModel):
+    """Operations that run, and those of the last hour."""
+
+    operations: list[OperationOut]
+
+
+class UploadOut(ResponseModel):
+    """An upload that is not complete; continue it at /data/uploads/{id} (tus 1.0)."""
+
+    id: str
+    path: str
+    """Where the file will be."""
+    name: str
+    length: int
+    offset: int
+    """Bytes that have arrived."""
+    expires: Time
+
+
+class UploadListOut(ResponseModel):
+    """Your uploads that are not complete."""
+
+    uploads: list[UploadOut]
+
+
+class RenameRequest(BaseModel):
+    """A new name."""
+
+    model_config = REQUEST
+
+    name: Annotated[str, Field(min_length=1, max_length=255)]
+
+
+class OperationRequest(BaseModel):
+    """What to do with which files and folders."""
+
+    model_config = REQUEST
+
+    kind: Literal["copy", "move", "delete", "mode"]
+    items: Annotated[list[Location], Field(min_length=1, max_length=1000)]
+    """Locations."""
+    to: Location | None = None
+    """The folder to copy or move into."""
+    on_conflict: Literal["refuse", "rename", "replace", "skip"] = "refuse"
+    """What to do where the name exists already."""
+    mode: Annotated[str, Field(pattern="^0?[0-7]{3}$")] | None = None
+    """The permissions in octal, for "mode"."""
+
+
+QUERY = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+"""Not strict: the values of a query are text."""
+
+
+class ListQuery(BaseModel):
+    """Which entries, and in which order."""
+
+    model_config = QUERY
+
+    sort: Literal["name", "size", "modified"] = "name"
+    order: Literal["asc", "desc"] = "asc"
+    search: Annotated[str, Field(max_length=255)] = ""
+    """Part of the name."""
+    hidden: Literal["true", "false"] = "false"
+    """Whether names that begin with a dot are listed."""
+    offset: Annotated[int, Field(ge=0, le=10**9)] = 0
+    limit: Annotated[int, Field(ge=1, le=1000)] = 200
+
+
+class SearchQuery(BaseModel):
+    """What to search for."""
+
+    model_config = QUERY
+
+    text: Annotated[str, Field(min_length=1, max_length=255)]
+    """Part of the name."""

@@ -1,0 +1,1 @@
+"""Logins for the registries of own images."""

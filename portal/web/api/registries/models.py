@@ -1,0 +1,32 @@
+"""Response models for logins of registries."""
+
+from __future__ import annotations
+
+from portal.core.launch.registry_login import SavedLogin
+from portal.web.api.models.base import ResponseModel, Time
+
+
+class RegistryLoginOut(ResponseModel):
+    """A saved login; the password is never returned."""
+
+    registry: str
+    user: str
+    added: Time | None
+    """Null for one that was saved before this was kept."""
+    last_used: Time | None
+    """When a job last got it; null: never."""
+
+    @classmethod
+    def of(cls, login: SavedLogin) -> RegistryLoginOut:
+        """Build it."""
+        return cls(
+            registry=login.registry, user=login.user, added=login.added, last_used=login.used
+        )
+
+
+class RegistryLoginListOut(ResponseModel):
+    """The caller's logins, by registry."""
+
+    logins: list[RegistryLoginOut]
+    registries: list[str]
+    """The registries that the site permits; "*" stands for every one."""

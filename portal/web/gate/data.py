@@ -1,0 +1,99 @@
+"""Below /data/: HAProxy leads those whom it knows to their file server; the others come here.
+
+Browsers with a login and programs with a token are admitted, and sent back to the same address.
+"""
+
+from __future__ import annotations
+
+import secrets
+
+from flask import Blueprint, Response, current_app, redirect, request
+from flask.typing import ResponseReturnValue
+
+from portal.core.auth.logins import TOKEN
+from portal.core.auth.person import Person, hash_secret
+from portal.core.files.server import READ, WRITE
+from portal.errors import Forbidden, Unauthorized, Unavailable
+from portal.web.auth.bearer import bearer
+from portal.web.auth.browser import require_login
+from portal.web.context import person, services
+from portal.web.security import csrf
+
+blueprint = Blueprint("data", __name__, url_prefix="/data")
+csrf.exempt(blueprint)
+
+METHODS = ["GET", "HEAD", "PUT", "POST", "PATCH", "DELETE", "OPTIONS"]
+METHODS += ["PROPFIND", "PROPPATCH", "MKCOL", "COPY", "MOVE", "LOCK", "UNLOCK"]
+SAFE = ("GET", "HEAD", "OPTIONS", "PROPFIND")
+KNOWN = "X-Slipway-Files"
+"""Set by HAProxy: the hash of a cookie or token whose file server does not answer."""
+
+
+@blueprint.route("/", methods=METHODS, provide_automatic_options=False)
+@blueprint.route("/<location:path>", methods=METHODS, provide_automatic_options=False)
+def enter(path: str = "") -> ResponseReturnValue:  # noqa: ARG001
+    """Admit a browser or program to its user's file server."""
+    if known := request.headers.get(KNOWN):
+        services().file_servers.restart(known)
+        if request.method not in SAFE:  # a part of its body may have been sent already
+            raise Unavailable("Your file server has been started again. Send this once more.")
+        return _again()
+    if "Authorization" in request.headers:
+        return _admit_program()
+    refusal = require_login()
+    if refusal is not None:
+        if request.method == "GET" and request.headers.get("Sec-Fetch-Mode", "") == "navigate":
+            return refusal
+        raise Unauthorized("Please log in.")
+    response = _again()
+    admit_browser(person(), response)
+    return response
+
+
+def _again() -> Response:
+    # The path as it was sent: decoded and encoded again, it might be another one.
+    target = str(request.environ.get("RAW_URI") or request.full_path.rstrip("?"))
+    response = redirect(target if target.startswith("/data/") else "/files", 307)
+    response.headers["Cache-Control"] = "no-store"
+    return current_app.make_response(response)
+
+
+def _admit_program() -> Response:
+    secret = bearer()
+    login = services().logins.find(secret, TOKEN)
+    if login is None:
+        raise Unauthorized("This token is unknown, has expired or was revoked.")
+    writes = login.allows("files:write")
+    if not writes and not login.allows("files:read"):
+        raise Forbidden("This token was created without the scope “files:read”.")
+    if not writes and request.method not in SAFE:
+        raise Forbidden("This token was created without the scope “files:write”.")
+    services().logins.keep_alive(login)
+    services().file_servers.admit(
+        services().logins.person(login), login.hash, WRITE if writes else READ
+    )
+    return _again()
+
+
+def cookie_name() -> str:
+    """The name of the cookie by which HAProxy finds a browser's file server."""
+    return "__Host-slipway-files" if services().settings.web.secure else "slipway-files"
+
+
+def admit_browser(who: Person, response: Response) -> None:
+    """Let this browser reach its user's file server; raises Unavailable."""
+    servers, name = services().file_servers, cookie_name()
+    known = request.cookies.get(name, "")
+    if known and servers.is_admitted(who, hash_secret(known)):
+        servers.ensure(who)
+        return
+    secret = secrets.token_urlsafe(32)
+    servers.admit(who, hash_secret(secret), WRITE)
+    response.set_cookie(
+        name,
+        secret,
+        secure=services().settings.web.secure,
+        httponly=True,
+        samesite="Strict",
+        path="/",
+    )

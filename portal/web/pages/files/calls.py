@@ -1,0 +1,100 @@
+"""What the Files page's scripts ask of the file server: JSON, by the login of the browser."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from flask import Response, jsonify, request
+from flask.typing import ResponseReturnValue
+
+from portal.errors import FieldError, InvalidRequest, NotFound, PortalError
+from portal.services.files.files import Json
+from portal.web.context import person, services
+from portal.web.errors import problem
+from portal.web.http.locations import location_after
+from portal.web.pages.blueprint import blueprint
+
+READS = frozenset({"list", "entry", "usage", "search", "uploads", "quota"})
+CHANGES = frozenset(
+    {
+        ("POST", "folder"),
+        ("POST", "rename"),
+        ("POST", "operations"),
+        ("DELETE", "operations"),
+        ("DELETE", "uploads"),
+    }
+)
+
+
+@blueprint.get("/files-ask/operations")
+def file_operations() -> ResponseReturnValue:
+    """The operations that run or have ended lately; asked again and again while one runs."""
+    return _ask("GET", "operations", "")
+
+
+@blueprint.get("/files-ask/<action>")
+@blueprint.get("/files-ask/<action>/<location:path>")
+def ask_files(action: str, path: str = "") -> ResponseReturnValue:  # noqa: ARG001
+    """Read something."""
+    if action not in READS:
+        return refused(NotFound("There is no such question."))
+    return _ask("GET", action, location_after(f"/files-ask/{action}"))
+
+
+@blueprint.post("/files-ask/<action>")
+@blueprint.post("/files-ask/<action>/<location:path>")
+def change_files(action: str, path: str = "") -> ResponseReturnValue:  # noqa: ARG001
+    """Change something: `method` and `body` (JSON) of the form say how."""
+    method = request.form.get("method", "POST")
+    if (method, action) not in CHANGES:
+        return refused(NotFound("There is no such action."))
+    try:
+        body = _body()
+    except InvalidRequest as error:
+        return refused(error)
+    return _ask(method, action, location_after(f"/files-ask/{action}"), body)
+
+
+def _body() -> dict[str, Any]:
+    try:
+        found = json.loads(request.form.get("body") or "{}")
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise InvalidRequest([FieldError("body", "This is no JSON object.")])
+    return found
+
+
+def _ask(
+    method: str, action: str, location: str, body: dict[str, Any] | None = None
+) -> ResponseReturnValue:
+    query = {name: request.args[name] for name in request.args}
+    try:
+        if (method, action) == ("POST", "rename"):
+            name = str((body or {}).get("name") or "")
+            found = services().shares.rename(person(), location, name)
+            return jsonify({"path": found.path, "name": found.name})
+        if (method, action) == ("POST", "operations"):
+            return jsonify(_operate(body or {}))
+        return jsonify(services().files.ask(person(), method, action, location, query, body))
+    except PortalError as error:
+        return refused(error)
+
+
+def _operate(order: dict[str, Any]) -> Json:
+    """Begin an operation; returns all that the file server tells of it."""
+    if not isinstance(order.get("items"), list):
+        raise InvalidRequest([FieldError("items", "Name at least one file or folder.")])
+    begun = services().shares.operate(person(), order)
+    return services().files.ask(person(), "GET", f"operations/{begun.id}")
+
+
+def refused(error: PortalError) -> Response:
+    """A problem document with the code and the field, which the scripts act on."""
+    errors = error.errors if isinstance(error, InvalidRequest) else ()
+    text = errors[0].message if errors else error.text
+    response = problem(error.status, error.title, text, errors)
+    known = json.loads(response.get_data())
+    response.set_data(json.dumps(known | {"code": error.code, "field": error.field}))
+    return response

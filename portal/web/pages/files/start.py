@@ -1,0 +1,113 @@
+"""The start of the Files page: the areas, and the storage folders with their use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from flask import render_template
+from flask.typing import ResponseReturnValue
+
+from portal.core.auth.person import Person
+from portal.core.files.shares import FolderShare, SharedFolder
+from portal.core.launch.mounts import HOME
+from portal.core.session.session import Session
+from portal.errors import PortalError, visible
+from portal.web.context import person, services
+from portal.web.pages.blueprint import blueprint
+from portal.web.pages.files.browse import Row, area_title
+from portal.web.pages.files.opening import live_sessions
+from portal.web.pages.files.views import admitted
+
+STORAGE = "storage"
+MOST = 1000
+"""Storage folders shown here; further ones are shown by browsing."""
+
+
+@dataclass(frozen=True)
+class StorageRow:
+    """A storage folder, and the live sessions that have it mounted."""
+
+    row: Row
+    sessions: tuple[Session, ...] = ()
+    shares: tuple[FolderShare, ...] = ()
+
+    @property
+    def mounted_in(self) -> str:
+        """The names of those sessions, for a confirmation."""
+        return ", ".join(session.name for session in self.sessions)
+
+
+@dataclass(frozen=True)
+class Area:
+    """A storage area."""
+
+    root: str
+    text: str
+    """What it is for; the path of one that the site names."""
+    sessions: tuple[Session, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """Its name."""
+        return area_title(self.root)
+
+
+def _areas(who: Person, live: list[Session]) -> list[Area]:
+    named = services().settings.files.roots
+    return [
+        Area("home", "Your home directory on the cluster", _with(live, HOME)),
+        Area(STORAGE, "Folders that sessions and jobs can mount"),
+        *(Area(root, path.replace("{user}", who.name)) for root, path in named.items()),
+    ]
+
+
+@blueprint.get("/files")
+def files_start() -> ResponseReturnValue:
+    """Show the areas and the storage folders."""
+    who = person()
+    live = live_sessions(who)
+    problem = ""
+    folders: list[StorageRow] = []
+    try:
+        folders = _storage(who, live)
+    except PortalError as error:
+        problem = visible(error.text)
+    shared, shared_problem = _shared(who)
+    page = render_template(
+        "files_start.html",
+        person=who,
+        areas=_areas(who, live),
+        folders=folders,
+        shared=shared,
+        shared_problem=shared_problem,
+        problem=problem,
+    )
+    return page if problem else admitted(page)
+
+
+def _storage(who: Person, live: list[Session]) -> list[StorageRow]:
+    query = {"limit": MOST, "hidden": "true"}
+    found = services().files.list(who, STORAGE, query).entries
+    rows = [Row(entry) for entry in found if entry.is_folder]
+    mine = services().shares.mine(who)
+    return [
+        StorageRow(
+            row,
+            _with(live, row.entry.name),
+            tuple(one for one in mine if one.key.folder == row.entry.name),
+        )
+        for row in rows
+    ]
+
+
+def _shared(who: Person) -> tuple[list[SharedFolder], str]:
+    """What others share with the user, or why that is unknown."""
+    try:
+        return services().shares.with_me(who), ""
+    except PortalError as error:
+        return [], visible(error.text)
+
+
+def _with(sessions: Iterable[Session], folder: str) -> tuple[Session, ...]:
+    return tuple(one for one in sessions if any(m.folder == folder for m in one.mounts))

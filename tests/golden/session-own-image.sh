@@ -1,0 +1,120 @@
+#!/bin/bash
+#SBATCH --job-name=0123456789abcdef0123456789abcdef
+#SBATCH --comment=slipway:0123456789abcdef0123456789abcdef
+#SBATCH --output=.slipway/logs/0123456789abcdef0123456789abcdef.log
+#SBATCH --export=NIL
+#SBATCH --no-requeue
+#SBATCH --nodes=1
+#SBATCH --ntasks=1
+#SBATCH --cpus-per-task=1
+#SBATCH --mem=600M
+# A Slipway session. It starts in the user's home directory, which contains the folder that the portal
+# has prepared, and deletes that folder at its end.
+export PATH=/usr/local/bin:/usr/bin:/bin
+session=$PWD/.slipway/sessions/0123456789abcdef0123456789abcdef
+# Not if anything is mounted below it outside the container: deleting would reach into the mount.
+trap 'grep -qE "^([^ ]+ ){4}[^ ]*/0123456789abcdef0123456789abcdef/" /proc/self/mountinfo || rm -rf -- "$session"' EXIT
+# The portal finds this line at the end of the log and shows it.
+fail() { printf 'Slipway: %s\n' "$1"; exit 70; }
+
+[[ -r $session/spec.json ]] || fail "its instructions are gone. Launch it again."
+# From here on, the secret is only in the open file.
+exec 3< "$session/spec.json"
+rm -f -- "$session/spec.json"
+# The portal keeps the user's public SSH key in "ssh"; no session contains the private key.
+keys=$PWD/.slipway/ssh
+mkdir -p -m 700 -- "$session/home" "$session/tmp" "$keys" ||
+    fail "its folder could not be created; your home directory may be full."
+# If Apptainer is a site module, the login environment finds it.
+hash apptainer 2>/dev/null || . /etc/profile
+hash apptainer 2>/dev/null ||
+    fail "Apptainer was not found on $SLURMD_NODENAME. Tell the administrators."
+[[ -r /srv/slipway/toolkit.sqsh ]] ||
+    fail "Slipway's own programs cannot be read on $SLURMD_NODENAME (/srv/slipway/toolkit.sqsh). Tell the administrators."
+[[ -x /usr/local/bin/slipway ]] ||
+    fail "Slipway's command is missing on $SLURMD_NODENAME (/usr/local/bin/slipway), which own images need. Tell the administrators."
+
+# --- the job's own cgroup, mounted in the container under /sys/fs/cgroup -----------------------------
+binds=()
+declare -A own_path mount_point mount_root
+
+bind_cgroup() { binds+=(--mount "type=bind,\"src=$1\",\"dst=$2\",ro"); }
+
+# v2 has one line without a name; v1 names the controllers of each line.
+read_cgroups() {
+    local names path root point rest name
+    while IFS=: read -r _ names path; do
+        for name in ${names//,/ } ${names:-v2}; do own_path[${name##*,}]=$path; done
+    done < /proc/self/cgroup
+    while read -r _ _ _ root point rest; do
+        case $rest in
+            *' - cgroup2 '*) names=v2 ;;
+            *' - cgroup '*) names=${rest##* } ;;
+            *) continue ;;
+        esac
+        for name in ${names//,/ }; do mount_point[$name]=$point mount_root[$name]=$root; done
+    done < /proc/self/mountinfo
+}
+
+# Sets `folder` to this job's folder of a controller; a mount may begin below the root.
+find_folder() {
+    [[ -n ${own_path[$1]:-} && -n ${mount_point[$1]:-} ]] || return 1
+    local path=${own_path[$1]}
+    [[ ${mount_root[$1]} == / ]] || path=${path#"${mount_root[$1]}"}
+    folder=${mount_point[$1]}${path%/}
+    [[ $folder != "${mount_point[$1]}" && -d $folder ]]
+}
+
+# Sets `folder` to the nearest ancestor with a memory limit: its level differs between Slurm's versions
+# and between cgroup v1 and v2.
+find_limit() {
+    local value
+    find_folder "$1" || return 1
+    while [[ $folder == "${mount_point[$1]}"/* ]]; do
+        value=
+        read -r value 2>/dev/null < "$folder/$2"
+        # In v1, "unlimited" is nearly 2^63.
+        [[ $value =~ ^[0-9]+$ && $value -lt 4611686018427387904 ]] && return 0
+        folder=${folder%/*}
+    done
+    return 1
+}
+
+read_cgroups
+if [[ -n ${own_path[memory]:-} ]]; then
+    level=
+    if find_limit memory memory.limit_in_bytes; then
+        level=${folder#"${mount_point[memory]}"}
+        bind_cgroup "$folder" "${mount_point[memory]}"
+    fi
+    for controller in cpuset cpuacct; do
+        find_folder "$controller" || continue
+        [[ -n $level && -d ${mount_point[$controller]}$level ]] && folder=${mount_point[$controller]}$level
+        bind_cgroup "$folder" "${mount_point[$controller]}"
+    done
+elif find_limit v2 memory.max || find_folder v2; then
+    bind_cgroup "$folder" "${mount_point[v2]}"
+fi
+
+# --- the container ------------------------------------------------------------------------------------
+# The owner's own image is looked for by this command, which puts it in the place of @image. In a
+# user namespace, set-uid programs of the image have no effect, however Apptainer is installed.
+/usr/local/bin/slipway node-session \
+    --folder storage/images --file mine.sif \
+    --max-mb 20480 --start-seconds 120 -- \
+    apptainer --silent exec --userns --containall \
+    --home "$session/home":/home/alice \
+    --bind "$session/tmp":/tmp \
+    --bind /srv/slipway/toolkit.sqsh:/opt/slipway:image-src=/ \
+    --bind "$keys":/opt/slipway-ssh:ro \
+    "${binds[@]}" @image \
+    /opt/slipway/bin/runner --job-id "$SLURM_JOB_ID" --node "$SLURMD_NODENAME" <&3 3<&- &
+container=$!
+exec 3<&-
+
+# Slurm signals every process of the job; a signal to this script alone has the same effect.
+asked=
+trap 'asked=yes; kill -TERM "$container" 2>/dev/null' TERM INT HUP
+while wait "$container"; code=$?; [[ -n $asked ]] && kill -0 "$container" 2>/dev/null; do :; done
+[[ -n $asked ]] && exit 0
+exit "$code"

@@ -1,0 +1,118 @@
+"""A session's own image on the node: the container's instructions, its start-up, its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from portal.batch.node.session import PLACE, read_words, run
+from tests.paths import ROOT
+from tests.unit.batch.image.conftest import make_sif
+
+SPEC = {
+    "session": "s1",
+    "token": "t" * 20,
+    "callback": "https://127.0.0.1:1",
+    "callback_ca": "",
+    "registry": {"user": "team", "password": "s3cret"},
+}
+READ = ["sh", "-c", 'cat > "$0"; head -c 32 "$1"; exit 7', "spec", PLACE]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "a.sif").write_bytes(make_sif())
+    return tmp_path
+
+
+def start(
+    home: Path, command: list[str], file: str = "a.sif", start_seconds: str = "20"
+) -> subprocess.Popen[str]:
+    words = ["--folder", "images", "--file", file, "--max-mb", "1"]
+    words += ["--start-seconds", start_seconds, "--", *command]
+    code = "import ssl; ssl.create_default_context = lambda **_: ssl._create_unverified_context()"
+    code += "; from portal.batch.main import main; main()"
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, "node-session", *words],
+        cwd=home,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdin is not None
+    child.stdin.write(json.dumps(SPEC))
+    child.stdin.close()
+    child.stdin = None
+    return child
+
+
+def test_the_container_gets_its_instructions_without_the_login(home: Path) -> None:
+    child = start(home, READ)
+    out, error = child.communicate(timeout=30)
+    assert (child.returncode, error) == (7, "")
+    assert out.startswith("#!/usr/bin/env run-singularity")
+    spec = json.loads((home / "spec").read_text())
+    assert spec == {name: value for name, value in SPEC.items() if name != "registry"}
+
+
+def test_a_wrong_image_is_named_and_nothing_started(home: Path) -> None:
+    child = start(home, READ, "none.sif")
+    assert child.communicate(timeout=30)[1] == "Slipway: there is no file images/none.sif\n"
+    assert child.returncode == 70
+    assert not (home / "spec").exists()
+
+
+def test_a_start_up_that_never_reads_is_ended(home: Path) -> None:
+    child = start(home, ["sleep", "1000"], start_seconds="0.5")
+    begun = time.monotonic()
+    error = child.communicate(timeout=30)[1]
+    assert child.returncode == 70
+    assert error.startswith("Slipway: the image's own start-up did not end within")
+    assert time.monotonic() - begun < 25
+
+
+def test_a_signal_reaches_the_container(home: Path) -> None:
+    script = (
+        'trap "echo asked; exit 0" TERM; cat > /dev/null; echo ready; while :; do sleep 0.1; done'
+    )
+    child = start(home, ["bash", "-c", script])
+    assert child.stdout is not None
+    assert child.stdout.readline() == "ready\n"
+    child.send_signal(signal.SIGTERM)
+    assert child.communicate(timeout=30)[0] == "asked\n"
+    assert child.returncode == 0
+
+
+def test_a_signal_during_the_start_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Popen(subprocess.Popen[bytes]):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    handled = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    before = [signal.signal(number, signal.SIG_IGN) for number in handled]
+    monkeypatch.setattr(subprocess, "Popen", Popen)
+    try:
+        assert run(["sleep", "60"], 0, {}, 20) == -signal.SIGTERM
+    finally:
+        for number, handler in zip(handled, before, strict=True):
+            signal.signal(number, handler)
+
+
+@pytest.mark.parametrize(
+    "words", [["--", "x"][:1], ["--what", "1", "--", "x"], ["--max-mb", "--", "x"], ["x"]]
+)
+def test_words_of_another_version_are_refused(words: list[str]) -> None:
+    with pytest.raises(ValueError, match=r"versions of Slipway|is not in list"):
+        read_words(words)

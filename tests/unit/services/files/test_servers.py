@@ -1,0 +1,120 @@
+"""File servers are started when they are needed, once, and their routes follow logins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from portal.core.auth.logins import BROWSER
+from portal.core.auth.person import Person, hash_secret
+from portal.core.files.server import READ, WRITE, FileRequest, route_key
+from portal.errors import NotFound, Unavailable
+from tests.fakes import World, make_world
+from tests.unit.web.conftest import make_settings
+
+LIST = FileRequest("GET", "/v1/list/home")
+SECRET = hash_secret("a cookie")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return make_world(make_settings(tmp_path))
+
+
+@pytest.fixture
+def alice(world: World) -> Person:
+    """Alice, logged in with a browser."""
+    _, login = world.services.logins.open_browser("alice")
+    return world.services.logins.person(login)
+
+
+def test_a_server_is_started_once_and_answers(world: World, alice: Person) -> None:
+    servers = world.services.file_servers
+    for _ in range(2):
+        assert servers.ask(alice, LIST).data["total"] == 1
+    assert world.file_servers.starts == ["alice"]
+
+
+def test_a_server_that_has_ended_is_started_again(world: World, alice: Person) -> None:
+    servers = world.services.file_servers
+    servers.admit(alice, SECRET, WRITE)
+    before = world.routes.map[route_key(SECRET)]
+    world.file_servers.kill("alice")
+    assert servers.ask(alice, LIST).status == 200
+    assert world.file_servers.starts == ["alice", "alice"]
+    assert world.routes.map[route_key(SECRET)] != before, "HAProxy knows the new one's port"
+
+
+def test_a_start_that_fails_can_be_tried_again(world: World, alice: Person) -> None:
+    world.file_servers.away = True
+    with pytest.raises(Unavailable, match="login node"):
+        world.services.file_servers.ensure(alice)
+    world.file_servers.away = False
+    world.services.file_servers.ensure(alice)
+
+
+def test_two_processes_start_one_server(world: World, alice: Person) -> None:
+    """The second one waits for the first, which claims the start."""
+    store, now = world.systems.stores.files, world.clock.now
+    assert store.claim_start("alice", "", now, now.replace(minute=1))
+    assert not store.claim_start("alice", "", now, now.replace(minute=1))
+    assert store.claim_start("alice", "", now.replace(minute=2), now.replace(minute=3))
+
+
+def test_a_route_ends_with_the_login(world: World, alice: Person) -> None:
+    servers, logins = world.services.file_servers, world.services.logins
+    servers.admit(alice, SECRET, READ)
+    key = route_key(SECRET)
+    assert world.routes.map[key].rpartition("@")[2].startswith("read.")
+    assert servers.is_admitted(alice, SECRET)
+    logins.revoke_all("alice", "alice", (BROWSER,))
+    assert key not in world.routes.map
+    assert servers.expected_routes() == {}
+    assert not servers.is_admitted(alice, SECRET)
+    with pytest.raises(NotFound):
+        servers.restart(SECRET)
+    with pytest.raises(NotFound):
+        servers.admit(alice, SECRET, READ)
+    assert key not in world.routes.map
+
+
+def test_a_route_ends_when_the_login_expires(world: World, alice: Person) -> None:
+    servers = world.services.file_servers
+    servers.admit(alice, SECRET, WRITE)
+    world.clock.advance(days=30)
+    assert servers.expected_routes() == {}
+    servers.expire()
+    assert world.systems.stores.files.grant(SECRET) is None
+    world.services.proxy.check_routes()
+    assert route_key(SECRET) not in world.routes.map
+
+
+def test_a_cookie_of_another_user_is_not_admitted(world: World, alice: Person) -> None:
+    servers = world.services.file_servers
+    servers.admit(alice, SECRET, WRITE)
+    _, login = world.services.logins.open_browser("bob")
+    bob = world.services.logins.person(login)
+    assert not servers.is_admitted(bob, SECRET)
+
+
+def test_uploads_are_cleaned_up_once_after_their_time(world: World, alice: Person) -> None:
+    servers, host = world.services.file_servers, world.file_servers
+    servers.ensure(alice)
+    servers.clean_up()
+    assert host.cleaned == [], "they may still be continued"
+    world.clock.advance(hours=49)
+    host.away = True
+    servers.clean_up()
+    host.away, host.unfinished = False, 1
+    servers.clean_up()
+    assert host.cleaned == ["alice"]
+    host.unfinished = 0
+    servers.clean_up()
+    servers.clean_up()
+    assert host.cleaned == ["alice", "alice"], "once nothing is left, no more"
+    host.kill("alice")
+    servers.ensure(alice)
+    world.clock.advance(hours=49)
+    servers.clean_up()
+    assert host.cleaned == ["alice"] * 3

@@ -1,0 +1,219 @@
+"""Folders are shared: rows, access control lists by real file servers, and what crashes leave."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from portal.core.admin.audit import AuditFilter
+from portal.core.auth.accounts import Identity
+from portal.core.auth.person import Person
+from portal.core.files.server import FileReply, FileRequest, FileServer
+from portal.core.files.shares import SharedFolder, ShareKey, ShareState
+from portal.errors import Conflict, InvalidRequest, NotFound, Unavailable
+from portal.file_server.storage import posix_acl
+from portal.file_server.storage import shares as file_server_shares
+from portal.services.files.shares import FolderShares
+from tests.fakes import World, make_world
+from tests.unit.web.conftest import make_settings
+
+ALICE, BOB = Person("alice", False, "1"), Person("bob", False, "2")
+WITH_BOB = ShareKey("alice", "data", "user", "bob")
+REAL = ShareKey("alice", "data", "user", "nobody")
+"""An account of the test's machine."""
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return make_world(make_settings(tmp_path))
+
+
+@pytest.fixture
+def shares(world: World) -> FolderShares:
+    return world.services.shares
+
+
+@pytest.fixture
+def folder(world: World) -> Path:
+    path = world.file_servers.home("alice") / "storage" / "data"
+    path.mkdir()
+    return path
+
+
+def states(shares: FolderShares) -> list[tuple[str, str, str]]:
+    return [(each.key.name, each.access, each.state.value) for each in shares.mine(ALICE)]
+
+
+def test_a_share_is_given_changed_and_taken_back(shares: FolderShares, folder: Path) -> None:
+    given, report = shares.share(ALICE, REAL, "read")
+    assert (given.state, report["done"]) == (ShareState.GIVEN, 1)
+    assert posix_acl.read(str(folder)) is not None
+    shares.share(ALICE, REAL, "write")
+    assert states(shares) == [("nobody", "write", "given")]
+    assert shares.take_back(ALICE, REAL)
+    assert states(shares) == []
+    assert posix_acl.read(str(folder)) is None
+
+
+def test_somebody_who_does_not_exist_is_stored_and_answered_the_same(
+    shares: FolderShares, folder: Path
+) -> None:
+    unknown = ShareKey("alice", "data", "user", "n0-such")
+    known, report = shares.share(ALICE, REAL, "read")
+    same, equal = shares.share(ALICE, unknown, "read")
+    assert same.state is known.state
+    assert {**equal, "name": ""} == {**report, "name": ""}
+    assert shares.take_back(ALICE, unknown) is shares.take_back(ALICE, REAL)
+
+
+def test_what_is_shared_with_me_by_name_and_by_group(
+    world: World, shares: FolderShares, folder: Path
+) -> None:
+    (folder.parent / "more").mkdir()
+    shares.share(ALICE, WITH_BOB, "read")
+    assert shares.with_me(BOB) == [SharedFolder("alice", "data", "read")]
+    for name in ("data", "more"):
+        shares.share(ALICE, ShareKey("alice", name, "group", "people"), "write")
+    assert shares.with_me(BOB) == [SharedFolder("alice", "data", "read")]
+    world.accounts.identities["bob"] = Identity(1002, frozenset({"people"}))
+    assert shares.with_me(BOB) == [
+        SharedFolder("alice", "data", "read"),  # his own entry decides
+        SharedFolder("alice", "more", "write"),
+    ]
+    assert shares.with_me(ALICE) == []
+
+
+@pytest.mark.parametrize("name", ["", "alice", "a b", "a/b", "a:b", "x" * 65, "a\n"])
+def test_a_wrong_name_is_refused(shares: FolderShares, folder: Path, name: str) -> None:
+    with pytest.raises(InvalidRequest):
+        shares.share(ALICE, ShareKey("alice", folder.name, "user", name), "read")
+    assert states(shares) == []
+
+
+def test_what_the_file_server_refuses_leaves_no_row(shares: FolderShares, folder: Path) -> None:
+    (folder.parent / "link").symlink_to(folder)
+    with pytest.raises(NotFound):
+        shares.share(ALICE, ShareKey("alice", "none", "user", "bob"), "read")
+    with pytest.raises(Conflict, match="link"):
+        shares.share(ALICE, ShareKey("alice", "link", "user", "bob"), "read")
+    assert states(shares) == []
+
+
+def test_a_lost_answer_leaves_the_share_listed_and_the_next_look_finishes_it(
+    world: World, shares: FolderShares, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lose_answers(world, monkeypatch)
+    with pytest.raises(Unavailable):
+        shares.share(ALICE, REAL, "read")
+    assert states(shares) == [("nobody", "read", "giving")]
+    monkeypatch.undo()
+    world.file_servers.kill("alice")
+    found, _ = shares.of_folder(ALICE, "data")
+    assert [share.state for share in found] == [ShareState.GIVEN]
+    lose_answers(world, monkeypatch)
+    with pytest.raises(Unavailable):
+        shares.take_back(ALICE, REAL)
+    monkeypatch.undo()
+    assert states(shares) == [("nobody", "read", "ending")]
+    assert shares.with_me(Person("nobody", False, "3")) == []
+    assert shares.of_folder(ALICE, "data")[0] == []
+    assert posix_acl.read(str(folder)) is None
+
+
+def lose_answers(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Changes reach the file server, but its answers are lost."""
+    ask = world.file_servers.ask
+
+    def lose(server: FileServer, request: FileRequest) -> FileReply | None:
+        reply = ask(server, request)
+        if request.method != "GET":
+            raise Unavailable("The line was cut.")
+        return reply
+
+    monkeypatch.setattr(world.file_servers, "ask", lose)
+
+
+def test_a_folder_that_has_gone_needs_nothing_taken_back(
+    shares: FolderShares, folder: Path
+) -> None:
+    shares.share(ALICE, WITH_BOB, "read")
+    folder.rmdir()
+    assert shares.take_back(ALICE, WITH_BOB)
+    with pytest.raises(NotFound):
+        shares.take_back(ALICE, WITH_BOB)
+
+
+def test_a_renamed_folder_keeps_its_shares(shares: FolderShares, folder: Path) -> None:
+    shares.share(ALICE, REAL, "read")
+    with shares.while_renaming(ALICE, "data", "new"):
+        assert {share.key.folder for share in shares.mine(ALICE)} == {"data", "new"}
+        folder.rename(folder.parent / "new")
+    assert [share.key.folder for share in shares.mine(ALICE)] == ["new"]
+    with pytest.raises(Conflict), shares.while_renaming(ALICE, "new", "taken"):
+        raise Conflict("taken")
+    assert [share.key.folder for share in shares.mine(ALICE)] == ["new"]
+    shares.end_all(ALICE, "new")
+    assert states(shares) == []
+    assert posix_acl.read(str(folder.parent / "new")) is None
+
+
+def test_shares_are_in_the_audit_log(world: World, shares: FolderShares, folder: Path) -> None:
+    shares.share(ALICE, WITH_BOB, "read")
+    shares.take_back(ALICE, WITH_BOB)
+    admin = Person("admin", True, "3")
+    found, _ = world.services.administration.events(admin, AuditFilter(), 10, None)
+    events = [(event.action, event.target) for event in found]
+    assert sorted(events) == [
+        ("folder.share", "data with the user bob (read)"),
+        ("folder.unshare", "data with the user bob"),
+    ]
+
+
+def test_a_rename_takes_shares_along_and_deleting_ends_them(
+    shares: FolderShares, folder: Path
+) -> None:
+    shares.share(ALICE, REAL, "read")
+    assert shares.rename(ALICE, "storage/data", "new").name == "new"
+    assert [share.key.folder for share in shares.mine(ALICE)] == ["new"]
+    (folder.parent / "taken").mkdir()
+    with pytest.raises(Conflict):
+        shares.rename(ALICE, "storage/new", "taken")
+    assert [share.key.folder for share in shares.mine(ALICE)] == ["new"]
+    shares.operate(ALICE, {"kind": "delete", "items": ["storage/new"]})
+    assert states(shares) == []
+
+
+def test_access_that_was_given_in_a_shell_is_listed_and_can_be_taken_back(
+    shares: FolderShares, folder: Path
+) -> None:
+    entry = (posix_acl.USER, 65534)
+    posix_acl.write(str(folder), posix_acl.grant(posix_acl.of_mode(0o755), entry, 5))
+    found, _ = shares.of_folder(ALICE, "data")
+    assert [(one.key.name, one.access) for one in found] == [("nobody", "read")]
+    assert shares.take_back(ALICE, REAL)
+    assert posix_acl.read(str(folder)) is None
+
+
+def test_while_another_change_goes_on_a_share_stays_as_it_is(
+    shares: FolderShares, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shares.share(ALICE, REAL, "read")
+    monkeypatch.setattr(file_server_shares, "WAIT_SECONDS", 0.0)
+    for number in range(3000):
+        (folder / str(number)).touch()
+    given, _ = shares.share(ALICE, ShareKey("alice", "data", "group", "daemon"), "read")
+    assert given.state is ShareState.GIVING
+    with pytest.raises(Conflict, match="being changed"):
+        shares.take_back(ALICE, REAL)
+    assert ("nobody", "read", "given") in states(shares)
+
+
+def test_the_share_of_a_folder_that_became_a_link_can_be_taken_back(
+    shares: FolderShares, folder: Path
+) -> None:
+    shares.share(ALICE, REAL, "read")
+    folder.rename(folder.parent / "real")
+    folder.symlink_to(folder.parent / "real")
+    assert shares.take_back(ALICE, REAL)
+    assert states(shares) == []

@@ -1,0 +1,99 @@
+"""Requests below /data/ that HAProxy cannot lead to a file server yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from flask import Flask
+
+from portal.core.auth.person import hash_secret
+from portal.core.files.server import route_key
+from tests.fakes import World
+from tests.unit.web.conftest import PORTAL, Api, Browser
+
+PATH = "/data/files/home/caf%E9%0A.txt"
+NAVIGATION = {"Sec-Fetch-Mode": "navigate"}
+
+
+def test_a_browser_is_admitted_and_sent_back(world: World, alice: Browser) -> None:
+    answer = alice.get(PATH, environ_overrides={"RAW_URI": PATH})
+    assert answer.status_code == 307
+    assert answer.headers["Location"] == PATH
+    cookie = alice.client.get_cookie("slipway-files")
+    assert cookie is not None
+    assert (cookie.http_only, cookie.same_site, cookie.path) == (True, "Strict", "/")
+    route = world.routes.map[route_key(hash_secret(cookie.value))]
+    assert route.rpartition("@")[2].startswith("files.")
+    alice.get(PATH)
+    again = alice.client.get_cookie("slipway-files")
+    assert again is not None
+    assert again.value == cookie.value, "a known browser keeps its cookie"
+
+
+def test_a_cookie_of_an_earlier_user_of_the_browser_is_replaced(app: Flask) -> None:
+    browser = Browser(app).log_in("alice")
+    browser.get(PATH)
+    first = browser.client.get_cookie("slipway-files")
+    browser.log_in("bob")
+    browser.get(PATH)
+    second = browser.client.get_cookie("slipway-files")
+    assert first is not None
+    assert second is not None
+    assert first.value != second.value
+
+
+def test_strangers_log_in_first(app: Flask) -> None:
+    stranger = Browser(app)
+    answer = stranger.get(PATH, headers=NAVIGATION)
+    assert (answer.status_code, answer.headers["Location"].partition("?")[0]) == (303, "/login")
+    answer = stranger.get(PATH)
+    assert (answer.status_code, answer.mimetype) == (401, "application/problem+json")
+    answer = stranger.client.put(PATH, data=b"x", base_url=PORTAL)
+    assert answer.status_code == 401
+
+
+def test_another_site_cannot_write(alice: Browser) -> None:
+    headers = {"Origin": "https://evil.example.org"}
+    answer = alice.client.put(PATH, data=b"x", base_url=PORTAL, headers=headers)
+    assert answer.status_code == 403
+
+
+def make_token(api: Api, *scopes: str) -> str:
+    answer = api("POST", "/tokens", json={"name": "t", "scopes": list(scopes), "days": 1})
+    assert answer.json is not None, answer.text
+    return str(answer.json["token"])
+
+
+def test_a_token_needs_the_scope_for_files(
+    app: Flask, world: World, api: Callable[[str], Api]
+) -> None:
+    client = app.test_client()
+
+    def ask(method: str, token: str) -> int:
+        headers = {"Authorization": f"Bearer {token}"}
+        return client.open(PATH, method=method, headers=headers, base_url=PORTAL).status_code
+
+    assert ask("GET", make_token(api("alice"), "read", "write")) == 403
+    reader = make_token(api("alice"), "files:read")
+    assert (ask("PUT", reader), ask("GET", reader)) == (403, 307)
+    assert world.routes.map[route_key(hash_secret(reader))].rpartition("@")[2].startswith("read.")
+    writer = make_token(api("alice"), "files:write")
+    assert ask("PUT", writer) == 307
+    assert world.routes.map[route_key(hash_secret(writer))].rpartition("@")[2].startswith("files.")
+    assert ask("GET", "slipway_wrong") == 401
+
+
+def test_a_server_that_does_not_answer_is_started_again(
+    app: Flask, world: World, alice: Browser
+) -> None:
+    """HAProxy sends the request on to the portal, with the hash of the cookie."""
+    alice.get(PATH)
+    cookie = alice.client.get_cookie("slipway-files")
+    assert cookie is not None
+    world.file_servers.kill("alice")
+    client, known = app.test_client(), {"X-Slipway-Files": hash_secret(cookie.value)}
+    assert client.patch(PATH, base_url=PORTAL, headers=known).status_code == 503
+    assert world.file_servers.starts == ["alice", "alice"]
+    assert client.get(PATH, base_url=PORTAL, headers=known).status_code == 307
+    unknown = {"X-Slipway-Files": "0" * 64}
+    assert client.get(PATH, base_url=PORTAL, headers=unknown).status_code == 404
