@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import ssl
 import subprocess
 import time
@@ -42,10 +43,10 @@ class Job:
     """A job as squeue reports it."""
 
     id: str
-    name: str
     user: str
     state: str
-    reason: str = ""
+    reason: str
+    name: str
 
 
 def healthy(cluster: Cluster) -> bool:
@@ -202,14 +203,14 @@ class Cluster:
 
     def queue(self, user: str = "") -> dict[str, Job]:
         """All jobs in Slurm's queue by name; of one user if given."""
-        argv = ["squeue", "--all", "--noheader", "--states=all", "--format=%i|%j|%u|%T|%r"]
+        argv = ["squeue", "--all", "--noheader", "--states=all", "--format=%i|%u|%T|%r|%j"]
         jobs = _jobs(self.run("login", *argv, *([f"--user={user}"] if user else [])))
         return {job.name: job for job in jobs}
 
     def accounted(self, since: str) -> list[Job]:
         """All jobs in accounting since a time (sacct's format)."""
         argv = ["sacct", "--allusers", "--noheader", "--allocations", "--parsable2"]
-        argv += [f"--starttime={since}", "--format=JobIDRaw,JobName,User,State"]
+        argv += [f"--starttime={since}", "--format=JobIDRaw,User,State,Reason,JobName"]
         return _jobs(self.run("login", *argv))
 
     def clock(self) -> str:
@@ -240,4 +241,6 @@ def _command(words: tuple[str, ...]) -> tuple[str, list[str]]:
 
 
 def _jobs(text: str) -> list[Job]:
-    return [Job(*line.split("|")) for line in text.splitlines() if line.strip()]
+    """Jobs as squeue and sacct print them; a name, the last field, may hold lines and bars."""
+    records = re.split(r"^(?=\d[^|\n]*\|[\w-]+\|[A-Z])", text, flags=re.MULTILINE)
+    return [Job(*record.removesuffix("\n").split("|", 4)) for record in records if record.strip()]
