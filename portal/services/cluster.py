@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from operator import is_
 
+from portal.core.cluster.choice.chooser import launch_options
+from portal.core.cluster.choice.offers import LaunchOptions
 from portal.core.cluster.effective_limits import UserPartition, partitions_for
 from portal.core.cluster.gpu_offers import Gpus
 from portal.core.cluster.inventory import Node, Partition
@@ -17,6 +19,7 @@ from portal.core.cluster.node_use import NodeUse, measure_nodes
 from portal.core.cluster.usage import ClusterUsage, SlurmStatus, measure_usage
 from portal.core.interfaces.status import StatusStore
 from portal.core.interfaces.systems import Scheduler
+from portal.core.slurm_options import NO_OPTIONS, SlurmOptions
 from portal.errors import Unavailable
 
 log = logging.getLogger(__name__)
@@ -56,10 +59,22 @@ class Cluster:
         """What all jobs hold."""
         return self._status.use()
 
-    def partitions_for(self, user: str) -> list[UserPartition] | None:
-        """The partitions that a user may use, with their limits; None before the first poll."""
+    def partitions_for(
+        self, user: str, options: SlurmOptions = NO_OPTIONS
+    ) -> list[UserPartition] | None:
+        """The partitions that a user may use with these options, with their limits.
+
+        None before the first poll.
+        """
         known = self._status.partitions()
-        return partitions_for(user, known, self._status.limits()) if known else None
+        return partitions_for(user, known, self._status.limits(), options) if known else None
+
+    def launch_options(
+        self, user: str, group: str | None = None, options: SlurmOptions = NO_OPTIONS
+    ) -> LaunchOptions:
+        """What a user may choose of Slurm's options, given what is chosen already."""
+        known = self._status.partitions()
+        return launch_options(user, group, options, known, self._status.limits())
 
     def usage_for(self, user: str, partition: str | None) -> PartitionUsage | None:
         """A user's usage of a partition (None: the default one); None if they may not use it."""

@@ -12,11 +12,15 @@ from portal.core.job.description import JobDescription
 
 _SAFE = re.compile(r"[A-Za-z0-9._/@%+=:,-]*")
 
+# Names of accounts and expressions of features are only in #SBATCH lines, between double quotes.
+_QUOTED = re.compile(r"[^\s\x00-\x1f\x7f\"'\\]*")
+
 
 def render_script(job: JobDescription, template_text: str) -> str:
     """Render the template; raises ValueError if a value has characters special to a shell."""
     for key, value in asdict(job).items():
-        if not all(map(_SAFE.fullmatch, _texts(value))):
+        safe = _QUOTED if key == "options" else _SAFE
+        if not all(map(safe.fullmatch, _texts(value))):
             raise ValueError(f"{key} has characters that do not belong in a batch script")
     # HTML escaping would corrupt a shell script; the check above prevents injection.
     environment = Environment(

@@ -6,6 +6,7 @@ import logging
 import secrets
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -179,7 +180,7 @@ class Launcher:
             wrong := image_problems(request.image, self._job_settings.own_images)
         ):
             raise InvalidRequest(wrong)
-        partitions = self._cluster.partitions_for(person.name)
+        partitions = self._cluster.partitions_for(person.name, request.slurm)
         catalog = self._administration.visible_catalog(person, self._catalog())
         return decide(request, catalog, partitions, caps, self._gpus)
 
@@ -218,6 +219,7 @@ class Launcher:
                 home=self._job_settings.home,
                 hub_prefix=request.hub.prefix if request.hub else "",
                 partition=decided.group,
+                **asdict(request.slurm),
                 time_limit=decided.minutes,
                 created=now,
                 submitted=now,
