@@ -8,9 +8,10 @@ import time
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
-from portal.adapters.slurm import accounting, commands, estimate, queue, sacctmgr
-from portal.adapters.slurm.asking import DOWN, Asker
+from portal.adapters.slurm import accounting, commands, estimate, queue
+from portal.adapters.slurm.asking import DOWN, Asker, RefusedError
 from portal.adapters.slurm.jobs import halving
+from portal.adapters.slurm.limits.reader import LimitsReader
 from portal.adapters.ssh import key_commands
 from portal.adapters.ssh.transport import Completed, Transport
 from portal.core.cluster.inventory import Node, Partition
@@ -57,6 +58,7 @@ class Slurm(Scheduler):
         self._asker = Asker(transport, reader, seconds)
         self._ask = self._asker.ask
         self._queue = queue.QueueReader()
+        self._limits = LimitsReader(self._ask)
 
     # As the user
 
@@ -193,12 +195,21 @@ class Slurm(Scheduler):
         return {report.job_id: self._asker.named(report) for report in found}
 
     def _sacct(self, job_ids: Sequence[str]) -> list[JobReport]:
-        return accounting.sacct_parse(self._ask(accounting.sacct_argv(job_ids)))
+        return self._recorded(accounting.sacct_argv(job_ids))
+
+    def _recorded(self, argv: Sequence[str]) -> list[JobReport]:
+        """Accounting's records; without accounting none, and only the queue tells ends."""
+        try:
+            return accounting.sacct_parse(self._ask(argv))
+        except RefusedError as error:
+            if accounting.OFF in error.text:
+                return []
+            raise
 
     def ended_named(self, session: str, user: str, since: datetime) -> list[JobReport]:
         # A minute of tolerance: the portal's clock and Slurm's may differ.
         argv = accounting.sacct_named_argv(session, user, since - timedelta(minutes=1))
-        return [self._asker.named(report) for report in accounting.sacct_parse(self._ask(argv))]
+        return [self._asker.named(report) for report in self._recorded(argv)]
 
     def partitions(self) -> list[Partition]:
         return commands.sinfo_parse(self._ask(commands.sinfo_argv()))
@@ -207,16 +218,11 @@ class Slurm(Scheduler):
         return commands.nodes_parse(self._ask(commands.nodes_argv()))
 
     def limits(self) -> Limits:
-        """Limits of associations, QOS and partitions, by five queries for all users."""
-        return sacctmgr.limits(
-            sacctmgr.Printed(
-                config=self._ask(sacctmgr.config_argv()),
-                associations=self._ask(sacctmgr.associations_argv()),
-                qos=self._ask(sacctmgr.qos_argv()),
-                users=self._ask(sacctmgr.users_argv()),
-                entries=self._ask(sacctmgr.entries_argv()),
-            )
-        )
+        """Limits and rules, by one query of each kind for all users."""
+        try:
+            return self._limits.read()
+        except commands.UnexpectedOutput as error:
+            raise Unavailable(f"Slurm's limits cannot be read: {error}") from error
 
 
 def _plugin_words(done: Completed) -> str:

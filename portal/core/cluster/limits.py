@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass, field
 from datetime import datetime
 
+from portal.core.cluster.site import Site
 from portal.core.slurm_options import NO_OPTIONS, SlurmOptions
 
 
@@ -208,6 +209,11 @@ class Limits:
     """PriorityUsageResetPeriod: "NONE", "MONTHLY"."""
     decay_minutes: int | None = None
     """PriorityDecayHalfLife; None or 0: what was used is not forgotten."""
+    fenced: bool = True
+    """Whether Slurm confines jobs by cgroups; without them nothing is launched."""
+    part_limits_enforced: bool = False
+    """EnforcePartLimits: sbatch refuses what a partition's limits never admit."""
+    site: Site = Site()
 
     @property
     def requires_association(self) -> bool:

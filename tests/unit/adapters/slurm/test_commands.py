@@ -10,11 +10,11 @@ import pytest
 from portal.adapters.slurm.accounting import sacct_argv, sacct_parse
 from portal.adapters.slurm.commands import (
     UnexpectedOutput,
-    expand_nodes,
     is_job_id,
     parse_minutes,
     sinfo_parse,
 )
+from portal.adapters.slurm.node_lists import expand_nodes
 from portal.adapters.slurm.queue import squeue_argv, squeue_parse
 from portal.core.cluster.jobs import JobState
 from tests.paths import RECORDED

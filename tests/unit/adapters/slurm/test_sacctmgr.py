@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from portal.adapters.slurm.sacctmgr import Printed, limits
 
 from portal.adapters.slurm.commands import UnexpectedOutput, amount, nodes_parse
 from portal.adapters.slurm.queue import squeue_parse
-from portal.adapters.slurm.sacctmgr import Printed, limits
 from portal.core.cluster.effective_limits import bounds
 from portal.core.cluster.inventory import Partition
 from portal.core.cluster.jobs import JobState
