@@ -1,11 +1,11 @@
 """Records the output of a real Slurm, for the tests that replay it.
 
-    python -m tests.record [use|limits]    on the cluster of SLIPWAY_PROJECT (default: that of `make up`)
+    python -m tests.record [use|limits]   on the cluster of SLIPWAY_PROJECT (default: `make up`'s)
 
 Creates one job of each kind, writes tests/recorded/<version>/, and cancels the jobs that still run.
 slurmctld is stopped for some seconds to record the commands' errors. "use" records only what jobs
-use, long lists of tasks, and the jobs that ended in a span of time; it stops nothing. "limits" records
-limits and rules, and leaves the cluster with them.
+use, long lists of tasks, and the jobs that ended in a span of time; it stops nothing. "limits"
+records limits and rules, and leaves the cluster with them.
 """
 
 from __future__ import annotations
@@ -235,20 +235,20 @@ SET = (
     "scontrol create reservation reservationname=forever starttime=now+2days duration=UNLIMITED "
     "nodecnt=1 accounts=physics flags=maint,ignore_jobs features=intel",
 )
-WORK = "#!/bin/sh\nsleep 130\n"
+WORK = "#!/bin/sh\nsleep 100\n"
 
 
 def record_limits(recorder: Recorder) -> None:
     """Record limits of every kind, as seen by an account without privileges.
 
-    They stay: this is for a cluster that is thrown away afterwards. A job of more than two minutes
-    uses some of the account's time, which the controller counts every five minutes.
+    They stay: this is for a cluster that is thrown away afterwards. A job uses some of the
+    account's time, which the controller counts every PriorityCalcPeriod.
     """
     cluster = recorder.cluster
     recorder.keep("reservations-none", "slipway", reservations.reservations_argv())
     for words in SET:
         cluster.run("ctl", "sh", "-c", words)
-    argv = ["sbatch", "--parsable", "--account=physics", "--qos=normal", "--output=/dev/null", "--time=5"]
+    argv = ["sbatch", "--account=physics", "--qos=normal", "--output=/dev/null", "--time=5"]
     cluster.run("login", *argv, "--cpus-per-task=2", "--mem=100", user="alice", stdin=WORK)
     argv = ["scontrol", "--oneliner", "show", "assoc_mgr", "flags=assoc", "accounts=physics"]
     counted = r"GrpTRESMins=cpu=5000\([1-9]"

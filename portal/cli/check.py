@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from portal.adapters.encryption import read_keys
+from portal.cli.check_slurm import check_slurm
+from portal.cli.findings import Finding
 from portal.config import LoginSettings, Settings, WebSettings
 from portal.core.cluster.fgpu import GpuKind, to_number
 from portal.core.cluster.gpu_offers import Gpus, is_of
 from portal.core.cluster.inventory import Node
 from portal.core.interfaces.systems import Scheduler
 from portal.errors import PortalError
-from portal.wiring import real_systems
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One check, and what to do if it failed."""
-
-    ok: bool
-    text: str
+from portal.wiring import now, real_systems
 
 
 def check(settings: Settings) -> Iterator[Finding]:
@@ -147,3 +140,9 @@ def _slurm(login: LoginSettings, scheduler: Scheduler) -> Iterator[Finding]:
             yield Finding(False, f"{text}: {error}")
         else:
             yield Finding(True, text)
+    try:
+        limits, asked = scheduler.limits(), now()
+        found = list(check_slurm(limits, scheduler.nodes(), asked))
+    except PortalError:
+        return  # said above
+    yield from found

@@ -1,9 +1,9 @@
 """Slurm's commands, each as a pair: its arguments, and the parser of its output.
 
 squeue is in queue.py, sacct in accounting.py, limits in limits/, lists of nodes in node_lists.py.
-One text format works for Slurm 22.05 to 26.05: -O with a unit separator after every field. Free text written by users is not
-queried here (see texts.py), so lines cannot be forged; a line with the wrong number of fields
-raises, since guessing could end a session.
+One text format works for Slurm 22.05 to 26.05: -O with a unit separator after every field. Free
+text written by users is not queried here (see texts.py), so lines cannot be forged; a line with the
+wrong number of fields raises, since guessing could end a session.
 """
 
 from __future__ import annotations

@@ -213,7 +213,7 @@ class Limits:
     """Whether Slurm confines jobs by cgroups; without them nothing is launched."""
     part_limits_enforced: bool = False
     """EnforcePartLimits: sbatch refuses what a partition's limits never admit."""
-    site: Site = Site()
+    site: Site = field(default_factory=Site)
 
     @property
     def requires_association(self) -> bool:

@@ -31,6 +31,8 @@ class Site:
     """PriorityType without its prefix; only "multifactor" counts GrpTRESMins."""
     federation: str = ""
     """FederationParameters; "" if there are none."""
+    clock: int | None = None
+    """The controller's clock when it was read, in seconds since 1970: Slurm's times are by it."""
 
 
 def unfenced(fenced: bool) -> str:

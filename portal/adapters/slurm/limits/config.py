@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from portal.adapters.slurm.commands import UnexpectedOutput, parse_minutes
 from portal.adapters.slurm.limits.words import names, number, word
 from portal.core.cluster.site import Site
 
 _LINE = re.compile(r"^(?P<name>[A-Za-z][\w\[\]]*) *= (?P<value>.*)$", re.MULTILINE)
+_CLOCK = re.compile(r"^Configuration data as of ([0-9]{1,11})$", re.MULTILINE)
 _CONSTRAINED = ("Cores", "RAMSpace", "SwapSpace", "Devices")
 
 
@@ -50,6 +51,7 @@ def config_parse(text: str) -> Config:
     if "ClusterName" not in found:
         raise UnexpectedOutput("scontrol: no ClusterName")
     storage = _plugin(found.get("AccountingStorageType", ""))
+    clock = _CLOCK.search(text)
     return Config(
         cluster=found["ClusterName"],
         enforced=names(found.get("AccountingStorageEnforce", "")) if storage else (),
@@ -60,7 +62,7 @@ def config_parse(text: str) -> Config:
         preempt_mode=found.get("PreemptMode", "").lower(),
         usage_reset=found.get("PriorityUsageResetPeriod", ""),
         decay_minutes=parse_minutes(found.get("PriorityDecayHalfLife", "")),
-        site=_site(found),
+        site=replace(_site(found), clock=int(clock[1]) if clock else None),
     )
 
 

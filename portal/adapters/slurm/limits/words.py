@@ -61,8 +61,8 @@ def record(line: str) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     marks = list(_KEY.finditer(line))
-    for mark, following in zip(marks, [*marks[1:], None], strict=True):
-        end = following.start() if following else len(line)
+    ends = [*(mark.start() for mark in marks[1:]), len(line)]
+    for mark, end in zip(marks, ends, strict=bool(marks)):
         found.setdefault(mark[1], line[mark.end() : end].strip())
     return found
 
