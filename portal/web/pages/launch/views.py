@@ -176,6 +176,12 @@ def templates() -> ResponseReturnValue:
     return render_template("_templates.html", form=entered_form())
 
 
+@blueprint.post("/sessions/new/choice")
+def choice() -> ResponseReturnValue:
+    """The resources' step as account, QOS and group allow, with what was entered."""
+    return render_template("_launch_resources.html", form=entered_form())
+
+
 @blueprint.post("/sessions/new/review")
 def review() -> ResponseReturnValue:
     """The settings as they would be submitted, or their errors."""

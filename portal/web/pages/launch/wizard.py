@@ -9,6 +9,7 @@ from functools import cached_property
 
 from portal.core.apps.catalog import Catalog, Image
 from portal.core.auth.person import Person
+from portal.core.cluster.choice.offers import LaunchOptions
 from portal.core.cluster.effective_limits import UserPartition
 from portal.core.cluster.gpu_offers import GpuOffer
 from portal.core.cluster.meters import PartitionUsage
@@ -23,7 +24,6 @@ from portal.core.launch.own_image import OWN
 from portal.core.launch.request import MAX_COUNT
 from portal.core.launch.templates import Template
 from portal.core.policy import group_for, misfit
-from portal.core.session.query import ListQuery, Sort
 from portal.core.site_rules import SiteRules
 from portal.core.units import fgpu_number, short_minutes
 from portal.errors import InvalidRequest, PortalError, Unavailable
@@ -45,9 +45,8 @@ from portal.web.pages.launch.form import (
     variables,
 )
 from portal.web.pages.launch.gpu_menu import Menu, menu
-
-_RECENT = 50
-"""Sessions that are read to find the environments used lately."""
+from portal.web.pages.launch.recent import last_mounts, last_options, recently_used
+from portal.web.pages.launch.slurm_fields import SlurmFields, chosen_options, slurm_fields
 
 
 @dataclass(frozen=True)
@@ -100,6 +99,8 @@ class LaunchForm:
     """The user's own images that they launched lately, the last one first."""
     used: Sequence[tuple[str, str]] = ()
     """The environments and versions that the user launched lately, the last one first."""
+    offered: LaunchOptions = field(default_factory=LaunchOptions)
+    """What may be chosen of Slurm's own options."""
     errors: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
     notice: str = ""
@@ -167,6 +168,11 @@ class LaunchForm:
     def times_differ(self) -> bool:
         """Whether the resource groups differ in their time limits."""
         return len({(g.max_minutes, g.default_minutes) for g in self.groups}) > 1
+
+    @property
+    def slurm(self) -> SlurmFields:
+        """The fields for Slurm's own options."""
+        return slurm_fields(self.offered, self.values, self.errors)
 
     @cached_property
     def gpu_menu(self) -> Menu | None:
@@ -246,10 +252,14 @@ def new_form(person: Person, given: Entered | None = None, folders: bool = False
     """The wizard for a user; their folders are listed only on demand, since that is slow."""
     catalog = services().administration.visible_catalog(person, services().catalog())
     cluster, kinds = services().cluster, services().gpus
-    groups = cluster.partitions_for(person.name)
-    found = {group.name: cluster.usage_for(person.name, group.name) for group in groups or []}
     used, used_images = recently_used(person)
-    entered = given or Entered(first_values(catalog, used), _last_mounts(person))
+    first = {**first_values(catalog, used), **last_options(person)} if given is None else {}
+    entered = given or Entered(first, last_mounts(person))
+    options, wanted = chosen_options(entered.values), entered.values.get("resource_group") or None
+    offered = cluster.launch_options(person.name, wanted, options)
+    known = cluster.partitions_for(person.name)
+    groups = known if known is None else offered.groups
+    found = {group.name: cluster.usage_for(person.name, group.name) for group in groups or []}
     if runs_in_own_home():
         entered.mounts.pop(HOME, None)  # it is there anyway
     listed = folder_list(person, entered.mounts) if folders else known_folders(entered.mounts)
@@ -261,6 +271,7 @@ def new_form(person: Person, given: Entered | None = None, folders: bool = False
         templates=services().administration.templates(),
         rules=services().administration.site_rules(),
         given=entered,
+        offered=offered,
         used=used,
         used_images=used_images,
         folders=replace(listed, proposed=given is None and bool(entered.mounts)),
@@ -273,25 +284,6 @@ def _with_template(form: LaunchForm) -> LaunchForm:
     first = next((card.name for card in form.cards if card.fits), "")
     values = {**form.given.values, TEMPLATE: first}
     return replace(form, given=replace(form.given, values=values))
-
-
-def recently_used(person: Person) -> tuple[list[tuple[str, str]], list[str]]:
-    """The environments and versions of a user's last launches, and their own images.
-
-    The last ones first.
-    """
-    recent = ListQuery(owner=person.name, sort=Sort.NEWEST, limit=_RECENT)
-    found = services().sessions.query(person, recent).sessions
-    images = dict.fromkeys(session.image for session in found if session.image)
-    of_site = (s for s in found if not s.image)
-    return list(dict.fromkeys((s.environment, s.version) for s in of_site)), list(images)
-
-
-def _last_mounts(person: Person) -> dict[str, bool]:
-    """The folders of the person's last session."""
-    query = ListQuery(owner=person.name, limit=1)
-    last = services().sessions.query(person, query).sessions
-    return {mount.folder: mount.read_only for session in last for mount in session.mounts}
 
 
 def with_error(form: LaunchForm, error: PortalError) -> LaunchForm:
