@@ -7,8 +7,8 @@ from datetime import datetime
 
 from portal.cli.findings import Finding
 from portal.core.cluster.inventory import Node
-from portal.core.cluster.limits import Limits, PartitionAccess
-from portal.core.cluster.site import Site
+from portal.core.cluster.limits import Limits, Minutes, PartitionAccess
+from portal.core.cluster.rules.site import Site
 
 MOST_SECONDS_APART = 5
 """Clocks further apart make countdowns and ends wrong enough to be noticed."""
@@ -65,17 +65,13 @@ def _accounting(limits: Limits) -> Iterator[Finding]:
             "or usage, limits and queue are incomplete"
         )
         yield Finding(any(one.user for one in limits.associations), text)
-    counted = [one for one in (*limits.associations, *limits.qos) if _has_minutes(one.total)]
-    if counted and limits.site.priority != "multifactor":
+    totals = [one.total for one in limits.associations] + [one.total for one in limits.qos]
+    if any(total != Minutes() for total in totals) and limits.site.priority != "multifactor":
         text = (
             "GrpTRESMins is set, but Slurm counts nothing for it without "
             "PriorityType=priority/multifactor"
         )
         yield Finding(False, text)
-
-
-def _has_minutes(total: object) -> bool:
-    return any(value is not None for value in vars(total).values())
 
 
 def _fence(limits: Limits) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from portal.core.cluster.site import unfenced
+from portal.core.cluster.rules.site import unfenced
 
 
 def test_without_cgroups_it_is_refused_in_words() -> None:
