@@ -253,8 +253,8 @@ def record_limits(recorder: Recorder) -> None:
     argv = ["scontrol", "--oneliner", "show", "assoc_mgr", "flags=assoc", "accounts=physics"]
     counted = r"GrpTRESMins=cpu=5000\([1-9]"
     wait_for("usage", lambda: re.search(counted, cluster.run("ctl", *argv)), 540, 5)
-    for name, words in LIMITS.items():
-        recorder.keep(name, "slipway", words)
+    for name, argv in LIMITS.items():
+        recorder.keep(name, "slipway", argv)
 
 
 def record_silence(recorder: Recorder) -> None:

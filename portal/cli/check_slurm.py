@@ -7,8 +7,8 @@ from datetime import datetime
 
 from portal.cli.findings import Finding
 from portal.core.cluster.inventory import Node
-from portal.core.cluster.limits import Limits, PartitionAccess
-from portal.core.cluster.site import Site
+from portal.core.cluster.limits import Limits, Minutes, PartitionAccess
+from portal.core.cluster.rules.site import Site
 
 MOST_SECONDS_APART = 5
 """Clocks further apart make countdowns and ends wrong enough to be noticed."""
@@ -65,17 +65,13 @@ def _accounting(limits: Limits) -> Iterator[Finding]:
             "or usage, limits and queue are incomplete"
         )
         yield Finding(any(one.user for one in limits.associations), text)
-    counted = [one for one in (*limits.associations, *limits.qos) if _has_minutes(one.total)]
-    if counted and limits.site.priority != "multifactor":
+    totals = [one.total for one in limits.associations] + [one.total for one in limits.qos]
+    if any(total != Minutes() for total in totals) and limits.site.priority != "multifactor":
         text = (
             "GrpTRESMins is set, but Slurm counts nothing for it without "
             "PriorityType=priority/multifactor"
         )
         yield Finding(False, text)
-
-
-def _has_minutes(total: object) -> bool:
-    return any(value is not None for value in vars(total).values())
 
 
 def _fence(limits: Limits) -> Iterator[Finding]:
@@ -145,26 +141,21 @@ def _partition(entry: PartitionAccess) -> Iterator[Finding]:
 
 
 def _facts(entry: PartitionAccess) -> Iterator[str]:
-    if entry.state != "UP":
-        yield f"{entry.state}, so nothing is launched there"
-    if entry.root_only:
-        yield "for root only, so it is not offered"
-    if entry.hidden:
-        yield "hidden, and offered only to those who may use it"
-    if entry.requires_reservation:
-        yield "only with a reservation"
-    if entry.least_nodes > 1:
-        yield f"{entry.least_nodes} nodes at least, so no session fits"
-    if entry.groups:
-        yield f"only for the groups {', '.join(entry.groups)}"
-    if entry.oversubscribe == "EXCLUSIVE":
-        yield "every job gets whole nodes, whatever it asks for"
-    elif entry.oversubscribe.startswith("FORCE") and entry.oversubscribe != "FORCE:1":
-        yield f"OverSubscribe={entry.oversubscribe}: jobs share cores and are slower"
-    if entry.exclusive_user:
-        yield "nodes serve one user at a time"
-    if entry.preempt_mode not in ("", "off", "cluster"):
-        yield f"jobs may be preempted ({entry.preempt_mode})"
+    forced = entry.oversubscribe.startswith("FORCE") and entry.oversubscribe != "FORCE:1"
+    preempts = entry.preempt_mode not in ("", "off", "cluster")
+    known = (
+        (entry.state != "UP", f"{entry.state}, so nothing is launched there"),
+        (entry.root_only, "for root only, so it is not offered"),
+        (entry.hidden, "hidden: sinfo shows it only to those who may use it"),
+        (entry.requires_reservation, "only with a reservation"),
+        (entry.least_nodes > 1, f"{entry.least_nodes} nodes at least, so no session fits"),
+        (bool(entry.groups), f"only for the groups {', '.join(entry.groups)}"),
+        (entry.oversubscribe == "EXCLUSIVE", "every job gets whole nodes, whatever it asks for"),
+        (forced, f"OverSubscribe={entry.oversubscribe}: jobs share cores and are slower"),
+        (entry.exclusive_user, "nodes serve one user at a time"),
+        (preempts, f"jobs may be preempted ({entry.preempt_mode})"),
+    )
+    return (text for so, text in known if so)
 
 
 def _nodes(nodes: Iterable[Node]) -> Iterator[Finding]:

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass, field
-from datetime import datetime
 
-from portal.core.cluster.site import Site
+from portal.core.cluster.rules.reservations import NodeFeatures, Reservation
+from portal.core.cluster.rules.site import Site
 from portal.core.slurm_options import NO_OPTIONS, SlurmOptions
+
+__all__ = ["NodeFeatures", "Reservation"]  # re-exported: what reads Limits finds its parts here
 
 
 @dataclass(frozen=True)
@@ -150,37 +152,6 @@ class PartitionAccess:
     priority_tier: int = 1
     least_nodes: int = 0
     """MinNodes: a session has one node, so more than 1 refuses it."""
-
-
-@dataclass(frozen=True)
-class Reservation:
-    """A reservation of nodes, and who may use it."""
-
-    name: str
-    start: datetime | None = None
-    end: datetime | None = None
-    active: bool = False
-    partition: str = ""
-    """The only partition that it belongs to; "" for any."""
-    nodes: tuple[str, ...] = ()
-    users: tuple[str, ...] = ()
-    not_users: tuple[str, ...] = ()
-    accounts: tuple[str, ...] = ()
-    not_accounts: tuple[str, ...] = ()
-    groups: tuple[str, ...] = ()
-    qos: tuple[str, ...] = ()
-    """AllowedQOS; () for every one."""
-    features: str = ""
-    flags: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class NodeFeatures:
-    """The features of one node of a partition, for --constraint."""
-
-    node: str
-    partition: str
-    features: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from portal.adapters.slurm.commands import UnexpectedOutput, parse_minutes
 from portal.adapters.slurm.limits.words import names, number, word
-from portal.core.cluster.site import Site
+from portal.core.cluster.rules.site import Site
 
 _LINE = re.compile(r"^(?P<name>[A-Za-z][\w\[\]]*) *= (?P<value>.*)$", re.MULTILINE)
 _CLOCK = re.compile(r"^Configuration data as of ([0-9]{1,11})$", re.MULTILINE)

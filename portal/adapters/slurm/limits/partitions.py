@@ -35,7 +35,8 @@ def entries_parse(text: str) -> Iterator[PartitionAccess]:
 
 def _entry(fields: dict[str, str]) -> PartitionAccess:
     node = [fields.get("MaxCPUsPerNode", ""), fields.get("MaxMemPerNode", "")]
-    mode = fields.get("PreemptMode", "").lower()
+    # Slurm 26.05 has one field, with NODE for what OverSubscribe=EXCLUSIVE was.
+    exclusive = names(fields.get("Exclusive", ""))
     return PartitionAccess(
         name=fields["PartitionName"],
         qos=word(fields.get("QoS", "")),
@@ -51,9 +52,9 @@ def _entry(fields: dict[str, str]) -> PartitionAccess:
         hidden=_yes(fields, "Hidden"),
         root_only=_yes(fields, "RootOnly"),
         requires_reservation=_yes(fields, "ReqResv"),
-        oversubscribe=fields.get("OverSubscribe", "NO"),
-        exclusive_user=_yes(fields, "ExclusiveUser"),
-        preempt_mode=mode,
+        oversubscribe="EXCLUSIVE" if "NODE" in exclusive else fields.get("OverSubscribe", "NO"),
+        exclusive_user=_yes(fields, "ExclusiveUser") or "USER" in exclusive,
+        preempt_mode=fields.get("PreemptMode", "").lower(),
         priority_tier=number(fields.get("PriorityTier", "")) or 1,
         least_nodes=number(fields.get("MinNodes", "")) or 0,
     )

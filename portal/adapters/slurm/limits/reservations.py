@@ -31,7 +31,8 @@ def _reservation(fields: dict[str, str]) -> Reservation:
         start=read_time(fields.get("StartTime", "")),
         end=read_time(fields.get("EndTime", "")),
         active=fields.get("State", "") == "ACTIVE",
-        partition=word(fields.get("PartitionName", "")),
+        partition=word(fields.get("PartitionName", ""))
+        or _one(fields.get("AllowedPartitions", "")),
         nodes=_nodes(fields.get("Nodes", "")),
         users=users,
         not_users=not_users,
@@ -51,6 +52,12 @@ def _split(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         tuple(name for name in found if not name.startswith("-")),
         tuple(name[1:] for name in found if name.startswith("-")),
     )
+
+
+def _one(text: str) -> str:
+    """The only partition that is allowed (since 25.11); of several, Slurm knows."""
+    found = names(text)
+    return found[0] if len(found) == 1 else ""
 
 
 def _nodes(text: str) -> tuple[str, ...]:
