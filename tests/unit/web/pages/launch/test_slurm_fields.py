@@ -117,3 +117,12 @@ def test_a_refusal_is_at_its_field(world: World, alice: Browser) -> None:
     page = alice.post("/sessions", wrong).text
     assert re.search(r'<select[^>]*name="account"[^>]*aria-invalid="true"', page)
     assert world.store.live() == []
+
+
+def test_a_preset_keeps_the_choice(world: World, alice: Browser) -> None:
+    two_accounts(world)
+    sent = FORM | {"account": "crystals", "qos": "spare", "preset": "Crystals", "exclusive": "on"}
+    alice.post("/presets", sent)
+    assert "account crystals · QOS spare · whole node" in alice.get("/presets").text
+    again = alice.get("/sessions/new?preset=Crystals").text
+    assert '<option value="spare" selected>' in again
