@@ -11,8 +11,9 @@ from dataclasses import asdict, dataclass, replace
 
 import pytest
 
-from tests.client import Api
+from tests.client import Api, Json
 from tests.cluster import Cluster, wait_for
+from tests.slurm.conftest import MakeApi
 
 ACCOUNTS = (None, "research", "crystals", "teaching", "nobody")
 QOS = (None, "normal", "urgent", "spare", "nothing")
@@ -57,7 +58,7 @@ class Choice:
         words += ["--exclusive"] if self.exclusive else []
         return [*words, "--nodes=1", "--ntasks=1", f"--cpus-per-task={self.cores}"]
 
-    def body(self) -> dict[str, object]:
+    def body(self) -> Json:
         """The fields of a launch request."""
         named = {
             "account": self.account,
@@ -67,7 +68,7 @@ class Choice:
             "constraint": self.constraint,
             "time_limit": self.minutes,
         }
-        chosen: dict[str, object] = {name: value for name, value in named.items() if value}
+        chosen: Json = {name: value for name, value in named.items() if value}
         chosen["exclusive"] = self.exclusive
         resources = {"cpus": self.cores, "memory": f"{MEMORY_MB}m"}
         return chosen | {"environment": "python", "resources": resources}
@@ -92,7 +93,9 @@ def choices(seed: int, count: int) -> list[Choice]:
     for _ in range(count):
         found.append(
             Choice(
-                *(dice.choice(few) for few in (ACCOUNTS[:4], QOS[:4], PARTITIONS[:4])),
+                dice.choice(ACCOUNTS[:4]),
+                dice.choice(QOS[:4]),
+                dice.choice(PARTITIONS[:4]),
                 dice.choice((None, *RESERVATIONS)),
                 dice.choice((None, None, *CONSTRAINTS)),
                 dice.random() < 0.25,
@@ -123,7 +126,10 @@ def slurms(cluster: Cluster, user: str, asked: list[Choice]) -> list[str]:
 
 
 def ours(api: Api, one: Choice) -> str:
-    """Why we refuse a launch; "" where we accept it. An estimate checks the same, launches nothing."""
+    """Why we refuse a launch; "" where we accept it.
+
+    An estimate checks what a launch checks, and launches nothing.
+    """
     answer = api("POST", "/sessions/estimate", json=one.body())
     if answer.status_code == 200:
         return ""
@@ -135,10 +141,9 @@ def ours(api: Api, one: Choice) -> str:
 
 @pytest.mark.parametrize(("user", "count"), [("alice", 220), ("bob", 60)])
 def test_we_accept_and_refuse_what_sbatch_does(
-    cluster: Cluster, make_api: object, user: str, count: int
+    cluster: Cluster, make_api: MakeApi, user: str, count: int
 ) -> None:
-    assert callable(make_api)
-    api: Api = make_api(user)
+    api = make_api(user)
     asked = choices(17, count)
     theirs = slurms(cluster, user, asked)
     differing = []
