@@ -141,7 +141,9 @@ class Lifecycle:
             return Extensions()
         if not self._scheduler.may_extend:
             return Extensions(why="Time cannot be extended here.")
-        groups = self._cluster.partitions_for(session.owner) if groups is None else groups
+        groups = (
+            self._cluster.partitions_for(session.owner, session.slurm) if groups is None else groups
+        )
         group = group_for(session.partition, groups or [])
         if not isinstance(group, UserPartition):
             return Extensions()
