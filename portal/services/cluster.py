@@ -93,11 +93,13 @@ class Cluster:
         )
         return choice_problems(user, name, asked, self._status.limits(), now=now)
 
-    def usage_for(self, user: str, partition: str | None) -> PartitionUsage | None:
+    def usage_for(
+        self, user: str, partition: str | None, options: SlurmOptions = NO_OPTIONS
+    ) -> PartitionUsage | None:
         """A user's usage of a partition (None: the default one); None if they may not use it."""
         limits = self._status.limits()
         return partition_usage(
-            user, partition, self._status.partitions(), limits, self._status.use()
+            user, partition, self._status.partitions(), limits, self._status.use(), options
         )
 
 
