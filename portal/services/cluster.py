@@ -9,6 +9,7 @@ from operator import is_
 
 from portal.core.cluster.choice.chooser import launch_options
 from portal.core.cluster.choice.offers import LaunchOptions
+from portal.core.cluster.choice.problems import Asked, choice_problems
 from portal.core.cluster.effective_limits import UserPartition, partitions_for
 from portal.core.cluster.gpu_offers import Gpus
 from portal.core.cluster.inventory import Node, Partition
@@ -19,8 +20,10 @@ from portal.core.cluster.node_use import NodeUse, measure_nodes
 from portal.core.cluster.usage import ClusterUsage, SlurmStatus, measure_usage
 from portal.core.interfaces.status import StatusStore
 from portal.core.interfaces.systems import Scheduler
+from portal.core.launch.request import LaunchRequest
+from portal.core.policy import group_for
 from portal.core.slurm_options import NO_OPTIONS, SlurmOptions
-from portal.errors import Unavailable
+from portal.errors import FieldError, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -76,11 +79,27 @@ class Cluster:
         known = self._status.partitions()
         return launch_options(user, group, options, known, self._status.limits())
 
-    def usage_for(self, user: str, partition: str | None) -> PartitionUsage | None:
+    def choice_problems(self, user: str, request: LaunchRequest, now: datetime) -> list[FieldError]:
+        """The fields among Slurm's options that Slurm would refuse."""
+        known = self._status.partitions()
+        usable = partitions_for(user, known, self._status.limits())
+        group = group_for(request.resource_group, usable or known)
+        name = request.resource_group or (group.name if group else "")
+        if name not in {one.name for one in known}:
+            return []  # an error of its own
+        sizes = request.resources
+        asked = Asked(
+            request.slurm, sizes.cpus, sizes.memory, bool(sizes.fgpu), count=request.count
+        )
+        return choice_problems(user, name, asked, self._status.limits(), now=now)
+
+    def usage_for(
+        self, user: str, partition: str | None, options: SlurmOptions = NO_OPTIONS
+    ) -> PartitionUsage | None:
         """A user's usage of a partition (None: the default one); None if they may not use it."""
         limits = self._status.limits()
         return partition_usage(
-            user, partition, self._status.partitions(), limits, self._status.use()
+            user, partition, self._status.partitions(), limits, self._status.use(), options
         )
 
 

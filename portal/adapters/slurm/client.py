@@ -31,6 +31,10 @@ _OVER_ALREADY = ("Invalid job id", "already completing")
 
 # The field of the request that Slurm's error refers to, by words of the message.
 _FIELDS = (
+    ("invalid account", "account"),
+    ("invalid qos", "qos"),
+    ("reservation", "reservation"),
+    ("feature specification", "constraint"),
     ("generic resource", "resources.fgpu"),
     ("memory", "resources.memory"),
     ("CPU count", "resources.cpus"),

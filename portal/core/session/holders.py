@@ -110,6 +110,7 @@ def _at_limit(session: Session, holdings: Holdings) -> tuple[str, str] | None:
         holdings.limits,
         holdings.use,
         session.gpu_kind,
+        session.slurm,
     )
     limit = next((one for one in reached if one.resource == resource), None)
     if limit is None:

@@ -82,7 +82,9 @@ class Estimates:
         wanted = Tres(session.cpus, session.memory_mb, *of_gres(session.gres))
         limits, use = self._cluster.limits(), self._cluster.usage()
         group = session.partition or ""
-        return limit_reached(session.owner, group, wanted, limits, use, session.gpu_kind)
+        return limit_reached(
+            session.owner, group, wanted, limits, use, session.gpu_kind, session.slurm
+        )
 
 
 def _ask_later() -> Estimate:

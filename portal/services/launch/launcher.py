@@ -182,7 +182,16 @@ class Launcher:
             raise InvalidRequest(wrong)
         partitions = self._cluster.partitions_for(person.name, request.slurm)
         catalog = self._administration.visible_catalog(person, self._catalog())
-        return decide(request, catalog, partitions, caps, self._gpus)
+        refused = self._cluster.choice_problems(person.name, request, self._clock())
+        try:
+            decided = decide(request, catalog, partitions, caps, self._gpus)
+        except InvalidRequest as error:
+            named = {wrong.field for wrong in refused}
+            rest = [wrong for wrong in error.errors if wrong.field not in named]
+            raise InvalidRequest([*refused, *rest], more=error.more) from None
+        if refused:
+            raise InvalidRequest(refused)
+        return decided
 
     def _make(
         self,

@@ -1,0 +1,32 @@
+"""What a person is offered."""
+
+from __future__ import annotations
+
+from portal.core.cluster.choice.chooser import launch_options
+from portal.core.cluster.inventory import Partition
+from portal.core.cluster.limits import PartitionAccess
+from portal.core.slurm_options import NO_OPTIONS
+from tests.unit.core.cluster.choice.test_problems import LIMITS, NOW
+
+PARTITIONS = [
+    Partition(one.name, one.name == "main", True, 4, 4096, None) for one in LIMITS.partitions
+]
+
+
+def test_only_what_slurm_accepts_together_is_offered() -> None:
+    groups = frozenset({"users"})
+    found = launch_options("alice", None, NO_OPTIONS, PARTITIONS, LIMITS, groups, NOW)
+    names = {one.name for one in found.groups}
+    assert "bio" in names
+    assert not names & {"staff", "admin"}
+    assert (found.group, found.account, found.one_qos) == ("main", "physics", "normal")
+    assert [one.name for one in found.accounts] == ["physics", "bio"]
+    assert [one.name for one in found.reservations] == ["course"]
+    assert [(one.name, one.note) for one in found.features] == [("zen4", "1 node in main")]
+    assert found.whole_node
+
+
+def test_nothing_is_shared_by_choice_where_nodes_are_always_shared() -> None:
+    assert PartitionAccess("shared", oversubscribe="FORCE:4") in LIMITS.partitions
+    found = launch_options("alice", "shared", NO_OPTIONS, PARTITIONS, LIMITS)
+    assert not found.whole_node

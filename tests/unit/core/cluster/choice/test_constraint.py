@@ -1,0 +1,31 @@
+"""Expressions of features."""
+
+from __future__ import annotations
+
+import pytest
+
+from portal.core.cluster.choice.constraint import satisfiable
+
+NODES = [frozenset({"skylake", "ssd"}), frozenset({"zen4"})]
+
+
+@pytest.mark.parametrize(
+    ("expression", "possible"),
+    [
+        ("zen4", True),
+        ("cray", False),
+        ("skylake&ssd", True),
+        ("zen4&ssd", False),
+        ("zen4|cray", True),
+        ("[cray|zen4]", True),
+        ("(cray|skylake)&ssd", True),
+        ("(cray|zen4)&ssd", False),
+        ("zen4*1", True),
+        ("zen4*2", False),
+        ("[skylake*1&ssd*1]", False),
+        ("!zen4", True),  # not understood: left to Slurm
+        ("(zen4", True),
+    ],
+)
+def test_one_node_must_satisfy_the_whole_expression(expression: str, possible: bool) -> None:
+    assert satisfiable(expression, NODES) is possible
