@@ -60,7 +60,7 @@ def page(log_in: LogIn, api: Api, cluster: Cluster) -> Page:
     found = log_in(WHO)
 
     def offered() -> bool:
-        found.goto(f"{cluster.url}/sessions/new#resources")
+        found.goto(f"{cluster.url}/sessions/new")
         if not found.locator(f"#field-account option[value={ACCOUNT}]").count():
             return False
         step(found, "resources")
@@ -104,7 +104,7 @@ def test_account_and_qos_decide_the_bounds_and_reach_slurm(
     job = str(wait_for("no job", lambda: api.ask("GET", f"/sessions/{made}")["job_id"], 60))
     shown = cluster.shell("ctl", f"scontrol show job {job}")
     assert f"Account={ACCOUNT} QOS={QOS[1]}" in shown
-    page.goto(f"{cluster.url}/sessions/new#resources")
+    page.goto(f"{cluster.url}/sessions/new")
     expect(page.locator("#field-account")).to_have_value(ACCOUNT)  # proposed again
 
 
