@@ -84,6 +84,8 @@ class Cluster:
         known = self._status.partitions()
         usable = partitions_for(user, known, self._status.limits())
         group = group_for(request.resource_group, usable or known)
+        if request.account or request.qos:  # sbatch takes the default partition, open or not
+            group = group_for(None, known)
         name = request.resource_group or (group.name if group else "")
         if name not in {one.name for one in known}:
             return []  # an error of its own

@@ -56,7 +56,7 @@ def choice_problems(
         found.append(("resource_group", f"{partition} is for members of: {allowed}"))
     found += [
         ("resource_group", partition_refusal(partition, limits)),
-        ("account", account_refusal(user, options.account, partition, limits)),
+        _account(user, account, options, partition, limits),
         ("qos", qos_refusal(user, account, options.qos, partition, limits)),
         ("reservation", _reservation(user, partition, options, limits, groups, now)),
         ("constraint", constraint_refusal(options.constraint, partition, limits)),
@@ -67,6 +67,14 @@ def choice_problems(
     found += _too_little(asked, own) if own and allowed_qos else []
     found += _too_many(asked, own) if own and allowed_qos else []
     return [FieldError(field, text) for field, text in found if text]
+
+
+def _account(
+    user: str, account: str, options: SlurmOptions, partition: str, limits: Limits
+) -> tuple[str, str]:
+    """Why the account in effect is refused; the partition is at fault if none was chosen."""
+    field = "account" if options.account else "resource_group"
+    return field, account_refusal(user, account, partition, limits)
 
 
 def whole_node_refusal(partition: str, limits: Limits) -> str:
