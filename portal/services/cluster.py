@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from operator import is_
 
@@ -24,6 +24,7 @@ from portal.core.launch.request import LaunchRequest
 from portal.core.policy import group_for
 from portal.core.slurm_options import NO_OPTIONS, SlurmOptions
 from portal.errors import FieldError, Unavailable
+from portal.services.unix_groups import names_groups
 
 log = logging.getLogger(__name__)
 
@@ -34,8 +35,11 @@ DOWN_AFTER = timedelta(seconds=5)
 class Cluster:
     """Partitions, limits and usage; reads the database, never Slurm."""
 
-    def __init__(self, status: StatusStore) -> None:
+    def __init__(
+        self, status: StatusStore, groups_of: Callable[[str], frozenset[str] | None]
+    ) -> None:
         self._status = status
+        self._groups_of = groups_of
 
     def slurm_status(self) -> SlurmStatus:
         """When Slurm last answered the worker."""
@@ -76,13 +80,13 @@ class Cluster:
         self, user: str, group: str | None = None, options: SlurmOptions = NO_OPTIONS
     ) -> LaunchOptions:
         """What a user may choose of Slurm's options, given what is chosen already."""
-        known = self._status.partitions()
-        return launch_options(user, group, options, known, self._status.limits())
+        known, limits = self._status.partitions(), self._status.limits()
+        return launch_options(user, group, options, known, limits, self._groups(user, limits))
 
     def choice_problems(self, user: str, request: LaunchRequest, now: datetime) -> list[FieldError]:
         """The fields among Slurm's options that Slurm would refuse."""
-        known = self._status.partitions()
-        usable = partitions_for(user, known, self._status.limits())
+        known, limits = self._status.partitions(), self._status.limits()
+        usable = partitions_for(user, known, limits)
         group = group_for(request.resource_group, usable or known)
         if request.account or request.qos:  # sbatch takes the default partition, open or not
             group = group_for(None, known)
@@ -93,7 +97,11 @@ class Cluster:
         asked = Asked(
             request.slurm, sizes.cpus, sizes.memory, bool(sizes.fgpu), count=request.count
         )
-        return choice_problems(user, name, asked, self._status.limits(), now=now)
+        return choice_problems(user, name, asked, limits, self._groups(user, limits), now)
+
+    def _groups(self, user: str, limits: Limits | None) -> frozenset[str] | None:
+        """The user's Unix groups, asked for only where a partition or a reservation names any."""
+        return self._groups_of(user) if names_groups(limits) else None
 
     def usage_for(
         self, user: str, partition: str | None, options: SlurmOptions = NO_OPTIONS
