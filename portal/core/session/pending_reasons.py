@@ -176,6 +176,12 @@ def explain_reason(
     return Reason(word, text.format(**words), advice.format(**words))
 
 
+def limit_of(code: str) -> str:
+    """What a limit is about, in the words of its name ("Cpu", "SubmitJobs"); "" if it is none."""
+    limit = _LIMIT.fullmatch(code)
+    return limit["of"] if limit else ""
+
+
 def names_a_charge(code: str) -> bool:
     """Whether the explanation names an account, a QOS or a reservation."""
     if _LIMIT.fullmatch(code):
