@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 
 from portal.core.launch.request import Fgpu, GpuKindName
+from portal.core.slurm_options import GroupName
 from portal.core.units import (
     MAX_MEMORY_MB,
     MIN_MEMORY_MB,
@@ -87,6 +88,6 @@ class Template(BaseModel):
     fgpu: Fgpu | None = None
     gpu_kind: GpuKindName | None = None
     time_limit: Minutes | None = None
-    resource_group: Word | None = None
+    resource_group: GroupName | None = None
     place: Place = 0
     """Templates are sorted by place, then by name."""

@@ -23,6 +23,7 @@ from portal.core.cluster.choice.problems import whole_node_refusal
 from portal.core.cluster.effective_limits import UserPartition, partitions_for
 from portal.core.cluster.inventory import Partition
 from portal.core.cluster.limits import Limits, Qos, Reservation, user_limits
+from portal.core.cluster.rules.site import unfenced
 from portal.core.slurm_options import SlurmOptions
 from portal.core.units import plural, short_minutes
 
@@ -52,7 +53,12 @@ def launch_options(
     chosen = _group(group, groups)
     place = chosen.name if chosen else ""
     _, qos = options_in_effect(user, place, options, limits)
-    warnings = [_state(place, limits), spent(account, limits), preemption(place, qos, limits)]
+    warnings = [
+        unfenced(limits.fenced),
+        _state(place, limits),
+        spent(account, limits),
+        preemption(place, qos, limits),
+    ]
     return LaunchOptions(
         groups=tuple(groups),
         group=place,

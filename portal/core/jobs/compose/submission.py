@@ -16,8 +16,9 @@ from portal.core.jobs.compose.options import (
 )
 from portal.core.launch.mounts import Mounts
 from portal.core.launch.request import Fgpu, GpuKindName, each_once, needs_amount
+from portal.core.slurm_options import GroupName
 from portal.core.units import JobMemory, SharedMemory, TimeLimit
-from portal.core.validation import BODY, STRICT, Word, at_most, check, checked, wrong
+from portal.core.validation import BODY, STRICT, at_most, check, checked, wrong
 from portal.errors import FieldError, InvalidRequest
 
 MAX_SCRIPT = 512 * 1024
@@ -132,7 +133,7 @@ class JobRequest(BaseModel):
     """The script's arguments."""
     name: Annotated[str, checked(_name)] | None = None
     image: Annotated[str, checked(_image)] | None = None
-    resource_group: Word | None = None
+    resource_group: GroupName | None = None
     resources: JobResources = JobResources()
     time_limit: TimeLimit | None = None
     mounts: Mounts = ()
