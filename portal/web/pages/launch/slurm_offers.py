@@ -1,0 +1,67 @@
+"""What Slurm's options offer to a person, and what is free with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from portal.core.auth.person import Person
+from portal.core.cluster.choice.offers import LaunchOptions, Offer
+from portal.core.cluster.effective_limits import UserPartition
+from portal.core.cluster.meters import PartitionUsage
+from portal.core.slurm_options import SlurmOptions
+from portal.web.context import services
+from portal.web.pages.launch.slurm_fields import chosen_options
+
+
+def offers_to(person: Person, values: Mapping[str, str]) -> tuple[LaunchOptions, SlurmOptions]:
+    """What may be chosen given a form's values, and the options that are then in effect.
+
+    Where Slurm's default account or QOS is refused, the first one that is not is in effect.
+    """
+    options, group = chosen_options(values), values.get("resource_group") or None
+    offered = services().cluster.launch_options(person.name, group, options)
+    for name in ("account", "qos"):
+        wanted = _instead_of_default(getattr(options, name), _list(offered, name))
+        if wanted:
+            options = replace(options, **{name: wanted})
+            offered = services().cluster.launch_options(person.name, group, options)
+    return offered, options
+
+
+def only_choice(offered: LaunchOptions, options: SlurmOptions) -> dict[str, str]:
+    """The account and QOS to be sent by a form that names none, since Slurm refuses its default."""
+    chosen = {"account": options.account, "qos": options.qos}
+    return {
+        name: value
+        for name, value in chosen.items()
+        if value and not any(one.default for one in _list(offered, name))
+    }
+
+
+def uses_of(
+    person: Person, groups: Iterable[UserPartition], options: SlurmOptions
+) -> dict[str, PartitionUsage]:
+    """What a person holds and could get in each group, by its name.
+
+    With the options; where they are refused, with the first account that is not.
+    """
+    cluster, found = services().cluster, {}
+    for group in groups:
+        use = cluster.usage_for(person.name, group.name, options)
+        if use is None:
+            offered, instead = offers_to(person, {"resource_group": group.name})
+            use = cluster.usage_for(person.name, group.name, instead) if offered.group else None
+        if use is not None:
+            found[group.name] = use
+    return found
+
+
+def _list(offered: LaunchOptions, name: str) -> tuple[Offer, ...]:
+    return offered.accounts if name == "account" else offered.qos
+
+
+def _instead_of_default(chosen: str, offered: tuple[Offer, ...]) -> str:
+    if chosen or not offered or any(one.default for one in offered):
+        return ""
+    return offered[0].name
