@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from portal.core.auth.person import Person
@@ -11,7 +11,10 @@ from portal.core.cluster.effective_limits import UserPartition
 from portal.core.cluster.meters import PartitionUsage
 from portal.core.slurm_options import SlurmOptions
 from portal.web.context import services
-from portal.web.pages.launch.slurm_fields import chosen_options
+from portal.web.pages.launch.slurm_fields import NAMED, chosen_options
+
+MOST_GROUPS = 20
+"""Partitions, and accounts in each, whose choices are proposed for jobs."""
 
 
 def offers_to(person: Person, values: Mapping[str, str]) -> tuple[LaunchOptions, SlurmOptions]:
@@ -21,21 +24,25 @@ def offers_to(person: Person, values: Mapping[str, str]) -> tuple[LaunchOptions,
     """
     options, group = chosen_options(values), values.get("resource_group") or None
     offered = services().cluster.launch_options(person.name, group, options)
-    for name in ("account", "qos"):
-        wanted = _instead_of_default(getattr(options, name), _list(offered, name))
-        if wanted:
-            options = replace(options, **{name: wanted})
-            offered = services().cluster.launch_options(person.name, group, options)
+    if account := _instead_of_default(options.account, offered.accounts):
+        options = replace(options, account=account)
+        offered = services().cluster.launch_options(person.name, group, options)
+    if qos := _instead_of_default(options.qos, offered.qos):
+        options = replace(options, qos=qos)
+        offered = services().cluster.launch_options(person.name, group, options)
     return offered, options
 
 
 def only_choice(offered: LaunchOptions, options: SlurmOptions) -> dict[str, str]:
     """The account and QOS to be sent by a form that names none, since Slurm refuses its default."""
-    chosen = {"account": options.account, "qos": options.qos}
+    chosen = (
+        ("account", options.account, offered.accounts),
+        ("qos", options.qos, offered.qos),
+    )
     return {
         name: value
-        for name, value in chosen.items()
-        if value and not any(one.default for one in _list(offered, name))
+        for name, value, offers in chosen
+        if value and not any(one.default for one in offers)
     }
 
 
@@ -57,8 +64,23 @@ def uses_of(
     return found
 
 
-def _list(offered: LaunchOptions, name: str) -> tuple[Offer, ...]:
-    return offered.accounts if name == "account" else offered.qos
+def proposals(person: Person) -> dict[str, Sequence[Offer]]:
+    """All that a person may choose in some partition, by the option's name.
+
+    For jobs, whose partition may be in the script: the choices do not narrow each other.
+    """
+    cluster = services().cluster
+    found: dict[str, dict[str, Offer]] = {name: {} for name in NAMED}
+    groups = [group.name for group in cluster.launch_options(person.name).groups]
+    for group in groups[:MOST_GROUPS]:
+        accounts = cluster.launch_options(person.name, group).accounts
+        for account in [one.name for one in accounts][:MOST_GROUPS] or [""]:
+            here = cluster.launch_options(person.name, group, SlurmOptions(account))
+            lists = (here.accounts, here.qos, here.reservations, here.features)
+            for known, offered in zip(found.values(), lists, strict=True):
+                for one in offered:
+                    known.setdefault(one.name, one)
+    return {name: list(known.values()) for name, known in found.items()}
 
 
 def _instead_of_default(chosen: str, offered: tuple[Offer, ...]) -> str:

@@ -56,7 +56,8 @@ def _groups_of(session: Session) -> list[UserPartition]:
     found: dict[tuple[str, SlurmOptions], list[UserPartition]] = g.groups_of
     options = SlurmOptions(session.account, session.qos)  # nothing else decides limits
     if (session.owner, options) not in found:
-        found[session.owner, options] = partitions_for(session.owner, *g.reported, options)
+        partitions, limits = g.reported
+        found[session.owner, options] = partitions_for(session.owner, partitions, limits, options)
     return found[session.owner, options]
 
 
