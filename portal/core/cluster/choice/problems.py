@@ -48,7 +48,23 @@ def choice_problems(
     """
     if limits is None or not partition:
         return []
-    options = asked.options
+    found = option_problems(user, partition, asked.options, limits, groups, now)
+    own = user_limits(user, partition, limits, asked.options)
+    if own and not any(one.field == "qos" for one in found):
+        wrong = [*_too_little(asked, own), *_too_many(asked, own)]
+        found += [FieldError(field, text) for field, text in wrong]
+    return found
+
+
+def option_problems(
+    user: str,
+    partition: str,
+    options: SlurmOptions,
+    limits: Limits,
+    groups: frozenset[str] | None = None,
+    now: datetime | None = None,
+) -> list[FieldError]:
+    """The same, of the partition and the options alone, whatever the size of the request."""
     account, _ = options_in_effect(user, partition, options, limits)
     found = []
     if not in_groups(partition, limits, groups):
@@ -56,17 +72,21 @@ def choice_problems(
         found.append(("resource_group", f"{partition} is for members of: {allowed}"))
     found += [
         ("resource_group", partition_refusal(partition, limits)),
-        ("account", account_refusal(user, options.account, partition, limits)),
+        _account(user, account, options, partition, limits),
         ("qos", qos_refusal(user, account, options.qos, partition, limits)),
         ("reservation", _reservation(user, partition, options, limits, groups, now)),
         ("constraint", constraint_refusal(options.constraint, partition, limits)),
         ("exclusive", whole_node_refusal(partition, limits) if options.exclusive else ""),
     ]
-    own = user_limits(user, partition, limits, options)
-    allowed_qos = not any(text for field, text in found if field == "qos")
-    found += _too_little(asked, own) if own and allowed_qos else []
-    found += _too_many(asked, own) if own and allowed_qos else []
     return [FieldError(field, text) for field, text in found if text]
+
+
+def _account(
+    user: str, account: str, options: SlurmOptions, partition: str, limits: Limits
+) -> tuple[str, str]:
+    """Why the account in effect is refused; the partition is at fault if none was chosen."""
+    field = "account" if options.account else "resource_group"
+    return field, account_refusal(user, account, partition, limits)
 
 
 def whole_node_refusal(partition: str, limits: Limits) -> str:
