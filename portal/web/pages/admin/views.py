@@ -96,7 +96,8 @@ def edit_template(name: str) -> ResponseReturnValue:
 
 def _template_page(form: AdminForm, name: str | None = None, status: int = 200) -> Response:
     groups = [partition.name for partition in services().cluster.partitions()]
-    values = {"form": form, "name": name, "groups": groups, "kinds": _kinds()}
+    known = services().administration.option_names()
+    values = {"form": form, "name": name, "groups": groups, "kinds": _kinds(), "known": known}
     return _page("admin_template.html", "templates", status, **values)
 
 

@@ -23,7 +23,7 @@ from portal.core.launch.mounts import (
 from portal.core.launch.own_image import OWN
 from portal.core.launch.request import MAX_COUNT
 from portal.core.launch.templates import Template
-from portal.core.policy import group_for, misfit
+from portal.core.policy import group_for
 from portal.core.site_rules import SiteRules
 from portal.core.units import fgpu_number, short_minutes
 from portal.errors import InvalidRequest, PortalError, Unavailable
@@ -200,12 +200,19 @@ class LaunchForm:
         """What bounds the share of a GPU in a group."""
         return "; ".join(dict.fromkeys(offer.why for offer in self.gpus.get(group.name, ())))
 
-    @property
+    @cached_property
     def cards(self) -> list[OfferedTemplateOut]:
         """The templates, with the reasons why some cannot be chosen."""
         wanted = self.values.get("resource_group") or None
-        rules, gpus = self.rules, services().gpus
-        whys = (misfit(t, self.open_to_me, rules, gpus, wanted) for t in self.templates)
+        whys = services().cluster.template_misfits(
+            me().name,
+            self.templates,
+            self.rules,
+            services().gpus,
+            services().clock(),
+            wanted,
+            chosen_options(self.values),
+        )
         pairs = zip(self.templates, whys, strict=True)
         return [OfferedTemplateOut.offer(template, why) for template, why in pairs]
 
