@@ -23,13 +23,13 @@ def offers_to(person: Person, values: Mapping[str, str]) -> tuple[LaunchOptions,
     Where Slurm's default account or QOS is refused, the first one that is not is in effect.
     """
     options, group = chosen_options(values), values.get("resource_group") or None
-    offered = services().cluster.launch_options(person.name, group, options)
+    offered = services().cluster.launch_options(person.name, group, options, services().clock())
     if account := _instead_of_default(options.account, offered.accounts):
         options = replace(options, account=account)
-        offered = services().cluster.launch_options(person.name, group, options)
+        offered = services().cluster.launch_options(person.name, group, options, services().clock())
     if qos := _instead_of_default(options.qos, offered.qos):
         options = replace(options, qos=qos)
-        offered = services().cluster.launch_options(person.name, group, options)
+        offered = services().cluster.launch_options(person.name, group, options, services().clock())
     return offered, options
 
 
