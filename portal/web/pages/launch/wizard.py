@@ -46,7 +46,7 @@ from portal.web.pages.launch.form import (
 )
 from portal.web.pages.launch.gpu_menu import Menu, menu
 from portal.web.pages.launch.recent import last_mounts, last_options, recently_used
-from portal.web.pages.launch.slurm_fields import SlurmFields, slurm_fields
+from portal.web.pages.launch.slurm_fields import SlurmFields, chosen_options, slurm_fields
 from portal.web.pages.launch.slurm_offers import offers_to, only_choice, uses_of
 
 
@@ -204,14 +204,9 @@ class LaunchForm:
     def cards(self) -> list[OfferedTemplateOut]:
         """The templates, with the reasons why some cannot be chosen."""
         wanted = self.values.get("resource_group") or None
+        gpus, now, chosen = services().gpus, services().clock(), chosen_options(self.values)
         whys = services().cluster.template_misfits(
-            me().name,
-            self.templates,
-            self.rules,
-            services().gpus,
-            services().clock(),
-            wanted,
-            chosen_options(self.values),
+            me().name, self.templates, self.rules, gpus, now, wanted, chosen
         )
         pairs = zip(self.templates, whys, strict=True)
         return [OfferedTemplateOut.offer(template, why) for template, why in pairs]
