@@ -15,17 +15,25 @@ class Budget:
     resource: str
     """"cpus", "gpus", "shards" or "memory" (GiB times hours)."""
     total: float
-    used: float
+    used: float | None
+    """None if Slurm has not said it."""
 
     @property
-    def left(self) -> float:
-        """What is left; never less than nothing."""
-        return max(round(self.total - self.used, 2), 0.0)
+    def left(self) -> float | None:
+        """What is left; never less than nothing, and None if it is not known."""
+        return None if self.used is None else max(round(self.total - self.used, 2), 0.0)
+
+    @property
+    def unit(self) -> str:
+        """As in "core hours"."""
+        return _UNITS[self.resource]
 
     @property
     def words(self) -> str:
         """As in "12 of 1000 core hours left"."""
-        return f"{_number(self.left)} of {_number(self.total)} {_UNITS[self.resource]} left"
+        if self.left is None:
+            return f"{_number(self.total)} {self.unit} at most"
+        return f"{_number(self.left)} of {_number(self.total)} {self.unit} left"
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,9 @@ class AccountUse:
     member: bool
     """Whether that user has an association in it, rather than below it."""
     budgets: tuple[Budget, ...]
+    """Of everybody in the account and below it together."""
+    own_budgets: tuple[Budget, ...]
+    """Of the user alone."""
     forgotten: str
     """When what was used stops counting, in words."""
     shares: int | None
@@ -86,7 +97,7 @@ def budgets(total: Minutes, used: Minutes) -> tuple[Budget, ...]:
         ("memory", total.memory_mb, used.memory_mb, 60 * 1024),
     )
     return tuple(
-        Budget(name, round(most / size, 2), round((spent or 0) / size, 2))
+        Budget(name, round(most / size, 2), None if spent is None else round(spent / size, 2))
         for name, most, spent, size in pairs
         if most is not None
     )
@@ -115,7 +126,7 @@ def remaining(account: str, limits: Limits) -> str:
     ]
     tightest: dict[str, Budget] = {}
     for one in found:
-        if one.resource not in tightest or one.left < tightest[one.resource].left:
+        if one.resource not in tightest or _most(one) < _most(tightest[one.resource]):
             tightest[one.resource] = one
     return ", ".join(one.words for one in tightest.values())
 
@@ -127,12 +138,17 @@ def spent(account: str, limits: Limits) -> str:
     rows = {one.account: one for one in limits.associations if not one.user}
     for name in _line({account: rows[account]} if account in rows else {}, rows):
         for one in budgets(rows[name].total, rows[name].used) if name in rows else ():
-            if not one.left:
+            if one.left is not None and not one.left:
                 return (
                     f"Account {name} has used up its {_number(one.total)} {_UNITS[one.resource]}: "
                     f"a session waits until it has some again. {forgotten(limits)}"
                 )
     return ""
+
+
+def _most(budget: Budget) -> float:
+    """The most that can be left of it."""
+    return budget.total if budget.left is None else budget.left
 
 
 def _line(own: dict[str, Association], rows: dict[str, Association]) -> Iterator[str]:
@@ -151,6 +167,7 @@ def _use(
 ) -> AccountUse:
     limited = row or Association(name)
     found = budgets(limited.total, limited.used)
+    alone = budgets(own.total, own.used) if own else ()
     return AccountUse(
         account=name,
         description=limited.description,
@@ -158,7 +175,8 @@ def _use(
         default=limits.default_accounts.get(user) == name,
         member=own is not None,
         budgets=found,
-        forgotten=forgotten(limits) if found else "",
+        own_budgets=alone,
+        forgotten=forgotten(limits) if found or alone else "",
         shares=limited.shares,
         fair_share=own.fair_share if own else limited.fair_share,
     )

@@ -51,7 +51,23 @@ def choice_problems(
         return []
     if not limits.fenced:
         return [FieldError("resource_group", unfenced(limits.fenced))]
-    options = asked.options
+    found = option_problems(user, partition, asked.options, limits, groups, now)
+    own = user_limits(user, partition, limits, asked.options)
+    if own and not any(one.field == "qos" for one in found):
+        wrong = [*_too_little(asked, own), *_too_many(asked, own)]
+        found += [FieldError(field, text) for field, text in wrong]
+    return found
+
+
+def option_problems(
+    user: str,
+    partition: str,
+    options: SlurmOptions,
+    limits: Limits,
+    groups: frozenset[str] | None = None,
+    now: datetime | None = None,
+) -> list[FieldError]:
+    """The same, of the partition and the options alone, whatever the size of the request."""
     account, _ = options_in_effect(user, partition, options, limits)
     found = []
     if not in_groups(partition, limits, groups):
@@ -65,10 +81,6 @@ def choice_problems(
         ("constraint", constraint_refusal(options.constraint, partition, limits)),
         ("exclusive", whole_node_refusal(partition, limits) if options.exclusive else ""),
     ]
-    own = user_limits(user, partition, limits, options)
-    allowed_qos = not any(text for field, text in found if field == "qos")
-    found += _too_little(asked, own) if own and allowed_qos else []
-    found += _too_many(asked, own) if own and allowed_qos else []
     return [FieldError(field, text) for field, text in found if text]
 
 
