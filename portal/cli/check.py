@@ -137,12 +137,22 @@ def _slurm(login: LoginSettings, scheduler: Scheduler) -> Iterator[Finding]:
         try:
             ask()
         except PortalError as error:
-            yield Finding(False, f"{text}: {error}")
+            yield Finding(False, f"{text}: {error}{_advice(login, error)}")
         else:
             yield Finding(True, text)
     try:
         limits, asked = scheduler.limits(), now()
-        found = list(check_slurm(limits, scheduler.nodes(), asked))
     except PortalError:
         return  # said above
-    yield from found
+    try:
+        nodes = scheduler.nodes()
+    except PortalError:
+        nodes = []
+    yield from check_slurm(limits, nodes, asked)
+
+
+def _advice(login: LoginSettings, error: PortalError) -> str:
+    """What to do if Slurm hides something from the reader (PrivateData)."""
+    if "permission denied" not in error.text:
+        return ""
+    return f"; PrivateData hides it: give {login.reader} AdminLevel=Operator in sacctmgr"
