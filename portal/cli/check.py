@@ -36,7 +36,7 @@ def check(settings: Settings) -> Iterator[Finding]:
     yield Finding(bool(apps), f"{apps} apps in {' and '.join(settings.sessions.app_folders)}")
     for problem in catalog.problems:
         yield Finding(False, problem)
-    yield from _slurm(settings.login, systems.scheduler)
+    yield from slurm_findings(settings.login, systems.scheduler)
 
 
 def _names(web: WebSettings) -> Iterator[Finding]:
@@ -126,7 +126,8 @@ def _title(kind: GpuKind) -> str:
     return f"{kind.title} ({kind.name})" if kind.name else kind.title
 
 
-def _slurm(login: LoginSettings, scheduler: Scheduler) -> Iterator[Finding]:
+def slurm_findings(login: LoginSettings, scheduler: Scheduler) -> Iterator[Finding]:
+    """Whether Slurm answers the reader, and what is unusual about it."""
     questions: list[tuple[str, Callable[[], object]]] = [
         (f"{login.reader}@{login.host} reads the queue (squeue)", scheduler.jobs),
         ("Slurm's partitions (sinfo)", scheduler.partitions),
