@@ -148,3 +148,10 @@ def test_what_private_data_hides_is_said_with_the_rest(monkeypatch: pytest.Monke
     texts = [f.text for f in slurm_findings(LoginSettings(), slurm)]
     assert any("give slipway AdminLevel=Operator" in text for text in texts)
     assert any(text.startswith("cluster ") for text in texts)
+
+
+def test_a_reader_who_sees_no_nodes_sees_no_jobs_either() -> None:
+    private = replace(usual(), private=("jobs", "nodes"))
+    for nodes, ok in (([], False), (NODES, True)):
+        (one,) = (f for f in found(private, nodes) if "PrivateData=jobs,nodes" in f.text)
+        assert one.ok is ok
