@@ -36,7 +36,7 @@ def check(settings: Settings) -> Iterator[Finding]:
     yield Finding(bool(apps), f"{apps} apps in {' and '.join(settings.sessions.app_folders)}")
     for problem in catalog.problems:
         yield Finding(False, problem)
-    yield from _slurm(settings.login, systems.scheduler)
+    yield from slurm_findings(settings.login, systems.scheduler)
 
 
 def _names(web: WebSettings) -> Iterator[Finding]:
@@ -126,7 +126,8 @@ def _title(kind: GpuKind) -> str:
     return f"{kind.title} ({kind.name})" if kind.name else kind.title
 
 
-def _slurm(login: LoginSettings, scheduler: Scheduler) -> Iterator[Finding]:
+def slurm_findings(login: LoginSettings, scheduler: Scheduler) -> Iterator[Finding]:
+    """Whether Slurm answers the reader, and what is unusual about it."""
     questions: list[tuple[str, Callable[[], object]]] = [
         (f"{login.reader}@{login.host} reads the queue (squeue)", scheduler.jobs),
         ("Slurm's partitions (sinfo)", scheduler.partitions),
@@ -137,12 +138,22 @@ def _slurm(login: LoginSettings, scheduler: Scheduler) -> Iterator[Finding]:
         try:
             ask()
         except PortalError as error:
-            yield Finding(False, f"{text}: {error}")
+            yield Finding(False, f"{text}: {error}{_advice(login, error)}")
         else:
             yield Finding(True, text)
     try:
         limits, asked = scheduler.limits(), now()
-        found = list(check_slurm(limits, scheduler.nodes(), asked))
     except PortalError:
         return  # said above
-    yield from found
+    try:
+        nodes = scheduler.nodes()
+    except PortalError:
+        nodes = []
+    yield from check_slurm(limits, nodes, asked)
+
+
+def _advice(login: LoginSettings, error: PortalError) -> str:
+    """What to do if Slurm hides something from the reader (PrivateData)."""
+    if "permission denied" not in error.text:
+        return ""
+    return f"; PrivateData hides it: give {login.reader} AdminLevel=Operator in sacctmgr"

@@ -19,7 +19,7 @@ MOST_SECONDS_APART = 5
 def check_slurm(limits: Limits, nodes: Sequence[Node], now: datetime) -> Iterator[Finding]:
     """Everything unusual that Slurm's settings, partitions and nodes show."""
     yield from _cluster(limits.site, now)
-    yield from _accounting(limits)
+    yield from _accounting(limits, nodes)
     yield from _fence(limits)
     yield from _jobs(limits.site)
     if limits.preempt_type not in ("", "none"):
@@ -51,7 +51,7 @@ def _cluster(site: Site, now: datetime) -> Iterator[Finding]:
         yield Finding(not wrong, text + (advice if wrong else ""))
 
 
-def _accounting(limits: Limits) -> Iterator[Finding]:
+def _accounting(limits: Limits, nodes: Sequence[Node]) -> Iterator[Finding]:
     if not limits.accounting:
         text = (
             "Slurm has no accounting (AccountingStorageType): no accounts, limits or history, and "
@@ -72,7 +72,9 @@ def _accounting(limits: Limits) -> Iterator[Finding]:
             f"PrivateData={','.join(hidden)}: the reader needs AdminLevel=Operator in sacctmgr, "
             "or usage, limits and queue are incomplete"
         )
-        yield Finding(any(one.user for one in limits.associations), text)
+        # slurmdbd has a PrivateData of its own, so either can be hidden without the other.
+        seen = bool(nodes) and any(one.user for one in limits.associations)
+        yield Finding(seen, text)
     totals = [one.total for one in limits.associations] + [one.total for one in limits.qos]
     if any(total != Minutes() for total in totals) and limits.site.priority != "multifactor":
         text = (

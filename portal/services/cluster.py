@@ -9,6 +9,7 @@ from operator import is_
 
 from portal.core.cluster.choice.account_use import AccountUse, account_use
 from portal.core.cluster.choice.chooser import launch_options
+from portal.core.cluster.choice.constraint import satisfiable
 from portal.core.cluster.choice.offers import LaunchOptions
 from portal.core.cluster.choice.problems import Asked, choice_problems, option_problems
 from portal.core.cluster.effective_limits import UserPartition, partitions_for
@@ -24,6 +25,7 @@ from portal.core.interfaces.systems import Scheduler
 from portal.core.launch.request import LaunchRequest
 from portal.core.launch.templates import Template, options_with
 from portal.core.policy import group_for, misfit
+from portal.core.session.session import Session
 from portal.core.site_rules import SiteRules
 from portal.core.slurm_options import NO_OPTIONS, SlurmOptions
 from portal.errors import FieldError, InvalidRequest, Unavailable
@@ -60,6 +62,24 @@ class Cluster:
     def partitions(self) -> list[Partition]:
         """All partitions; [] before the worker's first poll."""
         return self._status.partitions()
+
+    def has_node_for(self, session: Session) -> bool:
+        """Whether a node that Slurm reported lately is large enough and has the features."""
+        limits = self._status.limits()
+        has: dict[str, frozenset[str]] = {}
+        for one in limits.features if limits else ():
+            has[one.node] = has.get(one.node, frozenset()) | frozenset(one.features)
+        return any(
+            session.partition in (None, *node.partitions)
+            and node.cpus >= session.cpus
+            and node.memory_mb >= session.memory_mb
+            and node.fgpu >= (session.fgpu or 0)
+            and (
+                not session.constraint
+                or satisfiable(session.constraint, [has.get(node.name, frozenset())])
+            )
+            for node in self._status.nodes()
+        )
 
     def limits(self) -> Limits | None:
         """Slurm's limits; None before the worker's first poll."""

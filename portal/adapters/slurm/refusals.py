@@ -5,7 +5,7 @@ from __future__ import annotations
 from portal.adapters.slurm.asking import DOWN
 from portal.adapters.ssh.transport import Completed
 from portal.core.session.pending_reasons import explain_reason, limit_of
-from portal.errors import FieldError, GresUnknown, InvalidRequest, Unavailable
+from portal.errors import FieldError, GresUnknown, InvalidRequest, NodesUnknown, Unavailable
 
 # Words of Slurm's messages (slurm_errno.c, and sbatch's own), the more specific ones first.
 _FIELDS = (
@@ -40,6 +40,7 @@ _LIMITED = {
     "Jobs": "count",
 }
 _GRES = "Invalid generic resource"
+_NODES = "Requested node configuration is not available"
 REFUSED = "Slurm refused it: "
 _PREFIX = "Batch job submission failed: "
 
@@ -54,7 +55,11 @@ def refusal(done: Completed) -> Exception:
     field, limit = _field(done.stderr)
     words = _plugin_words(done)
     text = words or limit or done.error_text().removeprefix(_PREFIX)
-    kind = GresUnknown if _GRES in done.stderr and not words else InvalidRequest
+    kind: type[InvalidRequest] = InvalidRequest
+    if _GRES in done.stderr and not words:
+        kind = GresUnknown
+    elif _NODES in done.stderr:
+        kind = NodesUnknown
     return kind([FieldError(field, f"{REFUSED}{text}")])
 
 

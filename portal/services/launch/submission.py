@@ -5,11 +5,15 @@ from __future__ import annotations
 from portal.core.cluster.gpu_offers import has_gres
 from portal.core.interfaces.systems import Scheduler
 from portal.core.session.session import Session
-from portal.errors import GresUnknown, Unavailable
+from portal.errors import GresUnknown, NodesUnknown, Unavailable
 from portal.services.cluster import Cluster
 
 NOT_YET = (
     "Slurm does not know the GPUs of its nodes yet, as in the first seconds after its restart. "
+    "Try again in a few seconds. If it lasts, tell the administrators."
+)
+NO_NODES_YET = (
+    "Slurm has not heard of its nodes yet, as in the first seconds after its restart. "
     "Try again in a few seconds. If it lasts, tell the administrators."
 )
 
@@ -23,6 +27,10 @@ def submit_job(
     except GresUnknown as error:
         if is_known(cluster, session):
             raise Unavailable(NOT_YET) from error
+        raise
+    except NodesUnknown as error:
+        if cluster.has_node_for(session):
+            raise Unavailable(NO_NODES_YET) from error
         raise
 
 

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import NoReturn
 
 import pytest
 
+from portal.adapters.slurm.client import Slurm
+from portal.cli.check import slurm_findings
 from portal.cli.check_slurm import check_slurm
 from portal.cli.findings import Finding
+from portal.config import LoginSettings
 from portal.core.cluster.inventory import Node, NodeGpus
 from portal.core.cluster.limits import Association, Limits, Minutes, PartitionAccess
+from portal.errors import Unavailable
+from tests.fakes import FakeClock, FakeSlurm
 from tests.unit.adapters.slurm.limits.recordings import read
 from tests.unit.adapters.slurm.test_commands import VERSIONS
 
@@ -128,3 +134,24 @@ def test_nodes_that_differ() -> None:
     assert Finding(False, "") not in findings
     assert any("partition main has nodes of 2 sizes" in f.text and f.ok for f in findings)
     assert not any("partition short has nodes" in f.text for f in findings)
+
+
+def test_what_private_data_hides_is_said_with_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """sinfo is refused with PrivateData=nodes; everything else is still checked."""
+    slurm = Slurm(FakeSlurm(FakeClock()), "slipway", ".slipway", 20, "")
+
+    def hidden() -> NoReturn:
+        raise Unavailable("Slurm does not answer: slurm_load_node: Access/permission denied")
+
+    monkeypatch.setattr(slurm, "nodes", hidden)
+    monkeypatch.setattr(slurm, "partitions", hidden)
+    texts = [f.text for f in slurm_findings(LoginSettings(), slurm)]
+    assert any("give slipway AdminLevel=Operator" in text for text in texts)
+    assert any(text.startswith("cluster ") for text in texts)
+
+
+def test_a_reader_who_sees_no_nodes_sees_no_jobs_either() -> None:
+    private = replace(usual(), private=("jobs", "nodes"))
+    for nodes, ok in (([], False), (NODES, True)):
+        (one,) = (f for f in found(private, nodes) if "PrivateData=jobs,nodes" in f.text)
+        assert one.ok is ok

@@ -30,7 +30,7 @@ class LimitsReader:
             reservations=tuple(
                 reservations.reservations_parse(self._optional(reservations.reservations_argv()))
             ),
-            features=tuple(partitions.features_parse(self._ask(partitions.features_argv()))),
+            features=tuple(partitions.features_parse(self._optional(partitions.features_argv()))),
             accounting=conf.accounting,
             private=conf.private,
             preempt_type=conf.preempt_type,

@@ -9,8 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from portal.core.cluster.choice.account_use import AccountUse, Budget
 from portal.core.cluster.choice.offers import LaunchOptions, Offer
-from portal.core.slurm_options import Constraint, SlurmName, SlurmOptions
-from portal.core.validation import Word
+from portal.core.slurm_options import Constraint, GroupName, SlurmName, SlurmOptions
 from portal.errors import FieldError
 from portal.web.api.models.base import ResponseModel
 from portal.web.errors import ProblemField
@@ -35,7 +34,7 @@ class AccountQuery(BaseModel):
 class UseQuery(AccountQuery):
     """The resource group (the default one if omitted), and the account and QOS."""
 
-    resource_group: Word | None = None
+    resource_group: GroupName | None = None
 
 
 class ChoiceQuery(UseQuery):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from portal.core.launch.request import LaunchRequest, parse_launch
-from portal.errors import GresUnknown, Unavailable
+from portal.errors import GresUnknown, NodesUnknown, Unavailable
 from tests.fakes import World, make_world
 from tests.unit.services.session.test_sessions import ALICE
 from tests.unit.web.conftest import make_settings, with_gpus
@@ -60,3 +60,31 @@ def test_an_estimate_is_left_out_until_slurm_knows_its_gpus(
 
     monkeypatch.setattr(world.scheduler, "estimate", unknown)
     assert world.services.estimates.estimate(ALICE, gpu_request()) is None
+
+
+NODES = "Requested node configuration is not available"
+
+
+def plain_request(**more: object) -> LaunchRequest:
+    resources = {"cpus": 1, "memory": "600m"}
+    return parse_launch({"environment": "python", "resources": resources} | more)
+
+
+def test_nodes_that_have_not_reported_yet_are_no_refusal(world: World) -> None:
+    """For seconds after its start slurmctld refuses every job in these words."""
+    world.worker.poll()
+    world.slurm.refuse = NODES
+    for request in (plain_request(), gpu_request()):
+        with pytest.raises(Unavailable, match="after its restart"):
+            world.services.launcher.launch(ALICE, request)
+
+
+def test_what_no_single_node_has_stays_refused(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.worker.poll()
+    world.slurm.refuse = NODES
+    monkeypatch.setattr(world.status, "nodes", list)
+    with pytest.raises(NodesUnknown) as caught:
+        world.services.launcher.launch(ALICE, plain_request())
+    assert [error.field for error in caught.value.errors] == ["resources"]

@@ -112,8 +112,9 @@ def test_without_accounting_it_is_not_asked() -> None:
 
 def test_what_the_reader_may_not_see_is_left_out() -> None:
     hidden = RefusedError("Slurm does not answer: Access/permission denied")
-    found = read(VERSIONS[0], used=hidden, reservations=hidden, accounts=hidden, qos_texts=hidden)
-    assert found.reservations == ()
+    names = ("used", "reservations", "accounts", "qos_texts", "features")
+    found = read(VERSIONS[0], **dict.fromkeys(names, hidden))
+    assert (found.reservations, found.features) == ((), ())
     assert {a.used for a in found.associations} == {Minutes()}
     assert {q.description for q in found.qos} == {""}
 
