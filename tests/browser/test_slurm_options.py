@@ -72,6 +72,11 @@ def test_account_and_qos_decide_the_bounds_and_reach_slurm(
     page: Page, api: Api, cluster: Cluster, picture: Picture
 ) -> None:
     account, qos = page.get_by_label("Account", exact=True), page.get_by_label("QOS", exact=True)
+    # What the last session had is proposed: of another test, or of an earlier run of this one.
+    unticked = "boxes => boxes.forEach((box) => { box.checked = false })"
+    page.locator("[name=mount]").evaluate_all(unticked)
+    if account.input_value():
+        account.select_option("")
     expect(qos).to_have_count(0)  # one only
     account.focus()
     page.keyboard.type(ACCOUNT)

@@ -41,6 +41,7 @@
     else if (id) document.getElementById(id)?.focus();
     // launch.js writes bounds, GPUs and the summary.
     (group ?? place().querySelector("[name]")).dispatchEvent(new Event("input", { bubbles: true }));
+    slipwayChecks.again();
     document.getElementById("announce").textContent = place().querySelector(".alert-line")?.textContent ?? "";
   }
 

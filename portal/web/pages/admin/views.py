@@ -23,7 +23,6 @@ from portal.core.admin.descriptions import say_rule
 from portal.core.admin.etag import etag
 from portal.core.admin.images import ImageRequest
 from portal.core.admin.templates import parse_template
-from portal.core.cluster.choice.account_use import account_use
 from portal.core.cluster.fgpu import GpuKind
 from portal.core.validation import check
 from portal.errors import FieldError, InvalidRequest, PortalError
@@ -32,6 +31,7 @@ from portal.web.context import person, services
 from portal.web.numbers import trim
 from portal.web.pages.admin import forms
 from portal.web.pages.admin.forms import AdminForm
+from portal.web.pages.admin.members import fair_shares
 
 blueprint = Blueprint("admin", __name__, url_prefix="/admin")
 
@@ -216,9 +216,14 @@ def limits() -> ResponseReturnValue:
 def _limits_page(form: AdminForm, status: int = 200) -> Response:
     found = services().administration.limits(person())
     seconds = services().settings.slurm.limits_seconds
-    # Of nobody in particular: each account's own fair share, instead of a member's.
-    use = account_use("", services().cluster.limits(), everybody=True)
-    values = {"form": form, "found": found, "seconds": seconds, "kinds": _kinds(), "accounts": use}
+    values: dict[str, Any] = {
+        "form": form,
+        "found": found,
+        "seconds": seconds,
+        "kinds": _kinds(),
+        "accounts": services().cluster.account_use("", everybody=True),
+        "fair_shares": fair_shares(services().cluster.limits()),
+    }
     return _page("admin_limits.html", "limits", status, **values)
 
 

@@ -126,3 +126,11 @@ def test_a_preset_keeps_the_choice(world: World, alice: Browser) -> None:
     assert "account crystals · QOS spare · whole node" in alice.get("/presets").text
     again = alice.get("/sessions/new?preset=Crystals").text
     assert '<option value="spare" selected>' in again
+
+
+def test_one_account_that_is_not_slurms_default_is_named() -> None:
+    offered = LaunchOptions(accounts=(Offer("teaching"),), qos=(Offer("normal", default=True),))
+    (account,) = slurm_fields(offered, {"account": "teaching"}, {}).menus
+    assert [(item.value, item.chosen) for item in account.items] == [("teaching", True)]
+    (account,) = slurm_fields(offered, {}, {}).menus
+    assert [item.value for item in account.items] == ["teaching"]
