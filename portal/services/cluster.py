@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from operator import is_
 
@@ -27,6 +27,7 @@ from portal.core.policy import group_for, misfit
 from portal.core.site_rules import SiteRules
 from portal.core.slurm_options import NO_OPTIONS, SlurmOptions
 from portal.errors import FieldError, InvalidRequest, Unavailable
+from portal.services.unix_groups import names_groups
 
 log = logging.getLogger(__name__)
 
@@ -37,8 +38,11 @@ DOWN_AFTER = timedelta(seconds=5)
 class Cluster:
     """Partitions, limits and usage; reads the database, never Slurm."""
 
-    def __init__(self, status: StatusStore) -> None:
+    def __init__(
+        self, status: StatusStore, groups_of: Callable[[str], frozenset[str] | None]
+    ) -> None:
         self._status = status
+        self._groups_of = groups_of
 
     def slurm_status(self) -> SlurmStatus:
         """When Slurm last answered the worker."""
@@ -83,15 +87,18 @@ class Cluster:
         now: datetime | None = None,
     ) -> LaunchOptions:
         """What a user may choose of Slurm's options, given what is chosen already."""
-        known = self._status.partitions()
-        return launch_options(user, group, options, known, self._status.limits(), now=now)
+        known, limits = self._status.partitions(), self._status.limits()
+        unix_groups = self._groups(user, limits)
+        return launch_options(user, group, options, known, limits, unix_groups, now)
 
     def option_problems(
         self, user: str, group: str, options: SlurmOptions, now: datetime | None = None
     ) -> list[FieldError]:
         """The fields among these options that Slurm would refuse in a partition."""
         limits = self._status.limits()
-        return option_problems(user, group, options, limits, now=now) if limits else []
+        if limits is None:
+            return []
+        return option_problems(user, group, options, limits, self._groups(user, limits), now)
 
     def account_use(self, user: str, everybody: bool = False) -> list[AccountUse]:
         """A user's accounts, or all of them, with what is used of their limits in time."""
@@ -99,9 +106,11 @@ class Cluster:
 
     def choice_problems(self, user: str, request: LaunchRequest, now: datetime) -> list[FieldError]:
         """The fields among Slurm's options that Slurm would refuse."""
-        known = self._status.partitions()
-        usable = partitions_for(user, known, self._status.limits())
+        known, limits = self._status.partitions(), self._status.limits()
+        usable = partitions_for(user, known, limits)
         group = group_for(request.resource_group, usable or known)
+        if request.account or request.qos:  # sbatch takes the default partition, open or not
+            group = group_for(None, known)
         name = request.resource_group or (group.name if group else "")
         if name not in {one.name for one in known}:
             return []  # an error of its own
@@ -109,7 +118,11 @@ class Cluster:
         asked = Asked(
             request.slurm, sizes.cpus, sizes.memory, bool(sizes.fgpu), count=request.count
         )
-        return choice_problems(user, name, asked, self._status.limits(), now=now)
+        return choice_problems(user, name, asked, limits, self._groups(user, limits), now)
+
+    def _groups(self, user: str, limits: Limits | None) -> frozenset[str] | None:
+        """The user's Unix groups, asked for only where a partition or a reservation names any."""
+        return self._groups_of(user) if names_groups(limits) else None
 
     def template_misfits(
         self,

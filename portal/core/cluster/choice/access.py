@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from portal.core.cluster.choice.constraint import satisfiable
+from portal.core.cluster.choice.constraint import features_in, satisfiable
 from portal.core.cluster.limits import (
     Association,
     Limits,
@@ -141,6 +141,9 @@ def constraint_refusal(constraint: str, partition: str, limits: Limits) -> str:
     nodes = [one for one in limits.features if one.partition == partition]
     if not constraint or not nodes:
         return ""
+    everywhere = {name for one in limits.features for name in one.features}
+    if unknown := [name for name in features_in(constraint) if name not in everywhere]:
+        return f"no node has the feature {unknown[0]}"
     if satisfiable(constraint, [frozenset(one.features) for one in nodes]):
         return ""
     names = sorted({name for one in nodes for name in one.features})

@@ -131,6 +131,21 @@ def remaining(account: str, limits: Limits) -> str:
     return ", ".join(one.words for one in tightest.values())
 
 
+def spent(account: str, limits: Limits) -> str:
+    """That nothing of an account starts, since it or one above it has used up a budget; else ""."""
+    if "limits" not in limits.enforced:
+        return ""
+    rows = {one.account: one for one in limits.associations if not one.user}
+    for name in _line({account: rows[account]} if account in rows else {}, rows):
+        for one in budgets(rows[name].total, rows[name].used) if name in rows else ():
+            if one.left is not None and not one.left:
+                return (
+                    f"Account {name} has used up its {_number(one.total)} {_UNITS[one.resource]}: "
+                    f"a session waits until it has some again. {forgotten(limits)}"
+                )
+    return ""
+
+
 def _most(budget: Budget) -> float:
     """The most that can be left of it."""
     return budget.total if budget.left is None else budget.left

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 
-from portal.core.cluster.choice.access import entry_of, in_groups, reservation_refusal
-from portal.core.cluster.choice.account_use import remaining
+from portal.core.cluster.choice.access import (
+    accounts_of,
+    entry_of,
+    in_groups,
+    options_in_effect,
+    own_associations,
+    partition_refusal,
+    reservation_refusal,
+)
+from portal.core.cluster.choice.account_use import remaining, spent
 from portal.core.cluster.choice.offers import LaunchOptions, Offer
 from portal.core.cluster.choice.preemption import preemption
 from portal.core.cluster.choice.problems import whole_node_refusal
 from portal.core.cluster.effective_limits import UserPartition, partitions_for
 from portal.core.cluster.inventory import Partition
-from portal.core.cluster.limits import Association, Limits, Reservation, user_limits
+from portal.core.cluster.limits import Limits, Qos, Reservation, user_limits
+from portal.core.cluster.rules.site import unfenced
 from portal.core.slurm_options import SlurmOptions
-from portal.core.units import plural
+from portal.core.units import plural, short_minutes
 
 
 def launch_options(
@@ -30,32 +40,24 @@ def launch_options(
     """What a user may choose, given a partition (None: the default) and the other options."""
     if limits is None:
         return LaunchOptions(groups=tuple(partitions_for(user, partitions, None)))
-    own = [one for one in limits.associations if one.user == user]
-    names = list(dict.fromkeys(one.account for one in own))
-    usual = limits.default_accounts.get(user, "")
-    account = options.account or usual
-    groups = _groups(user, names or [""], partitions, limits, replace(options, account=account))
+    limits = _narrowed(user, limits)
+    names = accounts_of(user, limits) if limits.accounting else []
+    account = options.account or limits.default_accounts.get(user, "")
     groups = [
         one
-        for one in groups
-        if not entry_of(one.name, limits).root_only
-        and not (entry_of(one.name, limits).hidden and one.name != group)
+        for one in _groups(user, names, partitions, limits, replace(options, account=account))
+        if not (entry_of(one.name, limits).hidden and one.name != group)
         and in_groups(one.name, limits, unix_groups)
     ]
     chosen = _group(group, groups)
     place = chosen.name if chosen else ""
-    found = user_limits(user, place, limits, replace(options, account=account))
-    qos = found.job_qos if found else options.qos
+    _, qos = options_in_effect(user, place, options, limits)
     return LaunchOptions(
         groups=tuple(groups),
         group=place,
-        accounts=tuple(
-            Offer(name, _description(name, limits), remaining(name, limits), name == usual)
-            for name in names
-            if user_limits(user, place, limits, replace(options, account=name)) is not None
-        ),
+        accounts=tuple(_accounts(user, place, names, limits)),
         account=account,
-        qos=tuple(_qos(user, place, account, own, limits)),
+        qos=tuple(_qos(user, place, account, limits)),
         one_qos=qos,
         reservations=tuple(
             Offer(one.name, note=_span(one))
@@ -64,22 +66,67 @@ def launch_options(
         ),
         features=tuple(_features(place, limits)),
         whole_node=not whole_node_refusal(place, limits),
-        warnings=tuple(filter(None, [preemption(place, qos, limits)])),
+        warnings=tuple(_warnings(place, account, qos, limits)),
+    )
+
+
+def _warnings(partition: str, account: str, qos: str, limits: Limits) -> Iterator[str]:
+    found = (
+        unfenced(limits.fenced),
+        _state(partition, limits),
+        spent(account, limits),
+        preemption(partition, qos, limits),
+    )
+    return filter(None, found)
+
+
+def _narrowed(user: str, limits: Limits) -> Limits:
+    """Without the associations of other users, of which a large site has thousands."""
+    others = (one for one in limits.associations if one.user not in ("", "root", user))
+    kept = [one for one in limits.associations if one.user in ("", user)]
+    # One of another user stays: it says that users are visible (Limits.requires_association).
+    return replace(limits, associations=(*kept, *islice(others, 1)))
+
+
+def _accounts(user: str, group: str, names: Sequence[str], limits: Limits) -> Iterator[Offer]:
+    """The accounts that may use a partition, with their default QOS or another one."""
+    usual = limits.default_accounts.get(user, "")
+    for name in names:
+        if any(_open(user, group, one, limits) for one in _choices(user, name, limits)):
+            yield Offer(name, _description(name, limits), remaining(name, limits), name == usual)
+
+
+def _choices(user: str, account: str, limits: Limits) -> Iterator[SlurmOptions]:
+    """An account with Slurm's default QOS, and with each that it permits."""
+    yield SlurmOptions(account=account)
+    rows = (one for one in own_associations(user, limits) if one.account == account)
+    for name in dict.fromkeys(name for one in rows for name in one.qos):
+        yield SlurmOptions(account=account, qos=name)
+
+
+def _open(user: str, partition: str, options: SlurmOptions, limits: Limits) -> bool:
+    """Whether a partition accepts sessions with an account and a QOS."""
+    return (
+        not partition_refusal(partition, limits)
+        and user_limits(user, partition, limits, options) is not None
     )
 
 
 def _groups(
     user: str,
-    accounts: Iterable[str],
+    accounts: Sequence[str],
     partitions: Sequence[Partition],
     limits: Limits,
     options: SlurmOptions,
 ) -> list[UserPartition]:
-    """The partitions that any account may use, with the limits of the chosen account first."""
+    """The partitions that any account may use, with the limits of the chosen one if it may."""
+    tried = [options, *(one for name in accounts or [""] for one in _choices(user, name, limits))]
     found: dict[str, UserPartition] = {}
-    for account in dict.fromkeys((options.account, *accounts)):
-        for one in partitions_for(user, partitions, limits, replace(options, account=account)):
-            found.setdefault(one.name, one)
+    for each in tried:
+        missing = [one for one in partitions if one.name not in found]
+        for one in partitions_for(user, missing, limits, each):
+            if not partition_refusal(one.name, limits):
+                found[one.name] = one
     return [found[one.name] for one in partitions if one.name in found]
 
 
@@ -94,18 +141,27 @@ def _description(account: str, limits: Limits) -> str:
     return next((one.description for one in rows), "")
 
 
-def _qos(
-    user: str, group: str, account: str, own: Sequence[Association], limits: Limits
-) -> Iterable[Offer]:
+def _qos(user: str, group: str, account: str, limits: Limits) -> Iterator[Offer]:
     known = {one.name: one for one in limits.qos}
-    usual = user_limits(user, group, limits, SlurmOptions(account=account))
-    names = dict.fromkeys(
-        name for one in own if one.account == account for name in one.qos if name in known
-    )
-    for name in names:
-        if user_limits(user, group, limits, SlurmOptions(account=account, qos=name)):
-            default = usual is not None and usual.job_qos == name
-            yield Offer(name, known[name].description, default=default)
+    usual = options_in_effect(user, group, SlurmOptions(account=account), limits)[1]
+    for each in _choices(user, account, limits):
+        if each.qos in known and _open(user, group, each, limits):
+            note = _about(known[each.qos], group, limits)
+            yield Offer(each.qos, known[each.qos].description, note, default=each.qos == usual)
+
+
+def _about(qos: Qos, group: str, limits: Limits) -> str:
+    """How long a session may run with a QOS, and whether it may be ended for others."""
+    words = [f"up to {short_minutes(qos.minutes)}"] if qos.minutes is not None else []
+    if preemption(group, qos.name, limits):
+        words.append("may make room for more urgent jobs")
+    return ", ".join(words)
+
+
+def _state(group: str, limits: Limits) -> str:
+    if entry_of(group, limits).state != "DOWN":
+        return ""
+    return f"{group} is down: sessions in it wait until an administrator brings it back."
 
 
 def _span(one: Reservation) -> str:
@@ -116,8 +172,10 @@ def _span(one: Reservation) -> str:
     return ", ".join(filter(None, [f"{start} {end}".strip(), nodes]))
 
 
-def _features(group: str, limits: Limits) -> Iterable[Offer]:
+def _features(group: str, limits: Limits) -> Iterator[Offer]:
+    """The features that only some nodes of a partition have; the others select nothing."""
     nodes = [one for one in limits.features if one.partition == group]
     for name in sorted({feature for one in nodes for feature in one.features}):
         number = sum(name in one.features for one in nodes)
-        yield Offer(name, note=f"{plural(number, 'node')} in {group}")
+        if number < len(nodes):
+            yield Offer(name, note=f"{number} of {plural(len(nodes), 'node')} in {group}")

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import pairwise
 
 _TOKEN = re.compile(r"[\w.:+-]+|[&|*()\[\]]")
 
 
 _SIGNS = frozenset("&|*)]")
+_ALL_SIGNS = _SIGNS | frozenset("([")
 
 
 class _Unclear(Exception):
     """The expression is not one that this module understands; Slurm decides."""
+
+
+def features_in(expression: str) -> list[str]:
+    """The features that an expression names."""
+    return [
+        token
+        for before, token in pairwise(["", *_TOKEN.findall(expression)])
+        if token not in _ALL_SIGNS and before != "*"
+    ]
 
 
 def satisfiable(expression: str, nodes: Iterable[frozenset[str]]) -> bool:

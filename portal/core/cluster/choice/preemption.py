@@ -5,9 +5,10 @@ from __future__ import annotations
 from portal.core.cluster.choice.access import entry_of
 from portal.core.cluster.limits import Limits
 
+# Sessions are submitted with --no-requeue, so Slurm cancels what it would requeue.
 _MODES = {
     "cancel": "ended",
-    "requeue": "ended and queued again, so that it starts anew",
+    "requeue": "ended",
     "suspend": "paused",
     "gang": "paused from time to time",
 }

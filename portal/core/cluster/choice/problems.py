@@ -17,6 +17,7 @@ from portal.core.cluster.choice.access import (
     reservation_refusal,
 )
 from portal.core.cluster.limits import Limits, Tres, UserLimits, user_limits
+from portal.core.cluster.rules.site import unfenced
 from portal.core.slurm_options import SlurmOptions
 from portal.core.units import exact_size, format_cores
 from portal.errors import FieldError
@@ -48,6 +49,8 @@ def choice_problems(
     """
     if limits is None or not partition:
         return []
+    if not limits.fenced:
+        return [FieldError("resource_group", unfenced(limits.fenced))]
     found = option_problems(user, partition, asked.options, limits, groups, now)
     own = user_limits(user, partition, limits, asked.options)
     if own and not any(one.field == "qos" for one in found):
@@ -72,13 +75,21 @@ def option_problems(
         found.append(("resource_group", f"{partition} is for members of: {allowed}"))
     found += [
         ("resource_group", partition_refusal(partition, limits)),
-        ("account", account_refusal(user, options.account, partition, limits)),
+        _account(user, account, options, partition, limits),
         ("qos", qos_refusal(user, account, options.qos, partition, limits)),
         ("reservation", _reservation(user, partition, options, limits, groups, now)),
         ("constraint", constraint_refusal(options.constraint, partition, limits)),
         ("exclusive", whole_node_refusal(partition, limits) if options.exclusive else ""),
     ]
     return [FieldError(field, text) for field, text in found if text]
+
+
+def _account(
+    user: str, account: str, options: SlurmOptions, partition: str, limits: Limits
+) -> tuple[str, str]:
+    """Why the account in effect is refused; the partition is at fault if none was chosen."""
+    field = "account" if options.account else "resource_group"
+    return field, account_refusal(user, account, partition, limits)
 
 
 def whole_node_refusal(partition: str, limits: Limits) -> str:

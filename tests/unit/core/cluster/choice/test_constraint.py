@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from portal.core.cluster.choice.constraint import satisfiable
+from portal.core.cluster.choice.constraint import features_in, satisfiable
 
 NODES = [frozenset({"skylake", "ssd"}), frozenset({"zen4"})]
 
@@ -29,3 +29,7 @@ NODES = [frozenset({"skylake", "ssd"}), frozenset({"zen4"})]
 )
 def test_one_node_must_satisfy_the_whole_expression(expression: str, possible: bool) -> None:
     assert satisfiable(expression, NODES) is possible
+
+
+def test_the_features_that_an_expression_names() -> None:
+    assert features_in("[rack1|rack-2]&(ssd&gpu:a100*4)") == ["rack1", "rack-2", "ssd", "gpu:a100"]
