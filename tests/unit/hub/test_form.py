@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from portal.client import Choice, Client, Offers
+from portal.client import Client
+from portal.client_offers import Choice, Offers
 from portal.core.cluster.limits import Association, Limits, Qos
 from portal.hub.form import chosen_before, options_from_form, page
 from tests.fakes import World
@@ -230,7 +231,10 @@ def test_the_portals_offers_follow_an_earlier_choice(client: Client, world: Worl
     )
     names = [one.name for one in client.offers().choice.accounts]
     assert names == ["research", "crystals"]
-    assert [one.name for one in client.offers().choice.qos] == ["normal"]
-    assert [one.name for one in client.offers(account="crystals").choice.qos] == ["normal", "long"]
+    every = [("normal", ""), ("long", "with account crystals")]
+    assert [(one.name, one.note) for one in client.offers().choice.qos] == every
+    chosen = client.offers(account="crystals").choice
+    assert [(one.name, one.note) for one in chosen.qos] == [("normal", ""), ("long", "")]
+    assert Fields(page(client.offers())).choices["qos"] == ["", "normal", "long"]
     for gone in ("law", "two words"):  # no longer open, or never a name
         assert [one.name for one in client.offers(account=gone).choice.accounts] == names
