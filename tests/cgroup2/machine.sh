@@ -4,7 +4,7 @@
 #
 #   tests/cgroup2/machine.sh build          kernel, images and disk of the Slurm version SLURM
 #   tests/cgroup2/machine.sh start          boots it in the background; the portal gets PORT
-#   tests/cgroup2/machine.sh exec NAME …    a command in one of the machines
+#   tests/cgroup2/machine.sh exec NAME -- … a command in one of the machines
 #   tests/cgroup2/machine.sh console        what the kernel and the daemons have printed
 #   tests/cgroup2/machine.sh stop
 # shellcheck source-path=SCRIPTDIR/../..
@@ -169,10 +169,10 @@ free_port() {
     python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
 
-# exec_in NAME COMMAND…
+# exec_in NAME -- COMMAND…
 exec_in() {
     local command
-    command=$(printf '%q ' "$@")
+    command=$(printf '%q ' "$1" "${@:3}")
     exec ssh -q -F none -i "$WORK/key" -p "$(cat "$STATE/ssh-port")" -o BatchMode=yes -o ConnectTimeout=120 \
         -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o ServerAliveInterval=60 \
         root@127.0.0.1 "/guest/inside $command"
