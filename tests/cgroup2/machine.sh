@@ -183,6 +183,7 @@ stop() {
     rm -f "$STATE/pid"
 }
 
+become_root "$@"
 choose_engine
 case ${1:-} in
     build) build_images; build_kernel; build_disk ;;
