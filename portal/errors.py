@@ -4,6 +4,7 @@ The tree (the web layer maps each to an HTTP status, in one place):
 
     PortalError                  500
      ├─ InvalidRequest           422  names each wrong field; nothing was changed
+     │   └─ GresUnknown         422  Slurm knows no such GPUs, or not yet after its restart
      ├─ Unauthorized             401  no credentials, or invalid ones
      ├─ Forbidden                403  valid credentials that do not permit this
      ├─ NotFound                 404  also for what belongs to other users
@@ -82,6 +83,10 @@ class InvalidRequest(PortalError):
     def also(self, errors: Sequence[FieldError]) -> InvalidRequest:
         """The same error with other wrong fields before these."""
         return InvalidRequest([*errors, *self.errors], more=self.more)
+
+
+class GresUnknown(InvalidRequest):
+    """Slurm knows no GPUs as they were asked for: never, or not yet after its restart."""
 
 
 class Unauthorized(PortalError):

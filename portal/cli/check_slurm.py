@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from portal.cli.findings import Finding
+from portal.core.cluster.choice.access import CLOSED
 from portal.core.cluster.inventory import Node
 from portal.core.cluster.limits import Limits, Minutes, PartitionAccess
 from portal.core.cluster.rules.site import Site
+from portal.core.slurm_options import is_group_name
 
 MOST_SECONDS_APART = 5
 """Clocks further apart make countdowns and ends wrong enough to be noticed."""
@@ -20,8 +22,14 @@ def check_slurm(limits: Limits, nodes: Sequence[Node], now: datetime) -> Iterato
     yield from _accounting(limits)
     yield from _fence(limits)
     yield from _jobs(limits.site)
+    if limits.preempt_type not in ("", "none"):
+        text = (
+            f"PreemptType=preempt/{limits.preempt_type} (PreemptMode={limits.preempt_mode}): some "
+            "jobs may be ended for others, which is said where they are launched"
+        )
+        yield Finding(True, text)
     for entry in limits.partitions:
-        yield from _partition(entry)
+        yield from _partition(entry, limits.preempt_mode)
     yield from _nodes(nodes)
 
 
@@ -131,22 +139,30 @@ def _jobs(site: Site) -> Iterator[Finding]:
         yield Finding(True, "PrologFlags=Contain: each job has an extern step, which is not shown")
 
 
-def _partition(entry: PartitionAccess) -> Iterator[Finding]:
-    facts = list(_facts(entry))
+def _partition(entry: PartitionAccess, preempt_mode: str) -> Iterator[Finding]:
+    facts = list(_facts(entry, preempt_mode))
     if facts:
         yield Finding(True, f"partition {entry.name}: {'; '.join(facts)}")
-    if not entry.name.isprintable() or any(c.isspace() for c in entry.name):
-        text = f"partition {entry.name!r} has a space in its name: rename it, to use it in scripts"
+    if any(c.isspace() for c in entry.name):
+        text = f"partition {entry.name!r} has a space in its name: people quote it in their scripts"
+        yield Finding(True, text)
+    elif not is_group_name(entry.name):
+        text = f"partition {entry.name!r} cannot be chosen here: commas, bars or quotes in its name"
         yield Finding(False, text)
 
 
-def _facts(entry: PartitionAccess) -> Iterator[str]:
+def _facts(entry: PartitionAccess, preempt_mode: str) -> Iterator[str]:
     forced = entry.oversubscribe.startswith("FORCE") and entry.oversubscribe != "FORCE:1"
-    preempts = entry.preempt_mode not in ("", "off", "cluster")
+    # scontrol prints Slurm's own mode for each partition that sets none.
+    preempts = entry.preempt_mode not in ("", "off", "cluster", preempt_mode)
     known = (
-        (entry.state != "UP", f"{entry.state}, so nothing is launched there"),
+        (entry.state == "DOWN", "DOWN, so jobs wait until it is up"),
+        (entry.state in CLOSED, f"{entry.state}, so nothing is launched there"),
         (entry.root_only, "for root only, so it is not offered"),
-        (entry.hidden, "hidden: sinfo shows it only to those who may use it"),
+        (
+            entry.hidden,
+            "hidden (sinfo --all shows it): offered to nobody, used by those who name it",
+        ),
         (entry.requires_reservation, "only with a reservation"),
         (entry.least_nodes > 1, f"{entry.least_nodes} nodes at least, so no session fits"),
         (bool(entry.groups), f"only for the groups {', '.join(entry.groups)}"),

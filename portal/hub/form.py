@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from portal.client import Choice, Environment, Folder, Offers, Option, ResourceGroup, Template
+from portal.client_offers import (
+    Choice,
+    Environment,
+    Folder,
+    Offers,
+    Option,
+    ResourceGroup,
+    Template,
+)
 from portal.core.launch.environment import parse_lines
 from portal.core.units import exact_size, format_cores, parse_size, short_minutes
 from portal.errors import InvalidRequest
@@ -130,8 +138,10 @@ def _slurm(choice: Choice, chosen: Mapping[str, str]) -> Iterator[str]:
         # Without a reservation is a choice, too.
         if len(offers) + (name == "reservation") < 2:
             continue
-        choices = [("" if one.default else one.name, _words(one)) for one in offers]
-        if not any(one.default for one in offers):
+        # Another account may have another default QOS, so that none of them stands for it.
+        fixed = name != "qos" or len(choice.accounts) < 2
+        choices = [("" if one.default and fixed else one.name, _words(one)) for one in offers]
+        if all(value for value, _ in choices):
             choices.insert(0, ("", "None" if name == "reservation" else "Slurm's default"))
         yield _select(name, label, choices, value)
 

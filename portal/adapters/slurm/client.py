@@ -9,17 +9,18 @@ from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
 from portal.adapters.slurm import accounting, commands, estimate, queue
-from portal.adapters.slurm.asking import DOWN, Asker, RefusedError
+from portal.adapters.slurm.asking import Asker, RefusedError
 from portal.adapters.slurm.jobs import halving
 from portal.adapters.slurm.limits.reader import LimitsReader
+from portal.adapters.slurm.refusals import REFUSED, refusal
 from portal.adapters.ssh import key_commands
-from portal.adapters.ssh.transport import Completed, Transport
+from portal.adapters.ssh.transport import Transport
 from portal.core.cluster.inventory import Node, Partition
 from portal.core.cluster.jobs import Estimate, JobReport
 from portal.core.cluster.limits import Limits
 from portal.core.interfaces.systems import Scheduler
 from portal.core.jobs.job import Job
-from portal.errors import FieldError, InvalidRequest, OutcomeUnknown, Unavailable
+from portal.errors import GresUnknown, InvalidRequest, OutcomeUnknown, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -28,20 +29,6 @@ ESTIMATE_SECONDS = 5.0
 
 # What scancel reports for jobs that have ended; it continues with the others.
 _OVER_ALREADY = ("Invalid job id", "already completing")
-
-# The field of the request that Slurm's error refers to, by words of the message.
-_FIELDS = (
-    ("invalid account", "account"),
-    ("invalid qos", "qos"),
-    ("reservation", "reservation"),
-    ("feature specification", "constraint"),
-    ("generic resource", "resources.fgpu"),
-    ("memory", "resources.memory"),
-    ("CPU count", "resources.cpus"),
-    ("node configuration", "resources"),
-    ("partition", "resource_group"),
-    ("time limit", "time_limit"),
-)
 
 
 class Slurm(Scheduler):
@@ -97,7 +84,7 @@ class Slurm(Scheduler):
             raise OutcomeUnknown("Slurm took too long to accept the job.")
         if done.code != 0:
             self._transport.run(user, ["rm", "-rf", "--", folder], seconds=self._seconds)
-            raise _refusal(done)
+            raise refusal(done)
         return self._number(user, session)
 
     def _number(self, user: str, session: str) -> str:
@@ -125,10 +112,12 @@ class Slurm(Scheduler):
                 return estimate.estimate_parse(done.stderr)
             except commands.UnexpectedOutput as error:
                 raise Unavailable(f"Slurm's estimate cannot be parsed: {error}") from error
-        refusal = _refusal(done)
-        if not isinstance(refusal, InvalidRequest):
-            raise refusal
-        return Estimate(None, "", f"Slurm would reject it: {done.error_text()}")
+        refused = refusal(done)
+        # Whether GPUs are not known for ever depends on the nodes, which the caller knows.
+        if isinstance(refused, GresUnknown) or not isinstance(refused, InvalidRequest):
+            raise refused
+        text = refused.errors[0].message.removeprefix(REFUSED)
+        return Estimate(None, "", f"Slurm would reject it: {text}")
 
     def cancel(self, user: str, *job_ids: str) -> None:
         """Cancel a user's jobs, all with one command. Idempotent.
@@ -227,24 +216,3 @@ class Slurm(Scheduler):
             return self._limits.read()
         except commands.UnexpectedOutput as error:
             raise Unavailable(f"Slurm's limits cannot be read: {error}") from error
-
-
-def _plugin_words(done: Completed) -> str:
-    """The message of job_submit.lua about the requested GPU, which is clearer than Slurm's."""
-    lines = [line for line in done.stderr.splitlines() if line.startswith("sbatch: error: ")]
-    if not lines or "Invalid generic resource" not in lines[-1]:
-        return ""
-    return " ".join(line.removeprefix("sbatch: error: ") for line in lines[:-1])
-
-
-def _refusal(done: Completed) -> Exception:
-    """The error for a submission that Slurm rejected."""
-    if any(word in done.stderr for word in DOWN):
-        return Unavailable(
-            "Slurm does not answer, so nothing can be launched right now. Running sessions are "
-            "not affected. Try again in a few minutes."
-        )
-    text = _plugin_words(done) or done.error_text().removeprefix("Batch job submission failed: ")
-    errors = done.stderr.lower()
-    field = next((name for word, name in _FIELDS if word.lower() in errors), "")
-    return InvalidRequest([FieldError(field, f"Slurm refused it: {text}")])

@@ -48,7 +48,7 @@ def partitions_for(
     found = []
     for partition in partitions:
         own = user_limits(user, partition.name, limits, options) if limits else None
-        if limits is None or own is not None:
+        if limits is None or (own is not None and not own.entry.root_only):
             found.append(_group(partition, _bounds(partition, own), own))
     return found
 

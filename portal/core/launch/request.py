@@ -19,7 +19,7 @@ from portal.core.launch.hub import HubServer
 from portal.core.launch.mounts import Mounts, same_place
 from portal.core.launch.names import MAX_NAME, MIN_NAME, session_name
 from portal.core.launch.own_image import IMAGE, OWN, OwnImage
-from portal.core.slurm_options import Constraint, SlurmName, SlurmOptions
+from portal.core.slurm_options import Constraint, GroupName, SlurmName, SlurmOptions
 from portal.core.units import MIN_MEMORY_MB, Memory, SharedMemory, TimeLimit
 from portal.core.validation import (
     BODY,
@@ -133,7 +133,7 @@ class LaunchRequest(BaseModel):
     image: Annotated[OwnImage | None, Field(validate_default=True)] = None
     """An image of the user's own, in place of environment and version."""
     name: SessionName | None = None
-    resource_group: Word | None = None
+    resource_group: GroupName | None = None
     account: SlurmName | None = None
     qos: SlurmName | None = None
     reservation: SlurmName | None = None

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 
 from portal.core.launch.request import Fgpu, GpuKindName
-from portal.core.slurm_options import Constraint, SlurmName, SlurmOptions
+from portal.core.slurm_options import Constraint, GroupName, SlurmName, SlurmOptions
 from portal.core.units import (
     MAX_MEMORY_MB,
     MIN_MEMORY_MB,
@@ -102,7 +102,7 @@ class Template(BaseModel):
     fgpu: Fgpu | None = None
     gpu_kind: GpuKindName | None = None
     time_limit: Minutes | None = None
-    resource_group: Word | None = None
+    resource_group: GroupName | None = None
     account: SlurmName | None = None
     qos: SlurmName | None = None
     reservation: SlurmName | None = None

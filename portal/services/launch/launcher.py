@@ -34,6 +34,7 @@ from portal.errors import InvalidRequest, OutcomeUnknown, Unavailable
 from portal.services.admin.administration import Administration
 from portal.services.cluster import Cluster
 from portal.services.job_control import JobControl
+from portal.services.launch.submission import submit_job
 from portal.services.storage import GrantMounts
 
 log = logging.getLogger(__name__)
@@ -144,9 +145,8 @@ class Launcher:
             return stored
         self._note(person, "session.launch", stored)
         try:
-            return self._submit_all(
-                list(zip(stored, tokens, strict=True)), decided.image, request.env
-            )
+            pairs = list(zip(stored, tokens, strict=True))
+            return self._submit_all(pairs, decided.image, request.env)
         except (InvalidRequest, Unavailable) as error:
             self._note(person, "session.refused", stored, error.text)
             raise
@@ -265,7 +265,7 @@ class Launcher:
     ) -> Session:
         spec = self._spec(session, token, env)
         script = self._script(session, image)
-        job_id = self._scheduler.submit(session.owner, session.id, spec, script)
+        job_id = submit_job(self._scheduler, self._cluster, session, spec, script)
         changed = self._store.apply(session.id, submitted(job_id)) or self._store.change(
             session.id, LIVE, job_id=job_id
         )

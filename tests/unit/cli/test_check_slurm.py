@@ -50,7 +50,7 @@ def test_clocks_that_differ(seconds: int) -> None:
         ({"enforced": ("associations",)}, "not enforced"),
         ({"private": ("usage",), "associations": ()}, "PrivateData=usage"),
         ({"fenced": False}, "nothing is launched"),
-        ({"partitions": (PartitionAccess("sp ace"),)}, "a space in its name"),
+        ({"partitions": (PartitionAccess("a|b"),)}, "cannot be chosen here"),
     ],
 )
 def test_what_is_missing(changes: dict[str, object], words: str) -> None:
@@ -95,6 +95,28 @@ def test_partitions_with_rules_of_their_own() -> None:
     ):  # fmt: skip
         assert words in texts
     assert "partition main" not in texts
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        (PartitionAccess("sp ace"), "people quote it"),
+        (PartitionAccess("main", state="DOWN"), "jobs wait until it is up"),
+        (PartitionAccess("main", state="INACTIVE"), "so nothing is launched there"),
+        (PartitionAccess("main", preempt_mode="suspend"), "may be preempted (suspend)"),
+    ],
+)
+def test_what_is_unusual_and_works(entry: PartitionAccess, words: str) -> None:
+    (one,) = (f for f in found(replace(usual(), partitions=(entry,))) if words in f.text)
+    assert one.ok
+
+
+def test_preemption_is_said_once_for_the_whole_cluster() -> None:
+    """scontrol prints Slurm's own mode for every partition."""
+    entries = tuple(PartitionAccess(name, preempt_mode="requeue") for name in ("a", "b"))
+    limits = replace(usual(), partitions=entries, preempt_type="qos", preempt_mode="requeue")
+    texts = [f.text for f in found(limits) if "reempt" in f.text]
+    assert len(texts) == 1 and "PreemptType=preempt/qos" in texts[0]
 
 
 def test_nodes_that_differ() -> None:

@@ -17,6 +17,7 @@ from portal.core.cluster.choice.access import (
     reservation_refusal,
 )
 from portal.core.cluster.limits import Limits, Tres, UserLimits, user_limits
+from portal.core.cluster.rules.site import unfenced
 from portal.core.slurm_options import SlurmOptions
 from portal.core.units import exact_size, format_cores
 from portal.errors import FieldError
@@ -48,6 +49,8 @@ def choice_problems(
     """
     if limits is None or not partition:
         return []
+    if not limits.fenced:
+        return [FieldError("resource_group", unfenced(limits.fenced))]
     found = option_problems(user, partition, asked.options, limits, groups, now)
     own = user_limits(user, partition, limits, asked.options)
     if own and not any(one.field == "qos" for one in found):

@@ -18,9 +18,9 @@ from portal.core.jobs.compose.options import (
 )
 from portal.core.launch.mounts import Mounts
 from portal.core.launch.request import Fgpu, GpuKindName, each_once, needs_amount
-from portal.core.slurm_options import Constraint, SlurmName
+from portal.core.slurm_options import Constraint, GroupName, SlurmName
 from portal.core.units import JobMemory, SharedMemory, TimeLimit
-from portal.core.validation import BODY, STRICT, Word, at_most, check, checked, wrong
+from portal.core.validation import BODY, STRICT, at_most, check, checked, wrong
 from portal.errors import FieldError, InvalidRequest
 
 MAX_SCRIPT = 512 * 1024
@@ -135,7 +135,7 @@ class JobRequest(BaseModel):
     """The script's arguments."""
     name: Annotated[str, checked(_name)] | None = None
     image: Annotated[str, checked(_image)] | None = None
-    resource_group: Word | None = None
+    resource_group: GroupName | None = None
     account: SlurmName | None = None
     qos: SlurmName | None = None
     reservation: SlurmName | None = None

@@ -40,3 +40,9 @@ def test_nothing_is_shared_by_choice_where_nodes_are_always_shared() -> None:
     assert PartitionAccess("shared", oversubscribe="FORCE:4") in LIMITS.partitions
     found = launch_options("alice", "shared", NO_OPTIONS, PARTITIONS, LIMITS)
     assert not found.whole_node
+
+
+def test_a_site_without_cgroups_is_named_before_anything_is_entered() -> None:
+    bare = replace(LIMITS, fenced=False)
+    found = launch_options("alice", None, NO_OPTIONS, PARTITIONS, bare)
+    assert found.groups and "no cgroups" in found.warnings[0]

@@ -100,3 +100,9 @@ def test_no_more_sessions_at_once_than_may_be_submitted() -> None:
     few = replace(LIMITS, associations=(Association("physics", "alice", submitted=2),))
     assert fields("main", few, count=3) == ["count"]
     assert fields("main", few, count=2) == []
+
+
+def test_nothing_is_launched_where_no_cgroups_confine_jobs() -> None:
+    bare = replace(LIMITS, fenced=False)
+    (one,) = choice_problems("alice", "main", Asked(SlurmOptions(), 1, 1024), bare)
+    assert one.field == "resource_group" and "no cgroups" in one.message

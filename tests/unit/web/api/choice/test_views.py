@@ -50,7 +50,7 @@ LIMITS = Limits(
         Reservation("course", accounts=("research",)),
         Reservation("bobs", users=("bob",)),
     ),
-    features=(NodeFeatures("n1", "main", ("zen4", "ssd")),),
+    features=(NodeFeatures("n1", "main", ("zen4", "ssd")), NodeFeatures("n2", "main")),
     preempt_type="qos",
     preempt_mode="requeue",
     usage_reset="MONTHLY",
@@ -116,7 +116,7 @@ def test_the_lists_follow_what_is_chosen(alice: Api) -> None:
 
 def test_preemption_is_warned_of(alice: Api) -> None:
     (warning,) = _ask(alice, "/launch-options?qos=low")["warnings"]
-    assert "queued again" in warning
+    assert "jobs with QOS long" in warning
 
 
 @pytest.mark.parametrize(
