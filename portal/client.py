@@ -163,6 +163,23 @@ class ResourceGroup(_Model):
     gpus: tuple[GpuOffer, ...] = ()
 
 
+class Option(_Model):
+    """An account, a QOS or a reservation."""
+
+    name: str
+    title: str = ""
+    note: str = ""
+    default: bool = False
+
+
+class Choice(_Model):
+    """What can be chosen of Slurm's own options, with what is chosen already."""
+
+    accounts: tuple[Option, ...] = ()
+    qos: tuple[Option, ...] = ()
+    reservations: tuple[Option, ...] = ()
+
+
 class Template(_Model):
     """A resource template, and whether the user's limits allow it."""
 
@@ -188,6 +205,7 @@ class Offers(_Model):
     resource_groups: tuple[ResourceGroup, ...]
     templates: tuple[Template, ...]
     folders: tuple[Folder, ...]
+    choice: Choice = Choice()
 
 
 class _Sessions(_Model):
@@ -245,12 +263,26 @@ class Client:
         answer = self._send("DELETE", f"/sessions/{identifier}", tries=TRIES)
         return Session.model_validate(answer)
 
-    def offers(self) -> Offers:
-        """What the user can ask for right now."""
-        found: dict[str, Any] = {}
+    def offers(self, **chosen: str) -> Offers:
+        """What the user can ask for right now.
+
+        `chosen` are Slurm's own options that an earlier request named; the lists of the others
+        follow them. Those that cannot be chosen any more are left out.
+        """
+        found: dict[str, Any] = {"choice": self._choice(chosen)}
         for path in ("environments", "resource-groups", "templates", "folders"):
             found |= self._send("GET", f"/{path}", tries=TRIES)
         return Offers.model_validate(found)
+
+    def _choice(self, chosen: Mapping[str, str]) -> dict[str, Any]:
+        """Slurm's own options with these choices, else with Slurm's defaults."""
+        try:
+            found = self._send("GET", "/launch-options", tries=TRIES, params=chosen)
+        except Refused as error:
+            if not chosen or error.is_passing:
+                raise
+            return self._choice({})
+        return self._choice({}) if chosen and found.get("problems") else found
 
     # Tokens
 

@@ -23,8 +23,10 @@ from portal.core.cluster.usage import ClusterUsage, SlurmStatus, measure_usage
 from portal.core.interfaces.status import StatusStore
 from portal.core.interfaces.systems import Scheduler
 from portal.core.launch.request import LaunchRequest
-from portal.core.policy import group_for
+from portal.core.launch.templates import Template, options_with
+from portal.core.policy import group_for, misfit
 from portal.core.session.session import Session
+from portal.core.site_rules import SiteRules
 from portal.core.slurm_options import NO_OPTIONS, SlurmOptions
 from portal.errors import FieldError, InvalidRequest, Unavailable
 from portal.services.unix_groups import names_groups
@@ -141,6 +143,38 @@ class Cluster:
     def _groups(self, user: str, limits: Limits | None) -> frozenset[str] | None:
         """The user's Unix groups, asked for only where a partition or a reservation names any."""
         return self._groups_of(user) if names_groups(limits) else None
+
+    def template_misfits(
+        self,
+        user: str,
+        templates: Iterable[Template],
+        rules: SiteRules,
+        gpus: Gpus,
+        now: datetime,
+        group: str | None = None,
+        chosen: SlurmOptions = NO_OPTIONS,
+    ) -> list[str]:
+        """Why a user could not launch with each of these templates; "" if they could.
+
+        With the resource group and Slurm's options that are chosen besides the template, if any.
+        """
+        open_to_user: dict[SlurmOptions, list[UserPartition] | None] = {}
+
+        def why(template: Template) -> str:
+            options = options_with(template, chosen)
+            if options not in open_to_user:
+                open_to_user[options] = self.partitions_for(user, options)
+            return misfit(
+                template,
+                open_to_user[options],
+                rules,
+                gpus,
+                group,
+                chosen,
+                lambda request: self.choice_problems(user, request, now),
+            )
+
+        return [why(template) for template in templates]
 
     def usage_for(
         self, user: str, partition: str | None, options: SlurmOptions = NO_OPTIONS

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from portal.core.launch.request import Resources
 from portal.core.launch.templates import Description, Place, Template, Title
-from portal.core.slurm_options import GroupName
+from portal.core.slurm_options import Constraint, GroupName, SlurmName
 from portal.core.units import TimeLimit
 from portal.core.validation import (
     STRICT,
@@ -31,6 +31,12 @@ class TemplateRequest(BaseModel):
     resources: Resources
     time_limit: TimeLimit | None = None
     resource_group: GroupName | None = None
+    account: SlurmName | None = None
+    qos: SlurmName | None = None
+    reservation: SlurmName | None = None
+    constraint: Constraint | None = None
+    exclusive: bool = False
+    """The whole node."""
     place: Place | None = None
     """None: an existing template keeps its place, a new one comes last."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from portal.core.apps.catalog import Catalog, Image
-from portal.core.policy import misfit
 from portal.web.api import guarded
 from portal.web.api.choice.models import AccountQuery, UseQuery
 from portal.web.api.models.site import (
@@ -70,13 +69,13 @@ def resource_groups() -> ResourceGroupListOut:
 @operation("List resource templates", OfferedTemplateListOut)
 def templates() -> OfferedTemplateListOut:
     """The resource templates, and whether the caller may launch with them."""
-    groups = services().cluster.partitions_for(person().name)
-    rules, gpus = services().administration.site_rules(), services().gpus
+    found, rules = services().administration.templates(), services().administration.site_rules()
+    whys = services().cluster.template_misfits(
+        person().name, found, rules, services().gpus, services().clock()
+    )
+    pairs = zip(found, whys, strict=True)
     return OfferedTemplateListOut(
-        templates=[
-            OfferedTemplateOut.offer(one, misfit(one, groups, rules, gpus))
-            for one in services().administration.templates()
-        ]
+        templates=[OfferedTemplateOut.offer(one, why) for one, why in pairs]
     )
 
 

@@ -42,8 +42,7 @@ def launch_options(
         return LaunchOptions(groups=tuple(partitions_for(user, partitions, None)))
     limits = _narrowed(user, limits)
     names = accounts_of(user, limits) if limits.accounting else []
-    usual = limits.default_accounts.get(user, "")
-    account = options.account or usual
+    account = options.account or limits.default_accounts.get(user, "")
     groups = [
         one
         for one in _groups(user, names, partitions, limits, replace(options, account=account))
@@ -53,20 +52,10 @@ def launch_options(
     chosen = _group(group, groups)
     place = chosen.name if chosen else ""
     _, qos = options_in_effect(user, place, options, limits)
-    warnings = [
-        unfenced(limits.fenced),
-        _state(place, limits),
-        spent(account, limits),
-        preemption(place, qos, limits),
-    ]
     return LaunchOptions(
         groups=tuple(groups),
         group=place,
-        accounts=tuple(
-            Offer(name, _description(name, limits), remaining(name, limits), name == usual)
-            for name in names
-            if any(_open(user, place, one, limits) for one in _choices(user, name, limits))
-        ),
+        accounts=tuple(_accounts(user, place, names, limits)),
         account=account,
         qos=tuple(_qos(user, place, account, limits)),
         one_qos=qos,
@@ -77,8 +66,18 @@ def launch_options(
         ),
         features=tuple(_features(place, limits)),
         whole_node=not whole_node_refusal(place, limits),
-        warnings=tuple(filter(None, warnings)),
+        warnings=tuple(_warnings(place, account, qos, limits)),
     )
+
+
+def _warnings(partition: str, account: str, qos: str, limits: Limits) -> Iterator[str]:
+    found = (
+        unfenced(limits.fenced),
+        _state(partition, limits),
+        spent(account, limits),
+        preemption(partition, qos, limits),
+    )
+    return filter(None, found)
 
 
 def _narrowed(user: str, limits: Limits) -> Limits:
@@ -87,6 +86,14 @@ def _narrowed(user: str, limits: Limits) -> Limits:
     kept = [one for one in limits.associations if one.user in ("", user)]
     # One of another user stays: it says that users are visible (Limits.requires_association).
     return replace(limits, associations=(*kept, *islice(others, 1)))
+
+
+def _accounts(user: str, group: str, names: Sequence[str], limits: Limits) -> Iterator[Offer]:
+    """The accounts that may use a partition, with their default QOS or another one."""
+    usual = limits.default_accounts.get(user, "")
+    for name in names:
+        if any(_open(user, group, one, limits) for one in _choices(user, name, limits)):
+            yield Offer(name, _description(name, limits), remaining(name, limits), name == usual)
 
 
 def _choices(user: str, account: str, limits: Limits) -> Iterator[SlurmOptions]:

@@ -23,6 +23,7 @@ from portal.core.admin.descriptions import say_rule
 from portal.core.admin.etag import etag
 from portal.core.admin.images import ImageRequest
 from portal.core.admin.templates import parse_template
+from portal.core.cluster.choice.account_use import account_use
 from portal.core.cluster.fgpu import GpuKind
 from portal.core.validation import check
 from portal.errors import FieldError, InvalidRequest, PortalError
@@ -95,7 +96,8 @@ def edit_template(name: str) -> ResponseReturnValue:
 
 def _template_page(form: AdminForm, name: str | None = None, status: int = 200) -> Response:
     groups = [partition.name for partition in services().cluster.partitions()]
-    values = {"form": form, "name": name, "groups": groups, "kinds": _kinds()}
+    known = services().administration.option_names()
+    values = {"form": form, "name": name, "groups": groups, "kinds": _kinds(), "known": known}
     return _page("admin_template.html", "templates", status, **values)
 
 
@@ -214,7 +216,9 @@ def limits() -> ResponseReturnValue:
 def _limits_page(form: AdminForm, status: int = 200) -> Response:
     found = services().administration.limits(person())
     seconds = services().settings.slurm.limits_seconds
-    values = {"form": form, "found": found, "seconds": seconds, "kinds": _kinds()}
+    # Of nobody in particular: each account's own fair share, instead of a member's.
+    use = account_use("", services().cluster.limits(), everybody=True)
+    values = {"form": form, "found": found, "seconds": seconds, "kinds": _kinds(), "accounts": use}
     return _page("admin_limits.html", "limits", status, **values)
 
 

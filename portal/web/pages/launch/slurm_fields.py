@@ -72,7 +72,10 @@ class SlurmFields:
 def slurm_fields(
     offered: LaunchOptions, values: Mapping[str, str], errors: Mapping[str, str]
 ) -> SlurmFields:
-    """The fields for what is offered, and for what was entered or refused although it is not."""
+    """The fields for what is offered, and for what was entered or refused although it is not.
+
+    One account or QOS alone is asked for, too, if it is not Slurm's default: it has to be named.
+    """
     lists = {
         "account": (offered.accounts, 1),
         "qos": (offered.qos, 1),
@@ -81,7 +84,10 @@ def slurm_fields(
     menus = [
         _menu(name, offers, values.get(name, ""))
         for name, (offers, fixed) in lists.items()
-        if len(offers) > fixed or values.get(name) or name in errors
+        if len(offers) > fixed
+        or values.get(name)
+        or name in errors
+        or (fixed and offers and not offers[0].default)  # Slurm refuses its default here
     ]
     return SlurmFields(
         menus=menus,
@@ -97,7 +103,9 @@ def slurm_fields(
 def _menu(name: str, offers: Sequence[Offer], value: str) -> SlurmMenu:
     usual = next((one for one in offers if one.default), None)
     known = {one.name for one in offers}
-    items = [] if usual else [Item("", _NONE.get(name, "Slurm's default"), not value)]
+    # Slurm refuses its default if that is not among the offers.
+    refused = offers and name not in _NONE
+    items = [] if usual or refused else [Item("", _NONE.get(name, "Slurm's default"), not value)]
     for one in offers:
         is_chosen = one.name == value or (one.default and not value)
         # The default is not sent: it is Slurm's, which may change it.

@@ -227,7 +227,8 @@ def estimate() -> ResponseReturnValue:
         wanted = asked_for()
         count = wanted.count
         draft = services().launcher.draft(person(), wanted).session
-        now = fits_now(services().cluster.usage_for(person().name, draft.partition), draft, count)
+        use = services().cluster.usage_for(person().name, draft.partition, draft.slurm)
+        now = fits_now(use, draft, count)
         found = services().estimates.estimate(person(), wanted)
     except (InvalidRequest, Unavailable):
         pass

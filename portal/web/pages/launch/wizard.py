@@ -23,7 +23,7 @@ from portal.core.launch.mounts import (
 from portal.core.launch.own_image import OWN
 from portal.core.launch.request import MAX_COUNT
 from portal.core.launch.templates import Template
-from portal.core.policy import group_for, misfit
+from portal.core.policy import group_for
 from portal.core.site_rules import SiteRules
 from portal.core.units import fgpu_number, short_minutes
 from portal.errors import InvalidRequest, PortalError, Unavailable
@@ -47,6 +47,7 @@ from portal.web.pages.launch.form import (
 from portal.web.pages.launch.gpu_menu import Menu, menu
 from portal.web.pages.launch.recent import last_mounts, last_options, recently_used
 from portal.web.pages.launch.slurm_fields import SlurmFields, chosen_options, slurm_fields
+from portal.web.pages.launch.slurm_offers import offers_to, only_choice, uses_of
 
 
 @dataclass(frozen=True)
@@ -199,12 +200,14 @@ class LaunchForm:
         """What bounds the share of a GPU in a group."""
         return "; ".join(dict.fromkeys(offer.why for offer in self.gpus.get(group.name, ())))
 
-    @property
+    @cached_property
     def cards(self) -> list[OfferedTemplateOut]:
         """The templates, with the reasons why some cannot be chosen."""
         wanted = self.values.get("resource_group") or None
-        rules, gpus = self.rules, services().gpus
-        whys = (misfit(t, self.open_to_me, rules, gpus, wanted) for t in self.templates)
+        gpus, now, chosen = services().gpus, services().clock(), chosen_options(self.values)
+        whys = services().cluster.template_misfits(
+            me().name, self.templates, self.rules, gpus, now, wanted, chosen
+        )
         pairs = zip(self.templates, whys, strict=True)
         return [OfferedTemplateOut.offer(template, why) for template, why in pairs]
 
@@ -248,25 +251,30 @@ class LaunchForm:
         return frozenset(STEP_OF[name] for name in self.errors if name in STEP_OF)
 
 
-def new_form(person: Person, given: Entered | None = None, folders: bool = False) -> LaunchForm:
-    """The wizard for a user; their folders are listed only on demand, since that is slow."""
+def new_form(
+    person: Person, given: Entered | None = None, folders: bool = False, for_job: bool = False
+) -> LaunchForm:
+    """The wizard for a user; their folders are listed only on demand, since that is slow.
+
+    `for_job`: what is left empty is as in the job's script, so nothing is chosen for it.
+    """
     catalog = services().administration.visible_catalog(person, services().catalog())
     cluster, kinds = services().cluster, services().gpus
     used, used_images = recently_used(person)
     first = {**first_values(catalog, used), **last_options(person)} if given is None else {}
     entered = given or Entered(first, last_mounts(person))
-    options, wanted = chosen_options(entered.values), entered.values.get("resource_group") or None
-    offered = cluster.launch_options(person.name, wanted, options)
+    offered, options = offers_to(person, entered.values)
+    if not for_job:
+        entered = replace(entered, values={**entered.values, **only_choice(offered, options)})
     known = cluster.partitions_for(person.name)
     groups = known if known is None else offered.groups
-    found = {group.name: cluster.usage_for(person.name, group.name) for group in groups or []}
     if runs_in_own_home():
         entered.mounts.pop(HOME, None)  # it is there anyway
     listed = folder_list(person, entered.mounts) if folders else known_folders(entered.mounts)
     form = LaunchForm(
         catalog=catalog,
         open_to_me=groups,
-        uses={name: use for name, use in found.items() if use},
+        uses=uses_of(person, groups or [], options),
         gpus={group.name: offers for group in groups or [] if (offers := kinds.offers(group))},
         templates=services().administration.templates(),
         rules=services().administration.site_rules(),

@@ -32,6 +32,22 @@ def test_an_administrator_sees_all() -> None:
     assert found == ["bio", "physics", "root", "science"]
 
 
+def test_what_is_not_known_to_be_used_is_not_said_to_be_left() -> None:
+    rows = (
+        Association("bio", total=Minutes(cpus=600, gpus=60), used=Minutes(cpus=900)),
+        Association("bio", "bob", total=Minutes(cpus=60), used=Minutes(cpus=30)),
+    )
+    limits = Limits(associations=rows, decay_minutes=7 * 1440)
+    (bio,) = account_use("bob", limits)
+    assert [(one.resource, one.used, one.left) for one in bio.budgets] == [
+        ("cpus", 15.0, 0.0),
+        ("gpus", None, None),
+    ]
+    assert [(one.resource, one.left) for one in bio.own_budgets] == [("cpus", 0.5)]
+    assert bio.forgotten == "Half of it is forgotten every 7 days."
+    assert remaining("bio", limits) == "0 of 10 core hours left, 1 GPU hours at most"
+
+
 def test_what_is_left_counts_the_accounts_above() -> None:
     assert remaining("physics", LIMITS) == "12 of 1000 core hours left"
     assert remaining("bio", LIMITS) == ""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from flask import Flask
+
+from portal.core.cluster.choice.account_use import account_use
 from portal.core.cluster.limits import Association, Limits, Minutes
-from portal.web.pages.account.slurm_accounts import account_views, fair_share_words, reset_words
+from portal.web.pages.account.slurm_accounts import fair_share_words, in_order
 from tests.fakes import World
 from tests.unit.web.conftest import Browser
 
@@ -19,31 +22,37 @@ LIMITS = Limits(
         ),
         Association("crystals", "alice", fair_share=0.9, total=Minutes(gpus=60)),
         Association("research", "alice"),
+        Association("secret"),
         Association("secret", "bob", total=Minutes(cpus=1)),
     ),
 )
 
 
-def test_the_default_account_is_first_and_each_says_what_is_left() -> None:
-    research, crystals = account_views("alice", LIMITS)
-    assert (research.name, research.default, research.title) == ("research", True, "")
-    assert [(one.used, one.left, one.total) for one in crystals.of_all] == [(25.0, 75.0, 100.0)]
-    assert [(one.used, one.left, one.total) for one in crystals.own] == [(None, None, 1.0)]
-
-
-def test_nothing_is_left_of_what_is_overdrawn() -> None:
-    over = Association(account="a", total=Minutes(cpus=60), used=Minutes(cpus=90))
-    limits = Limits(associations=(over, Association("a", "alice")))
-    assert account_views("alice", limits)[0].of_all[0].left == 0
+def test_the_default_account_is_first_and_those_above_come_last() -> None:
+    above = Association(account="all", total=Minutes(cpus=60))
+    unlimited = Association(account="root")
+    crystals = Association(account="crystals", parent="all")
+    rows = (above, unlimited, crystals, *(one for one in LIMITS.associations if one.user))
+    limits = Limits(default_accounts={"alice": "research"}, associations=rows)
+    found = in_order(account_use("alice", limits))
+    assert [one.account for one in found] == ["research", "crystals", "all"]
+    assert [one.account for one in in_order(account_use("root", limits))] == []
 
 
 def test_words() -> None:
     assert "sooner" in fair_share_words(1.0)
     assert "others" in fair_share_words(0.0)
     assert fair_share_words(None) == ""
-    assert "every month" in reset_words(Limits(usage_reset="MONTHLY"))
-    assert "after 7 days" in reset_words(Limits(usage_reset="NONE", decay_minutes=7 * 1440))
-    assert "administrator" in reset_words(Limits())
+
+
+def test_an_administrator_sees_the_accounts_of_everybody(
+    world: World, alice: Browser, app: Flask
+) -> None:
+    world.status.save_limits(LIMITS)
+    page = Browser(app).log_in("admin").get("/account/slurm?everybody=true").text
+    assert 'data-account="crystals"' in page
+    assert 'data-account="secret"' in page
+    assert 'data-account="secret"' not in alice.get("/account/slurm?everybody=true").text
 
 
 def test_the_page_shows_the_users_own_accounts_alone(world: World, alice: Browser) -> None:
