@@ -72,7 +72,6 @@ SECONDS = {
     "browser/test_wizard": 150,
     "browser/test_idle": 145,
     "slurm/test_ends": 145,
-    "slurm/test_odd_clusters": 140,
     "browser/test_researcher": 140,
     "slurm/test_hub_crashes": 130,
     "slurm/test_idle": 120,
