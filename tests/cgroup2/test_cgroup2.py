@@ -99,7 +99,7 @@ def test_jupyterlab_answers_and_sees_the_same_figures(alice: Patient, session: J
 def test_a_process_that_takes_more_is_killed_and_the_session_lives(
     alice: Patient, session: Json, terminal: Terminal
 ) -> None:
-    shown = terminal.run('python3 -c \'len(bytes(900 << 20)); print("sur" + "vived")\'', SLOW)
+    shown = terminal.run('python3 -c \'x = b"x" * (900 << 20); print("sur" + "vived")\'', SLOW)
     assert "survived" not in shown
     wait_for(
         "the kill in the figures of use",
