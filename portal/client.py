@@ -12,9 +12,9 @@ from http.cookiejar import DefaultCookiePolicy
 from typing import Any
 
 import requests
-from pydantic import BaseModel, ConfigDict
 from requests.adapters import HTTPAdapter
 
+from portal.client_offers import Offers, ResponsePart
 from portal.errors import FieldError
 
 Json = Mapping[str, Any]
@@ -28,6 +28,8 @@ PAUSE = 0.5
 """Seconds before the second try; doubled before each further one."""
 PASSING = frozenset({429, 502, 503, 504})
 """Statuses after which the same request may succeed."""
+MOST_ACCOUNTS = 12
+"""Accounts whose QOS are asked for besides those of the account in effect."""
 AGENT = "slipway-client"
 SCOPES = ["read", "write"]
 
@@ -58,13 +60,7 @@ class Refused(ClientError):
         return self.status in PASSING
 
 
-class _Model(BaseModel):
-    """Part of a response; fields that this client does not know are ignored."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class Reason(_Model):
+class Reason(ResponsePart):
     """Why a session is not running yet."""
 
     code: str
@@ -74,7 +70,7 @@ class Reason(_Model):
     estimated_start: datetime | None = None
 
 
-class End(_Model):
+class End(ResponsePart):
     """How a session ended."""
 
     cause: str
@@ -83,7 +79,7 @@ class End(_Model):
     log: str = ""
 
 
-class App(_Model):
+class App(ResponsePart):
     """An app of a session."""
 
     name: str
@@ -92,7 +88,7 @@ class App(_Model):
     message: str = ""
 
 
-class Session(_Model):
+class Session(ResponsePart):
     """A session, as the API describes it."""
 
     id: str
@@ -115,82 +111,7 @@ class Session(_Model):
         return next((app for app in self.apps if app.name == name), None)
 
 
-class AppTitle(_Model):
-    """An app that an image can run."""
-
-    name: str
-
-
-class Version(_Model):
-    """One version of an environment."""
-
-    version: str
-    title: str
-    apps: tuple[AppTitle, ...] = ()
-
-
-class Environment(_Model):
-    """An environment with its versions, newest first."""
-
-    name: str
-    title: str
-    versions: tuple[Version, ...]
-
-
-class GpuAmount(_Model):
-    """An amount of a GPU that can be requested."""
-
-    fgpu: float
-
-
-class GpuOffer(_Model):
-    """One type of GPU."""
-
-    kind: str
-    title: str
-    amounts: tuple[GpuAmount, ...]
-
-
-class ResourceGroup(_Model):
-    """A partition with the user's limits; times in minutes."""
-
-    name: str
-    default: bool
-    max_cpus: int
-    max_memory: str
-    max_time_limit: int | None = None
-    default_time_limit: int | None = None
-    gpus: tuple[GpuOffer, ...] = ()
-
-
-class Template(_Model):
-    """A resource template, and whether the user's limits allow it."""
-
-    name: str
-    title: str
-    description: str = ""
-    fits: bool
-    why: str = ""
-
-
-class Folder(_Model):
-    """A folder that can be mounted."""
-
-    name: str
-    path: str
-    mountable: bool
-
-
-class Offers(_Model):
-    """What a user can ask for."""
-
-    environments: tuple[Environment, ...]
-    resource_groups: tuple[ResourceGroup, ...]
-    templates: tuple[Template, ...]
-    folders: tuple[Folder, ...]
-
-
-class _Sessions(_Model):
+class _Sessions(ResponsePart):
     sessions: tuple[Session, ...]
 
 
@@ -245,12 +166,37 @@ class Client:
         answer = self._send("DELETE", f"/sessions/{identifier}", tries=TRIES)
         return Session.model_validate(answer)
 
-    def offers(self) -> Offers:
-        """What the user can ask for right now."""
-        found: dict[str, Any] = {}
+    def offers(self, **chosen: str) -> Offers:
+        """What the user can ask for right now.
+
+        `chosen` are Slurm's own options that an earlier request named; the lists of the others
+        follow them. Those that cannot be chosen any more are left out.
+        """
+        found: dict[str, Any] = {"choice": self._with_every_qos(self._choice(chosen))}
         for path in ("environments", "resource-groups", "templates", "folders"):
             found |= self._send("GET", f"/{path}", tries=TRIES)
         return Offers.model_validate(found)
+
+    def _choice(self, chosen: Mapping[str, str]) -> dict[str, Any]:
+        """Slurm's own options with these choices, else with Slurm's defaults."""
+        try:
+            found = self._send("GET", "/launch-options", tries=TRIES, params=chosen)
+        except Refused as error:
+            if not chosen or error.is_passing:
+                raise
+            return self._choice({})
+        return self._choice({}) if chosen and found.get("problems") else found
+
+    def _with_every_qos(self, choice: Json) -> dict[str, Any]:
+        """The same with the QOS of the other accounts: a form shows them before one is chosen."""
+        accounts = [one["name"] for one in choice["accounts"]]
+        current = choice["in_effect"]["account"]
+        offered = {one["name"]: one for one in choice["qos"]}
+        for account in [name for name in accounts if name != current][:MOST_ACCOUNTS]:
+            for one in self._choice({"account": account})["qos"]:
+                own = {**one, "note": f"with account {account}", "default": False}
+                offered.setdefault(one["name"], own)
+        return {**choice, "qos": list(offered.values())}
 
     # Tokens
 

@@ -4,6 +4,8 @@ The tree (the web layer maps each to an HTTP status, in one place):
 
     PortalError                  500
      ├─ InvalidRequest           422  names each wrong field; nothing was changed
+     │   ├─ NodesUnknown        422  Slurm has no such node, or none yet after its restart
+     │   └─ GresUnknown         422  Slurm knows no such GPUs, or not yet after its restart
      ├─ Unauthorized             401  no credentials, or invalid ones
      ├─ Forbidden                403  valid credentials that do not permit this
      ├─ NotFound                 404  also for what belongs to other users
@@ -82,6 +84,14 @@ class InvalidRequest(PortalError):
     def also(self, errors: Sequence[FieldError]) -> InvalidRequest:
         """The same error with other wrong fields before these."""
         return InvalidRequest([*errors, *self.errors], more=self.more)
+
+
+class NodesUnknown(InvalidRequest):
+    """Slurm has no node as it was asked for: never, or none has reported yet after its restart."""
+
+
+class GresUnknown(InvalidRequest):
+    """Slurm knows no GPUs as they were asked for: never, or not yet after its restart."""
 
 
 class Unauthorized(PortalError):

@@ -94,6 +94,8 @@ def gives_shares(cluster: Cluster) -> bool:
 class Cluster:
     """A compose project; everything goes through cluster/ctl.sh."""
 
+    control = CTL
+
     def __init__(self, project: str, port: int) -> None:
         self.project = project
         self.port = port
@@ -142,12 +144,12 @@ class Cluster:
         """Run cluster/ctl.sh without checking the result; `exec` uses an open shell."""
         if words[0] == "exec":
             machine, argv = _command(words[1:])
-            enter = (str(CTL), "exec", machine, "--")
+            enter = (str(self.control), "exec", machine, "--")
             done = SHELLS.run(enter, self.environment(), argv, stdin=stdin, seconds=seconds)
             if done is not None:
                 return done
         return subprocess.run(
-            [str(CTL), *words],
+            [str(self.control), *words],
             input=stdin,
             capture_output=True,
             encoding="utf-8",

@@ -439,6 +439,10 @@ class FakeSlurm:
         return Completed(0, "\n".join([*lines, ""]).encode(), "")
 
     def _sinfo(self, words: list[str]) -> Completed:
+        if "Features_act" in words[-1]:
+            return Completed(
+                0, f"n1{US}main*{US}(null){US}\nn2{US}main*{US}(null){US}\n".encode(), ""
+            )
         if "NodeHost" in words[-1]:
             lines = [
                 US.join([node, "main*", "4", "3500", "idle", self.gres.get(node, "(null)"), ""])
@@ -454,15 +458,18 @@ class FakeSlurm:
     def _sacctmgr(self, words: list[str]) -> Completed:
         lines: dict[str, list[list[str]]] = {
             "assoc": [
-                ["slipway", "research", "", "", "root", "normal", "normal", *[""] * 5],
+                ["slipway", "research", "", "", "root", "normal", "normal", *[""] * 10],
                 *(
-                    ["slipway", "research", user, "", "", "normal", "normal", *[""] * 5]
+                    ["slipway", "research", user, "", "", "normal", "normal", *[""] * 10]
                     for user in ("alice", "bob", "admin", "carol")
                 ),
             ],
-            "qos": [["normal", "", "", "", "", self.per_user, "", "", ""]],
+            "qos": [["normal", "", "", "", "", self.per_user, *[""] * 12]],
+            "account": [["research", "demo"]],
             "user": [[user, "research"] for user in ("alice", "bob", "admin", "carol")],
         }
+        if words[-1] == "format=Name,Descr":
+            return Completed(0, b"normal|Normal QOS default\n", "")
         found = lines[words[words.index("show") + 1]]
         return Completed(0, "\n".join([*map("|".join, found), ""]).encode(), "")
 
@@ -478,7 +485,13 @@ class FakeSlurm:
             return Completed(0, b"", "")
         if words[-1] == "partition":
             return Completed(0, f"PartitionName=main {self.entry}\n".encode(), "")
+        if words[-1] == "reservation":
+            return Completed(0, b"No reservations in the system\n", "")
+        if "assoc_mgr" in words:
+            return Completed(0, b"Current Association Manager state\n", "")
         text = "AccountingStorageEnforce = associations,limits,qos\nClusterName = slipway\n"
+        text += "AccountingStorageType = accounting_storage/slurmdbd\n"
+        text += "ProctrackType = proctrack/cgroup\nTaskPlugin = task/cgroup,task/affinity\n"
         text += f"AccountingStorageTRES = {self.tracked}\n"
         return Completed(0, text.encode(), "")
 

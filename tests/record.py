@@ -1,22 +1,32 @@
 """Records the output of a real Slurm, for the tests that replay it.
 
-    python -m tests.record [use]    on the cluster of SLIPWAY_PROJECT (default: that of `make up`)
+    python -m tests.record [use|limits]   on the cluster of SLIPWAY_PROJECT (default: `make up`'s)
 
 Creates one job of each kind, writes tests/recorded/<version>/, and cancels the jobs that still run.
 slurmctld is stopped for some seconds to record the commands' errors. "use" records only what jobs
-use, long lists of tasks, and the jobs that ended in a span of time; it stops nothing.
+use, long lists of tasks, and the jobs that ended in a span of time; it stops nothing. "limits"
+records limits and rules, and leaves the cluster with them.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from portal.adapters.slurm import accounting, commands, estimate, queue, sacctmgr, texts, usage
+from portal.adapters.slurm import accounting, commands, estimate, queue, texts, usage
+from portal.adapters.slurm.limits import (
+    associations,
+    config,
+    partitions,
+    qos,
+    reservations,
+    used,
+)
 from portal.core.cluster.jobs import JobState
 from portal.core.jobs.job import Job
 from tests.cluster import Cluster, wait_for
@@ -162,7 +172,6 @@ def record(cluster: Cluster) -> None:
     recorder.keep("sacct", "slipway", accounting.sacct_argv(ids.values()))
     recorder.keep("sinfo", "slipway", commands.sinfo_argv())
     recorder.keep("nodes", "slipway", commands.nodes_argv())
-    record_limits(recorder)
     for name, option in (("refused", "--mem=99999999"), ("partition", "--partition=nix")):
         script = f"#!/bin/sh\n#SBATCH {option}\ntrue\n"
         recorder.keep(f"sbatch-{name}", "alice", commands.sbatch_argv(), script)
@@ -180,48 +189,72 @@ def record(cluster: Cluster) -> None:
 
 
 LIMITS = {
-    "assoc": sacctmgr.associations_argv(),
-    "qos": sacctmgr.qos_argv(),
-    "users": sacctmgr.users_argv(),
-    "partition": sacctmgr.entries_argv(),
-    "config": sacctmgr.config_argv(),
+    "assoc": associations.associations_argv(),
+    "accounts": associations.accounts_argv(),
+    "users": associations.users_argv(),
+    "qos": qos.qos_argv(),
+    "qos-texts": qos.qos_texts_argv(),
+    "used": used.used_argv(),
+    "partition": partitions.entries_argv(),
+    "features": partitions.features_argv(),
+    "reservations": reservations.reservations_argv(),
+    "config": config.config_argv(),
 }
-# Every kind of limit that the portal reads; set while recording, then removed.
+# Every kind of limit that the portal reads, and names as odd as Slurm permits them.
 SET = (
-    (
-        "account research",
-        "GrpTRES=cpu=40,mem=1T MaxTRES=cpu=8",
-        "GrpTRES=cpu=-1,mem=-1 MaxTRES=cpu=-1",
-    ),
-    (
-        "user alice",
-        "GrpTRES=cpu=20 MaxJobs=7 MaxWall=04:00:00",
-        "GrpTRES=cpu=-1 MaxJobs=-1 MaxWall=-1",
-    ),
-    ("user bob", "MaxTRESPerNode=mem=1500M", "MaxTRESPerNode=mem=-1"),
-    (
-        "qos normal",
-        "MaxTRESPerJob=cpu=2 MaxJobsPerUser=9 MaxWall=2-00:00:00",
-        "MaxTRESPerJob=cpu=-1 MaxJobsPerUser=-1 MaxWall=-1",
-    ),
+    "sacctmgr -i add account physics Description='Physik|Teilchen & Müll'",
+    "sacctmgr -i add account 'chem-2.ü' Description='Chemie\nresearch|stolen'",
+    "sacctmgr -i add account 'a b' Description=space",
+    "sacctmgr -i add account 'a|b' Description=bar",
+    "sacctmgr -i add account 'nl\nname' Description=lines",
+    "sacctmgr -i add qos high Description='Für eilige | Jobs' Preempt=normal PreemptMode=requeue "
+    "MaxJobsPA=4 MaxSubmitJobsPU=5 MaxSubmitJobsPA=6 GrpJobs=7 GrpSubmit=8 MinTRES=cpu=1 "
+    "GrpTRESMins=cpu=1000,gres/gpu=50,mem=100000",
+    "sacctmgr -i add qos 'odd qös'",
+    "sacctmgr -i modify account research set GrpTRES=cpu=40,mem=1T MaxTRES=cpu=8",
+    "sacctmgr -i modify account physics set GrpTRESMins=cpu=5000,gres/gpu=10 GrpJobs=3 "
+    "GrpSubmitJobs=9 fairshare=7 qos=normal,high",
+    "sacctmgr -i add user alice account=physics qos=normal,high defaultqos=high",
+    "sacctmgr -i modify user alice where account=physics set MaxSubmitJobs=11 fairshare=5",
+    "sacctmgr -i modify user alice where account=research set GrpTRES=cpu=20 MaxJobs=7 "
+    "MaxWall=04:00:00",
+    "sacctmgr -i modify user bob set MaxTRESPerNode=mem=1500M",
+    "sacctmgr -i modify qos normal set MaxTRESPerJob=cpu=2 MaxJobsPerUser=9 MaxWall=2-00:00:00",
+    "scontrol create partitionname='pä+rt.1' nodes=n2 allowgroups='users,domain users'",
+    "scontrol create partitionname='sp ace' nodes=n2 allowaccounts=physics allowqos=high",
+    "scontrol create partitionname=hid nodes=n2 hidden=yes rootonly=yes reqresv=yes "
+    "oversubscribe=force:3 exclusiveuser=yes preemptmode=requeue prioritytier=9 minnodes=2 "
+    "state=drain",
+    "scontrol update nodename=n1 availablefeatures=intel,skylake,'gpu-ü' activefeatures=intel",
+    "scontrol create reservation reservationname='kürs-1' starttime=now duration=120 nodes=n1 "
+    "users=alice,bob flags=overlap",
+    "scontrol create reservation reservationname='odd r' starttime=now+1hour duration=120 "
+    "nodecnt=1 accounts=-research",
+    "scontrol create reservation reservationname=minus starttime=now+1day duration=10 nodecnt=1 "
+    "users=-bob accounts=physics partitionname=short",
+    "scontrol create reservation reservationname=forever starttime=now+2days duration=UNLIMITED "
+    "nodecnt=1 accounts=physics flags=maint,ignore_jobs features=intel",
 )
+WORK = "#!/bin/sh\nsleep 100\n"
 
 
 def record_limits(recorder: Recorder) -> None:
-    """Record limits of every kind, as seen by an account without privileges."""
+    """Record limits of every kind, as seen by an account without privileges.
 
-    def change(what: str, limits: str) -> None:
-        words = ["sacctmgr", "-i", "modify", *what.split(), "set", *limits.split()]
-        recorder.cluster.run("ctl", *words)
-
-    for what, limits, _back in SET:
-        change(what, limits)
-    try:
-        for name, argv in LIMITS.items():
-            recorder.keep(name, "slipway", argv)
-    finally:
-        for what, _limits, back in SET:
-            change(what, back)
+    They stay: this is for a cluster that is thrown away afterwards. A job uses some of the
+    account's time, which the controller counts every PriorityCalcPeriod.
+    """
+    cluster = recorder.cluster
+    recorder.keep("reservations-none", "slipway", reservations.reservations_argv())
+    for words in SET:
+        cluster.run("ctl", "sh", "-c", words)
+    argv = ["sbatch", "--account=physics", "--qos=normal", "--output=/dev/null", "--time=5"]
+    cluster.run("login", *argv, "--cpus-per-task=2", "--mem=100", user="alice", stdin=WORK)
+    argv = ["scontrol", "--oneliner", "show", "assoc_mgr", "flags=assoc", "accounts=physics"]
+    counted = r"GrpTRESMins=cpu=5000\([1-9]"
+    wait_for("usage", lambda: re.search(counted, cluster.run("ctl", *argv)), 540, 5)
+    for name, argv in LIMITS.items():
+        recorder.keep(name, "slipway", argv)
 
 
 def record_silence(recorder: Recorder) -> None:
@@ -240,5 +273,7 @@ def record_silence(recorder: Recorder) -> None:
 if __name__ == "__main__":
     if sys.argv[1:] == ["use"]:
         record_use(Recorder(Cluster.from_environment()))
+    elif sys.argv[1:] == ["limits"]:
+        record_limits(Recorder(Cluster.from_environment()))
     else:
         record(Cluster.from_environment())

@@ -2,6 +2,7 @@
 # make test: all checks and tests; those that need a cluster run on separate, temporary clusters.
 #
 #   bash tests/run.sh [check] [unit] [slurm] [browser] [attack]     only these parts; by default, all
+#   bash tests/run.sh cgroup2   in a virtual machine with cgroup v2 only (tests/cgroup2), for 24.11 and 26.05
 #   bash tests/run.sh images    every image that is built: its own test, and in sessions on one cluster
 #
 # Tests on clusters mostly wait for Slurm, so they run in parallel: each of CLUSTERS clusters (4; 2 on a
@@ -29,6 +30,7 @@ projects=()
 ports=()
 starting=
 ours=
+parts=()
 
 title() { printf '\n=== %s ===\n' "$*"; }
 
@@ -61,6 +63,15 @@ needs_of() {
             need make make
             need rclone rclone
             need curl curl
+            ;;
+        cgroup2)
+            need qemu-system-x86_64 qemu-system-x86
+            need busybox busybox-static
+            need cpio cpio
+            need depmod kmod
+            need xz xz-utils
+            need mkfs.ext4 e2fsprogs
+            need ssh openssh-client
             ;;
         browser | attack | images)
             need haproxy haproxy
@@ -237,6 +248,32 @@ run_on_kind() {
     running+=($!)
 }
 
+# One virtual machine after the other; SLURM=26.05 chooses one version.
+run_cgroup2() {
+    local version name port status begun
+    for version in ${SLURM:-24.11 26.05}; do
+        begun=$SECONDS status=0 name=cgroup2-$version port=$(free_port)
+        title "Slurm $version with cgroup v2 only, in a virtual machine"
+        rm -f "$RESULTS/$name.xml"
+        machine build > "$RESULTS/$name.log" 2>&1 < /dev/null || status=$?
+        if [ "$status" -ne 0 ]; then
+            tail -n 20 "$RESULTS/$name.log"
+            wrong+=("building the virtual machine for Slurm $version")
+            continue
+        fi
+        machine start
+        SLURM=$version SLIPWAY_PROJECT=slipway-cgroup2 PORT=$port .venv/bin/python -m pytest tests/cgroup2 \
+            --timeout 1800 --durations 20 --junit-xml="$RESULTS/$name.xml" || status=$?
+        machine console > "$RESULTS/$name.console"
+        machine stop
+        took "$name" $((SECONDS - begun))
+        judge "$name" "$status"
+    done
+}
+
+# machine ACTION: of the version and port that run_cgroup2 has chosen.
+machine() { SLURM=$version PORT=$port tests/cgroup2/machine.sh "$@"; }
+
 # --- temporary clusters --------------------------------------------------------------------------
 
 lock_of() { echo "/var/tmp/$1.lock"; }
@@ -342,6 +379,7 @@ finish() {
     trap - EXIT
     [ ${#running[@]} -eq 0 ] || kill "${running[@]}" 2> /dev/null || true
     [ -z "$starting" ] || kill -- "-$starting" 2> /dev/null || true
+    [ ! -e cluster/.cache/cgroup2/running/pid ] || [[ " ${parts[*]} " != *" cgroup2 "* ]] || tests/cgroup2/machine.sh stop
     if [ -n "$ours" ]; then
         timed "removing clusters" remove_clusters
     fi
@@ -366,7 +404,7 @@ main() {
     local part paths=()
     for part in "$@"; do
         case $part in
-            check | unit) ;;
+            check | unit | cgroup2) ;;
             slurm | browser | attack) paths+=("tests/$part") ;;
             images)
                 paths+=(tests/slurm/test_recipes.py tests/browser/test_{frameworks,desktop,desktop_xfce}.py)
@@ -378,6 +416,7 @@ main() {
                 ;;
         esac
     done
+    parts=("$@")
     trap finish EXIT
     mkdir -p "$RESULTS"
     timed preparing prepare "$@"
@@ -388,6 +427,7 @@ main() {
         timed "clusters before that" wait_for_clusters # they come with the builder image
         timed images run_images
     fi
+    [[ " $* " != *" cgroup2 "* ]] || run_cgroup2
     if [ ${#paths[@]} -gt 0 ]; then
         timed "clusters after that" wait_for_clusters
         run_on_clusters "${paths[@]}"

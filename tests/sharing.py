@@ -55,6 +55,8 @@ ONCE = {
 }
 
 SECONDS = {
+    "slurm/test_odd_clusters": 150,
+    "slurm/test_slurm_options": 90,
     "slurm/test_crashes": 395,
     "slurm/test_hub": 350,
     "attack/test_hostile_shell": 300,

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from portal.adapters.encryption import read_keys
+from portal.cli.check_slurm import check_slurm
+from portal.cli.findings import Finding
 from portal.config import LoginSettings, Settings, WebSettings
 from portal.core.cluster.fgpu import GpuKind, to_number
 from portal.core.cluster.gpu_offers import Gpus, is_of
 from portal.core.cluster.inventory import Node
 from portal.core.interfaces.systems import Scheduler
 from portal.errors import PortalError
-from portal.wiring import real_systems
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One check, and what to do if it failed."""
-
-    ok: bool
-    text: str
+from portal.wiring import now, real_systems
 
 
 def check(settings: Settings) -> Iterator[Finding]:
@@ -43,7 +36,7 @@ def check(settings: Settings) -> Iterator[Finding]:
     yield Finding(bool(apps), f"{apps} apps in {' and '.join(settings.sessions.app_folders)}")
     for problem in catalog.problems:
         yield Finding(False, problem)
-    yield from _slurm(settings.login, systems.scheduler)
+    yield from slurm_findings(settings.login, systems.scheduler)
 
 
 def _names(web: WebSettings) -> Iterator[Finding]:
@@ -133,7 +126,8 @@ def _title(kind: GpuKind) -> str:
     return f"{kind.title} ({kind.name})" if kind.name else kind.title
 
 
-def _slurm(login: LoginSettings, scheduler: Scheduler) -> Iterator[Finding]:
+def slurm_findings(login: LoginSettings, scheduler: Scheduler) -> Iterator[Finding]:
+    """Whether Slurm answers the reader, and what is unusual about it."""
     questions: list[tuple[str, Callable[[], object]]] = [
         (f"{login.reader}@{login.host} reads the queue (squeue)", scheduler.jobs),
         ("Slurm's partitions (sinfo)", scheduler.partitions),
@@ -144,6 +138,22 @@ def _slurm(login: LoginSettings, scheduler: Scheduler) -> Iterator[Finding]:
         try:
             ask()
         except PortalError as error:
-            yield Finding(False, f"{text}: {error}")
+            yield Finding(False, f"{text}: {error}{_advice(login, error)}")
         else:
             yield Finding(True, text)
+    try:
+        limits, asked = scheduler.limits(), now()
+    except PortalError:
+        return  # said above
+    try:
+        nodes = scheduler.nodes()
+    except PortalError:
+        nodes = []
+    yield from check_slurm(limits, nodes, asked)
+
+
+def _advice(login: LoginSettings, error: PortalError) -> str:
+    """What to do if Slurm hides something from the reader (PrivateData)."""
+    if "permission denied" not in error.text:
+        return ""
+    return f"; PrivateData hides it: give {login.reader} AdminLevel=Operator in sacctmgr"

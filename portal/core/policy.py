@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 
 from portal.core.apps.catalog import Catalog, Image, own_image
 from portal.core.cluster.fgpu import Slice
@@ -12,6 +12,7 @@ from portal.core.cluster.inventory import Partition
 from portal.core.launch.request import LaunchRequest, parse_launch
 from portal.core.launch.templates import FIELD, Template, fill
 from portal.core.site_rules import SiteRules
+from portal.core.slurm_options import NO_OPTIONS, SlurmOptions
 from portal.core.units import exact_size, short_minutes
 from portal.errors import FieldError, InvalidRequest
 
@@ -131,19 +132,27 @@ def misfit(
     rules: SiteRules,
     gpus: Gpus,
     group: str | None = None,
+    chosen: SlurmOptions = NO_OPTIONS,
+    refused: Callable[[LaunchRequest], Sequence[FieldError]] = lambda _: (),
 ) -> str:
     """Why a user with these partitions could not launch with a template; "" if they could.
 
-    `group` is the resource group chosen with it, if any.
+    `group` and `chosen` are the resource group and Slurm's options that are chosen with it, if
+    any; they win over the template's. The limits of the partitions are those of both together.
+    `refused` says which of these options Slurm would refuse.
     """
-    asked = {"environment": "any", "resource_group": group, FIELD: template.name}
+    options = {name: value for name, value in asdict(chosen).items() if value}
+    asked = {"environment": "any", "resource_group": group, FIELD: template.name, **options}
     try:
         request = parse_launch(fill(asked, [template]))
     except InvalidRequest as error:
         problems: Sequence[FieldError] = error.errors
     else:
-        problems = cap_problems(request, rules)
-        problems += resource_problems(request, partitions) if partitions is not None else []
+        found = cap_problems(request, rules)
+        found += resource_problems(request, partitions) if partitions is not None else []
         gpu = granted_gpu(request, partitions, gpus)
-        problems += [gpu] if isinstance(gpu, FieldError) else []
+        found += [gpu] if isinstance(gpu, FieldError) else []
+        first = refused(request)
+        named = {problem.field for problem in first}
+        problems = [*first, *(problem for problem in found if problem.field not in named)]
     return "; ".join(problem.message for problem in problems)

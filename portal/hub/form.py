@@ -5,12 +5,20 @@ Nothing is decided here. The portal validates what the form or JupyterHub's REST
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from portal.client import Environment, Folder, Offers, ResourceGroup, Template
+from portal.client_offers import (
+    Choice,
+    Environment,
+    Folder,
+    Offers,
+    Option,
+    ResourceGroup,
+    Template,
+)
 from portal.core.launch.environment import parse_lines
 from portal.core.units import exact_size, format_cores, parse_size, short_minutes
 from portal.errors import InvalidRequest
@@ -18,6 +26,8 @@ from portal.errors import InvalidRequest
 APP = "jupyterhub"
 OWN = ""
 """The value of `template` for resources of one's own."""
+NAMED = ("account", "qos", "reservation")
+"""The fields for Slurm's own options."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +42,8 @@ class _Chosen:
     group: str
     time_limit: str
     mounts: frozenset[str]
+    slurm: Mapping[str, str]
+    """Slurm's own options by their fields."""
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> _Chosen:
@@ -51,7 +63,16 @@ class _Chosen:
             group=str(options.get("resource_group", "")),
             time_limit=str(options.get("time_limit", "")),
             mounts=frozenset(map(str, folders)),
+            slurm=chosen_before(options),
         )
+
+
+def chosen_before(options: object) -> dict[str, str]:
+    """The options of Slurm's that an earlier start named, which may have come from anywhere."""
+    if not isinstance(options, dict):
+        return {}
+    found = {name: options.get(name) for name in NAMED}
+    return {name: value for name, value in found.items() if isinstance(value, str) and value}
 
 
 def page(offers: Offers, ended: str = "", last: Mapping[str, Any] | None = None) -> str:
@@ -68,6 +89,7 @@ def page(offers: Offers, ended: str = "", last: Mapping[str, Any] | None = None)
         _field("memory", "Memory", "text", chosen.memory),
         _gpus(offers.resource_groups, chosen.gpu),
         _groups(offers.resource_groups, chosen.group),
+        *_slurm(offers.choice, chosen.slurm),
         _time_limit(offers.resource_groups, chosen.time_limit),
         _folders(offers, chosen.mounts),
         _textarea("env", "Environment variables", "NAME=value, one on each line"),
@@ -102,6 +124,34 @@ def _groups(groups: tuple[ResourceGroup, ...], chosen: str) -> str:
     choices = [(group.name, _limits(group)) for group in groups]
     usual = next((group.name for group in groups if group.default), "")
     return _select("resource_group", "Partition", choices, chosen or usual)
+
+
+def _slurm(choice: Choice, chosen: Mapping[str, str]) -> Iterator[str]:
+    """A menu for each of Slurm's options of which there is more than one to choose from."""
+    lists = (
+        ("account", "Account", choice.accounts),
+        ("qos", "QOS", choice.qos),
+        ("reservation", "Reservation", choice.reservations),
+    )
+    for name, label, offers in lists:
+        value = chosen.get(name, "")
+        # Without a reservation is a choice, too.
+        if len(offers) + (name == "reservation") < 2:
+            continue
+        # Another account may have another default QOS, so that none of them stands for it.
+        fixed = name != "qos" or len(choice.accounts) < 2
+        choices = [("" if one.default and fixed else one.name, _words(one)) for one in offers]
+        if all(value for value, _ in choices):
+            choices.insert(0, ("", "None" if name == "reservation" else "Slurm's default"))
+        yield _select(name, label, choices, value)
+
+
+def _words(option: Option) -> str:
+    # sacctmgr writes the name as the description if none is given.
+    title = option.title if option.title.lower() != option.name.lower() else ""
+    words = f"{option.name}: {title}" if title else option.name
+    notes = ["default"] * option.default + [option.note] * bool(option.note)
+    return f"{words} ({'; '.join(notes)})" if notes else words
 
 
 def _limits(group: ResourceGroup) -> str:
@@ -175,7 +225,9 @@ def options_from_form(data: Mapping[str, list[str]]) -> dict[str, Any]:
     """The form's fields as the portal's launch request, without those that are empty."""
     one = {name: values[0].strip() for name, values in data.items() if values and values[0].strip()}
     found: dict[str, Any] = {
-        name: one[name] for name in ("resource_group", "time_limit", "template") if name in one
+        name: one[name]
+        for name in ("resource_group", *NAMED, "time_limit", "template")
+        if name in one
     }
     if "image" in one:
         found["environment"], _, found["version"] = one["image"].partition("/")

@@ -21,7 +21,7 @@ from portal.client import Client, ClientError, NoAnswer, Refused, Session
 from portal.hub import launch
 from portal.hub.authenticator import TOKEN
 from portal.hub.connection import ask, connection
-from portal.hub.form import APP, options_from_form, page
+from portal.hub.form import APP, chosen_before, options_from_form, page
 from portal.hub.progress import Step, answers, exit_code, server_has_ended, steps_of
 from portal.hub.refusals import Refusal, for_user
 
@@ -125,7 +125,8 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
     async def form(self) -> str:
         """The form, of what the portal offers this user right now."""
         try:
-            offers = await ask((await self.client()).offers)
+            client = await self.client()
+            offers = await ask(client.offers, **chosen_before(self.user_options))
         except ClientError as error:
             raise Refusal(503, error.text) from error
         return page(offers, await self.last_end(), self.user_options)

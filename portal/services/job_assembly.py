@@ -21,6 +21,7 @@ from portal.services.launch.enlarge import Enlarger
 from portal.services.launch.registry_logins import RegistryLogins
 from portal.services.owner_queue import RunForOwner
 from portal.services.systems import Systems
+from portal.services.unix_groups import UnixGroups
 
 
 class JobAssembly:
@@ -42,7 +43,8 @@ class JobAssembly:
 
     @cached_property
     def cluster(self) -> Cluster:
-        return Cluster(self._stores.status)
+        groups = UnixGroups(self._systems.accounts.identity, self._clock)
+        return Cluster(self._stores.status, groups.of)
 
     @cached_property
     def enlarger(self) -> Enlarger:

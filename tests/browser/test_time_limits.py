@@ -89,7 +89,7 @@ def test_the_time_without_scripts(cluster: Cluster, api: Api, log_in: LogIn) -> 
 def test_the_api_takes_times_and_names_the_limit(api: Api) -> None:
     groups = api.ask("GET", "/resource-groups")["resource_groups"]
     times = {g["name"]: (g["default_time_limit"], g["max_time_limit"]) for g in groups}
-    assert times == {"main": (60, 480), "short": (15, 30)}
+    assert (times["main"], times["short"]) == ((60, 480), (15, 30))
     assert api.launch(time_limit="1:30")["time_limit"] == 90
     small = {"environment": "python", "resources": {"cpus": 1, "memory": "600m"}}
     answer = api("POST", "/sessions", json=small | {"time_limit": "9 h"})

@@ -8,7 +8,7 @@
 #SBATCH --ntasks=1
 #SBATCH --cpus-per-task=4
 #SBATCH --mem=16384M
-#SBATCH --partition=main
+#SBATCH --partition="main"
 #SBATCH --time=90
 # A Slipway session. It starts in the user's home directory, which contains the folder that the portal
 # has prepared, and deletes that folder at its end.

@@ -122,20 +122,21 @@ def test_a_request_beyond_the_qos_is_refused_by_name(alice: Api, cluster: Cluste
 
 
 @pytest.mark.parametrize("word", ["DenyAccounts=research", "AllowAccounts=root"])
-def test_only_open_partitions_are_offered(alice: Api, cluster: Cluster, word: str) -> None:
+def test_only_open_partitions_are_offered(bob: Api, cluster: Cluster, word: str) -> None:
+    # bob has one account; alice could take another one.
     cluster.run("ctl", "scontrol", "update", "PartitionName=main", word)
     try:
-        wait_for("one group less", lambda: group(alice) is None, LEARNT, 1.0)
-        assert group(alice, "short") is not None
-        answer = alice("POST", "/sessions", json=SMALL | {"resource_group": "main"})
+        wait_for("one group less", lambda: group(bob) is None, LEARNT, 1.0)
+        assert group(bob, "short") is not None
+        answer = bob("POST", "/sessions", json=SMALL | {"resource_group": "main"})
         assert answer.status_code == 422
         assert answer.json()["errors"] == [
             {"field": "resource_group", "message": "choose one of: short"}
         ]
     finally:
-        back = "DenyAccounts=" if word.startswith("Deny") else "AllowAccounts=ALL"
+        back = "DenyAccounts=teaching" if word.startswith("Deny") else "AllowAccounts=ALL"
         cluster.run("ctl", "scontrol", "update", "PartitionName=main", back)
-    wait_for("the group again", lambda: group(alice) is not None, LEARNT, 1.0)
+    wait_for("the group again", lambda: group(bob) is not None, LEARNT, 1.0)
 
 
 def test_the_chosen_group_runs_and_limits_the_session(alice: Api, cluster: Cluster) -> None:

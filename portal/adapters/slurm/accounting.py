@@ -20,11 +20,11 @@ from portal.adapters.slurm.commands import (
     UnexpectedOutput,
     amount,
     exit_signal,
-    expand_nodes,
     is_job_id,
     read_state,
     read_time,
 )
+from portal.adapters.slurm.node_lists import expand_nodes
 from portal.adapters.slurm.texts import output_texts
 from portal.core.cluster.jobs import JobReport
 from portal.core.jobs.job import Job, JobTexts

@@ -19,6 +19,8 @@ DOWN = (
     "Transport endpoint is not connected",
     "slurmdbd",
     "in a backup controller",
+    "backup controller in standby mode",
+    "Rate limit exceeded",
     "slurm_persist_conn",
     "Problem talking to the database",
 )

@@ -8,17 +8,19 @@ import time
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
-from portal.adapters.slurm import accounting, commands, estimate, queue, sacctmgr
-from portal.adapters.slurm.asking import DOWN, Asker
+from portal.adapters.slurm import accounting, commands, estimate, queue
+from portal.adapters.slurm.asking import Asker, RefusedError
 from portal.adapters.slurm.jobs import halving
+from portal.adapters.slurm.limits.reader import LimitsReader
+from portal.adapters.slurm.refusals import REFUSED, refusal
 from portal.adapters.ssh import key_commands
-from portal.adapters.ssh.transport import Completed, Transport
+from portal.adapters.ssh.transport import Transport
 from portal.core.cluster.inventory import Node, Partition
 from portal.core.cluster.jobs import Estimate, JobReport
 from portal.core.cluster.limits import Limits
 from portal.core.interfaces.systems import Scheduler
 from portal.core.jobs.job import Job
-from portal.errors import FieldError, InvalidRequest, OutcomeUnknown, Unavailable
+from portal.errors import GresUnknown, InvalidRequest, OutcomeUnknown, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -27,16 +29,6 @@ ESTIMATE_SECONDS = 5.0
 
 # What scancel reports for jobs that have ended; it continues with the others.
 _OVER_ALREADY = ("Invalid job id", "already completing")
-
-# The field of the request that Slurm's error refers to, by words of the message.
-_FIELDS = (
-    ("generic resource", "resources.fgpu"),
-    ("memory", "resources.memory"),
-    ("CPU count", "resources.cpus"),
-    ("node configuration", "resources"),
-    ("partition", "resource_group"),
-    ("time limit", "time_limit"),
-)
 
 
 class Slurm(Scheduler):
@@ -57,6 +49,7 @@ class Slurm(Scheduler):
         self._asker = Asker(transport, reader, seconds)
         self._ask = self._asker.ask
         self._queue = queue.QueueReader()
+        self._limits = LimitsReader(self._ask)
 
     # As the user
 
@@ -91,7 +84,7 @@ class Slurm(Scheduler):
             raise OutcomeUnknown("Slurm took too long to accept the job.")
         if done.code != 0:
             self._transport.run(user, ["rm", "-rf", "--", folder], seconds=self._seconds)
-            raise _refusal(done)
+            raise refusal(done)
         return self._number(user, session)
 
     def _number(self, user: str, session: str) -> str:
@@ -119,10 +112,12 @@ class Slurm(Scheduler):
                 return estimate.estimate_parse(done.stderr)
             except commands.UnexpectedOutput as error:
                 raise Unavailable(f"Slurm's estimate cannot be parsed: {error}") from error
-        refusal = _refusal(done)
-        if not isinstance(refusal, InvalidRequest):
-            raise refusal
-        return Estimate(None, "", f"Slurm would reject it: {done.error_text()}")
+        refused = refusal(done)
+        # Whether GPUs are not known for ever depends on the nodes, which the caller knows.
+        if isinstance(refused, GresUnknown) or not isinstance(refused, InvalidRequest):
+            raise refused
+        text = refused.errors[0].message.removeprefix(REFUSED)
+        return Estimate(None, "", f"Slurm would reject it: {text}")
 
     def cancel(self, user: str, *job_ids: str) -> None:
         """Cancel a user's jobs, all with one command. Idempotent.
@@ -193,12 +188,21 @@ class Slurm(Scheduler):
         return {report.job_id: self._asker.named(report) for report in found}
 
     def _sacct(self, job_ids: Sequence[str]) -> list[JobReport]:
-        return accounting.sacct_parse(self._ask(accounting.sacct_argv(job_ids)))
+        return self._recorded(accounting.sacct_argv(job_ids))
+
+    def _recorded(self, argv: Sequence[str]) -> list[JobReport]:
+        """Accounting's records; without accounting none, and only the queue tells ends."""
+        try:
+            return accounting.sacct_parse(self._ask(argv))
+        except RefusedError as error:
+            if accounting.OFF in error.text:
+                return []
+            raise
 
     def ended_named(self, session: str, user: str, since: datetime) -> list[JobReport]:
         # A minute of tolerance: the portal's clock and Slurm's may differ.
         argv = accounting.sacct_named_argv(session, user, since - timedelta(minutes=1))
-        return [self._asker.named(report) for report in accounting.sacct_parse(self._ask(argv))]
+        return [self._asker.named(report) for report in self._recorded(argv)]
 
     def partitions(self) -> list[Partition]:
         return commands.sinfo_parse(self._ask(commands.sinfo_argv()))
@@ -207,34 +211,8 @@ class Slurm(Scheduler):
         return commands.nodes_parse(self._ask(commands.nodes_argv()))
 
     def limits(self) -> Limits:
-        """Limits of associations, QOS and partitions, by five queries for all users."""
-        return sacctmgr.limits(
-            sacctmgr.Printed(
-                config=self._ask(sacctmgr.config_argv()),
-                associations=self._ask(sacctmgr.associations_argv()),
-                qos=self._ask(sacctmgr.qos_argv()),
-                users=self._ask(sacctmgr.users_argv()),
-                entries=self._ask(sacctmgr.entries_argv()),
-            )
-        )
-
-
-def _plugin_words(done: Completed) -> str:
-    """The message of job_submit.lua about the requested GPU, which is clearer than Slurm's."""
-    lines = [line for line in done.stderr.splitlines() if line.startswith("sbatch: error: ")]
-    if not lines or "Invalid generic resource" not in lines[-1]:
-        return ""
-    return " ".join(line.removeprefix("sbatch: error: ") for line in lines[:-1])
-
-
-def _refusal(done: Completed) -> Exception:
-    """The error for a submission that Slurm rejected."""
-    if any(word in done.stderr for word in DOWN):
-        return Unavailable(
-            "Slurm does not answer, so nothing can be launched right now. Running sessions are "
-            "not affected. Try again in a few minutes."
-        )
-    text = _plugin_words(done) or done.error_text().removeprefix("Batch job submission failed: ")
-    errors = done.stderr.lower()
-    field = next((name for word, name in _FIELDS if word.lower() in errors), "")
-    return InvalidRequest([FieldError(field, f"Slurm refused it: {text}")])
+        """Limits and rules, by one query of each kind for all users."""
+        try:
+            return self._limits.read()
+        except commands.UnexpectedOutput as error:
+            raise Unavailable(f"Slurm's limits cannot be read: {error}") from error

@@ -1,15 +1,15 @@
 """Slurm's commands, each as a pair: its arguments, and the parser of its output.
 
-squeue is in queue.py, sacct in accounting.py, sacctmgr in sacctmgr.py. One text format works for
-Slurm 22.05 to 26.05: -O with a unit separator after every field. Free text written by users is not
-queried here (see texts.py), so lines cannot be forged; a line with the wrong number of fields
-raises, since guessing could end a session.
+squeue is in queue.py, sacct in accounting.py, limits in limits/, lists of nodes in node_lists.py.
+One text format works for Slurm 22.05 to 26.05: -O with a unit separator after every field. Free
+text written by users is not queried here (see texts.py), so lines cannot be forged; a line with the
+wrong number of fields raises, since guessing could end a session.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from portal.core.cluster.inventory import Node, NodeGpus, Partition
@@ -172,42 +172,6 @@ def parse_minutes(text: str) -> int | None:
         return None
     days, hours, minutes, _seconds = (int(part or 0) for part in match.groups())
     return days * 1440 + hours * 60 + minutes
-
-
-def expand_nodes(text: str) -> tuple[str, ...]:
-    """The nodes of a list such as "n[01-03,7],login1"; () for none.
-
-    Raises UnexpectedOutput for anything else, including several brackets in one name.
-    """
-    if text in ("", "(null)", "None assigned", "n/a"):
-        return ()
-    nodes: list[str] = []
-    for part in re.split(r",(?![^\[]*\])", text):
-        match = _NODES.fullmatch(part)
-        if match is None:
-            raise UnexpectedOutput(f"unreadable node list {text!r}")
-        nodes.extend(_expand(match, text))
-    return tuple(nodes)
-
-
-_NODES = re.compile(r"(?P<prefix>[\w.-]+)(?:\[(?P<ranges>[0-9,-]+)\](?P<suffix>[\w.-]*))?")
-
-
-def _expand(match: re.Match[str], text: str) -> Iterable[str]:
-    prefix, ranges, suffix = match.group("prefix", "ranges", "suffix")
-    if ranges is None:
-        return [prefix]
-    return [f"{prefix}{number}{suffix}" for number in _numbers(ranges, text)]
-
-
-def _numbers(ranges: str, text: str) -> Iterable[str]:
-    for item in ranges.split(","):
-        match = re.fullmatch(r"([0-9]+)(?:-([0-9]+))?", item)
-        first, last = match.groups() if match else ("", None)
-        if not first or int(last or first) < int(first):
-            raise UnexpectedOutput(f"unreadable node list {text!r}")
-        for number in range(int(first), int(last or first) + 1):
-            yield f"{number:0{len(first)}}"
 
 
 def read_state(word: str) -> JobState:

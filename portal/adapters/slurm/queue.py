@@ -12,11 +12,11 @@ from portal.adapters.slurm.commands import (
     amount,
     exit_code,
     exit_signal,
-    expand_nodes,
     parse_minutes,
     read_state,
     read_time,
 )
+from portal.adapters.slurm.node_lists import expand_nodes
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.jobs.job import Job
 

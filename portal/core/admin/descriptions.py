@@ -19,6 +19,11 @@ def describe_template(template: Template) -> str:
         parts.append(f"{template.time_limit} minutes")
     if template.resource_group is not None:
         parts.append(f"group {template.resource_group}")
+    for name in ("account", "qos", "reservation", "constraint"):
+        if value := getattr(template, name):
+            parts.append(f"{name} {value}")
+    if template.exclusive:
+        parts.append("whole node")
     return f"{template.title}: {', '.join(parts)}"
 
 

@@ -10,12 +10,12 @@ from pydantic import BaseModel
 
 from portal.core.launch.request import Resources
 from portal.core.launch.templates import Description, Place, Template, Title
+from portal.core.slurm_options import Constraint, GroupName, SlurmName
 from portal.core.units import TimeLimit
 from portal.core.validation import (
     STRICT,
     WORD,
     WORD_RULE,
-    Word,
     check,
 )
 from portal.errors import FieldError, InvalidRequest
@@ -30,7 +30,13 @@ class TemplateRequest(BaseModel):
     description: Description = ""
     resources: Resources
     time_limit: TimeLimit | None = None
-    resource_group: Word | None = None
+    resource_group: GroupName | None = None
+    account: SlurmName | None = None
+    qos: SlurmName | None = None
+    reservation: SlurmName | None = None
+    constraint: Constraint | None = None
+    exclusive: bool = False
+    """The whole node."""
     place: Place | None = None
     """None: an existing template keeps its place, a new one comes last."""
 

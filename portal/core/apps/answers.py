@@ -19,7 +19,7 @@ def check_words(
 ) -> Iterator[FieldError]:
     """Yield what is wrong with an owner's answer and title; `known`: the app as it is stored."""
     asked = options.asked if options.asked is not None else known.asked if known else ""
-    if spec.must_answer and not asked:
+    if spec.must_answer and not asked.strip():
         yield FieldError("asked", f"{spec.title} cannot start without this")
     elif options.asked and not spec.asks:
         yield FieldError("asked", f"{spec.title} has no prompt to answer")

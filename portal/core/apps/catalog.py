@@ -270,9 +270,10 @@ class Catalog(BaseModel):
         return Naming(title, version or "", f"{title} {version or ''}".rstrip())
 
     def environment_title(self, environment: str) -> str:
-        """How pages name an environment; one without images by its own name."""
-        image = self.image(environment, None)
-        return self._namings[environment, image.version].environment if image else environment
+        """How pages name an environment, also a retired one; one without images by its own name."""
+        known = (naming for (name, _), naming in self._namings.items() if name == environment)
+        found = next(known, None)
+        return found.environment if found else environment
 
     @cached_property
     def _namings(self) -> dict[tuple[str, str], Naming]:

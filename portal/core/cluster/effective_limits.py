@@ -19,6 +19,7 @@ from portal.core.cluster.limits import (
     user_limits,
     user_limits_of_job,
 )
+from portal.core.slurm_options import NO_OPTIONS, SlurmOptions
 from portal.core.units import floor_size, format_cores, short_minutes
 
 PLACE = "{amount}"
@@ -38,13 +39,16 @@ class UserPartition(Partition):
 
 
 def partitions_for(
-    user: str, partitions: Sequence[Partition], limits: Limits | None
+    user: str,
+    partitions: Sequence[Partition],
+    limits: Limits | None,
+    options: SlurmOptions = NO_OPTIONS,
 ) -> list[UserPartition]:
-    """The partitions that a user may use, each with that user's bounds."""
+    """The partitions that a user may use with an account and a QOS, each with its bounds."""
     found = []
     for partition in partitions:
-        own = user_limits(user, partition.name, limits) if limits else None
-        if limits is None or own is not None:
+        own = user_limits(user, partition.name, limits, options) if limits else None
+        if limits is None or (own is not None and not own.entry.root_only):
             found.append(_group(partition, _bounds(partition, own), own))
     return found
 

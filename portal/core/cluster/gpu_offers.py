@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from portal.core.cluster.effective_limits import PLACE
-from portal.core.cluster.fgpu import GpuKind, Slice, smallest
+from portal.core.cluster.fgpu import GpuKind, Slice, of_gres, smallest
 from portal.core.cluster.inventory import NodeGpus, Partition
 from portal.core.units import fgpu_number, floor_size, format_fgpu
 from portal.errors import FieldError
@@ -103,6 +103,14 @@ NO_GPUS = Gpus()
 def is_of(found: NodeGpus, kind: GpuKind) -> bool:
     """Whether a node's GPUs are of a kind; a kind without a name matches all of them."""
     return kind.name in ("", found.kind)
+
+
+def has_gres(gres: str, kind: str, group: Partition) -> bool:
+    """Whether a node of a group has been reported with what a job's --gres asks for."""
+    shards, gpus = of_gres(gres)
+    return any(
+        kind in ("", one.kind) and one.shards >= shards and one.gpus >= gpus for one in group.gpus
+    )
 
 
 def _offer(kind: GpuKind, most: NodeGpus, group: Partition) -> GpuOffer:

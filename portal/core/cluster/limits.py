@@ -11,6 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass, field
 
+from portal.core.cluster.rules.reservations import NodeFeatures, Reservation
+from portal.core.cluster.rules.site import Site
+from portal.core.slurm_options import NO_OPTIONS, SlurmOptions
+
+__all__ = ["NodeFeatures", "Reservation"]  # re-exported: what reads Limits finds its parts here
+
 
 @dataclass(frozen=True)
 class Tres:
@@ -33,6 +39,19 @@ class Tres:
 
 
 @dataclass(frozen=True)
+class Minutes:
+    """Amounts over time, as in GrpTRESMins: minutes of cores, GPUs and shards, MiB times minutes.
+
+    None where nothing is set.
+    """
+
+    cpus: int | None = None
+    memory_mb: int | None = None
+    shards: int | None = None
+    gpus: int | None = None
+
+
+@dataclass(frozen=True)
 class Association:
     """Limits of one user in one account, or (without a user) of an account."""
 
@@ -47,7 +66,24 @@ class Association:
     job: Tres = Tres()
     node: Tres = Tres()
     jobs: int | None = None
+    """MaxJobs: running jobs of the user."""
+    submitted: int | None = None
+    """MaxSubmitJobs: waiting and running jobs."""
+    group_jobs: int | None = None
+    group_submitted: int | None = None
+    """GrpJobs and GrpSubmitJobs: of everybody in the account together."""
     minutes: int | None = None
+    """MaxWall."""
+    total: Minutes = Minutes()
+    """GrpTRESMins: what all jobs together may have used."""
+    used: Minutes = Minutes()
+    """What they have used of it so far, as Slurm's controller counts."""
+    shares: int | None = None
+    """Fairshare: the raw shares."""
+    fair_share: float | None = None
+    """The fair-share factor, from 0 to 1; None if it is not known."""
+    description: str = ""
+    """The account's description; of rows without a user only."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +98,28 @@ class Qos:
     user: Tres = Tres()
     account: Tres = Tres()
     jobs: int | None = None
-    """Running jobs of one user."""
+    """MaxJobsPerUser: running jobs of one user."""
+    jobs_of_account: int | None = None
+    """MaxJobsPerAccount."""
+    submitted: int | None = None
+    """MaxSubmitJobsPerUser: waiting and running jobs of one user."""
+    submitted_of_account: int | None = None
+    """MaxSubmitJobsPerAccount."""
+    group_jobs: int | None = None
+    group_submitted: int | None = None
+    """GrpJobs and GrpSubmitJobs: of everybody together."""
     minutes: int | None = None
+    """MaxWall."""
+    least: Tres = Tres()
+    """MinTRESPerJob."""
+    total: Minutes = Minutes()
+    """GrpTRESMins: what all jobs together may have used."""
+    used: Minutes = Minutes()
+    description: str = ""
+    preempt: tuple[str, ...] = ()
+    """The QOS whose jobs a job of this one may preempt."""
+    preempt_mode: str = ""
+    """PreemptMode of jobs in this QOS, in lower case: "requeue"; "" or "cluster": Slurm's."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +135,23 @@ class PartitionAccess:
     node: Tres = Tres()
     default_minutes: int | None = None
     """DefaultTime; None: MaxTime is the default."""
+    groups: tuple[str, ...] = ()
+    """AllowGroups: the Unix groups that may use it; () for everybody."""
+    state: str = "UP"
+    """UP, DOWN, DRAIN (runs what waits, accepts nothing) or INACTIVE."""
+    hidden: bool = False
+    root_only: bool = False
+    requires_reservation: bool = False
+    """ReqResv: jobs must name a reservation."""
+    oversubscribe: str = "NO"
+    """OverSubscribe, as Slurm prints it: NO, YES:4, FORCE:1, EXCLUSIVE."""
+    exclusive_user: bool = False
+    """ExclusiveUser: a node is given to jobs of one user at a time."""
+    preempt_mode: str = ""
+    """PreemptMode in lower case; "": Slurm's."""
+    priority_tier: int = 1
+    least_nodes: int = 0
+    """MinNodes: a session has one node, so more than 1 refuses it."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +166,25 @@ class Limits:
     partitions: tuple[PartitionAccess, ...] = ()
     tracked: tuple[str, ...] = ()
     """AccountingStorageTRES: Slurm counts and limits nothing else."""
+    reservations: tuple[Reservation, ...] = ()
+    features: tuple[NodeFeatures, ...] = ()
+    accounting: bool = True
+    """Whether the site has accounting (AccountingStorageType); without it there are no accounts."""
+    private: tuple[str, ...] = ()
+    """PrivateData, in lower case: what ordinary users do not see of others'."""
+    preempt_type: str = ""
+    """PreemptType without its prefix: "none", "qos", "partition_prio"."""
+    preempt_mode: str = ""
+    """PreemptMode, in lower case."""
+    usage_reset: str = ""
+    """PriorityUsageResetPeriod: "NONE", "MONTHLY"."""
+    decay_minutes: int | None = None
+    """PriorityDecayHalfLife; None or 0: what was used is not forgotten."""
+    fenced: bool = True
+    """Whether Slurm confines jobs by cgroups; without them nothing is launched."""
+    part_limits_enforced: bool = False
+    """EnforcePartLimits: sbatch refuses what a partition's limits never admit."""
+    site: Site = field(default_factory=Site)
 
     @property
     def requires_association(self) -> bool:
@@ -151,13 +243,18 @@ class UserLimits:
     """Partitions that share this one's QOS, whose group limits count jobs in all of them."""
 
 
-def user_limits(user: str, partition: str, limits: Limits) -> UserLimits | None:
-    """The limits of a user in a partition; None if Slurm would refuse this user's jobs there."""
+def user_limits(
+    user: str, partition: str, limits: Limits, options: SlurmOptions = NO_OPTIONS
+) -> UserLimits | None:
+    """The limits of a user in a partition; None if Slurm would refuse this user's jobs there.
+
+    With the account and the QOS of the options; without them with Slurm's defaults.
+    """
     entry = next((e for e in limits.partitions if e.name == partition), PartitionAccess(partition))
-    found = _association(user, partition, limits)
+    found = _association(user, partition, limits, options.account or None)
     if found is None and limits.requires_association:
         return None
-    return _user_limits(user, entry, found, _job_qos(found), limits)
+    return _user_limits(user, entry, found, options.qos or _job_qos(found), limits)
 
 
 def user_limits_of_job(

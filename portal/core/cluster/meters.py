@@ -12,6 +12,7 @@ from portal.core.cluster.gpu_usage import GpuCapacity
 from portal.core.cluster.inventory import Partition
 from portal.core.cluster.limits import GroupLimit, Limits, Tres, UserLimits, user_limits
 from portal.core.cluster.usage import ClusterUsage, Overlap, counted, held_by
+from portal.core.slurm_options import NO_OPTIONS, SlurmOptions
 from portal.core.units import floor_size, format_cores
 
 Number = TypeVar("Number", int, float)
@@ -70,10 +71,14 @@ class _Constraint(Generic[Number]):
 
 
 def usage_meters(
-    user: str, partition: str, limits: Limits | None, use: ClusterUsage
+    user: str,
+    partition: str,
+    limits: Limits | None,
+    use: ClusterUsage,
+    options: SlurmOptions = NO_OPTIONS,
 ) -> tuple[Meter[int], Meter[int], Meter[float] | None]:
     """One user's cores, memory and fGPU in one partition; the last None if it has no GPUs."""
-    own = user_limits(user, partition, limits) if limits else None
+    own = user_limits(user, partition, limits, options) if limits else None
     found = [_Total.of(total, user, partition, use) for total in (group_limits(own) if own else ())]
     room = next((room for room in use.rooms if room.partition == partition), None)
     here = GroupLimit(Tres(), "", user, partitions=frozenset({partition}))
@@ -189,9 +194,10 @@ def partition_usage(
     partitions: Sequence[Partition],
     limits: Limits | None,
     use: ClusterUsage,
+    options: SlurmOptions = NO_OPTIONS,
 ) -> PartitionUsage | None:
     """The bars of the wanted group, else of the default; None if the user may not use it."""
-    groups = partitions_for(user, partitions, limits)
+    groups = partitions_for(user, partitions, limits, options)
     if wanted is None:
         group = next((g for g in groups if g.default), groups[0] if groups else None)
     else:
@@ -202,13 +208,15 @@ def partition_usage(
     return PartitionUsage(
         group.name,
         tuple(g.name for g in groups),
-        *usage_meters(user, group.name, limits, use),
-        notes=tuple(_notes(user, raw, limits)),
+        *usage_meters(user, group.name, limits, use, options),
+        notes=tuple(_notes(user, raw, limits, options)),
     )
 
 
-def _notes(user: str, partition: Partition, limits: Limits | None) -> Iterable[str]:
-    own = user_limits(user, partition.name, limits) if limits else None
+def _notes(
+    user: str, partition: Partition, limits: Limits | None, options: SlurmOptions
+) -> Iterable[str]:
+    own = user_limits(user, partition.name, limits, options) if limits else None
     for total in group_limits(own) if own else ():
         if amount := _amount(total.amount):
             yield f"{_who(total, own)} may use {amount} at once{_where(total)}."

@@ -18,6 +18,7 @@ from portal.core.cluster.gpu_usage import GpuCapacity, allocated_kind, gpu_capac
 from portal.core.cluster.inventory import Node
 from portal.core.cluster.jobs import JobReport
 from portal.core.cluster.limits import GroupLimit, Limits, Tres, user_limits
+from portal.core.slurm_options import NO_OPTIONS, SlurmOptions
 from portal.core.units import floor_size, format_cores, format_fgpu
 
 
@@ -188,12 +189,13 @@ def limits_in_the_way(
     limits: Limits | None,
     use: ClusterUsage,
     gpu_kind: str = "",
+    options: SlurmOptions = NO_OPTIONS,
 ) -> Iterator[LimitInTheWay]:
     """The group limits that currently prevent this user from getting more.
 
     Slurm's own estimate considers free nodes only, and may promise a start that limits prevent.
     """
-    own = user_limits(user, partition, limits) if limits else None
+    own = user_limits(user, partition, limits, options) if limits else None
     room = capacity_of(use.rooms, partition, gpu_kind)
     shard, gpu = (room.shard, room.gpu) if room else (0.0, 0.0)
     for total in group_limits(own) if own else ():
@@ -215,9 +217,10 @@ def limit_reached(
     limits: Limits | None,
     use: ClusterUsage,
     gpu_kind: str = "",
+    options: SlurmOptions = NO_OPTIONS,
 ) -> str:
     """The first of these limits in words; "" if there is none."""
-    found = limits_in_the_way(user, partition, wanted, limits, use, gpu_kind)
+    found = limits_in_the_way(user, partition, wanted, limits, use, gpu_kind, options)
     return next((limit.text for limit in found), "")
 
 

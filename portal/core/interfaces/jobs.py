@@ -8,7 +8,7 @@ from typing import Protocol
 
 from portal.core.jobs.actions import JobAction
 from portal.core.jobs.job import Job, JobTab, JobTexts
-from portal.core.jobs.query import JobPage, JobQuery
+from portal.core.jobs.query import JobPage, JobQuery, QueuePart
 
 
 class JobStore(Protocol):
@@ -74,6 +74,14 @@ class JobStore(Protocol):
 
     def counts(self, query: JobQuery, now: datetime) -> dict[JobTab, int]:
         """Number of rows on each tab that match all filters but the tab and the state."""
+        ...
+
+    def queued(self, part: QueuePart) -> int:
+        """How many jobs wait or run in this part of the queue, for MaxSubmitJobs and its like.
+
+        Every task of an array counts. The queue as last polled: jobs that were submitted in the
+        last seconds are missing, and those that ended in them are counted.
+        """
         ...
 
     def get(self, shown_id: str) -> Job | None:

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 from jinja2 import Environment, StrictUndefined
 
 from portal.core.job.description import JobDescription
+from portal.core.slurm_options import is_group_name
 
 _SAFE = re.compile(r"[A-Za-z0-9._/@%+=:,-]*")
+
+# Names of accounts and expressions of features are only in #SBATCH lines, between double quotes.
+_QUOTED = re.compile(r"[^\s\x00-\x1f\x7f\"'\\]*")
+
+_RULES: Mapping[str, Callable[[str], object]] = {
+    "options": _QUOTED.fullmatch,
+    "partition": is_group_name,
+}
 
 
 def render_script(job: JobDescription, template_text: str) -> str:
     """Render the template; raises ValueError if a value has characters special to a shell."""
     for key, value in asdict(job).items():
-        if not all(map(_SAFE.fullmatch, _texts(value))):
+        safe = _RULES.get(key, _SAFE.fullmatch)
+        if not all(map(safe, _texts(value))):
             raise ValueError(f"{key} has characters that do not belong in a batch script")
     # HTML escaping would corrupt a shell script; the check above prevents injection.
     environment = Environment(

@@ -8,6 +8,7 @@ from portal.core.apps.catalog import Image
 from portal.core.launch.mounts import MountPoint, mount_points, storage_of
 from portal.core.launch.own_image import NO_OWN_IMAGES, ImageJob, OwnImageRules, image_job
 from portal.core.session.session import Home, Session
+from portal.core.slurm_options import NO_OPTIONS, SlurmOptions
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ def build_job(session: Session, image: Image, rules: JobSettings) -> JobDescript
         cpus=session.cpus,
         memory_mb=session.memory_mb,
         partition=session.partition,
+        options=session.slurm,
         time_limit=session.time_limit,
         gres=session.gres,
         image=image.path,
@@ -67,6 +69,7 @@ class JobDescription:
     toolkit: str
     directory: str
     """Directory of sessions and logs, relative to the user's home."""
+    options: SlurmOptions = NO_OPTIONS
     gres: str = ""
     """The GPU request, the value of sbatch's --gres; "" for none."""
     own_storage: str = ""

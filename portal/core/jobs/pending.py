@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from portal.core.cluster.choice.charge import Charge
 from portal.core.cluster.jobs import JobState
 from portal.core.jobs.job import Job
 from portal.core.jobs.tasks import at_once
@@ -30,7 +31,8 @@ def explain_pending(job: Job) -> Reason | None:
         return explain_reason(SUSPENDED, JOBS)
     if report.state is not JobState.PENDING:
         return None
-    reason = explain_reason(report.reason, JOBS)
+    charge = Charge(report.account, qos=(report.qos,) if report.qos else ())
+    reason = explain_reason(report.reason, JOBS, charge)
     text = _more(job, reason.code)
     return replace(reason, text=text) if text else reason
 

@@ -19,6 +19,7 @@ from portal.core.launch.hub import HubServer
 from portal.core.launch.mounts import Mounts, same_place
 from portal.core.launch.names import MAX_NAME, MIN_NAME, session_name
 from portal.core.launch.own_image import IMAGE, OWN, OwnImage
+from portal.core.slurm_options import Constraint, GroupName, SlurmName, SlurmOptions
 from portal.core.units import MIN_MEMORY_MB, Memory, SharedMemory, TimeLimit
 from portal.core.validation import (
     BODY,
@@ -132,7 +133,14 @@ class LaunchRequest(BaseModel):
     image: Annotated[OwnImage | None, Field(validate_default=True)] = None
     """An image of the user's own, in place of environment and version."""
     name: SessionName | None = None
-    resource_group: Word | None = None
+    resource_group: GroupName | None = None
+    account: SlurmName | None = None
+    qos: SlurmName | None = None
+    reservation: SlurmName | None = None
+    constraint: Constraint | None = None
+    """Features of nodes, as in sbatch's --constraint."""
+    exclusive: bool = False
+    """The whole node, which nobody else's jobs then use."""
     resources: Resources
     time_limit: TimeLimit | None = None
     count: Annotated[int, Field(ge=1, le=MAX_COUNT, description="how many; all or none")] = 1
@@ -165,6 +173,17 @@ class LaunchRequest(BaseModel):
         if count > 1 and name is not None and len(f"{name}{count}") > MAX_NAME:
             raise at_field("name", "the name is too long to append a number")
         return count
+
+    @property
+    def slurm(self) -> SlurmOptions:
+        """The choices among Slurm's own options."""
+        return SlurmOptions(
+            account=self.account or "",
+            qos=self.qos or "",
+            reservation=self.reservation or "",
+            constraint=self.constraint or "",
+            exclusive=self.exclusive,
+        )
 
     _each_once = field_validator("mounts")(each_once)
     _each_its_place = field_validator("mounts")(_each_place)

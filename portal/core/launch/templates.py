@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 
 from portal.core.launch.request import Fgpu, GpuKindName
+from portal.core.slurm_options import Constraint, GroupName, SlurmName, SlurmOptions
 from portal.core.units import (
     MAX_MEMORY_MB,
     MIN_MEMORY_MB,
@@ -24,6 +25,8 @@ from portal.core.validation import (
 from portal.errors import FieldError, InvalidRequest
 
 FIELD = "template"
+OPTIONS = ("account", "qos", "reservation", "constraint", "exclusive")
+"""The fields for Slurm's own options."""
 
 
 def fill(data: object, templates: Iterable[Template]) -> object:
@@ -44,9 +47,21 @@ def fill(data: object, templates: Iterable[Template]) -> object:
         raise _refusal(text if isinstance(name, str) else "this must be text")
     if rest.get("resources", {}) != {}:
         raise _refusal("name a template or resources, not both")
-    defaults = {"resource_group": template.resource_group, "time_limit": template.time_limit}
+    defaults = {key: getattr(template, key) for key in ("resource_group", "time_limit", *OPTIONS)}
+    set_by_it = {key: value for key, value in defaults.items() if value not in (None, False)}
     given = {key: value for key, value in rest.items() if value is not None}
-    return rest | defaults | given | {"resources": _resources(template)}
+    return rest | set_by_it | given | {"resources": _resources(template)}
+
+
+def options_with(template: Template, chosen: SlurmOptions) -> SlurmOptions:
+    """Slurm's options of a launch with a template: the chosen ones, else the template's."""
+    return SlurmOptions(
+        account=chosen.account or template.account or "",
+        qos=chosen.qos or template.qos or "",
+        reservation=chosen.reservation or template.reservation or "",
+        constraint=chosen.constraint or template.constraint or "",
+        exclusive=chosen.exclusive or template.exclusive,
+    )
 
 
 def _refusal(text: str) -> InvalidRequest:
@@ -87,6 +102,11 @@ class Template(BaseModel):
     fgpu: Fgpu | None = None
     gpu_kind: GpuKindName | None = None
     time_limit: Minutes | None = None
-    resource_group: Word | None = None
+    resource_group: GroupName | None = None
+    account: SlurmName | None = None
+    qos: SlurmName | None = None
+    reservation: SlurmName | None = None
+    constraint: Constraint | None = None
+    exclusive: bool = False
     place: Place = 0
     """Templates are sorted by place, then by name."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from portal.core.cluster.choice.charge import charge_of
 from portal.core.cluster.fgpu import of_gres, to_number
-from portal.core.cluster.limits import Limits, Tres
+from portal.core.cluster.limits import GroupLimit, Limits, Tres
 from portal.core.cluster.usage import (
     ClusterUsage,
     LimitInTheWay,
@@ -14,7 +15,13 @@ from portal.core.cluster.usage import (
     capacity_of,
     limits_in_the_way,
 )
-from portal.core.session.pending_reasons import WAIT, Reason, explain_reason, limited_resource
+from portal.core.session.pending_reasons import (
+    WAIT,
+    Reason,
+    explain_reason,
+    limited_resource,
+    names_a_charge,
+)
 from portal.core.session.session import Session, State
 from portal.core.units import amounts, fgpu_number, format_amount, format_fgpu
 
@@ -54,15 +61,19 @@ NOTHING = Holdings()
 
 
 def needs_holders(session: Session) -> bool:
-    """Whether other sessions of its owner may explain why it waits."""
+    """Whether limits, or other sessions of its owner, may explain why it waits."""
     code = _code(session)
-    waits = session.state is State.PENDING
-    return waits and bool(limited_resource(code) or (session.fgpu and code in _FOR_ROOM))
+    if session.state is not State.PENDING:
+        return False
+    short_of_gpu = session.fgpu is not None and code in _FOR_ROOM
+    return short_of_gpu or bool(limited_resource(code)) or names_a_charge(code)
 
 
 def explain_waiting(session: Session, status: SlurmStatus, holdings: Holdings) -> Reason:
     """Slurm's reason in plain words, with the sessions that hold what it waits for."""
-    reason = explain_reason(session.pending_reason)
+    partition = session.partition or ""
+    charge = charge_of(session.owner, partition, session.slurm, holdings.limits)
+    reason = explain_reason(session.pending_reason, charge=charge)
     found = _short_of_gpu(session, status, holdings) or _at_limit(session, holdings)
     return Reason(reason.code, *found) if found else reason
 
@@ -110,6 +121,7 @@ def _at_limit(session: Session, holdings: Holdings) -> tuple[str, str] | None:
         holdings.limits,
         holdings.use,
         session.gpu_kind,
+        session.slurm,
     )
     limit = next((one for one in reached if one.resource == resource), None)
     if limit is None:
@@ -128,10 +140,17 @@ def _at_limit(session: Session, holdings: Holdings) -> tuple[str, str] | None:
 def _used(session: Session, limit: LimitInTheWay, holdings: Holdings) -> str:
     held, bound = amounts(limit.resource, limit.held, limit.bound)
     if limit.total.user is None:
-        return f"Your group uses {held} of its {bound}"
+        return f"{_together(limit.total)} uses {held} of its {bound}"
     if not holdings.is_owner(session):
         return f"{session.owner} uses {held} of {bound}"
     return f"You use {held} of your {bound}"
+
+
+def _together(limit: GroupLimit) -> str:
+    """Whose jobs a limit counts together."""
+    if limit.accounts and len(limit.accounts) == 1:
+        return f"Your account {next(iter(limit.accounts))}"
+    return f"QOS {limit.qos}" if limit.qos and not limit.accounts else "Your group"
 
 
 def _names(held: Sequence[tuple[Session, float]]) -> str:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import asdict, dataclass
 
+from portal.core.cluster.choice.charge import NOT_KNOWN, Charge
+
 
 @dataclass(frozen=True)
 class Reason:
@@ -47,6 +49,8 @@ _ELSEWHERE = "{end} it and {again} in another {group}."
 _ASK = "Ask the administrators."
 _TELL = "If it lasts, tell the administrators."
 _AGAIN = "{end} it and {again}."
+_SPENT = "Nothing that counts towards it starts until Slurm forgets what was used, or an \
+administrator raises it.{forgotten}{shorter}"
 
 _KNOWN: dict[str, tuple[str, str]] = {
     # The ordinary way through the queue.
@@ -60,7 +64,7 @@ _KNOWN: dict[str, tuple[str, str]] = {
     "Dependency": ("It waits for another job to end.", ""),
     "JobArrayTaskLimit": ("As many of its kind run as may run at once.", WAIT),
     "FedJobLock": ("Another cluster of the federation is looking at it.", _SECONDS),
-    "Reservation": ("It waits for its reservation to begin.", ""),
+    "Reservation": ("It waits for {its_reservation}.", ""),
     # Things that are short at the moment.
     "Licenses": ("All licences it needs are in use.", WAIT),
     "BurstBufferResources": ("The fast storage it needs is in use.", WAIT),
@@ -79,7 +83,7 @@ _KNOWN: dict[str, tuple[str, str]] = {
     "FrontEndDown": ("The node that starts jobs is down.", _TELL),
     "PartitionDown": ("This {group} is closed for new {several}.", _ELSEWHERE),
     "PartitionInactive": ("This {group} is switched off.", _ELSEWHERE),
-    "Constraints": ("No node with the wanted features is available now.", WAIT),
+    "Constraints": ("No node with the wanted features{constraint} is available now.", WAIT),
     "BlockMaxError": ("The machine refuses it after repeated errors.", _TELL),
     "BlockFreeAction": ("The machine is setting nodes free.", WAIT),
     # On hold.
@@ -87,28 +91,28 @@ _KNOWN: dict[str, tuple[str, str]] = {
     "JobHeldAdmin": ("An administrator holds it.", _ASK),
     "JobHoldMaxRequeue": ("It failed to start too often and is on hold.", _AGAIN),
     # Never as it stands.
-    "AccountNotAllowed": ("Your account may not use this {group}.", _ELSEWHERE),
-    "InvalidAccount": ("Slurm does not know your account any more.", _ASK),
-    "InvalidQOS": ("Slurm does not know its quality of service any more.", _ASK),
-    "QOSNotAllowed": ("Your quality of service may not be used here.", _ELSEWHERE),
+    "AccountNotAllowed": ("Your account{account} may not use this {group}.", _ELSEWHERE),
+    "InvalidAccount": ("Slurm does not know your account{account} any more.", _ASK),
+    "InvalidQOS": ("Slurm does not let it have its quality of service{qos} any more.", _ASK),
+    "QOSNotAllowed": ("Its quality of service{qos} may not be used here.", _ELSEWHERE),
     "PartitionTimeLimit": ("It asks for more time than this {group} allows.", _SHORTER),
     "PartitionNodeLimit": ("It asks for more than this {group} allows.", _LESS),
     "PartitionConfig": ("It does not fit this {group}.", _ELSEWHERE),
     "MaxMemPerLimit": ("It asks for more memory than one {one} may have here.", _LESS),
-    "BadConstraints": ("No node could ever run it as it was asked for.", _LESS),
+    "BadConstraints": ("No node could ever run it as it was asked for{features}.", _LESS),
     "DeadLine": ("It cannot end before its deadline any more.", _AGAIN),
     "DependencyNeverSatisfied": ("The job it waits for can never end as it must.", _AGAIN),
-    "ReservationDeleted": ("Its reservation is gone.", _AGAIN),
-    "ReservationInvalid": ("It may not use its reservation.", _ASK),
+    "ReservationDeleted": ("Its reservation{reservation} is gone.", _AGAIN),
+    "ReservationInvalid": ("It may not use its reservation{reservation}.", _ASK),
     # Limits by older, coarser names.
     "AccountingPolicy": ("You or your group are using all that you may use at once.", _END_ONE),
-    "AssociationJobLimit": ("You have as many jobs as you may have at once.", _END_ONE),
-    "AssociationResourceLimit": ("You are using all that you may use at once.", _END_ONE),
-    "AssociationTimeLimit": ("Your budget of computing time is used up.", _ASK),
-    "QOSJobLimit": ("You have as many jobs as you may have at once.", _END_ONE),
-    "QOSResourceLimit": ("You are using all that you may use at once.", _END_ONE),
-    "QOSTimeLimit": ("Your budget of computing time is used up.", _ASK),
-    "QOSUsageThreshold": ("You have used too much lately for this quality of service.", _ASK),
+    "AssociationJobLimit": ("You have as many jobs as you may have at once{in_account}.", _END_ONE),
+    "AssociationResourceLimit": ("You use all that you may use at once{in_account}.", _END_ONE),
+    "AssociationTimeLimit": ("The budget of computing time{of_account} is used up.", _SPENT),
+    "QOSJobLimit": ("You have as many jobs as you may have at once{in_qos}.", _END_ONE),
+    "QOSResourceLimit": ("You use all that you may use at once{in_qos}.", _END_ONE),
+    "QOSTimeLimit": ("The budget of computing time{of_qos} is used up.", _SPENT),
+    "QOSUsageThreshold": ("You have used too much lately for its quality of service{qos}.", _ASK),
     # What is left of an earlier try.
     "InactiveLimit": ("An earlier try was given up because nothing happened.", _AGAIN),
     "JobLaunchFailure": ("An earlier try could not be started.", _TELL),
@@ -149,19 +153,84 @@ _NOUNS = {
 }
 
 
-def explain_reason(code: str | None, wording: Wording = SESSIONS) -> Reason:
-    """Explain Slurm's reason code; an unknown one is shown unchanged."""
+def explain_reason(
+    code: str | None, wording: Wording = SESSIONS, charge: Charge = NOT_KNOWN
+) -> Reason:
+    """Explain Slurm's reason code; an unknown one is shown unchanged.
+
+    `charge` names the account and the QOS where a reason is about one.
+    """
     # squeue may append free text to the code: "ReqNodeNotAvail, UnavailableNodes:n1".
-    word = (code or "None").split(",")[0].split("(")[0].strip() or "None"
+    first, _, more = (code or "None").partition(",")
+    word = first.split("(")[0].strip() or "None"
     limit = _LIMIT.fullmatch(word)
-    if word in _KNOWN:
+    if word == "ReqNodeNotAvail" and more.strip():
+        text, advice = _not_available(more.strip())
+    elif word in _KNOWN:
         text, advice = _KNOWN[word]
     elif limit is not None:
         text, advice = _limit_words(**limit.groupdict())
     else:
         return Reason(word, f"Slurm says: {word}.")
-    words = asdict(wording)
+    words = asdict(wording) | _charge_words(charge)
     return Reason(word, text.format(**words), advice.format(**words))
+
+
+def limit_of(code: str) -> str:
+    """What a limit is about, in the words of its name ("Cpu", "SubmitJobs"); "" if it is none."""
+    limit = _LIMIT.fullmatch(code)
+    return limit["of"] if limit else ""
+
+
+def names_a_charge(code: str) -> bool:
+    """Whether the explanation names an account, a QOS or a reservation."""
+    if _LIMIT.fullmatch(code):
+        return True
+    return any(word in _KNOWN.get(code, ("", ""))[0] for word in _CHARGE_WORDS)
+
+
+_CHARGE_WORDS = ("account}", "qos}", "reservation}")
+
+
+def _not_available(more: str) -> tuple[str, str]:
+    """ReqNodeNotAvail with what Slurm adds: the nodes, or that they are reserved."""
+    if "maintenance" in more.lower():
+        text = "The nodes that could run it are reserved for maintenance before it would end."
+        return text, "A shorter time limit can help."
+    text, advice = _KNOWN["ReqNodeNotAvail"]
+    nodes = _UNAVAILABLE.fullmatch(more)
+    return (f"{text[:-1]}: {nodes[1]}." if nodes else text), advice
+
+
+_UNAVAILABLE = re.compile(r"UnavailableNodes:([\w.,\[\]-]{1,200})")
+
+
+def _charge_words(charge: Charge) -> dict[str, str]:
+    """The words for account, QOS and reservation; those that are not known are left out."""
+    account, qos = charge.account, charge.all_qos
+    wait = "room in its" if charge.reservation_active else "its"
+    begin = "" if charge.reservation_active else " to begin"
+    return {
+        "account": _space(account),
+        "in_account": f" in account {account}" if account else "",
+        "of_account": f" of account {account}" if account else "",
+        "accounts": charge.accounts,
+        "own_account": f"Your account {account}" if account else "Your group",
+        "qos": _space(" or ".join(charge.qos)),
+        "in_qos": f" with {qos}" if qos else "",
+        "of_qos": f" of {qos}" if qos else "",
+        "by_qos": f"{qos} has" if qos else "Your group has",
+        "reservation": _space(charge.reservation),
+        "its_reservation": f"{wait} reservation{_space(charge.reservation)}{begin}",
+        "constraint": f" ({charge.constraint})" if charge.constraint else "",
+        "features": f", with the features {charge.constraint}" if charge.constraint else "",
+        "forgotten": _space(charge.forgotten),
+        "shorter": " A shorter time limit can help." if charge.by_time_limit else "",
+    }
+
+
+def _space(text: str) -> str:
+    return f" {text}" if text else ""
 
 
 _RESOURCES = {
@@ -185,21 +254,34 @@ def limited_resource(code: str | None) -> str:
 def _limit_words(
     by: str | None, kind: str, of: str, time: str | None, per: str | None
 ) -> tuple[str, str]:
+    """Text and advice for a limit, with placeholders for what the job is charged to."""
     noun = _NOUNS[of]
+    within = "{in_account}" if by == "Assoc" else "{in_qos}"
     if kind == "Min":
-        return f"It asks for less {noun} than a {{one}} must have here.", _MORE
+        return f"It asks for less {noun} than a {{one}} must have here{within}.", _MORE
     if per in ("PerJob", "PerNode"):
         counted = f"{noun} for so long" if time else noun
         shorter = time or of.startswith("Wall")
         return (
-            f"It asks for more {counted} than one {{one}} may have.",
+            f"It asks for more {counted} than one {{one}} may have{within}.",
             _SHORTER if shorter else _LESS,
         )
     yours = per == "PerUser" or (by == "Assoc" and kind == "Max" and per is None)
-    whose = "Your" if yours else "Your group's"
-    reached = "You have reached your" if yours else "Your group has reached its"
-    if time == "Minutes":
-        return f"{whose} budget of {noun} over time is used up.", _ASK
+    has, its, within = "You have", "your", within if yours else ""
+    if not yours:
+        has, its, within = _jointly(by, per)
+    # GrpWall is counted over time, too.
+    if time == "Minutes" or (kind == "Grp" and of.startswith("Wall")):
+        counted = "run time" if of.startswith("Wall") else f"{noun} over time"
+        return f"{has} used up {its} budget of {counted}{within}.", _SPENT
     if time:
-        return f"{reached} limit of {noun} times time limit.", "A shorter time limit can help."
-    return f"{reached} limit of {noun} at once.", _END_ONE if yours else WAIT
+        text = f"{has} reached {its} limit of {noun} times time limit{within}."
+        return text, "A shorter time limit can help."
+    return f"{has} reached {its} limit of {noun} at once{within}.", _END_ONE if yours else WAIT
+
+
+def _jointly(by: str | None, per: str | None) -> tuple[str, str, str]:
+    """Who has reached a limit on the jobs of several people: subject, "its", and where."""
+    if per == "PerAccount":
+        return "{own_account} has", "its", "{in_qos}"
+    return ("{accounts} has" if by == "Assoc" else "{by_qos}"), "its", ""

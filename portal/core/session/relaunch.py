@@ -6,10 +6,12 @@ Presets are stored in this form, sessions are converted to it, and the wizard di
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from portal.core.launch.request import LaunchRequest
 from portal.core.session.session import Session
+from portal.core.slurm_options import SlurmOptions
 from portal.core.units import (
     exact_size,
     format_cores,
@@ -39,6 +41,7 @@ def session_to_request_body(session: Session, env: Mapping[str, str]) -> dict[st
         "name": session.name if session.named else None,
         "resources": resources,
         "resource_group": session.partition,
+        **{name: value for name, value in asdict(session.slurm).items() if value},
         "time_limit": session.time_limit,
         "mounts": [mount.model_dump() for mount in session.mounts],
         "env": dict(env),
@@ -50,6 +53,18 @@ def _image(session: Session) -> dict[str, str]:
     if session.image:
         return {"image": session.image}
     return {"environment": session.environment, "version": session.version}
+
+
+def described(options: SlurmOptions) -> list[str]:
+    """Slurm's options as they were chosen, each in words."""
+    chosen = {
+        "account": options.account,
+        "QOS": options.qos,
+        "reservation": options.reservation,
+        "features": options.constraint,
+    }
+    words = [f"{name} {value}" for name, value in chosen.items() if value]
+    return [*words, *(["whole node"] if options.exclusive else [])]
 
 
 def describe_launch(session: Session) -> str:
@@ -64,6 +79,7 @@ def describe_launch(session: Session) -> str:
         parts.append(f"{format_fgpu(session.fgpu)} {session.gpu_kind}".rstrip())
     if session.partition:
         parts.append(f"group {session.partition}")
+    parts += described(session.slurm)
     if session.time_limit:
         parts.append(f"{session.time_limit} minutes")
     if session.mounts:

@@ -15,6 +15,7 @@ from portal.core.launch.mounts import (
     place_of,
     storage_of,
 )
+from portal.core.slurm_options import SlurmOptions
 
 
 class State(StrEnum):
@@ -80,6 +81,12 @@ class Session(BaseModel):
     cpus: int
     memory_mb: int
     partition: str | None = None
+    account: str = ""
+    qos: str = ""
+    reservation: str = ""
+    constraint: str = ""
+    """Slurm's own options, as they were chosen; "" leaves them to Slurm."""
+    exclusive: bool = False
     time_limit: int | None = None
     fgpu: float | None = None
     """The amount of GPU it was granted, in the administrator's unit; None without a GPU."""
@@ -186,6 +193,13 @@ class Session(BaseModel):
     log_read_by: str | None = None
     last_used: datetime | None = None
     """When one of its apps was last in use, by a person or a computation."""
+
+    @property
+    def slurm(self) -> SlurmOptions:
+        """The choices among Slurm's own options."""
+        return SlurmOptions(
+            self.account, self.qos, self.reservation, self.constraint, self.exclusive
+        )
 
     @property
     def shm_mb(self) -> int:

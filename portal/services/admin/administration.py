@@ -22,6 +22,7 @@ from portal.core.admin.templates import TemplateRequest, name_problems
 from portal.core.apps.catalog import Catalog, Image
 from portal.core.auth.person import Person
 from portal.core.cluster.limit_report import LimitReport, limit_report
+from portal.core.cluster.limits import Limits
 from portal.core.cluster.node_use import Overview, overview
 from portal.core.interfaces.administration import AdministrationStore
 from portal.core.interfaces.status import StatusStore
@@ -86,6 +87,7 @@ class Administration:
         if problems := name_problems(name):
             raise InvalidRequest(problems)
         self._check_group(asked.resource_group)
+        self._check_options(asked)
 
         def change(before: Template | None, last: int) -> tuple[Template, AuditEvent]:
             if seen == "" and before is not None:
@@ -105,6 +107,27 @@ class Administration:
         if group is not None and known and group not in known:
             text = f"choose one of: {names_of(known)}"
             raise InvalidRequest([FieldError("resource_group", text)])
+
+    def option_names(self) -> dict[str, list[str]]:
+        """The names that templates may set of Slurm's own options; empty where none is known."""
+        limits = self._status.limits() or Limits()
+        return {
+            "account": sorted({one.account for one in limits.associations}),
+            "qos": sorted(one.name for one in limits.qos),
+            "reservation": sorted(one.name for one in limits.reservations),
+            "constraint": sorted({name for one in limits.features for name in one.features}),
+        }
+
+    def _check_options(self, asked: TemplateRequest) -> None:
+        """Refuse accounts and QOS that Slurm does not know; a reservation may come later."""
+        known = self.option_names()
+        wrong = [
+            FieldError(name, f"Slurm has no {word} {value}")
+            for name, word in (("account", "account"), ("qos", "QOS"))
+            if (value := getattr(asked, name)) and known[name] and value not in known[name]
+        ]
+        if wrong:
+            raise InvalidRequest(wrong)
 
     def drop_template(self, person: Person, name: str, seen: str | None = None) -> Template:
         """Delete a template; sessions launched with it are not affected.

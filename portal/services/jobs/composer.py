@@ -93,9 +93,11 @@ class Composer:
         return [FieldError("image", problem)] if problem else []
 
     def _group_problem(self, person: Person, request: JobRequest) -> list[FieldError]:
-        groups = self._cluster.partitions_for(person.name)
         asked = request.resource_group
-        if groups is None or asked is None or any(group.name == asked for group in groups):
+        if asked is None or not self._cluster.partitions():
+            return []
+        groups = self._cluster.launch_options(person.name, asked).groups  # of any account
+        if any(group.name == asked for group in groups):
             return []
         known = ", ".join(group.name for group in groups)
         text = f"choose one of: {known}" if known else "your account may use none here"

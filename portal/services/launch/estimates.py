@@ -16,9 +16,10 @@ from portal.core.cluster.usage import limit_reached
 from portal.core.interfaces.systems import Clock, Scheduler
 from portal.core.launch.request import LaunchRequest
 from portal.core.session.session import Session
-from portal.errors import Unavailable
+from portal.errors import GresUnknown, Unavailable
 from portal.services.cluster import Cluster
 from portal.services.launch.launcher import Draft
+from portal.services.launch.submission import is_known
 
 log = logging.getLogger(__name__)
 
@@ -72,6 +73,9 @@ class Estimates:
             self._last = fresh | {person.name: asked}
         try:
             asked.answer = self._scheduler.estimate(person.name, script)
+        except GresUnknown as error:
+            if not is_known(self._cluster, session):
+                asked.answer = Estimate(None, "", error.errors[0].message)
         except Unavailable as error:
             log.info("no estimate for %s: %s", person.name, error)
         except Exception:  # Slurm may change the format; launches must not depend on it
@@ -82,7 +86,9 @@ class Estimates:
         wanted = Tres(session.cpus, session.memory_mb, *of_gres(session.gres))
         limits, use = self._cluster.limits(), self._cluster.usage()
         group = session.partition or ""
-        return limit_reached(session.owner, group, wanted, limits, use, session.gpu_kind)
+        return limit_reached(
+            session.owner, group, wanted, limits, use, session.gpu_kind, session.slurm
+        )
 
 
 def _ask_later() -> Estimate:

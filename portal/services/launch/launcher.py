@@ -6,6 +6,7 @@ import logging
 import secrets
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -33,6 +34,7 @@ from portal.errors import InvalidRequest, OutcomeUnknown, Unavailable
 from portal.services.admin.administration import Administration
 from portal.services.cluster import Cluster
 from portal.services.job_control import JobControl
+from portal.services.launch.submission import submit_job
 from portal.services.storage import GrantMounts
 
 log = logging.getLogger(__name__)
@@ -143,9 +145,8 @@ class Launcher:
             return stored
         self._note(person, "session.launch", stored)
         try:
-            return self._submit_all(
-                list(zip(stored, tokens, strict=True)), decided.image, request.env
-            )
+            pairs = list(zip(stored, tokens, strict=True))
+            return self._submit_all(pairs, decided.image, request.env)
         except (InvalidRequest, Unavailable) as error:
             self._note(person, "session.refused", stored, error.text)
             raise
@@ -179,9 +180,18 @@ class Launcher:
             wrong := image_problems(request.image, self._job_settings.own_images)
         ):
             raise InvalidRequest(wrong)
-        partitions = self._cluster.partitions_for(person.name)
+        partitions = self._cluster.partitions_for(person.name, request.slurm)
         catalog = self._administration.visible_catalog(person, self._catalog())
-        return decide(request, catalog, partitions, caps, self._gpus)
+        refused = self._cluster.choice_problems(person.name, request, self._clock())
+        try:
+            decided = decide(request, catalog, partitions, caps, self._gpus)
+        except InvalidRequest as error:
+            named = {wrong.field for wrong in refused}
+            rest = [wrong for wrong in error.errors if wrong.field not in named]
+            raise InvalidRequest([*refused, *rest], more=error.more) from None
+        if refused:
+            raise InvalidRequest(refused)
+        return decided
 
     def _make(
         self,
@@ -218,6 +228,7 @@ class Launcher:
                 home=self._job_settings.home,
                 hub_prefix=request.hub.prefix if request.hub else "",
                 partition=decided.group,
+                **asdict(request.slurm),
                 time_limit=decided.minutes,
                 created=now,
                 submitted=now,
@@ -254,7 +265,7 @@ class Launcher:
     ) -> Session:
         spec = self._spec(session, token, env)
         script = self._script(session, image)
-        job_id = self._scheduler.submit(session.owner, session.id, spec, script)
+        job_id = submit_job(self._scheduler, self._cluster, session, spec, script)
         changed = self._store.apply(session.id, submitted(job_id)) or self._store.change(
             session.id, LIVE, job_id=job_id
         )

@@ -104,11 +104,11 @@ class Lifecycle:
                     return report
         raise Conflict(_ONLY_RUNNING)
 
-    def _partition(self, owner: str, partition: str | None) -> UserPartition:
-        partitions = self._cluster.partitions_for(owner)
+    def _partition(self, session: Session) -> UserPartition:
+        partitions = self._cluster.partitions_for(session.owner, session.slurm)
         if partitions is None:
             raise Unavailable(LIMITS_UNKNOWN)
-        found = group_for(partition, partitions)
+        found = group_for(session.partition, partitions)
         if not isinstance(found, UserPartition):
             raise Conflict("Its owner may no longer use this resource group.")
         return found
@@ -124,7 +124,7 @@ class Lifecycle:
         if not self._scheduler.may_extend or session.state is not State.RUNNING or limit is None:
             return 0
         try:
-            room = room_in(self._partition(session.owner, session.partition), limit)
+            room = room_in(self._partition(session), limit)
         except (Conflict, Unavailable):
             return 0
         return None if room is None else max(room, 0)
@@ -141,7 +141,9 @@ class Lifecycle:
             return Extensions()
         if not self._scheduler.may_extend:
             return Extensions(why="Time cannot be extended here.")
-        groups = self._cluster.partitions_for(session.owner) if groups is None else groups
+        groups = (
+            self._cluster.partitions_for(session.owner, session.slurm) if groups is None else groups
+        )
         group = group_for(session.partition, groups or [])
         if not isinstance(group, UserPartition):
             return Extensions()

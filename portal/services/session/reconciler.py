@@ -150,7 +150,8 @@ class Reconciler:
     def _accounting_may_lag(self, queued: JobReport | None) -> bool:
         """Whether to wait for accounting, which alone records who cancelled a job."""
         ended = queued.end if queued and queued.state.over else None
-        return ended is not None and self._clock() - ended < ACCOUNTING_LAG
+        # abs: by a clock of Slurm's that is ahead, the end may be in the future for long.
+        return ended is not None and abs(self._clock() - ended) < ACCOUNTING_LAG
 
     def _end(self, session: Session, report: JobReport) -> None:
         fresh = self._store.get(session.id) or session

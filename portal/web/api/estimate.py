@@ -23,7 +23,7 @@ def estimate() -> EstimateOut:
     """Slurm's estimate for a launch request, and the free resources; nothing is launched."""
     wanted = services().launcher.parse(read_json())
     found = services().estimates.estimate(person(), wanted)
-    usage = services().cluster.usage_for(person().name, wanted.resource_group)
+    usage = services().cluster.usage_for(person().name, wanted.resource_group, wanted.slurm)
     draft = services().launcher.draft(person(), wanted).session
     gpu = GpuGrantOut.for_draft(draft, wanted.resources.fgpu, services().gpus)
     return EstimateOut.of(found, usage, gpu, fits_now(usage, draft, wanted.count))

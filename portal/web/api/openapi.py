@@ -27,6 +27,7 @@ from portal.web.api import (
     storage,
     tokens,
 )
+from portal.web.api.choice import views as choice
 from portal.web.api.compose import submission
 from portal.web.api.compose import templates as job_templates
 from portal.web.api.files import shares
@@ -55,6 +56,7 @@ BLUEPRINTS = (
     files.blueprint,
     shares.blueprint,
     site.blueprint,
+    choice.blueprint,
     images.blueprint,
     ssh.blueprint,
     people.blueprint,

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pydantic import BaseModel, ConfigDict
-
 from portal.core.apps.catalog import Catalog, Image
-from portal.core.policy import misfit
-from portal.core.validation import Word
-from portal.errors import FieldError, InvalidRequest
 from portal.web.api import guarded
+from portal.web.api.choice.models import AccountQuery, UseQuery
 from portal.web.api.models.site import (
     EnvironmentListOut,
     EnvironmentOut,
@@ -58,12 +54,13 @@ def _version(catalog: Catalog, image: Image, seen_by: Mapping[str, str]) -> Vers
 
 
 @blueprint.get("/resource-groups")
-@operation("The resource groups open to you", ResourceGroupListOut)
+@operation("The resource groups open to you", ResourceGroupListOut, query=AccountQuery)
 def resource_groups() -> ResourceGroupListOut:
     """The partitions that are open to the caller, with the caller's limits in each."""
+    options = read_query(AccountQuery).options
     gpus = services().gpus
     cap = services().administration.site_rules().max_shared_memory_mb
-    found = services().cluster.partitions_for(person().name) or []
+    found = services().cluster.partitions_with(person().name, options)
     groups = [ResourceGroupOut.of(one, gpus.offers(one), cap) for one in found]
     return ResourceGroupListOut(resource_groups=groups)
 
@@ -72,33 +69,22 @@ def resource_groups() -> ResourceGroupListOut:
 @operation("List resource templates", OfferedTemplateListOut)
 def templates() -> OfferedTemplateListOut:
     """The resource templates, and whether the caller may launch with them."""
-    groups = services().cluster.partitions_for(person().name)
-    rules, gpus = services().administration.site_rules(), services().gpus
-    return OfferedTemplateListOut(
-        templates=[
-            OfferedTemplateOut.offer(one, misfit(one, groups, rules, gpus))
-            for one in services().administration.templates()
-        ]
+    found, rules = services().administration.templates(), services().administration.site_rules()
+    whys = services().cluster.template_misfits(
+        person().name, found, rules, services().gpus, services().clock()
     )
-
-
-class UseQuery(BaseModel):
-    """The resource group; the default one if omitted."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    resource_group: Word | None = None
+    pairs = zip(found, whys, strict=True)
+    return OfferedTemplateListOut(
+        templates=[OfferedTemplateOut.offer(one, why) for one, why in pairs]
+    )
 
 
 @blueprint.get("/usage")
 @operation("Your usage and limits in a resource group", UsageOut, query=UseQuery)
 def usage() -> UsageOut:
     """What the caller holds in a resource group, may hold there, and could get right now."""
-    wanted = read_query(UseQuery).resource_group
-    found = services().cluster.usage_for(person().name, wanted)
-    if found is None:
-        text = "this resource group is not open to you"
-        raise InvalidRequest([FieldError("resource_group", text)])
+    asked = read_query(UseQuery)
+    found = services().cluster.usage_with(person().name, asked.resource_group, asked.options)
     return UsageOut.of(found)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from portal.web.pages.account import registries
+from portal.web.pages.account import registries, slurm_accounts
 from portal.web.pages.account import views as account
 from portal.web.pages.admin import people
 from portal.web.pages.admin import views as admin
@@ -49,6 +49,7 @@ __all__ = [
     "presets",
     "registries",
     "sessions",
+    "slurm_accounts",
     "ssh",
     "ssh_keys",
 ]

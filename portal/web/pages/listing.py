@@ -174,8 +174,8 @@ class ListView(ABC, Generic[AnyQuery]):
         cluster = services().cluster
         if self.person.admin:
             return with_chosen(chosen, [group.name for group in cluster.partitions()])
-        open_to = cluster.partitions_for(self.person.name)
-        return with_chosen(chosen, [group.name for group in open_to or []])
+        offered = cluster.launch_options(self.person.name)  # with any of their accounts
+        return with_chosen(chosen, [group.name for group in offered.groups])
 
     @classmethod
     def on_its_tab(cls, query: AnyQuery) -> AnyQuery:

@@ -89,6 +89,13 @@ globalThis.slipwayChecks = (() => {
     if (errors) show(errors, touched);
   }
 
+  // After a part of the form was written anew.
+  async function again() {
+    const errors = touched.size ? await ask() : null;
+    if (errors) show(errors, touched);
+    else markSteps();
+  }
+
   async function step(name) {
     const names = fieldsOf()[name];
     for (const field of names) touched.add(field);
@@ -153,5 +160,5 @@ globalThis.slipwayChecks = (() => {
     show({ ...errors, ...Object.fromEntries(local) }, touched);
   });
 
-  return { step, firstWrong, focusFirst, focus, set };
+  return { again, step, firstWrong, focusFirst, focus, set };
 })();

@@ -79,7 +79,7 @@
     if (!menu) return;
     const before = menu.selectedOptions[0];
     for (const option of menu.querySelectorAll("[data-groups]")) {
-      option.hidden = option.disabled = !option.dataset.groups.split(" ").includes(group.value);
+      option.hidden = option.disabled = !option.dataset.groups.split("|").includes(group.value);
     }
     const open = choices(menu);
     for (const part of menu.querySelectorAll("optgroup")) {

@@ -62,11 +62,11 @@
   });
   addEventListener("popstate", follow);
 
-  // The group of the usage bars, which does not filter the list.
+  // The group and the account of the usage bars, which do not filter the list.
   document.addEventListener("change", (event) => {
-    if (event.target.id !== "usage-select") return;
+    if (!event.target.matches?.("[data-usage]")) return;
     const query = new URLSearchParams(location.search);
-    query.set("group", event.target.value);
+    query.set(event.target.name, event.target.value);
     history.pushState(null, "", `?${query}`);
     follow();
   });

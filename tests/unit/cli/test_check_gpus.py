@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from portal.adapters.slurm.client import Slurm
-from portal.cli.check import Finding, compare_gpus
+from portal.cli.check import compare_gpus
+from portal.cli.findings import Finding
 from portal.cli.main import main
 from portal.core.cluster.fgpu import GpuKind
 from portal.core.cluster.gpu_offers import Gpus

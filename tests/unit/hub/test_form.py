@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
-from portal.client import Client, Offers
-from portal.hub.form import options_from_form, page
+from portal.client import Client
+from portal.client_offers import Choice, Offers
+from portal.core.cluster.limits import Association, Limits, Qos
+from portal.hub.form import chosen_before, options_from_form, page
+from tests.fakes import World
 
 
 class Fields(HTMLParser):
@@ -177,3 +180,61 @@ def test_the_last_choices_are_proposed_again() -> None:
 )
 def test_odd_options_of_an_earlier_start_are_no_problem(last: dict[str, Any]) -> None:
     assert Fields(page(OFFERS, last=last)).choices.keys() == Fields(page(OFFERS)).choices.keys()
+
+
+CHOICE = Choice.model_validate(
+    {
+        "accounts": [
+            {"name": "research", "title": "research", "default": True},
+            {"name": "crystals", "title": "Crystal <growth>", "note": "75 core hours left"},
+        ],
+        "qos": [{"name": "normal", "default": True}],
+        "reservations": [{"name": "course"}],
+    }
+)
+
+
+def test_slurms_options_are_asked_for_where_there_is_more_than_one() -> None:
+    text = page(OFFERS.model_copy(update={"choice": CHOICE}))
+    fields = Fields(text)
+    assert fields.choices["account"] == ["", "crystals"]
+    assert fields.choices["reservation"] == ["", "course"]
+    assert "qos" not in fields.choices
+    assert "research (default)" in text
+    assert "crystals: Crystal &lt;growth&gt; (75 core hours left)" in text
+    assert fields.ids == fields.labelled
+    assert not {"account", "qos", "reservation"} & set(Fields(page(OFFERS)).choices)
+
+
+def test_the_default_account_is_not_sent_and_the_last_one_is_proposed() -> None:
+    assert "account" not in options_from_form({"account": [""], "reservation": [""]})
+    last = options_from_form({"account": ["crystals"], "qos": ["long"], "reservation": ["course"]})
+    assert chosen_before(last) == {"account": "crystals", "qos": "long", "reservation": "course"}
+    text = page(OFFERS.model_copy(update={"choice": CHOICE}), last=last)
+    assert 'value="crystals" selected' in text
+    assert 'value="course" selected' in text
+    assert chosen_before(["account"]) == chosen_before({"account": 7, "qos": ""}) == {}
+
+
+def test_the_portals_offers_follow_an_earlier_choice(client: Client, world: World) -> None:
+    world.status.save_partitions(world.scheduler.partitions())
+    world.status.save_limits(
+        Limits(
+            enforced=("associations", "limits", "qos"),
+            default_accounts={"alice": "research"},
+            associations=(
+                Association("research", "alice", qos=("normal",)),
+                Association("crystals", "alice", qos=("normal", "long")),
+            ),
+            qos=(Qos("normal"), Qos("long")),
+        )
+    )
+    names = [one.name for one in client.offers().choice.accounts]
+    assert names == ["research", "crystals"]
+    every = [("normal", ""), ("long", "with account crystals")]
+    assert [(one.name, one.note) for one in client.offers().choice.qos] == every
+    chosen = client.offers(account="crystals").choice
+    assert [(one.name, one.note) for one in chosen.qos] == [("normal", ""), ("long", "")]
+    assert Fields(page(client.offers())).choices["qos"] == ["", "normal", "long"]
+    for gone in ("law", "two words"):  # no longer open, or never a name
+        assert [one.name for one in client.offers(account=gone).choice.accounts] == names

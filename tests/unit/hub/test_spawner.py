@@ -261,6 +261,8 @@ def test_an_end_before_it_answers_is_explained(
     [
         ({"environment": "nope", "resources": {"memory": "1g"}}, "environment"),
         ({"environment": "python", "resources": {"cpus": 9999, "memory": "1g"}}, "cpus"),
+        ({"environment": "python", "resources": {"memory": "1g"}, "account": "law"}, "account"),
+        ({"environment": "python", "resources": {"memory": "1g"}, "qos": "no such"}, "qos"),
         ({"environment": "python", "resources": {"memory": "1g"}, "no_such": 1}, "no_such"),
         ({"environment": "python"}, "resources"),
         ({"environment": "python", "resources": "x"}, "resources"),
@@ -269,6 +271,9 @@ def test_an_end_before_it_answers_is_explained(
 def test_wrong_options_are_refused_by_their_field(
     world: World, spawner: NewSpawner, options: dict[str, Any], field: str
 ) -> None:
+    world.status.save_partitions(world.scheduler.partitions())
+    world.status.save_limits(world.scheduler.limits())
+
     async def work() -> None:
         made = spawner()
         made.user_options = options

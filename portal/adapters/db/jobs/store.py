@@ -20,13 +20,14 @@ from portal.adapters.db.jobs.merge import (
     keeps_queue,
     merge,
 )
+from portal.adapters.db.jobs.queued import count_queued
 from portal.adapters.db.jobs.rows import JOBS, TEXTS, pieces
 from portal.adapters.db.jobs.texts import by_number, save_texts
 from portal.adapters.db.tables import JobHistoryRow
 from portal.core.cluster.jobs import JobState
 from portal.core.interfaces.jobs import JobStore
 from portal.core.jobs.job import Job, JobTab, JobTexts
-from portal.core.jobs.query import JobPage, JobQuery
+from portal.core.jobs.query import JobPage, JobQuery, QueuePart
 
 PIECE = 500
 """Rows of one statement."""
@@ -176,6 +177,10 @@ class JobTables(JobStore):
     def counts(self, query: JobQuery, now: datetime) -> dict[JobTab, int]:
         with Database(self._readers) as db:
             return job_query.count_tabs(db, query, now)
+
+    def queued(self, part: QueuePart) -> int:
+        with Database(self._readers) as db:
+            return count_queued(db, part)
 
     def get(self, shown_id: str) -> Job | None:
         with Database(self._readers) as db:

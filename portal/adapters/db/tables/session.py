@@ -44,6 +44,11 @@ class SessionRow(SQLModel, table=True):
     cpus: int
     memory_mb: int
     partition: str | None = None
+    account: str = ""
+    qos: str = ""
+    reservation: str = ""
+    constraint: str = ""
+    exclusive: bool = False
     time_limit: int | None = None
     fgpu: float | None = None
     gpu_kind: str = ""

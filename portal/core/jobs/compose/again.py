@@ -37,6 +37,8 @@ def _known(job: Job) -> dict[str, Any]:
     body: dict[str, Any] = {
         "name": texts.name,
         "resource_group": report.partition,
+        "account": report.account,
+        "qos": report.qos,
         "directory": texts.directory,
         "time_limit": report.time_limit,
     }

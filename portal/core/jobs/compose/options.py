@@ -34,6 +34,10 @@ WITHOUT_VALUE = frozenset(
 LETTERS_WITH_VALUE = frozenset("ABCDFGJLMNSabcdeimnopqtwx")
 _LETTERS_WITH_OPTIONAL_VALUE = frozenset("IKk")
 
+ONCE = {"account": "A", "qos": "q", "reservation": "", "constraint": "C"}
+"""Options that must not be given both in their own field and among the typed ones, with their
+letters: the field's list would show what does not count."""
+
 
 def divide(text: str) -> list[str]:
     """Divide a line of words as a shell would; raises ValueError with a message for users."""
@@ -71,6 +75,29 @@ def check_options(words: Sequence[str]) -> tuple[str, ...]:
             raise ValueError(f"{_shown(word)} is not an option: the script is entered above")
         joined.append(_long(word, rest) if word.startswith("--") else _short(word, rest))
     return tuple(joined)
+
+
+def check_not_twice(words: Iterable[str], given: Iterable[str]) -> None:
+    """Refuse typed options whose own field is filled; raises ValueError for users.
+
+    `words` are those of `check_options`: each is an option with its value.
+    """
+    typed = [_option_of(word) for word in words]
+    for name in given:
+        # sbatch completes the beginning of a name.
+        if any(option == ONCE[name] or _begins(option, name) for option in typed if option):
+            raise ValueError(f"--{name} has a field of its own, which is filled: use one of them")
+
+
+def _begins(option: str, name: str) -> bool:
+    return len(option) > 1 and name.startswith(option)
+
+
+def _option_of(word: str) -> str:
+    """The name of an option, or the letter of the one with a value, as A of -HAproject."""
+    if word.startswith("--"):
+        return word[2:].partition("=")[0]
+    return next((letter for letter in word[1:] if letter in LETTERS_WITH_VALUE), "")
 
 
 def _long(word: str, rest: Iterator[str]) -> str:

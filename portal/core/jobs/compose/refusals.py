@@ -38,6 +38,11 @@ _WORDS = (
     ("more processors requested", "resources.tasks"),
     ("number of tasks", "resources.tasks"),
     ("array", "array"),
+    ("account/partition", "account"),
+    ("invalid account", "account"),
+    ("qos", "qos"),
+    ("reservation", "reservation"),
+    ("feature", "constraint"),
     ("partition", "resource_group"),
     ("time limit", "time_limit"),
     ("time specification", "time_limit"),
@@ -72,6 +77,8 @@ def field_of(text: str, request: JobRequest) -> str:
     if _LINE.search(text):
         return where
     field = _named(text)
+    if field == "account" and not request.account and request.resource_group:
+        field = "resource_group"  # it is closed to the default account
     if field in ("", "resources", "options"):
         return field if field != "options" or request.options else where
     if field in ("script", "path"):

@@ -10,14 +10,17 @@ from pydantic import BaseModel, Field, ValidationInfo, WithJsonSchema, field_val
 
 from portal.core.jobs.compose.options import (
     MAX_WORDS,
+    ONCE,
     check_arguments,
     check_directives,
+    check_not_twice,
     check_options,
 )
 from portal.core.launch.mounts import Mounts
 from portal.core.launch.request import Fgpu, GpuKindName, each_once, needs_amount
+from portal.core.slurm_options import Constraint, GroupName, SlurmName
 from portal.core.units import JobMemory, SharedMemory, TimeLimit
-from portal.core.validation import BODY, STRICT, Word, at_most, check, checked, wrong
+from portal.core.validation import BODY, STRICT, at_most, check, checked, wrong
 from portal.errors import FieldError, InvalidRequest
 
 MAX_SCRIPT = 512 * 1024
@@ -132,7 +135,11 @@ class JobRequest(BaseModel):
     """The script's arguments."""
     name: Annotated[str, checked(_name)] | None = None
     image: Annotated[str, checked(_image)] | None = None
-    resource_group: Word | None = None
+    resource_group: GroupName | None = None
+    account: SlurmName | None = None
+    qos: SlurmName | None = None
+    reservation: SlurmName | None = None
+    constraint: Constraint | None = None
     resources: JobResources = JobResources()
     time_limit: TimeLimit | None = None
     mounts: Mounts = ()
@@ -151,9 +158,13 @@ class JobRequest(BaseModel):
     @classmethod
     def _are_words(cls, words: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         try:
-            return check_options(words) if info.field_name == "options" else check_arguments(words)
+            if info.field_name != "options":
+                return check_arguments(words)
+            found = check_options(words)
+            check_not_twice(found, [name for name in ONCE if info.data.get(name)])
         except ValueError as error:
             raise wrong(str(error)) from None
+        return found
 
     _each_once = field_validator("mounts")(each_once)
 

@@ -203,6 +203,13 @@ class SessionOut(ResponseModel):
     env: list[str]
     """Names of the environment variables; the values may be secret."""
     resource_group: str | None
+    account: str
+    qos: str
+    reservation: str
+    constraint: str
+    """Slurm's own options as they were chosen; empty: Slurm's default."""
+    exclusive: bool
+    """Whether it was asked to have its node alone."""
     time_limit: int | None
     """Minutes."""
     state: SessionState
@@ -255,6 +262,11 @@ class SessionOut(ResponseModel):
             hub_prefix=session.hub_prefix,
             env=list(session.env_names),
             resource_group=session.partition,
+            account=session.account,
+            qos=session.qos,
+            reservation=session.reservation,
+            constraint=session.constraint,
+            exclusive=session.exclusive,
             time_limit=shown_limit(session),
             state=SessionState(shown_state(session, status, now)),
             unknown_since=unknown_since(session, status, now),

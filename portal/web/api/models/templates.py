@@ -27,6 +27,12 @@ class TemplateOut(ResponseModel):
     time_limit: int | None
     """Minutes."""
     resource_group: str | None
+    account: str | None
+    qos: str | None
+    reservation: str | None
+    constraint: str | None
+    exclusive: bool
+    """Whether its sessions get their node alone."""
     place: int
     """Position in the list of templates."""
 
@@ -46,6 +52,11 @@ class TemplateOut(ResponseModel):
             ),
             time_limit=template.time_limit,
             resource_group=template.resource_group,
+            account=template.account,
+            qos=template.qos,
+            reservation=template.reservation,
+            constraint=template.constraint,
+            exclusive=template.exclusive,
             place=template.place,
         )
 

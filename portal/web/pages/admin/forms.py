@@ -17,6 +17,7 @@ from portal.errors import InvalidRequest, PortalError
 from portal.web.api.models.templates import TemplateOut
 from portal.web.numbers import decimal, trim, whole
 from portal.web.pages.launch.form import FGPU, flat_values
+from portal.web.pages.launch.slurm_fields import EXCLUSIVE
 
 _SHOWN = 16_000
 """Characters; the longest list of users that is accepted."""
@@ -83,6 +84,8 @@ def template_request(values: Mapping[str, str]) -> dict[str, Any]:
 def _read(name: str, value: str) -> object:
     if name == FGPU:
         return decimal(value)
+    if name == EXCLUSIVE:  # anything else than a ticked box's value is refused as it is
+        return True if value == "on" else value
     return whole(value) if name in _NUMBERS else value
 
 

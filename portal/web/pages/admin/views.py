@@ -31,6 +31,7 @@ from portal.web.context import person, services
 from portal.web.numbers import trim
 from portal.web.pages.admin import forms
 from portal.web.pages.admin.forms import AdminForm
+from portal.web.pages.admin.members import fair_shares
 
 blueprint = Blueprint("admin", __name__, url_prefix="/admin")
 
@@ -95,7 +96,8 @@ def edit_template(name: str) -> ResponseReturnValue:
 
 def _template_page(form: AdminForm, name: str | None = None, status: int = 200) -> Response:
     groups = [partition.name for partition in services().cluster.partitions()]
-    values = {"form": form, "name": name, "groups": groups, "kinds": _kinds()}
+    known = services().administration.option_names()
+    values = {"form": form, "name": name, "groups": groups, "kinds": _kinds(), "known": known}
     return _page("admin_template.html", "templates", status, **values)
 
 
@@ -214,7 +216,14 @@ def limits() -> ResponseReturnValue:
 def _limits_page(form: AdminForm, status: int = 200) -> Response:
     found = services().administration.limits(person())
     seconds = services().settings.slurm.limits_seconds
-    values = {"form": form, "found": found, "seconds": seconds, "kinds": _kinds()}
+    values: dict[str, Any] = {
+        "form": form,
+        "found": found,
+        "seconds": seconds,
+        "kinds": _kinds(),
+        "accounts": services().cluster.account_use("", everybody=True),
+        "fair_shares": fair_shares(services().cluster.limits()),
+    }
     return _page("admin_limits.html", "limits", status, **values)
 
 

@@ -18,6 +18,8 @@ from portal.core.units import exact_size, parse_size, short_minutes, with_unit
 from portal.errors import FieldError, InvalidRequest, PortalError
 from portal.web.http.body import NotJson, decode_json
 from portal.web.numbers import decimal, trim, whole
+from portal.web.pages.launch.slurm_fields import EXCLUSIVE
+from portal.web.pages.launch.slurm_fields import LABELS as SLURM_LABELS
 
 IMAGE = "image"
 """One field for environment and version: "environment/version"."""
@@ -55,6 +57,7 @@ STEPS: dict[str, tuple[str, ...]] = {
     "folders": ("mounts", "folder"),
     "resources": (
         "resource_group",
+        *SLURM_LABELS,
         TEMPLATE,
         "resources.cpus",
         *SIZES,
@@ -75,6 +78,7 @@ LABELS = {
     "mounts": "Folders",
     "folder": "New storage folder",
     "resource_group": "Resource group",
+    **SLURM_LABELS,
     TEMPLATE: "Resources",
     "resources.cpus": "CPU cores",
     "resources.memory": "Memory",
@@ -203,6 +207,8 @@ def _value(name: str, text: str) -> object:
         return _object(text)
     if name == FGPU:
         return decimal(text)
+    if name == EXCLUSIVE and text == "on":
+        return True
     if name in SIZES:
         return with_unit(text)
     return whole(text) if name in NUMBERS else text
@@ -233,8 +239,10 @@ def flat_values(body: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _written(name: str, value: object) -> str:
-    if value is None:
+    if value is None or value is False:
         return ""
+    if name == EXCLUSIVE:
+        return "on"
     if name == ENV:
         # Not escaped: that would make a character six times as long.
         return json.dumps(value, ensure_ascii=False)

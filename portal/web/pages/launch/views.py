@@ -176,6 +176,12 @@ def templates() -> ResponseReturnValue:
     return render_template("_templates.html", form=entered_form())
 
 
+@blueprint.post("/sessions/new/choice")
+def choice() -> ResponseReturnValue:
+    """The resources' step as account, QOS and group allow, with what was entered."""
+    return render_template("_launch_resources.html", form=entered_form())
+
+
 @blueprint.post("/sessions/new/review")
 def review() -> ResponseReturnValue:
     """The settings as they would be submitted, or their errors."""
@@ -221,7 +227,8 @@ def estimate() -> ResponseReturnValue:
         wanted = asked_for()
         count = wanted.count
         draft = services().launcher.draft(person(), wanted).session
-        now = fits_now(services().cluster.usage_for(person().name, draft.partition), draft, count)
+        use = services().cluster.usage_for(person().name, draft.partition, draft.slurm)
+        now = fits_now(use, draft, count)
         found = services().estimates.estimate(person(), wanted)
     except (InvalidRequest, Unavailable):
         pass

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from portal.core.apps.catalog import Catalog, Image
 from portal.core.auth.person import Person
+from portal.core.cluster.choice.offers import LaunchOptions
 from portal.core.cluster.effective_limits import UserPartition
 from portal.core.cluster.gpu_offers import GpuOffer
 from portal.core.cluster.meters import PartitionUsage
@@ -22,8 +23,7 @@ from portal.core.launch.mounts import (
 from portal.core.launch.own_image import OWN
 from portal.core.launch.request import MAX_COUNT
 from portal.core.launch.templates import Template
-from portal.core.policy import group_for, misfit
-from portal.core.session.query import ListQuery, Sort
+from portal.core.policy import group_for
 from portal.core.site_rules import SiteRules
 from portal.core.units import fgpu_number, short_minutes
 from portal.errors import InvalidRequest, PortalError, Unavailable
@@ -45,9 +45,9 @@ from portal.web.pages.launch.form import (
     variables,
 )
 from portal.web.pages.launch.gpu_menu import Menu, menu
-
-_RECENT = 50
-"""Sessions that are read to find the environments used lately."""
+from portal.web.pages.launch.recent import last_mounts, last_options, recently_used
+from portal.web.pages.launch.slurm_fields import SlurmFields, chosen_options, slurm_fields
+from portal.web.pages.launch.slurm_offers import offers_to, only_choice, uses_of
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,8 @@ class LaunchForm:
     """The user's own images that they launched lately, the last one first."""
     used: Sequence[tuple[str, str]] = ()
     """The environments and versions that the user launched lately, the last one first."""
+    offered: LaunchOptions = field(default_factory=LaunchOptions)
+    """What may be chosen of Slurm's own options."""
     errors: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
     notice: str = ""
@@ -168,6 +170,11 @@ class LaunchForm:
         """Whether the resource groups differ in their time limits."""
         return len({(g.max_minutes, g.default_minutes) for g in self.groups}) > 1
 
+    @property
+    def slurm(self) -> SlurmFields:
+        """The fields for Slurm's own options."""
+        return slurm_fields(self.offered, self.values, self.errors)
+
     @cached_property
     def gpu_menu(self) -> Menu | None:
         """The GPUs to choose from; None if there are none."""
@@ -193,12 +200,14 @@ class LaunchForm:
         """What bounds the share of a GPU in a group."""
         return "; ".join(dict.fromkeys(offer.why for offer in self.gpus.get(group.name, ())))
 
-    @property
+    @cached_property
     def cards(self) -> list[OfferedTemplateOut]:
         """The templates, with the reasons why some cannot be chosen."""
         wanted = self.values.get("resource_group") or None
-        rules, gpus = self.rules, services().gpus
-        whys = (misfit(t, self.open_to_me, rules, gpus, wanted) for t in self.templates)
+        gpus, now, chosen = services().gpus, services().clock(), chosen_options(self.values)
+        whys = services().cluster.template_misfits(
+            me().name, self.templates, self.rules, gpus, now, wanted, chosen
+        )
         pairs = zip(self.templates, whys, strict=True)
         return [OfferedTemplateOut.offer(template, why) for template, why in pairs]
 
@@ -242,25 +251,35 @@ class LaunchForm:
         return frozenset(STEP_OF[name] for name in self.errors if name in STEP_OF)
 
 
-def new_form(person: Person, given: Entered | None = None, folders: bool = False) -> LaunchForm:
-    """The wizard for a user; their folders are listed only on demand, since that is slow."""
+def new_form(
+    person: Person, given: Entered | None = None, folders: bool = False, for_job: bool = False
+) -> LaunchForm:
+    """The wizard for a user; their folders are listed only on demand, since that is slow.
+
+    `for_job`: what is left empty is as in the job's script, so nothing is chosen for it.
+    """
     catalog = services().administration.visible_catalog(person, services().catalog())
     cluster, kinds = services().cluster, services().gpus
-    groups = cluster.partitions_for(person.name)
-    found = {group.name: cluster.usage_for(person.name, group.name) for group in groups or []}
     used, used_images = recently_used(person)
-    entered = given or Entered(first_values(catalog, used), _last_mounts(person))
+    first = {**first_values(catalog, used), **last_options(person)} if given is None else {}
+    entered = given or Entered(first, last_mounts(person))
+    offered, options = offers_to(person, entered.values)
+    if not for_job:
+        entered = replace(entered, values={**entered.values, **only_choice(offered, options)})
+    known = cluster.partitions_for(person.name)
+    groups = known if known is None else offered.groups
     if runs_in_own_home():
         entered.mounts.pop(HOME, None)  # it is there anyway
     listed = folder_list(person, entered.mounts) if folders else known_folders(entered.mounts)
     form = LaunchForm(
         catalog=catalog,
         open_to_me=groups,
-        uses={name: use for name, use in found.items() if use},
+        uses=uses_of(person, groups or [], options),
         gpus={group.name: offers for group in groups or [] if (offers := kinds.offers(group))},
         templates=services().administration.templates(),
         rules=services().administration.site_rules(),
         given=entered,
+        offered=offered,
         used=used,
         used_images=used_images,
         folders=replace(listed, proposed=given is None and bool(entered.mounts)),
@@ -273,25 +292,6 @@ def _with_template(form: LaunchForm) -> LaunchForm:
     first = next((card.name for card in form.cards if card.fits), "")
     values = {**form.given.values, TEMPLATE: first}
     return replace(form, given=replace(form.given, values=values))
-
-
-def recently_used(person: Person) -> tuple[list[tuple[str, str]], list[str]]:
-    """The environments and versions of a user's last launches, and their own images.
-
-    The last ones first.
-    """
-    recent = ListQuery(owner=person.name, sort=Sort.NEWEST, limit=_RECENT)
-    found = services().sessions.query(person, recent).sessions
-    images = dict.fromkeys(session.image for session in found if session.image)
-    of_site = (s for s in found if not s.image)
-    return list(dict.fromkeys((s.environment, s.version) for s in of_site)), list(images)
-
-
-def _last_mounts(person: Person) -> dict[str, bool]:
-    """The folders of the person's last session."""
-    query = ListQuery(owner=person.name, limit=1)
-    last = services().sessions.query(person, query).sessions
-    return {mount.folder: mount.read_only for session in last for mount in session.mounts}
 
 
 def with_error(form: LaunchForm, error: PortalError) -> LaunchForm:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from flask import request
 
+from portal.core.auth.person import Person
+from portal.core.cluster.choice.offers import Offer
 from portal.core.cluster.meters import PartitionUsage
 from portal.core.cluster.node_use import Overview
 from portal.core.cluster.usage import SlurmStatus
 from portal.core.listing import read_leniently
 from portal.core.session.query import ListQuery, Page, Sort, Status
+from portal.core.slurm_options import NO_OPTIONS, SlurmOptions
 from portal.web.context import person, services
+from portal.web.pages.launch.recent import last_options
+from portal.web.pages.launch.slurm_offers import offers_to
 from portal.web.pages.listing import PAGE, ListView, Noun, with_chosen
 from portal.web.pages.sessions.rows import SessionView, session_views
 
@@ -92,6 +97,12 @@ class SessionListView(ListView[ListQuery]):
     page: Page
     status: SlurmStatus
     use: PartitionUsage | None
+    open_to_me: Sequence[str] = ()
+    """The resource groups that some account of the person may use."""
+    accounts: Sequence[Offer] = ()
+    """The accounts to choose from for the usage bars; () if there is just one."""
+    options: SlurmOptions = NO_OPTIONS
+    """The account and QOS that the usage bars are for."""
     cluster: Overview | None = None
     """For administrators who look at other users' sessions, instead of their own use."""
 
@@ -101,9 +112,16 @@ class SessionListView(ListView[ListQuery]):
         return session_views(self.person, self.page.sessions, self.status)
 
     def beside(self, changes: Mapping[str, str | None]) -> dict[str, str]:
-        """The resource group of the usage bars."""
-        group = changes.get("group", self.group)
-        return {"group": group} if group else {}
+        """The resource group and the account of the usage bars."""
+        group, account = changes.get("group", self.group), request.args.get("account")
+        return {**({"group": group} if group else {}), **({"account": account} if account else {})}
+
+    @property
+    def charged(self) -> str:
+        """The account and QOS of the usage bars in words; "" for Slurm's defaults."""
+        account = "" if self.accounts else self.options.account  # the menu says it
+        words = [f"account {account}" if account else "", f"QOS {self.options.qos}"]
+        return " and ".join(filter(None, words if self.options.qos else words[:1]))
 
     @property
     def waiting(self) -> int:
@@ -135,9 +153,16 @@ def asked_for() -> SessionListView:
     asked = read_leniently(ListQuery, request.args.to_dict(), limit=PAGE)
     query = SessionListView.on_its_tab(asked)
     group = request.args.get("group") or None
-    use = cluster.usage_for(who.name, group)
+    chosen = _chosen(who)
+    offered, options = offers_to(who, {"resource_group": group or "", **chosen})
+    use = cluster.usage_for(who.name, group, options)
+    if use is None:  # the group is closed to this account, or to the person
+        offered, options = offers_to(who, {"resource_group": group or ""})
+        use = cluster.usage_for(who.name, group, options)
     if use is None:
-        group, use = None, cluster.usage_for(who.name, None)
+        group = None
+        offered, options = offers_to(who, {})
+        use = cluster.usage_for(who.name, None, options)
     everybody = who.admin and query.owner != who.name
     return SessionListView(
         query=query,
@@ -147,5 +172,14 @@ def asked_for() -> SessionListView:
         counts=sessions.counts(who, query),
         status=cluster.slurm_status(),
         use=use,
+        open_to_me=[one.name for one in offered.groups],
+        accounts=offered.accounts if len(offered.accounts) > 1 else (),
+        options=options,
         cluster=services().administration.nodes(who) if everybody else None,
     )
+
+
+def _chosen(who: Person) -> dict[str, str]:
+    """The account that the address names, else account and QOS of the person's last session."""
+    named = request.args.get("account")
+    return last_options(who) if named is None else {"account": named}

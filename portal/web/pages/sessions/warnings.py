@@ -22,6 +22,7 @@ from portal.core.session.kept import kept
 from portal.core.session.session import Session, State
 from portal.core.session.status import ENDS_SOON, ends_soon
 from portal.core.site_rules import SiteRules
+from portal.core.slurm_options import SlurmOptions
 from portal.errors import NotFound
 from portal.web.context import person, services
 
@@ -42,19 +43,22 @@ def ending_sessions() -> list[EndingSession]:
 
 def extensions_of(session: Session) -> Extensions:
     """By how much a session can be extended."""
-    groups = _groups_of(session.owner) if session.state is State.RUNNING else []
+    groups = _groups_of(session) if session.state is State.RUNNING else []
     return services().lifecycle.extensions(session, groups)
 
 
-def _groups_of(user: str) -> list[UserPartition]:
+def _groups_of(session: Session) -> list[UserPartition]:
+    """The resource groups of a session's owner, with the session's own account and QOS."""
     # What Slurm reported is read once for all rows of a page, which may have many owners.
     if "groups_of" not in g:
         g.reported = services().cluster.partitions(), services().cluster.limits()
         g.groups_of = {}
-    found: dict[str, list[UserPartition]] = g.groups_of
-    if user not in found:
-        found[user] = partitions_for(user, *g.reported)
-    return found[user]
+    found: dict[tuple[str, SlurmOptions], list[UserPartition]] = g.groups_of
+    options = SlurmOptions(session.account, session.qos)  # nothing else decides limits
+    if (session.owner, options) not in found:
+        partitions, limits = g.reported
+        found[session.owner, options] = partitions_for(session.owner, partitions, limits, options)
+    return found[session.owner, options]
 
 
 def just_extended() -> Session | None:
@@ -141,7 +145,7 @@ def larger_memory(session: Session) -> int | None:
 
 
 def _propose(session: Session, what: More) -> int | None:
-    return services().enlarger.propose(session, what, _groups_of(session.owner))
+    return services().enlarger.propose(session, what, _groups_of(session))
 
 
 def _rules() -> SiteRules:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import pytest
 
@@ -138,3 +139,13 @@ def test_sessions_are_cancelled_by_the_operator_if_configured() -> None:
         ["scancel", "--quiet", "3"],
     ]
     assert replay.users == ["operator", "alice"]
+
+
+def test_without_accounting_only_the_queue_tells_ends() -> None:
+    words = "Slurm accounting storage is disabled\n"
+    off = Slurm(Replay(Completed(1, b"", words)), "s", ".slipway", 20)
+    assert off.ended(["1"]) == {}
+    assert off.ended_named("0" * 32, "alice", datetime.now(UTC)) == []
+    refused = Slurm(Replay(Completed(1, b"", "sacct: what a surprise\n")), "s", ".slipway", 20)
+    with pytest.raises(Unavailable):
+        refused.ended(["1"])

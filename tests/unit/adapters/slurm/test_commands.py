@@ -10,7 +10,6 @@ import pytest
 from portal.adapters.slurm.accounting import sacct_argv, sacct_parse
 from portal.adapters.slurm.commands import (
     UnexpectedOutput,
-    expand_nodes,
     is_job_id,
     parse_minutes,
     sinfo_parse,
@@ -91,44 +90,6 @@ def test_the_queue_is_queried_without_user_controlled_fields() -> None:
 def test_unexpected_output_is_refused(text: str) -> None:
     with pytest.raises(UnexpectedOutput):
         squeue_parse(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "nodes"),
-    [
-        ("", ()),
-        ("n1", ("n1",)),
-        ("n[1-3,07],login1", ("n1", "n2", "n3", "n07", "login1")),
-        ("gpu[08-10]-ib", ("gpu08-ib", "gpu09-ib", "gpu10-ib")),
-        ("a[1-2],b[3]x,c.example.net", ("a1", "a2", "b3x", "c.example.net")),
-    ],
-)
-def test_node_lists(text: str, nodes: tuple[str, ...]) -> None:
-    assert expand_nodes(text) == nodes
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "rack[1-2]node[3-4]",
-        "n1,rack[1-2]node[3,4],n2",
-        "n[1-3",
-        "n1-3]",
-        "n[]",
-        "n[a-c]",
-        "n[3-1]",
-        "n[1-2-3]",
-        "n[1,]",
-        "n[-1]",
-        "n1,",
-        "[1-3]",
-        "n1 n2",
-        "n[1-[2]]",
-    ],
-)
-def test_an_unknown_node_list_is_refused(text: str) -> None:
-    with pytest.raises(UnexpectedOutput, match="node list"):
-        expand_nodes(text)
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,7 @@ def test_names_unknown_to_slurm_are_accepted() -> None:
         ({"resources": {"cpus": 1}}, "resources.memory"),
         ({"time_limit": 0}, "time_limit"),
         ({"time_limit": "soon"}, "time_limit"),
-        ({"resource_group": "a b"}, "resource_group"),
+        ({"resource_group": "a,b"}, "resource_group"),
         ({"place": -1}, "place"),
         ({"gpus": 1}, "gpus"),
     ],

@@ -49,8 +49,20 @@ def test_bash_can_parse_the_script(name: str) -> None:
     subprocess.run(["bash", "-n", str(GOLDEN / f"session-{name}.sh")], check=True)
 
 
-@pytest.mark.parametrize("field", ["user", "partition", "image", "toolkit", "directory", "session"])
+@pytest.mark.parametrize("field", ["user", "image", "toolkit", "directory", "session"])
 @pytest.mark.parametrize("value", ["a b", "$(id)", "a;b", "a\n#SBATCH --uid=0", "'", "`id`", "ä"])
 def test_no_shell_syntax_can_be_injected(field: str, value: str) -> None:
     with pytest.raises(ValueError, match=field):
         render_script(JobDescription(**{**dataclasses.asdict(PLAIN), field: value}), TEMPLATE)
+
+
+@pytest.mark.parametrize("value", ["$(id)", "a;b", "a\n#SBATCH --uid=0", "'", '"', "`id`", "-p"])
+def test_nor_in_the_name_of_a_partition(value: str) -> None:
+    with pytest.raises(ValueError, match="partition"):
+        render_script(dataclasses.replace(PLAIN, partition=value), TEMPLATE)
+
+
+@pytest.mark.parametrize("name", ["sp ace", "Größe", "gpu+big:1"])
+def test_partitions_with_odd_names(name: str) -> None:
+    script = render_script(dataclasses.replace(PLAIN, partition=name), TEMPLATE)
+    assert f'\n#SBATCH --partition="{name}"\n' in script

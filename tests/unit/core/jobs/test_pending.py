@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -106,3 +107,17 @@ def test_only_jobs_that_wait_have_a_reason() -> None:
     paused = explain_pending(Job(JobReport("1", "a", JobState.SUSPENDED)))
     assert paused is not None
     assert paused.text == "It is paused, and nothing in it moves."
+
+
+def test_the_jobs_account_and_qos_are_named() -> None:
+    report = JobReport(
+        "1", "a", JobState.PENDING, "AssocGrpCPUMinutesLimit", account="crystals", qos="long"
+    )
+    found = explain_pending(Job(report))
+    assert found is not None
+    assert found.text == (
+        "Your account crystals, or one above it, has used up its budget of CPU cores over time."
+    )
+    found = explain_pending(Job(replace(report, reason="QOSMaxJobsPerUserLimit")))
+    assert found is not None
+    assert found.text == "You have reached your limit of running jobs at once with QOS long."

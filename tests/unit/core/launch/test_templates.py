@@ -8,11 +8,12 @@ import pytest
 
 from portal.core.cluster.gpu_offers import NO_GPUS
 from portal.core.cluster.inventory import Partition
-from portal.core.launch.request import parse_launch
-from portal.core.launch.templates import Template, fill
+from portal.core.launch.request import LaunchRequest, parse_launch
+from portal.core.launch.templates import Template, fill, options_with
 from portal.core.policy import misfit
 from portal.core.site_rules import SiteRules
-from portal.errors import InvalidRequest
+from portal.core.slurm_options import NO_OPTIONS, SlurmOptions
+from portal.errors import FieldError, InvalidRequest
 
 SMALL = Template(name="small", title="Small", cpus=1, memory_mb=1536)
 BIG = Template(
@@ -51,6 +52,37 @@ def test_explicit_fields_override_it() -> None:
     request = parse_launch(filled(time_limit=10, resource_group="main", name=None, count=2))
     assert (request.time_limit, request.resource_group, request.count) == (10, "main", 2)
     assert parse_launch(filled(time_limit=None, resource_group=None)).time_limit == 90
+
+
+def test_slurms_options_come_from_it_unless_others_are_chosen() -> None:
+    options: dict[str, Any] = {"account": "physics", "qos": "long", "exclusive": True}
+    special = SMALL.model_copy(update=options)
+    asked = ASKED | {"template": "small"}
+
+    def launched(**more: object) -> SlurmOptions:
+        return parse_launch(fill(asked | more, [special])).slurm
+
+    assert launched() == SlurmOptions(**options)
+    assert launched(qos=None).qos == "long"
+    assert launched(qos="short", exclusive=False) == SlurmOptions("physics", "short")
+    assert options_with(special, SlurmOptions(qos="short", constraint="ssd")) == SlurmOptions(
+        "physics", "short", constraint="ssd", exclusive=True
+    )
+    assert options_with(SMALL, NO_OPTIONS) == NO_OPTIONS
+
+
+def test_a_template_whose_options_slurm_refuses_does_not_fit() -> None:
+    special = SMALL.model_copy(update={"qos": "long"})
+
+    def refused(request: LaunchRequest) -> list[FieldError]:
+        return [FieldError("qos", "not for you")] if request.qos == "long" else []
+
+    def why(template: Template, chosen: SlurmOptions = NO_OPTIONS) -> str:
+        return misfit(template, [MAIN], NO_CAP, NO_GPUS, chosen=chosen, refused=refused)
+
+    assert (why(special), why(SMALL)) == ("not for you", "")
+    assert why(special, SlurmOptions(qos="short")) == ""
+    assert why(SMALL, SlurmOptions(qos="long")) == "not for you"
 
 
 @pytest.mark.parametrize("data", [None, [], "template", {"environment": "python"}, {}])

@@ -119,7 +119,7 @@ def test_a_reached_limit_is_told_in_figures() -> None:
 
 def test_an_unexplained_limit_keeps_its_general_words() -> None:
     waiting = session("waits", State.PENDING, pending_reason="QOSMaxMemoryPerUser")
-    assert why(waiting)[0] == "You have reached your limit of memory at once."
+    assert why(waiting)[0] == "You have reached your limit of memory at once with QOS normal."
 
 
 def test_administrators_are_told_whose_sessions_they_are() -> None:
@@ -131,5 +131,5 @@ def test_administrators_are_told_whose_sessions_they_are() -> None:
 def test_other_reasons_need_no_query() -> None:
     assert needs_holders(gpu("waits", State.PENDING))
     assert not needs_holders(session("waits", State.PENDING, pending_reason="Resources"))
-    assert not needs_holders(session("waits", State.PENDING, pending_reason="QOSMaxMemoryPerJob"))
+    assert not needs_holders(session("waits", State.PENDING, pending_reason="PartitionDown"))
     assert not needs_holders(gpu("runs"))

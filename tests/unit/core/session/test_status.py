@@ -77,7 +77,7 @@ def test_free_text_after_a_reason() -> None:
     [
         ("QOSMaxCpuPerUserLimit", "You have reached your limit of CPU cores at once."),
         ("AssocGrpMemLimit", "Your group has reached its limit of memory at once."),
-        ("AssocGrpGRESMinutes", "Your group's budget of GPUs over time is used up."),
+        ("AssocGrpGRESMinutes", "Your group has used up its budget of GPUs over time."),
         ("MaxCpuRunMinsPerUser", "You have reached your limit of CPU cores times time limit."),
         ("QOSMaxMemoryPerJob", "It asks for more memory than one session may have."),
         ("QOSMinGRES", "It asks for less GPUs than a session must have here."),

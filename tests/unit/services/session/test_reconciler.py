@@ -265,6 +265,19 @@ def test_lagging_accounting_is_waited_for_within_a_limit(
     assert get(world, session).cause is Cause.CANCELLED
 
 
+def test_a_clock_of_slurm_that_is_ahead_delays_no_end(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = ready(world, world.launch(ALICE, REQUEST))
+    job = world.slurm.jobs[0]
+    world.slurm.finish(job, "CANCELLED")
+    job.end += 3600
+    running = replace(job, state="RUNNING")
+    monkeypatch.setattr(world.slurm, "_sacct", lambda words: sacct_of(world, running, words))
+    poll_slurm(world)
+    assert get(world, session).cause is Cause.CANCELLED
+
+
 def sacct_of(world: World, job: FakeJob, words: list[str]) -> Completed:
     """Accounting's output if it has only this job."""
     return FakeSlurm(world.clock, [job])._sacct(words)

@@ -49,6 +49,11 @@ def test_templates(api: MakeApi) -> None:
         },
         "time_limit": None,
         "resource_group": None,
+        "account": None,
+        "qos": None,
+        "reservation": None,
+        "constraint": None,
+        "exclusive": False,
         "place": 0,
     }
     shown = admin("GET", "/admin/templates/small")
@@ -64,6 +69,28 @@ def test_invalid_templates_name_their_fields(api: MakeApi) -> None:
     assert set(named) == {"title", "resources.cpus", "resources.memory", "resources.gpu", "time"}
     assert fields(admin("PUT", "/admin/templates/two%20words", json=SMALL)) == ["name"]
     assert admin("GET", "/admin/templates/small").status_code == 404
+
+
+def test_a_template_may_set_slurms_options(api: MakeApi, world: World) -> None:
+    world.status.save_limits(world.scheduler.limits())
+    admin = api("admin")
+    wrong = {"account": "nobodys", "qos": "nonsense", "reservation": "later"}
+    assert fields(admin("PUT", "/admin/templates/small", json=SMALL | wrong)) == ["account", "qos"]
+    wrong = {"account": "two words", "constraint": "a b", "exclusive": "yes"}
+    assert set(fields(admin("PUT", "/admin/templates/small", json=SMALL | wrong))) == set(wrong)
+    options = {"account": "research", "qos": "normal", "exclusive": True, "constraint": "ssd"}
+    made = admin("PUT", "/admin/templates/small", json=SMALL | options)
+    assert made.json
+    assert options.items() <= made.json.items()
+    assert "account research, qos normal, constraint ssd, whole node" in str(
+        admin("GET", "/journal").json
+    )
+    body = {"environment": "python", "template": "small", "constraint": "hdd"}
+    launched = api("alice")("POST", "/sessions", json=body)
+    assert launched.json
+    session = launched.json["sessions"][0]
+    chosen = options | {"constraint": "hdd"}
+    assert {name: session[name] for name in chosen} == chosen
 
 
 def test_an_outdated_edit_is_refused(api: MakeApi) -> None:

@@ -58,6 +58,11 @@ SHOWN: dict[str, tuple[Any, set[str]]] = {
     "cpus": (2, {"resources.cpus"}),
     "memory_mb": (2048, {"resources.memory"}),
     "partition": ("main", {"resource_group"}),
+    "account": ("physics", {"account"}),
+    "qos": ("long", {"qos"}),
+    "reservation": ("course", {"reservation"}),
+    "constraint": ("skylake&ssd", {"constraint"}),
+    "exclusive": (True, {"exclusive"}),
     "time_limit": (90, {"time_limit"}),
     "fgpu": (1.0, {"resources.fgpu"}),
     # The settings have a title for it; these have none.

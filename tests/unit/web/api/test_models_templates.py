@@ -19,6 +19,11 @@ MEDIUM = {
     },
     "time_limit": 480,
     "resource_group": "main",
+    "account": "physics",
+    "qos": "long",
+    "reservation": "course",
+    "constraint": "zen4&ssd",
+    "exclusive": True,
     "place": 7,
 }
 

@@ -117,10 +117,14 @@ def test_refusals_change_nothing(
     assert world.slurm.jobs == []
 
 
-def test_slurms_own_refusal_names_the_gpu(world: World, api: MakeApi) -> None:
+def test_gpus_that_slurm_does_not_know_yet_are_no_refusal(world: World, api: MakeApi) -> None:
     world.slurm.refuse = "Invalid generic resource (gres) specification"
     answer = api("alice")("POST", "/sessions", json=body(fgpu=1))
-    assert [error["field"] for error in answer.json["errors"]] == ["resources.fgpu"]
+    assert answer.status_code == 503
+    assert "does not know the GPUs of its nodes yet" in answer.json["detail"]
+    assert world.store.live() == []
+    world.slurm.refuse = ""
+    assert api("alice")("POST", "/sessions", json=body(fgpu=1)).status_code == 201
 
 
 def test_the_plug_ins_message_replaces_slurms(world: World, api: MakeApi) -> None:

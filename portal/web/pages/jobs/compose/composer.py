@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from portal.core.apps.catalog import Image
 from portal.core.auth.person import Person
+from portal.core.cluster.choice.offers import Offer
 from portal.core.jobs.compose.drafts import JobTemplate, Shared
 from portal.core.launch.presets import FIELD
 from portal.errors import FieldError, InvalidRequest, PortalError
 from portal.web.context import services
 from portal.web.pages.jobs.compose import form as fields_of_form
 from portal.web.pages.launch.form import Entered, sort_errors
+from portal.web.pages.launch.slurm_fields import NAMED
+from portal.web.pages.launch.slurm_offers import proposals
 from portal.web.pages.launch.wizard import LaunchForm, new_form
 
 _CHOSEN_ALONE = {Shared.NOBODY: "Only me", Shared.SITE: "Everybody"}
+
+
+@dataclass(frozen=True)
+class SlurmField:
+    """A field with one of Slurm's options, and what is proposed in it."""
+
+    name: str
+    label: str
+    offers: Sequence[Offer]
 
 
 @dataclass(frozen=True)
@@ -27,6 +39,8 @@ class ComposeForm(LaunchForm):
     """Job templates that the user may use."""
     accounts: Sequence[str] = ()
     """The user's own Slurm accounts."""
+    proposed: Mapping[str, Sequence[Offer]] = field(default_factory=dict)
+    """What is proposed in the fields of Slurm's options, by the field's name."""
     admin: bool = False
     unclear: bool = False
     """Whether the job may have been submitted already."""
@@ -41,6 +55,17 @@ class ComposeForm(LaunchForm):
     def label_of(self) -> Mapping[str, str]:
         """The label of each field."""
         return fields_of_form.LABELS
+
+    @property
+    def slurm_options(self) -> list[SlurmField]:
+        """The fields of Slurm's options: those of which there is a choice, or that are filled."""
+        lists = [(name, self.proposed.get(name, ())) for name in NAMED]
+        least = {"account": 2, "qos": 2}
+        return [
+            SlurmField(name, label, found)
+            for (name, found), label in zip(lists, NAMED.values(), strict=True)
+            if len(found) >= least.get(name, 1) or self.values.get(name) or name in self.errors
+        ]
 
     @property
     def own_images(self) -> bool:
@@ -72,11 +97,12 @@ def composer_form(
 ) -> ComposeForm:
     """The composer for a user, empty or with these values."""
     entered = given or fields_of_form.from_body({}, own_image=False)
-    form = new_form(person, entered, folders)
+    form = new_form(person, entered, folders, for_job=True)
     return ComposeForm(
-        **{field.name: getattr(form, field.name) for field in fields(LaunchForm)},
+        **{one.name: getattr(form, one.name) for one in fields(LaunchForm)},
         templates_to_use=services().job_templates.list(person),
         accounts=services().job_templates.accounts(person),
+        proposed=proposals(person),
         admin=person.admin,
     )
 
@@ -107,7 +133,7 @@ def with_error(form: ComposeForm, error: PortalError) -> ComposeForm:
 
 def _beside(field: str) -> str:
     """The field of the form for a field of the request."""
-    if field in (FIELD, "shared", "account"):
+    if field in (FIELD, "shared"):
         return "template"
     if field == "resources.gpu_kind":
         return "resources.fgpu"

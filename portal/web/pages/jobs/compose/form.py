@@ -27,6 +27,7 @@ from portal.web.pages.launch.form import (
     flat_values,
     ticked_mounts,
 )
+from portal.web.pages.launch.slurm_fields import NAMED
 
 SCRIPT, PATH, OPTIONS, ARGUMENTS = "script", "path", "options", "args"
 SOURCE = "source"
@@ -48,6 +49,7 @@ LABELS = {
     "name": "Job name",
     IMAGE: "Image",
     "resource_group": "Partition",
+    **NAMED,
     "resources.nodes": "Nodes",
     "resources.tasks": "Tasks",
     "resources.cpus": "Cores per task",

@@ -8,6 +8,7 @@ from flask import redirect, render_template, request
 from flask.typing import ResponseReturnValue
 
 from portal.core.jobs.compose.drafts import Shared
+from portal.core.jobs.compose.submission import JobRequest
 from portal.errors import Conflict, FieldError, InvalidRequest, PortalError
 from portal.web.context import person, services
 from portal.web.numbers import trim
@@ -35,14 +36,22 @@ def keep_template() -> ResponseReturnValue:
     form = replace(entered_form(), key=request.form.get("key", ""))
     try:
         shared, account = _shared()
-        services().job_templates.save(
-            person(), name, asked_for(), shared, account, "replace" in request.form
-        )
+        _save(name, asked_for(), shared, account)
     except Conflict as error:
         return page(replace(form, taken=error.text), error.status)
     except InvalidRequest as error:
         return page(_not_saved(form, error), error.status)
     return page(replace(form, notice=f"Saved as {name}."))
+
+
+def _save(name: str, wanted: JobRequest, shared: Shared, account: str) -> None:
+    """Save it; an account to share with is an error of the menu, not of the job's own account."""
+    again = "replace" in request.form
+    try:
+        services().job_templates.save(person(), name, wanted, shared, account, again)
+    except InvalidRequest as error:
+        found = [replace(e, field="shared") if e.field == "account" else e for e in error.errors]
+        raise InvalidRequest(found) from None
 
 
 def _shared() -> tuple[Shared, str]:

@@ -92,3 +92,25 @@ def test_bad_input_names_its_field(changes: dict[str, Any], field: str, message:
 def test_no_object_is_no_job() -> None:
     with pytest.raises(InvalidRequest, match="send an object with the fields of a job"):
         parse_job([SCRIPT])
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "options"),
+    [
+        ("account", "research", ["--account=crystals"]),
+        ("account", "research", ["-A", "crystals"]),
+        ("account", "research", ["--acc=crystals"]),
+        ("qos", "urgent", ["-Hqspare"]),
+        ("reservation", "course", ["--reservation", "other"]),
+        ("constraint", "ssd", ["-Cssd"]),
+    ],
+)
+def test_an_option_with_a_field_of_its_own_is_given_once(
+    field: str, value: str, options: list[str]
+) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        parse_job({"script": SCRIPT, field: value, "options": options})
+    assert [error.field for error in refused.value.errors] == ["options"]
+    assert f"--{field} has a field of its own" in refused.value.errors[0].message
+    assert parse_job({"script": SCRIPT, "options": options}).options
+    assert parse_job({"script": SCRIPT, field: value, "options": ["--comment=A"]}).options

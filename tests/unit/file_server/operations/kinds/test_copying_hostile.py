@@ -381,4 +381,8 @@ def test_a_tree_deeper_than_paths_may_be_long(operate: Operate, home: Path) -> N
     assert (found["state"], found["files"], found["problems"]) == ("done", 1, [])
     found = operate("delete", [item, "home/storage/" + "d" * 100])
     assert (found["state"], found["files"], found["problems"]) == ("done", 2, [])
-    assert len(os.listdir("/proc/self/fd")) == before
+    deadline = time.monotonic() + 10
+    # Threads of earlier tests may hold a file for a moment.
+    while len(os.listdir("/proc/self/fd")) > before and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(os.listdir("/proc/self/fd")) <= before

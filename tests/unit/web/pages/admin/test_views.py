@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Callable
 
@@ -21,6 +22,11 @@ SMALL = {
     "resources.shared_memory": "512 MB",
     "time_limit": "90",
     "resource_group": "main",
+    "account": "research",
+    "qos": "normal",
+    "reservation": "later",
+    "constraint": "ssd&zen4",
+    "exclusive": "on",
 }
 
 
@@ -53,16 +59,27 @@ def test_a_template_is_created_changed_and_deleted(world: World, admin: Browser)
     assert "No templates yet" in admin.get("/admin/templates").text
     assert admin.post("/admin/templates", SMALL).headers["Location"] == "/admin/templates"
     page = admin.get("/admin/templates").text
-    for word in ("Saved “Small”.", "To look around", "2 GB", "0.5 GB", "1 h 30 min", "main"):
+    for word in (
+        "Saved “Small”.",
+        "To look around",
+        "2 GB",
+        "0.5 GB",
+        "1 h 30 min",
+        "main",
+        "QOS normal",
+    ):
         assert word in page
     form = admin.get("/admin/templates/small/edit").text
     shown = SMALL | {"resources.shared_memory": "0.5 GB", "time_limit": "1 h 30 min"}
     for field, value in shown.items():
-        assert f'value="{value}"' in form or f">{value}</" in form, field
+        assert f'value="{html.escape(value)}"' in form or f">{value}</" in form, field
+    assert re.search(r'value="on" checked\s+name="exclusive"', form)
     changed = SMALL | {"title": "Smaller", "seen": etag_of(form), "resource_group": ""}
+    changed |= {"qos": "", "exclusive": ""}
     assert admin.post("/admin/templates/small", changed).status_code == 303
     (template,) = world.services.administration.templates()
     assert (template.title, template.resource_group, template.memory_mb) == ("Smaller", None, 2048)
+    assert (template.account, template.qos, template.exclusive) == ("research", None, False)
     assert "Delete “Smaller”?" in admin.get("/admin/templates/small/delete").text
     assert admin.post("/admin/templates/small/delete").status_code == 303
     assert order(admin) == []
@@ -73,7 +90,8 @@ def test_a_template_is_created_changed_and_deleted(world: World, admin: Browser)
     ("field", "value"),
     [("name", "two words"), ("name", ""), ("title", ""), ("resources.cpus", "many"),
      ("resources.memory", "lots"), ("resources.shared_memory", "3 GB"), ("time_limit", "-1"),
-     ("resource_group", "nowhere"), ("title", "x" * 61)],
+     ("resource_group", "nowhere"), ("title", "x" * 61), ("account", "nobodys"),
+     ("qos", "two words"), ("constraint", "a b"), ("exclusive", "perhaps")],
 )  # fmt: skip
 def test_an_invalid_field_keeps_the_rest(admin: Browser, field: str, value: str) -> None:
     answer = admin.post("/admin/templates", SMALL | {field: value})

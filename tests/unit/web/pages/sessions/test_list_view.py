@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from html import unescape
 from typing import Any
@@ -12,11 +13,13 @@ import pytest
 from flask import Flask
 from sqlalchemy import event
 
+from portal.core.cluster.limits import Tres
 from portal.core.session.query import Sort
 from portal.core.session.session import Session, State
 from portal.web.pages.sessions.list_view import SORTS
 from tests.fakes import World
 from tests.unit.web.conftest import Api, Browser, Runner
+from tests.unit.web.pages.launch.test_slurm_fields import two_accounts
 
 Launched = Callable[..., Runner]
 MakeApi = Callable[[str], Api]
@@ -302,3 +305,21 @@ def test_the_api_names_invalid_ids(api: MakeApi, body: object) -> None:
     answer = api("alice")("POST", "/sessions/end", json=body)
     assert answer.status_code == 422
     assert answer.json and answer.json["errors"][0]["field"].split(".")[0] in ("ids", "x")
+
+
+def test_the_bars_are_those_of_the_chosen_account(world: World, alice: Browser) -> None:
+    two_accounts(world)
+    found = world.status.limits()
+    assert found is not None
+    limited = [
+        replace(one, user=Tres(cpus=1)) if one.name == "urgent" else one for one in found.qos
+    ]
+    world.status.save_limits(replace(found, qos=tuple(limited)))
+    page = alice.get("/sessions").text
+    assert 'name="account"' in page
+    assert "<option selected>research</option>" in page
+    page = alice.get("/sessions?account=crystals").text
+    assert "<option selected>crystals</option>" in page
+    assert re.search(r'data-meter="cpus"[^>]*data-allowed="1"', page)
+    assert 'href="/sessions?state=finished&amp;account=crystals"' in page
+    assert "<option selected>research</option>" in alice.get("/sessions?account=nonsense").text

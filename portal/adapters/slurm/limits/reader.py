@@ -1,0 +1,77 @@
+"""Reads all limits: each query once for all users, and none of accounting where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from portal.adapters.slurm.asking import RefusedError
+from portal.adapters.slurm.limits import associations, config, partitions, qos, reservations, used
+from portal.adapters.slurm.limits.words import described
+from portal.core.cluster.limits import Association, Limits, Qos
+
+Ask = Callable[[Sequence[str]], str]
+
+
+class LimitsReader:
+    """Limits of associations, QOS, partitions and reservations, by Slurm's command line tools."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    def read(self) -> Limits:
+        """Everything at once; raises Unavailable, UnexpectedOutput."""
+        conf = config.config_parse(self._ask(config.config_argv()))
+        entries = tuple(partitions.entries_parse(self._ask(partitions.entries_argv())))
+        limits = Limits(
+            enforced=conf.enforced,
+            partitions=entries,
+            tracked=conf.tracked,
+            reservations=tuple(
+                reservations.reservations_parse(self._optional(reservations.reservations_argv()))
+            ),
+            features=tuple(partitions.features_parse(self._optional(partitions.features_argv()))),
+            accounting=conf.accounting,
+            private=conf.private,
+            preempt_type=conf.preempt_type,
+            preempt_mode=conf.preempt_mode,
+            usage_reset=conf.usage_reset,
+            decay_minutes=conf.decay_minutes,
+            fenced=conf.fenced,
+            part_limits_enforced=conf.site.part_limits in ("ANY", "ALL", "YES"),
+            site=conf.site,
+        )
+        return self._with_accounting(limits, conf) if conf.accounting else limits
+
+    def _with_accounting(self, limits: Limits, conf: config.Config) -> Limits:
+        found = tuple(
+            associations.associations_parse(
+                self._ask(associations.associations_argv()), conf.cluster
+            )
+        )
+        so_far = used.used_parse(self._optional(used.used_argv()), conf.cluster, shared=conf.shared)
+        return replace(
+            limits,
+            default_accounts=associations.users_parse(self._ask(associations.users_argv())),
+            associations=tuple(map(so_far.of, self._named(found))),
+            qos=tuple(map(so_far.of_qos, self._qos())),
+        )
+
+    def _named(self, found: Sequence[Association]) -> list[Association]:
+        texts = described(self._optional(associations.accounts_argv()))
+        return [
+            one if one.user else replace(one, description=texts.get(one.account, ""))
+            for one in found
+        ]
+
+    def _qos(self) -> list[Qos]:
+        texts = described(self._optional(qos.qos_texts_argv()))
+        found = qos.qos_parse(self._ask(qos.qos_argv()))
+        return [replace(one, description=texts.get(one.name, "")) for one in found]
+
+    def _optional(self, argv: Sequence[str]) -> str:
+        """What a command prints; "" if Slurm does not permit the reader to see it."""
+        try:
+            return self._ask(argv)
+        except RefusedError:
+            return ""

@@ -1,0 +1,1 @@
+"""Which accounts, QOS, reservations, features and partitions a person may combine."""

@@ -1,0 +1,1 @@
+"""What Slurm's configuration and reservations say, beside its limits."""

@@ -1,0 +1,58 @@
+"""Nodes and amounts from the output of real Slurm versions (tests/recorded/<version>/)."""
+
+from __future__ import annotations
+
+import pytest
+
+from portal.adapters.slurm.commands import amount, nodes_parse
+from portal.adapters.slurm.queue import squeue_parse
+from portal.core.cluster.jobs import JobState
+from portal.core.cluster.limits import Tres
+from tests.unit.adapters.slurm.test_commands import VERSIONS, recorded, roles
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_resources_held_by_jobs(version: str) -> None:
+    reports = {job.id: job.report for job in squeue_parse(recorded(version, "squeue"))}
+    running = reports[roles(version)["running"]]
+    assert (running.account, running.qos) == ("research", "normal")
+    assert (running.state, running.cpus, running.memory_mb) == (JobState.RUNNING, 1, 100)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_nodes(version: str) -> None:
+    nodes = nodes_parse(recorded(version, "nodes"))
+    assert [(n.name, n.partition, n.usable) for n in nodes if n.partition == "main"] == [
+        ("n1", "main", True),
+        ("n2", "main", True),
+    ]
+    assert all(n.cpus >= 2 and n.memory_mb == 3500 for n in nodes)
+
+
+@pytest.mark.parametrize(
+    ("state", "usable"),
+    [
+        ("idle", True), ("mixed+planned", True), ("allocated", True), ("idle~", True),
+        ("powered_down", True), ("down*", False), ("idle+drain", False), ("drained", False),
+        ("down*+not_responding", False), ("draining", False), ("idle+maintenance", False),
+    ],
+)  # fmt: skip
+def test_unavailable_nodes(state: str, usable: bool) -> None:
+    (node,) = nodes_parse(f"n1\x1fmain*\x1f4\x1f3500\x1f{state}\x1f(null)\x1f\n")
+    assert node.usable is usable
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("cpu=3,mem=3G", Tres(3, 3072)),
+        ("mem=1500M", Tres(None, 1500)),
+        ("mem=2T,node=1", Tres(None, 2 * 1024 * 1024)),
+        ("mem=0.50G,cpu=1", Tres(1, 512)),
+        ("cpu=8,gres/gpu=1", Tres(8, gpus=1)),
+        ("cpu=UNLIMITED,mem=UNLIMITED", Tres()),
+        ("", Tres()),
+    ],
+)
+def test_amounts(text: str, found: Tres) -> None:
+    assert amount(text) == found

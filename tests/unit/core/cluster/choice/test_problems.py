@@ -1,0 +1,108 @@
+"""Which field is named for what Slurm refuses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from portal.core.cluster.choice.problems import Asked, choice_problems
+from portal.core.cluster.limits import (
+    Association,
+    Limits,
+    NodeFeatures,
+    PartitionAccess,
+    Qos,
+    Reservation,
+    Tres,
+)
+from portal.core.slurm_options import SlurmOptions
+
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+LIMITS = Limits(
+    enforced=("associations", "limits", "qos"),
+    default_accounts={"alice": "physics"},
+    associations=(
+        Association("physics", "alice", qos=("normal", "big"), default_qos="normal"),
+        Association("bio", "alice", qos=("normal",), default_qos="normal"),
+        Association("physics", parent="science"),
+        Association("bio", parent="root"),
+    ),
+    qos=(Qos("normal"), Qos("big", least=Tres(cpus=4)), Qos("few", submitted=1)),
+    partitions=(
+        PartitionAccess("main"),
+        PartitionAccess("bio", accounts=("bio",)),
+        PartitionAccess("staff", groups=("staff",)),
+        PartitionAccess("old", state="DRAIN"),
+        PartitionAccess("off", state="DOWN"),
+        PartitionAccess("admin", root_only=True),
+        PartitionAccess("booked", requires_reservation=True),
+        PartitionAccess("shared", oversubscribe="FORCE:4"),
+    ),
+    reservations=(
+        Reservation("course", accounts=("science",)),
+        Reservation("bobs", users=("bob",)),
+        Reservation("past", end=datetime(2026, 4, 1, tzinfo=UTC)),
+        Reservation("there", partition="booked"),
+    ),
+    features=(NodeFeatures("n1", "main", ("zen4",)),),
+)
+
+
+def fields(partition: str, limits: Limits = LIMITS, count: int = 1, **chosen: Any) -> list[str]:
+    """The fields that are refused."""
+    asked = Asked(SlurmOptions(**chosen), cpus=1, memory_mb=1024, count=count)
+    groups = frozenset({"users"})
+    found = choice_problems("alice", partition, asked, limits, groups, NOW)
+    return [one.field for one in found]
+
+
+@pytest.mark.parametrize(
+    ("partition", "asked", "wrong"),
+    [
+        ("main", {}, []),
+        ("off", {}, []),  # it waits
+        ("main", {"account": "bio"}, []),
+        ("main", {"account": "chemistry"}, ["account"]),
+        ("bio", {"account": "physics"}, ["account"]),
+        ("main", {"account": "bio", "qos": "big"}, ["qos"]),
+        ("main", {"qos": "none"}, ["qos"]),
+        ("main", {"qos": "big"}, ["resources.cpus"]),
+        ("main", {"reservation": "course"}, []),
+        ("main", {"reservation": "course", "account": "bio"}, ["reservation"]),
+        ("main", {"reservation": "bobs"}, ["reservation"]),
+        ("main", {"reservation": "past"}, ["reservation"]),
+        ("main", {"reservation": "there"}, ["reservation"]),
+        ("main", {"reservation": "missing"}, ["reservation"]),
+        ("booked", {}, ["reservation"]),
+        ("booked", {"reservation": "there"}, []),
+        ("main", {"constraint": "zen4"}, []),
+        ("main", {"constraint": "cray"}, ["constraint"]),
+        ("staff", {}, ["resource_group"]),
+        ("old", {}, ["resource_group"]),
+        ("admin", {}, ["resource_group"]),
+        ("shared", {"exclusive": True}, ["exclusive"]),
+        ("main", {"exclusive": True}, []),
+    ],
+)
+def test_the_refused_field(partition: str, asked: dict[str, Any], wrong: list[str]) -> None:
+    assert fields(partition, **asked) == wrong
+
+
+def test_what_slurm_hides_or_does_not_enforce_is_left_to_slurm() -> None:
+    hidden = replace(LIMITS, private=("reservations",), enforced=())
+    assert fields("main", hidden, reservation="missing", account="chemistry") == []
+
+
+def test_no_more_sessions_at_once_than_may_be_submitted() -> None:
+    few = replace(LIMITS, associations=(Association("physics", "alice", submitted=2),))
+    assert fields("main", few, count=3) == ["count"]
+    assert fields("main", few, count=2) == []
+
+
+def test_nothing_is_launched_where_no_cgroups_confine_jobs() -> None:
+    bare = replace(LIMITS, fenced=False)
+    (one,) = choice_problems("alice", "main", Asked(SlurmOptions(), 1, 1024), bare)
+    assert one.field == "resource_group" and "no cgroups" in one.message

@@ -1,0 +1,52 @@
+"""What is free, and what is in effect, with the chosen account and QOS."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from portal.core.cluster.limits import Limits, PartitionAccess, Tres
+from tests.fakes import World
+from tests.unit.web.conftest import Browser
+from tests.unit.web.pages.launch.test_slurm_fields import menu_values, two_accounts
+from tests.unit.web.pages.launch.test_wizard import HTMX
+
+
+def known(world: World) -> Limits:
+    """What the portal has read of two accounts."""
+    two_accounts(world)
+    found = world.status.limits()
+    assert found is not None
+    return found
+
+
+def choice(browser: Browser, **fields: str) -> str:
+    """The resources' step with these choices."""
+    return browser.post("/sessions/new/choice", fields, headers=HTMX).text
+
+
+def test_an_account_that_slurm_needs_named_is_chosen(world: World, alice: Browser) -> None:
+    limits = known(world)
+    closed = PartitionAccess("main", accounts=("crystals",))
+    world.status.save_limits(replace(limits, partitions=(closed,)))
+    assert menu_values(choice(alice), "account") == ["crystals"]
+
+
+def test_what_is_free_follows_the_qos(world: World, alice: Browser) -> None:
+    limits = known(world)
+    urgent = [
+        replace(one, user=Tres(cpus=1, memory_mb=1024)) if one.name == "urgent" else one
+        for one in limits.qos
+    ]
+    world.status.save_limits(replace(limits, qos=tuple(urgent)))
+    assert "free now: 1 core," in choice(alice, account="crystals", qos="urgent")
+    assert "free now: 1 core," not in choice(alice, account="crystals", qos="spare")
+    assert "free now: 1 core," not in choice(alice)
+
+
+def test_the_composer_proposes_what_any_account_may_use(world: World, alice: Browser) -> None:
+    known(world)
+    page = alice.get("/jobs/new").text
+    for name in ("research", "crystals", "normal", "urgent", "spare"):
+        assert f'<option value="{name}">' in page
+    assert 'name="account" id="field-account"' in page
+    assert 'value="crystals" name=' not in page  # as in the script, if nothing is chosen
