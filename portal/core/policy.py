@@ -61,6 +61,25 @@ def decide(
     return Decision(image, group.name if group else request.resource_group, gpu, minutes)
 
 
+def with_refusals(refused: Sequence[FieldError], found: Sequence[FieldError]) -> list[FieldError]:
+    """What Slurm would refuse of its own options, and the other wrong fields of the request.
+
+    What is open instead of a refused resource group is added to the reason. It is left out if the
+    account or the QOS is at fault: without them, other groups would be open.
+    """
+    group = "resource_group"
+    named = {wrong.field for wrong in refused}
+    instead = next((wrong.message for wrong in found if wrong.field == group), "")
+    merged = [
+        FieldError(group, f"{wrong.message}; {instead}")
+        if wrong.field == group and instead
+        else wrong
+        for wrong in refused
+    ]
+    hidden = named | ({group} if named & {"account", "qos"} else set())
+    return [*merged, *(wrong for wrong in found if wrong.field not in hidden)]
+
+
 def granted_gpu(
     request: LaunchRequest, partitions: Sequence[Partition] | None, gpus: Gpus
 ) -> Slice | FieldError | None:

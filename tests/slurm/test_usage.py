@@ -121,8 +121,14 @@ def test_a_request_beyond_the_qos_is_refused_by_name(alice: Api, cluster: Cluste
     assert set(cluster.queue()) <= jobs  # Slurm forgets ended ones meanwhile
 
 
-@pytest.mark.parametrize("word", ["DenyAccounts=research", "AllowAccounts=root"])
-def test_only_open_partitions_are_offered(bob: Api, cluster: Cluster, word: str) -> None:
+@pytest.mark.parametrize(
+    ("word", "why"),
+    [
+        ("DenyAccounts=research", "main is closed to account research"),
+        ("AllowAccounts=root", "main is not for account research"),
+    ],
+)
+def test_only_open_partitions_are_offered(bob: Api, cluster: Cluster, word: str, why: str) -> None:
     # bob has one account; alice could take another one.
     cluster.run("ctl", "scontrol", "update", "PartitionName=main", word)
     try:
@@ -131,11 +137,11 @@ def test_only_open_partitions_are_offered(bob: Api, cluster: Cluster, word: str)
         answer = bob("POST", "/sessions", json=SMALL | {"resource_group": "main"})
         assert answer.status_code == 422
         assert answer.json()["errors"] == [
-            {"field": "resource_group", "message": "choose one of: short"}
+            {"field": "resource_group", "message": f"{why}; choose one of: short"}
         ]
     finally:
-        back = "DenyAccounts=teaching" if word.startswith("Deny") else "AllowAccounts=ALL"
-        cluster.run("ctl", "scontrol", "update", "PartitionName=main", back)
+        for back in ("AllowAccounts=ALL", "DenyAccounts=teaching"):
+            cluster.run("ctl", "scontrol", "update", "PartitionName=main", back)
     wait_for("the group again", lambda: group(bob) is not None, LEARNT, 1.0)
 
 

@@ -25,7 +25,7 @@ from portal.core.launch.names import names_for
 from portal.core.launch.own_image import IMAGE, image_problems
 from portal.core.launch.request import LaunchRequest, parse_launch, without
 from portal.core.launch.templates import fill
-from portal.core.policy import Decision, decide
+from portal.core.policy import Decision, decide, with_refusals
 from portal.core.session.relaunch import describe_launch
 from portal.core.session.session import LIVE, Home, Session, State
 from portal.core.session.transitions import stop, submitted
@@ -186,9 +186,8 @@ class Launcher:
         try:
             decided = decide(request, catalog, partitions, caps, self._gpus)
         except InvalidRequest as error:
-            named = {wrong.field for wrong in refused}
-            rest = [wrong for wrong in error.errors if wrong.field not in named]
-            raise InvalidRequest([*refused, *rest], more=error.more) from None
+            found = with_refusals(refused, error.errors)
+            raise InvalidRequest(found, more=error.more) from None
         if refused:
             raise InvalidRequest(refused)
         return decided

@@ -9,9 +9,9 @@ import pytest
 from portal.core.cluster.gpu_offers import NO_GPUS
 from portal.core.cluster.inventory import Partition
 from portal.core.launch.request import parse_launch
-from portal.core.policy import decide
+from portal.core.policy import decide, with_refusals
 from portal.core.site_rules import SiteRules
-from portal.errors import InvalidRequest
+from portal.errors import FieldError, InvalidRequest
 from tests.fakes import CATALOG
 
 GROUPS = [
@@ -68,3 +68,17 @@ def test_a_request_that_never_fits_names_the_limit(
     (error,) = caught.value.errors
     assert error.field == field
     assert word in error.message
+
+
+def test_a_refused_group_says_what_is_open_instead() -> None:
+    refused = [FieldError("resource_group", "main is closed to account physics")]
+    others = [FieldError("resource_group", "choose one of: short"), FieldError("version", "gone")]
+    assert with_refusals(refused, others) == [
+        FieldError("resource_group", "main is closed to account physics; choose one of: short"),
+        FieldError("version", "gone"),
+    ]
+
+
+def test_a_refused_account_says_nothing_about_groups() -> None:
+    refused = [FieldError("account", "you are not in account physics")]
+    assert with_refusals(refused, [FieldError("resource_group", "choose one of: short")]) == refused
