@@ -20,7 +20,8 @@ from tests.slurm.test_crashes import Killer
 
 UPLOADS = 20
 SIZE = 6 << 20
-PIECE = 512 << 10
+PIECE = 192 << 10
+"""So small that an upload takes longer than all kills."""
 PATIENCE = 90.0
 FOLDER = "storage/crashes"
 

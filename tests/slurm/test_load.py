@@ -22,8 +22,9 @@ LOOKS = 10.0
 """Interval at which the page of a job asks what it uses."""
 TOLERANCE = 8
 """Tolerated difference of queries per window: each poll makes two, and the phase is random."""
-RARE = 16
-"""Queries per window that are made rarely: nodes, partitions, limits."""
+RARE = 28
+"""Queries per window that are made rarely: nodes, partitions, and every ten seconds limits, whose
+readings are a query each: configuration, partitions, nodes, reservations, used minutes."""
 
 
 def queries(cluster: Cluster) -> int:
