@@ -14,19 +14,14 @@ _MODES = {
 }
 
 
-def preemption(
-    partition: str, qos: str, limits: Limits, nodes: frozenset[str] = frozenset()
-) -> str:
-    """What may happen to a session for others' jobs, in one sentence; "" if nothing can.
-
-    `nodes` are those of the partition.
-    """
+def preemption(partition: str, qos: str, limits: Limits) -> str:
+    """What may happen to a session for others' jobs, in one sentence; "" if nothing can."""
     if limits.preempt_type == "qos":
         others = [one.name for one in limits.qos if qos and qos in one.preempt]
         mode = next((one.preempt_mode for one in limits.qos if one.name == qos), "")
         who = "jobs with QOS " + ", ".join(others)
     elif limits.preempt_type == "partition_prio":
-        others = _above(partition, limits, nodes)
+        others = _above(partition, limits)
         mode = entry_of(partition, limits).preempt_mode
         who = "jobs in " + ", ".join(others)
     else:
@@ -38,15 +33,13 @@ def preemption(
     return f"It may be {found} when Slurm needs its resources for {who}."
 
 
-def _above(partition: str, limits: Limits, nodes: frozenset[str]) -> list[str]:
-    """The partitions of a higher PriorityTier with a node of this one, or of unknown nodes."""
+def _above(partition: str, limits: Limits) -> list[str]:
+    """The partitions of a higher PriorityTier that share a node with this one."""
     tier = entry_of(partition, limits).priority_tier
-    shared = {one.partition for one in limits.features if one.node in nodes} if nodes else None
-    if shared is None:
-        own = {one.node for one in limits.features if one.partition == partition}
-        shared = {one.partition for one in limits.features if one.node in own}
+    own = {one.node for one in limits.features if one.partition == partition}
+    sharing = {one.partition for one in limits.features if one.node in own}
     return [
         one.name
         for one in limits.partitions
-        if one.name != partition and one.name in shared and one.priority_tier > tier
+        if one.name != partition and one.name in sharing and one.priority_tier > tier
     ]
