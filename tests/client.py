@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+import time
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,6 +23,7 @@ SMALL: Json = {"environment": "python", "resources": {"cpus": 1, "memory": "600m
 NO_GPU: Json = {"fgpu": None, "gpu": None}
 OVER = ("FINISHED", "FAILED")
 TIMEOUT = 30.0
+TOO_FAST = "Too many requests come from your address"
 
 
 def port_of(url: str) -> int:
@@ -70,9 +72,14 @@ class Api:
             self.http.headers["Authorization"] = f"Bearer {token}"
 
     def __call__(self, method: str, path: str, **options: Any) -> requests.Response:
-        """Send an API request."""
+        """Send an API request; on a machine faster than the limit per address, wait as told."""
         options.setdefault("timeout", TIMEOUT)
-        return self.http.request(method, f"{self.cluster.url}/api/v1{path}", **options)
+        url = f"{self.cluster.url}/api/v1{path}"
+        answer = self.http.request(method, url, **options)
+        if answer.status_code == 429 and TOO_FAST in answer.text:
+            time.sleep(float(answer.headers["Retry-After"]))
+            answer = self.http.request(method, url, **options)
+        return answer
 
     def ask(self, method: str, path: str, status: int = 200, **options: Any) -> Json:
         """Send an API request that must succeed, and return its JSON."""

@@ -15,10 +15,13 @@ from tests.browser.axe import clean_in_both_themes, fits
 from tests.browser.conftest import LogIn, Picture
 from tests.browser.terminals import STARTS, Terminal
 from tests.client import Api
+from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
 
 WHO = "bob"
 NARROW = (390, 320)
+LEARNT = 90
+"""Seconds after which the worker has read a changed limit (it polls once a minute)."""
 
 
 @pytest.fixture
@@ -148,13 +151,29 @@ def test_s7_three_where_two_fit_and_the_third_runs_when_one_ends(
     holds(page, "2")
 
 
-def test_offered_amounts_depend_on_the_resource_group(log_in: LogIn) -> None:
+@pytest.fixture
+def short_without_gpu(cluster: Cluster, api: Api) -> Iterator[None]:
+    """Leave the partition "short" the node without a GPU, until the test is over."""
+
+    def known(offered: bool) -> bool:
+        groups = api.ask("GET", "/resource-groups")["resource_groups"]
+        return next(bool(one["gpus"]) for one in groups if one["name"] == "short") == offered
+
+    set_nodes = ["scontrol", "update", "PartitionName=short"]
+    cluster.run("ctl", *set_nodes, "Nodes=n2")
+    try:
+        wait_for("the partition without GPUs", lambda: known(False), LEARNT)
+        yield
+    finally:
+        cluster.run("ctl", *set_nodes, "Nodes=n1,n2")
+        wait_for("the partition with GPUs", lambda: known(True), LEARNT)
+
+
+def test_offered_amounts_depend_on_the_resource_group(
+    log_in: LogIn, short_without_gpu: None
+) -> None:
     page = log_in(WHO)
     field = resources(page, "groups1", "1")
-    # As on a site where only one of the groups has GPUs.
-    page.evaluate(
-        "document.querySelectorAll('[data-groups]').forEach(o => o.dataset.groups = 'main')"
-    )
     page.locator("[name=resource_group][value=short]").check()
     expect(field).to_be_hidden()
     expect(field).to_have_value("")
