@@ -9,7 +9,8 @@
 # machine with little memory) runs one test file after the other. The first has subdomains for apps,
 # https, and JupyterHub 6 with internal_ssl; the second ports, http and JupyterHub 5; and so on
 # alternately. Attacks run on a cluster of each kind, all other tests on one cluster (tests/sharing.py).
-# Clusters start while check and unit run.
+# Clusters start while check and unit run. One more cluster has the other version of Slurm, and runs
+# OTHER_SLURM_TESTS only.
 # SLIPWAY_PROJECT (and PORT) name running clusters to use, for example SLIPWAY_PROJECT=slipway for the
 # one of `make hub`, or SLIPWAY_PROJECT="one two" PORT="8081 8082". PYTEST_ADDOPTS applies, too.
 # shellcheck source-path=SCRIPTDIR/..
@@ -19,6 +20,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 PREFIX=slipway-test-
 RESULTS=build/test-results
 ENOUGH_MEMORY=10000000 # kB available; four clusters and their browsers take about 8 GB
+# What depends most on Slurm's own words and fields.
+OTHER_SLURM_TESTS=(tests/slurm/test_{launcher,session,queue,slurm_options,gpu_node,sbatch_options}.py)
 started=$SECONDS
 passed=0 failed=0
 wrong=()
@@ -29,6 +32,7 @@ missing=()
 projects=()
 ports=()
 starting=
+other=
 ours=
 parts=()
 
@@ -218,6 +222,7 @@ run_on_clusters() {
     for ((kind = 1; kind <= kinds; kind++)); do
         run_on_kind "$kind" "$kinds" "$@"
     done
+    begin_other_slurm
     for kind in "${!running[@]}"; do
         status=0
         wait "${running[kind]}" || status=$?
@@ -273,6 +278,34 @@ run_cgroup2() {
 
 # machine ACTION: of the version and port that run_cgroup2 has chosen.
 machine() { SLURM=$version PORT=$port tests/cgroup2/machine.sh "$@"; }
+
+# On a cluster with the other version of Slurm, whose images are built first, in the background.
+begin_other_slurm() {
+    [ -n "$ours" ] && [[ " ${parts[*]} " == *" slurm "* ]] || return 0
+    local name=other-slurm version=26.05 project=$PREFIX$$_other port
+    [ "${SLURM:-24.11}" != "$version" ] || version=24.11
+    port=$(free_port)
+    projects+=("$project")
+    rm -f "$RESULTS/$name.xml"
+    set -m
+    {
+        title "A cluster with Slurm $version: $project"
+        SLURM=$version COMPOSE_PROJECT_NAME=$project PORT=$port HTTPS=0 APPS=ports HUB='' cluster/up.sh 9>&- < /dev/null &&
+            SLIPWAY_PROJECT=$project PORT=$port .venv/bin/python -m pytest "${OTHER_SLURM_TESTS[@]}" --timeout 240 \
+                --junit-xml="$RESULTS/$name.xml" --override-ini "cache_dir=.pytest_cache/$name" --durations 20
+    } > >(sed -u "s/^/[$name] /") 2>&1 &
+    other=$!
+    set +m
+}
+
+end_other_slurm() {
+    local status=0 begun=$SECONDS
+    [ -n "$other" ] || return 0
+    wait "$other" || status=$?
+    other=
+    took "other Slurm after that" $((SECONDS - begun))
+    judge other-slurm "$status"
+}
 
 # --- temporary clusters --------------------------------------------------------------------------
 
@@ -378,6 +411,7 @@ finish() {
     local status=$? seconds summary
     trap - EXIT
     [ ${#running[@]} -eq 0 ] || kill "${running[@]}" 2> /dev/null || true
+    [ -z "$other" ] || kill -- "-$other" 2> /dev/null || true
     [ -z "$starting" ] || kill -- "-$starting" 2> /dev/null || true
     [ ! -e cluster/.cache/cgroup2/running/pid ] || [[ " ${parts[*]} " != *" cgroup2 "* ]] || tests/cgroup2/machine.sh stop
     if [ -n "$ours" ]; then
@@ -431,6 +465,7 @@ main() {
     if [ ${#paths[@]} -gt 0 ]; then
         timed "clusters after that" wait_for_clusters
         run_on_clusters "${paths[@]}"
+        end_other_slurm
     fi
 }
 

@@ -51,6 +51,8 @@ def patience() -> Iterator[None]:
 def cluster(patience: None) -> Cluster:
     """The running cluster, once the portal answers and Slurm's node is up."""
     found = Machine.from_environment()
+    booted = ["exec", "portal", "--", "true"]
+    wait_for("the machine", lambda: found.attempt(*booted).returncode == 0, SLOW, pause=2)
     wait_for("a healthy portal", lambda: healthy(found), SLOW, pause=2)
     node = ["sinfo", "--noheader", "--nodes=n1", "--format=%t"]
     wait_for("n1", lambda: "idle" in found.run("login", *node, check=False), SLOW, pause=2)
