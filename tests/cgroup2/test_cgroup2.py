@@ -127,3 +127,14 @@ def test_another_end_is_not_taken_for_it(alice: Patient) -> None:
     end = alice.wait_state(other["id"], *OVER)["end"]
     assert end["cause"] == "cancelled"
     assert end["text"] == "Ended by alice."
+
+
+def test_jobs_are_limited_after_a_restart_of_slurmd(cluster: Cluster) -> None:
+    # Slurm puts itself one group deeper at each start in a namespace.
+    for _ in range(2):
+        cluster.run("n1", "supervisorctl", "-c", "/etc/supervisor/node.conf", "restart", "slurmd")
+    script = (
+        "group=/sys/fs/cgroup$(cut -d: -f3 /proc/self/cgroup)\n"
+        'while [ "$group" != /sys/fs/cgroup ]; do cat "$group/memory.max"; group=${group%/*}; done'
+    )
+    assert str(100 * MB) in batch(cluster, script).split()
