@@ -76,6 +76,11 @@ OWN = {
     "last_sched_evaluation", "licenses_allocated", "preemptable_time", "priority", "sluid",
     "start_time", "step_id", "submit_line", "submit_time",
 }  # fmt: skip
+# Slurm 26.05 shows the last three.
+PATHS = {
+    "standard_error", "standard_input", "standard_output",
+    "stderr_expanded", "stdin_expanded", "stdout_expanded",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +163,7 @@ def _comparable(job: dict[str, Any], number: str) -> dict[str, Any]:
     array = kept["array_job_id"]
     array["number"] = "N" if str(array["number"]) == number else array["number"]
     # Otherwise only in paths: a size or the user's number could happen to be the same.
-    for stream in ("standard_error", "standard_input", "standard_output"):
+    for stream in PATHS & kept.keys():
         kept[stream] = re.sub(rf"(?<!\d){number}(?!\d)", "N", kept[stream])
     return kept
 
