@@ -34,6 +34,14 @@ def without_shards(text: str) -> str:
     return re.sub(r",(gres/)?shard(:\d+)?\b", "", "\n".join(kept)) + "\n"
 
 
+def without_accounts(text: str) -> str:
+    """The text of slurm.conf whose partitions name no accounts and no QOS.
+
+    Without accounting, slurmctld 26.05 does not start with an AllowQos that it cannot look up.
+    """
+    return re.sub(r" (Allow|Deny)(Accounts|Qos)=\S+", "", text)
+
+
 @contextmanager
 def configured(
     cluster: Cluster,
@@ -52,6 +60,8 @@ def configured(
     try:
         for (machine, name), text in saved.items():
             changed = edited(text, settings) if name == "slurm.conf" else text
+            if "AccountingStorageType" in settings:
+                changed = without_accounts(changed)
             changed = changed if shards else without_shards(changed)
             cluster.ctl("put", machine, f"{FOLDER}/{name}", stdin=changed)
         for name, text in (more or {}).items():

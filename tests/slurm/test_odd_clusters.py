@@ -111,8 +111,11 @@ def _sessions_run_there(bob: Api, cluster: Cluster) -> None:
         shown = cluster.run("ctl", "scontrol", "show", "job", session["job_id"])
         assert f"Partition={name} " in shown, shown
         bob.stop(session["id"])
-    why = wait_for("its reason", lambda: bob.get(waiting["id"])["reason"])
-    assert "down" in f"{why}".lower(), why
+
+    def why() -> bool:
+        return "down" in f"{bob.get(waiting['id'])['reason']}".lower()
+
+    wait_for("the reason to wait", why)
     bob.clean()
 
 
