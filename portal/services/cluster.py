@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
+from functools import cache
 from operator import is_
 
 from portal.core.cluster.choice.account_use import AccountUse, account_use
@@ -12,6 +13,7 @@ from portal.core.cluster.choice.chooser import launch_options
 from portal.core.cluster.choice.constraint import satisfiable
 from portal.core.cluster.choice.offers import LaunchOptions
 from portal.core.cluster.choice.problems import Asked, choice_problems, option_problems
+from portal.core.cluster.choice.submit_limits import CountJobs
 from portal.core.cluster.effective_limits import UserPartition, partitions_for
 from portal.core.cluster.gpu_offers import Gpus
 from portal.core.cluster.inventory import Node, Partition
@@ -41,10 +43,14 @@ class Cluster:
     """Partitions, limits and usage; reads the database, never Slurm."""
 
     def __init__(
-        self, status: StatusStore, groups_of: Callable[[str], frozenset[str] | None]
+        self,
+        status: StatusStore,
+        groups_of: Callable[[str], frozenset[str] | None],
+        count_jobs: CountJobs,
     ) -> None:
         self._status = status
         self._groups_of = groups_of
+        self._count_jobs = count_jobs
 
     def slurm_status(self) -> SlurmStatus:
         """When Slurm last answered the worker."""
@@ -109,7 +115,9 @@ class Cluster:
         """What a user may choose of Slurm's options, given what is chosen already."""
         known, limits = self._status.partitions(), self._status.limits()
         unix_groups = self._groups(user, limits)
-        return launch_options(user, group, options, known, limits, unix_groups, now)
+        return launch_options(
+            user, group, options, known, limits, unix_groups, now, self._count_jobs
+        )
 
     def option_problems(
         self, user: str, group: str, options: SlurmOptions, now: datetime | None = None
@@ -124,8 +132,14 @@ class Cluster:
         """A user's accounts, or all of them, with what is used of their limits in time."""
         return account_use(user, self._status.limits(), everybody)
 
-    def choice_problems(self, user: str, request: LaunchRequest, now: datetime) -> list[FieldError]:
-        """The fields among Slurm's options that Slurm would refuse."""
+    def choice_problems(
+        self,
+        user: str,
+        request: LaunchRequest,
+        now: datetime,
+        count_jobs: CountJobs | None = None,
+    ) -> list[FieldError]:
+        """The fields that Slurm would refuse: of its own options, of sizes, and the count."""
         known, limits = self._status.partitions(), self._status.limits()
         usable = partitions_for(user, known, limits)
         group = group_for(request.resource_group, usable or known)
@@ -138,7 +152,8 @@ class Cluster:
         asked = Asked(
             request.slurm, sizes.cpus, sizes.memory, bool(sizes.fgpu), count=request.count
         )
-        return choice_problems(user, name, asked, limits, self._groups(user, limits), now)
+        unix_groups, count = self._groups(user, limits), count_jobs or self._count_jobs
+        return choice_problems(user, name, asked, limits, unix_groups, now, count)
 
     def _groups(self, user: str, limits: Limits | None) -> frozenset[str] | None:
         """The user's Unix groups, asked for only where a partition or a reservation names any."""
@@ -159,6 +174,7 @@ class Cluster:
         With the resource group and Slurm's options that are chosen besides the template, if any.
         """
         open_to_user: dict[SlurmOptions, list[UserPartition] | None] = {}
+        count_jobs = cache(self._count_jobs)  # most templates meet the same limits
 
         def why(template: Template) -> str:
             options = options_with(template, chosen)
@@ -171,7 +187,7 @@ class Cluster:
                 gpus,
                 group,
                 chosen,
-                lambda request: self.choice_problems(user, request, now),
+                lambda request: self.choice_problems(user, request, now, count_jobs),
             )
 
         return [why(template) for template in templates]

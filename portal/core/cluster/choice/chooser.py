@@ -20,6 +20,7 @@ from portal.core.cluster.choice.account_use import remaining, spent
 from portal.core.cluster.choice.offers import LaunchOptions, Offer
 from portal.core.cluster.choice.preemption import preemption
 from portal.core.cluster.choice.problems import whole_node_refusal
+from portal.core.cluster.choice.submit_limits import CountJobs, too_many_jobs
 from portal.core.cluster.effective_limits import UserPartition, partitions_for
 from portal.core.cluster.inventory import Partition
 from portal.core.cluster.limits import Limits, Qos, Reservation, user_limits
@@ -36,8 +37,12 @@ def launch_options(
     limits: Limits | None,
     unix_groups: frozenset[str] | None = None,
     now: datetime | None = None,
+    count_jobs: CountJobs | None = None,
 ) -> LaunchOptions:
-    """What a user may choose, given a partition (None: the default) and the other options."""
+    """What a user may choose, given a partition (None: the default) and the other options.
+
+    `count_jobs` counts those in the queue, for limits on submitted jobs.
+    """
     if limits is None:
         return LaunchOptions(groups=tuple(partitions_for(user, partitions, None)))
     limits = _narrowed(user, limits)
@@ -52,6 +57,7 @@ def launch_options(
     chosen = _group(group, groups)
     place = chosen.name if chosen else ""
     _, qos = options_in_effect(user, place, options, limits)
+    own = user_limits(user, place, limits, options) if place else None
     return LaunchOptions(
         groups=tuple(groups),
         group=place,
@@ -66,6 +72,7 @@ def launch_options(
         ),
         features=tuple(_features(place, limits)),
         whole_node=not whole_node_refusal(place, limits),
+        full=too_many_jobs(own, limits, 1, count_jobs) if own else "",
         warnings=tuple(_warnings(place, account, qos, limits)),
     )
 

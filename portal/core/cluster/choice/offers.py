@@ -42,5 +42,7 @@ class LaunchOptions:
     features: tuple[Offer, ...] = ()
     whole_node: bool = True
     """Whether a whole node may be asked for: not where partitions share nodes by force."""
+    full: str = ""
+    """Why Slurm accepts no further job with this choice now; "" if it does."""
     warnings: tuple[str, ...] = ()
     """What a person should know about the choice: that its sessions can be preempted, for one."""

@@ -106,11 +106,14 @@ class LaunchOptionsOut(ResponseModel):
     warnings: list[str]
     """What to know about the choice, for example that its sessions can be preempted."""
     problems: list[ProblemField]
-    """The choices that Slurm would refuse, with the reasons."""
+    """The choices that Slurm would refuse, with the reasons; "count" if it accepts no further job
+    now (MaxSubmitJobs, GrpSubmitJobs)."""
 
     @classmethod
     def of(cls, found: LaunchOptions, problems: Sequence[FieldError]) -> LaunchOptionsOut:
         """Build it."""
+        full = [FieldError("count", found.full)] if found.full else []
+        refused = [*problems, *full]
         return cls(
             resource_groups=[one.name for one in found.groups],
             accounts=OfferOut.all_of(found.accounts),
@@ -122,7 +125,7 @@ class LaunchOptionsOut(ResponseModel):
                 resource_group=found.group, account=found.account, qos=found.one_qos
             ),
             warnings=list(found.warnings),
-            problems=[ProblemField(field=one.field, message=one.message) for one in problems],
+            problems=[ProblemField(field=one.field, message=one.message) for one in refused],
         )
 
 

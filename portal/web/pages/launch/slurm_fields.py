@@ -96,7 +96,7 @@ def slurm_fields(
         whole_node=(bool(offered.accounts) and offered.whole_node)
         or bool(values.get(EXCLUSIVE))
         or EXCLUSIVE in errors,
-        warnings=offered.warnings,
+        warnings=[*filter(None, [offered.full]), *offered.warnings],
     )
 
 
