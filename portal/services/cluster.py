@@ -232,6 +232,14 @@ class Cluster:
             raise InvalidRequest([FieldError("resource_group", text)])
         return found
 
+    def account_problems(
+        self, user: str, partition: str | None, options: SlurmOptions
+    ) -> list[FieldError]:
+        """Why an account and a QOS cannot be combined in a partition; None: in any of them."""
+        names = [partition] if partition else [one.name for one in self._status.partitions()]
+        found = [self._account_problems(user, name, options) for name in names]
+        return min(found, key=len, default=[])
+
     def _account_problems(
         self, user: str, partition: str, options: SlurmOptions
     ) -> list[FieldError]:

@@ -32,6 +32,7 @@ from portal.core.jobs.compose.submission import (
 )
 from portal.core.jobs.job import Job
 from portal.core.launch.mounts import Mount
+from portal.core.slurm_options import SlurmOptions
 from portal.errors import (
     FieldError,
     InvalidRequest,
@@ -80,7 +81,11 @@ class Composer:
     def parse(self, person: Person, data: object) -> JobRequest:
         """Validate untrusted input; raises InvalidRequest that names the wrong fields."""
         request = parse_job(data)
-        problems = [*self._image_problem(person, request), *self._group_problem(person, request)]
+        problems = [
+            *self._image_problem(person, request),
+            *self._group_problem(person, request),
+            *self._account_problems(person, request),
+        ]
         if problems:
             raise InvalidRequest(problems)
         return request
@@ -102,6 +107,13 @@ class Composer:
         known = ", ".join(group.name for group in groups)
         text = f"choose one of: {known}" if known else "your account may use none here"
         return [FieldError("resource_group", text)]
+
+    def _account_problems(self, person: Person, request: JobRequest) -> list[FieldError]:
+        """A QOS that the account may not use; without an account, the script may name one."""
+        if not (request.account and request.qos):
+            return []
+        options = SlurmOptions(account=request.account, qos=request.qos)
+        return self._cluster.account_problems(person.name, request.resource_group, options)
 
     def command(self, request: JobRequest) -> str:
         """The command that submits the same job, as a person types it."""
