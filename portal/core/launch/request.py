@@ -140,7 +140,7 @@ class LaunchRequest(BaseModel):
     constraint: Constraint | None = None
     """Features of nodes, as in sbatch's --constraint."""
     exclusive: bool = False
-    """The whole node, which nobody else's jobs then use."""
+    """The whole node, which nobody else's jobs then use; false undoes what a template says."""
     resources: Resources
     time_limit: TimeLimit | None = None
     count: Annotated[int, Field(ge=1, le=MAX_COUNT, description="how many; all or none")] = 1
