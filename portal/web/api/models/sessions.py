@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -272,11 +272,7 @@ class SessionOut(ResponseModel):
             hub_prefix=session.hub_prefix,
             env=list(session.env_names),
             resource_group=session.partition,
-            account=session.account,
-            qos=session.qos,
-            reservation=session.reservation,
-            constraint=session.constraint,
-            exclusive=session.exclusive,
+            **asdict(session.slurm),
             time_limit=shown_limit(session),
             state=SessionState(shown_state(session, status, now)),
             unknown_since=unknown_since(session, status, now),

@@ -261,3 +261,32 @@ def test_a_qos_that_the_account_may_not_use_is_named(world: World) -> None:
     assert wrong(account="crystals", qos="long") == ["qos"]
     assert wrong(account="law", qos="long") == ["account"]
     assert wrong(qos="long") == []  # the script may name an account
+
+
+@pytest.mark.parametrize("how", ["submit", "check"])
+@pytest.mark.parametrize("by", ["script", "path"])
+def test_gpus_that_slurm_does_not_know_yet_are_no_refusal(world: World, how: str, by: str) -> None:
+    """As in the first seconds after slurmctld's restart: 503, nothing is submitted or claimed."""
+    world.slurm.gres = {"n1": "gpu:demo:1,shard:demo:4"}
+    world.worker.read_partitions()
+    world.slurm.refuse = "Invalid generic resource (gres) specification"
+    script = f"#!/bin/sh\n#SBATCH --gres=gpu:demo:1\n{SCRIPT}"
+    world.slurm.scripts["~/job.sh"] = script.encode()
+    body = {"script": script} if by == "script" else {"path": "~/job.sh"}
+    composer = world.services.composer
+    asked = composer.parse(ALICE, body)
+    again = {"submit": lambda: composer.submit(ALICE, asked, "k")}.get(
+        how, lambda: composer.check(ALICE, asked)
+    )
+    with pytest.raises(Unavailable, match="Try again in a few seconds"):
+        again()
+    world.slurm.refuse = ""
+    again()  # the same key may be used
+    assert len(world.slurm.submitted) == (how == "submit")
+
+
+def test_gpus_that_no_node_has_are_refused(world: World) -> None:
+    world.slurm.refuse = "Invalid generic resource (gres) specification"
+    with pytest.raises(InvalidRequest) as caught:
+        world.services.composer.submit(ALICE, request(world, options=["--gres=gpu:1"]))
+    assert [wrong.field for wrong in caught.value.errors] == ["options"]
