@@ -275,13 +275,16 @@ def test_gpus_that_slurm_does_not_know_yet_are_no_refusal(world: World, how: str
     body = {"script": script} if by == "script" else {"path": "~/job.sh"}
     composer = world.services.composer
     asked = composer.parse(ALICE, body)
-    again = {"submit": lambda: composer.submit(ALICE, asked, "k")}.get(
-        how, lambda: composer.check(ALICE, asked)
-    )
+
+    def ask() -> str:
+        if how == "check":
+            return composer.check(ALICE, asked)
+        return composer.submit(ALICE, asked, "k")
+
     with pytest.raises(Unavailable, match="Try again in a few seconds"):
-        again()
+        ask()
     world.slurm.refuse = ""
-    again()  # the same key may be used
+    ask()  # the same key may be used
     assert len(world.slurm.submitted) == (how == "submit")
 
 

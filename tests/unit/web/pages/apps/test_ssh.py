@@ -115,8 +115,9 @@ def test_a_waiting_session_has_the_reason_of_its_own_page(
     two_accounts(world)
     runner = launched("alice", environment="busybox")
     alice.post(page_of(runner))
-    changed = {"pending_reason": code, "account": "crystals", "qos": "spare"}
-    assert world.store.change(runner.session.id, {State.PENDING}, **changed)
+    assert world.store.change(
+        runner.session.id, {State.PENDING}, pending_reason=code, account="crystals", qos="spare"
+    )
     shown = api("alice")("GET", f"/sessions/{runner.session.id}").json
     assert isinstance(shown, dict)
     text = shown["reason"]["text"]

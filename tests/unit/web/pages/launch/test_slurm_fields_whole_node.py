@@ -10,8 +10,8 @@ import pytest
 from portal.core.launch.templates import Template
 from tests.fakes import World
 from tests.unit.web.conftest import Browser
-from tests.unit.web.pages.launch.test_slurm_fields import FORM, two_accounts
-from tests.unit.web.pages.launch.test_wizard import HTMX
+from tests.unit.web.pages.launch.test_slurm_fields import two_accounts
+from tests.unit.web.pages.launch.test_wizard import FORM, HTMX
 
 WHOLE = Template(name="whole", title="Whole node", cpus=1, memory_mb=600, exclusive=True)
 SMALL = Template(name="small", title="Small", cpus=1, memory_mb=600)
