@@ -9,9 +9,9 @@ from functools import cache
 from operator import is_
 
 from portal.core.cluster.choice.account_use import AccountUse, account_use
-from portal.core.cluster.choice.chooser import launch_options
+from portal.core.cluster.choice.chooser import job_offers, launch_options
 from portal.core.cluster.choice.constraint import satisfiable
-from portal.core.cluster.choice.offers import LaunchOptions
+from portal.core.cluster.choice.offers import JobOffers, LaunchOptions
 from portal.core.cluster.choice.problems import Asked, choice_problems, option_problems
 from portal.core.cluster.choice.submit_limits import CountJobs
 from portal.core.cluster.effective_limits import UserPartition, partitions_for
@@ -119,6 +119,11 @@ class Cluster:
             user, group, options, known, limits, unix_groups, now, self._count_jobs
         )
 
+    def job_offers(self, user: str, now: datetime) -> JobOffers:
+        """What a user may choose of Slurm's options for jobs, in some partition."""
+        known, limits = self._status.partitions(), self._status.limits()
+        return job_offers(user, known, limits, self._groups(user, limits), now)
+
     def option_problems(
         self, user: str, group: str, options: SlurmOptions, now: datetime | None = None
     ) -> list[FieldError]:
@@ -206,10 +211,8 @@ class Cluster:
 
         Raises InvalidRequest if none accepts them.
         """
-        refused = {
-            one.name: self._account_problems(user, one.name, options)
-            for one in self._status.partitions()
-        }
+        names = [one.name for one in self._status.partitions()]
+        refused = self._account_problems(user, names, options)
         open_to_user = self.partitions_for(user, options) or []
         found = [one for one in open_to_user if not refused[one.name]]
         if not found and (wrong := next(filter(None, refused.values()), [])):
@@ -224,7 +227,7 @@ class Cluster:
         usable = self.partitions_for(user, options) or self.partitions_for(user) or []
         group = group_for(partition, usable)
         name = group.name if group else partition or ""
-        if wrong := self._account_problems(user, name, options):
+        if wrong := self._account_problems(user, [name], options)[name]:
             raise InvalidRequest(wrong)
         found = self.usage_for(user, name or None, options)
         if found is None:
@@ -237,15 +240,22 @@ class Cluster:
     ) -> list[FieldError]:
         """Why an account and a QOS cannot be combined in a partition; None: in any of them."""
         names = [partition] if partition else [one.name for one in self._status.partitions()]
-        found = [self._account_problems(user, name, options) for name in names]
-        return min(found, key=len, default=[])
+        return min(self._account_problems(user, names, options).values(), key=len, default=[])
 
     def _account_problems(
-        self, user: str, partition: str, options: SlurmOptions
-    ) -> list[FieldError]:
+        self, user: str, partitions: Iterable[str], options: SlurmOptions
+    ) -> dict[str, list[FieldError]]:
+        """Why account and QOS are refused, by the partition."""
+        limits = self._status.limits()  # once: those of a large site are megabytes
         chosen = SlurmOptions(account=options.account, qos=options.qos)
-        found = self.option_problems(user, partition, chosen)
-        return [wrong for wrong in found if wrong.field in ("account", "qos")]
+        return {
+            name: [
+                wrong
+                for wrong in (option_problems(user, name, chosen, limits) if limits else [])
+                if wrong.field in ("account", "qos")
+            ]
+            for name in partitions
+        }
 
 
 class ClusterReader:

@@ -90,7 +90,7 @@ def _of_association(one: Association, limits: Limits) -> QueuePart | None:
         return QueuePart(accounts=_with_those_below(one.account, limits))
     if one.partition:
         return QueuePart(one.user, frozenset({one.account}), partitions=frozenset({one.partition}))
-    others = (a for a in limits.associations if (a.user, a.account) == (one.user, one.account))
+    others = (a for a in limits.users[one.user] if a.account == one.account)
     if any(a.partition for a in others):
         return None
     return QueuePart(one.user, frozenset({one.account}))
@@ -98,9 +98,8 @@ def _of_association(one: Association, limits: Limits) -> QueuePart | None:
 
 def _with_those_below(account: str, limits: Limits) -> frozenset[str]:
     children: defaultdict[str, list[str]] = defaultdict(list)
-    for one in limits.associations:
-        if not one.user:
-            children[one.parent].append(one.account)
+    for one in limits.accounts.values():
+        children[one.parent].append(one.account)
     found: set[str] = set()
     rest = [account]
     while rest:

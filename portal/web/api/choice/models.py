@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from portal.core.cluster.choice.account_use import AccountUse, Budget
 from portal.core.cluster.choice.offers import LaunchOptions, Offer
-from portal.core.slurm_options import Constraint, GroupName, SlurmName, SlurmOptions
+from portal.core.slurm_options import Constraint, GroupName, SlurmName, SlurmOptions, options_in
 from portal.errors import FieldError
 from portal.web.api.models.base import ResponseModel
 from portal.web.errors import ProblemField
@@ -47,13 +47,7 @@ class ChoiceQuery(UseQuery):
     @property
     def options(self) -> SlurmOptions:
         """The choices among Slurm's own options."""
-        return SlurmOptions(
-            account=self.account or "",
-            qos=self.qos or "",
-            reservation=self.reservation or "",
-            constraint=self.constraint or "",
-            exclusive=self.exclusive,
-        )
+        return options_in(self)
 
 
 class EverybodyQuery(BaseModel):

@@ -8,7 +8,7 @@ from typing import Any
 
 from portal.core.apps.catalog import Image
 from portal.core.auth.person import Person
-from portal.core.cluster.choice.offers import Offer
+from portal.core.cluster.choice.offers import JobOffers, Offer
 from portal.core.jobs.compose.drafts import JobTemplate, Shared
 from portal.core.launch.presets import FIELD
 from portal.errors import FieldError, InvalidRequest, PortalError
@@ -16,7 +16,6 @@ from portal.web.context import services
 from portal.web.pages.jobs.compose import form as fields_of_form
 from portal.web.pages.launch.form import Entered, sort_errors
 from portal.web.pages.launch.slurm_fields import NAMED
-from portal.web.pages.launch.slurm_offers import Proposals, proposals
 from portal.web.pages.launch.wizard import LaunchForm, new_form
 
 _CHOSEN_ALONE = {Shared.NOBODY: "Only me", Shared.SITE: "Everybody"}
@@ -41,7 +40,7 @@ class ComposeForm(LaunchForm):
     """Job templates that the user may use."""
     accounts: Sequence[str] = ()
     """The user's own Slurm accounts."""
-    proposed: Proposals = field(default_factory=Proposals)
+    proposed: JobOffers = field(default_factory=JobOffers)
     """What is proposed in the fields of Slurm's options."""
     admin: bool = False
     unclear: bool = False
@@ -64,8 +63,8 @@ class ComposeForm(LaunchForm):
 
         Once an account is named, only its QOS are proposed.
         """
-        every = self.proposed.offers
-        offered = self.proposed.for_account(self.values.get("account", ""))
+        every = self.proposed.by_option
+        offered = self.proposed.for_account(self.values.get("account", "")).by_option
         least = {"account": 2, "qos": 2}
         return [
             SlurmField(name, label, offered.get(name, ()), every.get(name, ()))
@@ -110,7 +109,7 @@ def composer_form(
         **{one.name: getattr(form, one.name) for one in fields(LaunchForm)},
         templates_to_use=services().job_templates.list(person),
         accounts=services().job_templates.accounts(person),
-        proposed=proposals(person),
+        proposed=services().cluster.job_offers(person.name, services().clock()),
         admin=person.admin,
     )
 

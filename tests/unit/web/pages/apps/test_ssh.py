@@ -113,11 +113,9 @@ def test_a_waiting_session_has_the_reason_of_its_own_page(
     world: World, alice: Browser, api: MakeApi, launched: Callable[..., Runner], code: str
 ) -> None:
     two_accounts(world)
-    runner = launched("alice", environment="busybox")
+    runner = launched("alice", environment="busybox", account="crystals", qos="spare")
     alice.post(page_of(runner))
-    assert world.store.change(
-        runner.session.id, {State.PENDING}, pending_reason=code, account="crystals", qos="spare"
-    )
+    assert world.store.change(runner.session.id, {State.PENDING}, pending_reason=code)
     shown = api("alice")("GET", f"/sessions/{runner.session.id}").json
     assert isinstance(shown, dict)
     text = shown["reason"]["text"]
