@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from portal.batch.request import Request
+    from portal.batch.submit.prepared import Prepared
     from portal.batch.submit.script import Script
 
 BAD_OPTION = 255
@@ -79,14 +80,24 @@ def _submit(line: CommandLine, found: Script, options: list[tuple[str, str]]) ->
     if asked.dry_run:
         _show(words, line, found, asked.request)
     if line.wrap is not None:
-        real.execute("sbatch", [*words, *line.command], asked.environment)
+        _hand_over([*words, *line.command], asked)
     from portal.batch.submit.wrapped import batch_script  # noqa: PLC0415
 
     text = batch_script(found.content, asked.request)
     if not line.command:
         os.dup2(script.in_memory(text), 0)
+        _hand_over(words, asked)
+    _submit_file(words, line, found, text, asked)
+
+
+def _hand_over(words: list[str], asked: Prepared) -> NoReturn:
+    """Become sbatch, or run it where more may be said."""
+    if not asked.shares_gpu:
         real.execute("sbatch", words, asked.environment)
-    _submit_file(words, line, found, text, asked.environment)
+    from portal.batch import child  # noqa: PLC0415
+    from portal.batch.submit import early  # noqa: PLC0415
+
+    child.end(early.run("sbatch", words, asked.environment))
 
 
 def _complete(content: bytes) -> bool:
@@ -105,17 +116,19 @@ def _wrapped(line: CommandLine, request: Request) -> str:
 
 
 def _submit_file(
-    words: list[str], line: CommandLine, found: Script, text: bytes, environment: dict[str, str]
+    words: list[str], line: CommandLine, found: Script, text: bytes, asked: Prepared
 ) -> NoReturn:
     """Run sbatch on a file of the same name, from which it takes the job's name."""
     from portal.batch import child  # noqa: PLC0415
     from portal.batch.private import private_folder  # noqa: PLC0415
+    from portal.batch.submit import early  # noqa: PLC0415
 
+    run = early.run if asked.shares_gpu else child.run
     with private_folder() as folder:
         path = os.path.join(folder, found.name)
         with open(path, "xb") as stream:
             stream.write(text)
-        code = child.run("sbatch", [*words, path, *line.command[1:]], environment)
+        code = run("sbatch", [*words, path, *line.command[1:]], asked.environment)
     child.end(code)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from pydantic import AfterValidator, WithJsonSchema
 
@@ -89,6 +89,32 @@ class SlurmOptions:
     constraint: str = ""
     exclusive: bool = False
     """The whole node, of which the session still uses only what it asks for."""
+
+
+class Chosen(Protocol):
+    """A request that may name these options; None leaves one to Slurm."""
+
+    @property
+    def account(self) -> str | None: ...
+    @property
+    def qos(self) -> str | None: ...
+    @property
+    def reservation(self) -> str | None: ...
+    @property
+    def constraint(self) -> str | None: ...
+    @property
+    def exclusive(self) -> bool: ...
+
+
+def options_in(request: Chosen) -> SlurmOptions:
+    """The options that a request names."""
+    return SlurmOptions(
+        account=request.account or "",
+        qos=request.qos or "",
+        reservation=request.reservation or "",
+        constraint=request.constraint or "",
+        exclusive=request.exclusive,
+    )
 
 
 NO_OPTIONS = SlurmOptions()

@@ -204,9 +204,8 @@ class _Assembly(AuthAssembly):
             clock=self._clock,
             job_settings=self._systems.job_settings,
             administration=self.administration,
-            gpus=self._gpus,
+            checks=self.launch_checks,
             close_apps=self.apps.close_session,
-            hub_base_url=self._settings.hub.base_url,
             registry_login=self.registry_logins.for_image,
             grant=self.storage.granted,
         )

@@ -5,13 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
+from functools import cache
 from operator import is_
 
 from portal.core.cluster.choice.account_use import AccountUse, account_use
-from portal.core.cluster.choice.chooser import launch_options
+from portal.core.cluster.choice.chooser import job_offers, launch_options
 from portal.core.cluster.choice.constraint import satisfiable
-from portal.core.cluster.choice.offers import LaunchOptions
+from portal.core.cluster.choice.offers import JobOffers, LaunchOptions
 from portal.core.cluster.choice.problems import Asked, choice_problems, option_problems
+from portal.core.cluster.choice.submit_limits import CountJobs
 from portal.core.cluster.effective_limits import UserPartition, partitions_for
 from portal.core.cluster.gpu_offers import Gpus
 from portal.core.cluster.inventory import Node, Partition
@@ -41,10 +43,14 @@ class Cluster:
     """Partitions, limits and usage; reads the database, never Slurm."""
 
     def __init__(
-        self, status: StatusStore, groups_of: Callable[[str], frozenset[str] | None]
+        self,
+        status: StatusStore,
+        groups_of: Callable[[str], frozenset[str] | None],
+        count_jobs: CountJobs,
     ) -> None:
         self._status = status
         self._groups_of = groups_of
+        self._count_jobs = count_jobs
 
     def slurm_status(self) -> SlurmStatus:
         """When Slurm last answered the worker."""
@@ -109,7 +115,14 @@ class Cluster:
         """What a user may choose of Slurm's options, given what is chosen already."""
         known, limits = self._status.partitions(), self._status.limits()
         unix_groups = self._groups(user, limits)
-        return launch_options(user, group, options, known, limits, unix_groups, now)
+        return launch_options(
+            user, group, options, known, limits, unix_groups, now, self._count_jobs
+        )
+
+    def job_offers(self, user: str, now: datetime) -> JobOffers:
+        """What a user may choose of Slurm's options for jobs, in some partition."""
+        known, limits = self._status.partitions(), self._status.limits()
+        return job_offers(user, known, limits, self._groups(user, limits), now)
 
     def option_problems(
         self, user: str, group: str, options: SlurmOptions, now: datetime | None = None
@@ -124,8 +137,14 @@ class Cluster:
         """A user's accounts, or all of them, with what is used of their limits in time."""
         return account_use(user, self._status.limits(), everybody)
 
-    def choice_problems(self, user: str, request: LaunchRequest, now: datetime) -> list[FieldError]:
-        """The fields among Slurm's options that Slurm would refuse."""
+    def choice_problems(
+        self,
+        user: str,
+        request: LaunchRequest,
+        now: datetime,
+        count_jobs: CountJobs | None = None,
+    ) -> list[FieldError]:
+        """The fields that Slurm would refuse: of its own options, of sizes, and the count."""
         known, limits = self._status.partitions(), self._status.limits()
         usable = partitions_for(user, known, limits)
         group = group_for(request.resource_group, usable or known)
@@ -138,7 +157,8 @@ class Cluster:
         asked = Asked(
             request.slurm, sizes.cpus, sizes.memory, bool(sizes.fgpu), count=request.count
         )
-        return choice_problems(user, name, asked, limits, self._groups(user, limits), now)
+        unix_groups, count = self._groups(user, limits), count_jobs or self._count_jobs
+        return choice_problems(user, name, asked, limits, unix_groups, now, count)
 
     def _groups(self, user: str, limits: Limits | None) -> frozenset[str] | None:
         """The user's Unix groups, asked for only where a partition or a reservation names any."""
@@ -159,6 +179,7 @@ class Cluster:
         With the resource group and Slurm's options that are chosen besides the template, if any.
         """
         open_to_user: dict[SlurmOptions, list[UserPartition] | None] = {}
+        count_jobs = cache(self._count_jobs)  # most templates meet the same limits
 
         def why(template: Template) -> str:
             options = options_with(template, chosen)
@@ -171,7 +192,7 @@ class Cluster:
                 gpus,
                 group,
                 chosen,
-                lambda request: self.choice_problems(user, request, now),
+                lambda request: self.choice_problems(user, request, now, count_jobs),
             )
 
         return [why(template) for template in templates]
@@ -190,10 +211,8 @@ class Cluster:
 
         Raises InvalidRequest if none accepts them.
         """
-        refused = {
-            one.name: self._account_problems(user, one.name, options)
-            for one in self._status.partitions()
-        }
+        names = [one.name for one in self._status.partitions()]
+        refused = self._account_problems(user, names, options)
         open_to_user = self.partitions_for(user, options) or []
         found = [one for one in open_to_user if not refused[one.name]]
         if not found and (wrong := next(filter(None, refused.values()), [])):
@@ -208,7 +227,7 @@ class Cluster:
         usable = self.partitions_for(user, options) or self.partitions_for(user) or []
         group = group_for(partition, usable)
         name = group.name if group else partition or ""
-        if wrong := self._account_problems(user, name, options):
+        if wrong := self._account_problems(user, [name], options)[name]:
             raise InvalidRequest(wrong)
         found = self.usage_for(user, name or None, options)
         if found is None:
@@ -216,12 +235,27 @@ class Cluster:
             raise InvalidRequest([FieldError("resource_group", text)])
         return found
 
-    def _account_problems(
-        self, user: str, partition: str, options: SlurmOptions
+    def account_problems(
+        self, user: str, partition: str | None, options: SlurmOptions
     ) -> list[FieldError]:
+        """Why an account and a QOS cannot be combined in a partition; None: in any of them."""
+        names = [partition] if partition else [one.name for one in self._status.partitions()]
+        return min(self._account_problems(user, names, options).values(), key=len, default=[])
+
+    def _account_problems(
+        self, user: str, partitions: Iterable[str], options: SlurmOptions
+    ) -> dict[str, list[FieldError]]:
+        """Why account and QOS are refused, by the partition."""
+        limits = self._status.limits()  # once: those of a large site are megabytes
         chosen = SlurmOptions(account=options.account, qos=options.qos)
-        found = self.option_problems(user, partition, chosen)
-        return [wrong for wrong in found if wrong.field in ("account", "qos")]
+        return {
+            name: [
+                wrong
+                for wrong in (option_problems(user, name, chosen, limits) if limits else [])
+                if wrong.field in ("account", "qos")
+            ]
+            for name in partitions
+        }
 
 
 class ClusterReader:

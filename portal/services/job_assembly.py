@@ -17,6 +17,7 @@ from portal.services.jobs.jobs import Jobs
 from portal.services.jobs.outputs import JobOutputs
 from portal.services.jobs.templates import JobTemplates
 from portal.services.jobs.usage import JobUse
+from portal.services.launch.checks import LaunchChecks
 from portal.services.launch.enlarge import Enlarger
 from portal.services.launch.registry_logins import RegistryLogins
 from portal.services.owner_queue import RunForOwner
@@ -44,7 +45,19 @@ class JobAssembly:
     @cached_property
     def cluster(self) -> Cluster:
         groups = UnixGroups(self._systems.accounts.identity, self._clock)
-        return Cluster(self._stores.status, groups.of)
+        return Cluster(self._stores.status, groups.of, self._stores.jobs.queued)
+
+    @cached_property
+    def launch_checks(self) -> LaunchChecks:
+        return LaunchChecks(
+            cluster=self.cluster,
+            catalog=self._catalog,
+            clock=self._clock,
+            job_settings=self._systems.job_settings,
+            administration=self.administration,
+            gpus=self._gpus,
+            hub_base_url=self._settings.hub.base_url,
+        )
 
     @cached_property
     def enlarger(self) -> Enlarger:

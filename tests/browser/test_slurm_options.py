@@ -103,3 +103,18 @@ def test_account_and_qos_decide_the_bounds_and_reach_slurm(
     assert f"Account={ACCOUNT} QOS={QOS[1]}" in shown
     page.goto(f"{cluster.url}/sessions/new")
     expect(page.locator("#field-account")).to_have_value(ACCOUNT)  # proposed again
+
+
+def test_the_composers_qos_follow_the_account(page: Page, cluster: Cluster) -> None:
+    page.goto(f"{cluster.url}/jobs/new")
+    offers = page.locator("#offers-qos option")
+    values = "options => options.map((option) => option.value)"
+    every = offers.evaluate_all(values)
+    assert set(QOS) < set(every)
+    page.get_by_label("Account", exact=True).fill(ACCOUNT)
+    expect(offers).to_have_count(len(QOS))
+    assert offers.evaluate_all(values) == list(QOS)
+    expect(page.locator("#hint-qos")).to_have_text(", ".join(QOS))
+    page.get_by_label("Account", exact=True).fill("unfinished")
+    expect(offers).to_have_count(len(every))
+    assert violations(page) == []

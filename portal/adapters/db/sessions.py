@@ -113,6 +113,10 @@ class SessionTables(SessionStore):
             # Names of one launch have the same stem: this sorts name1, name2, … name10.
             return [_session(r) for r in sorted(found, key=lambda r: (len(r.name), r.name))]
 
+    def has_key(self, owner: str, key: str) -> bool:
+        with Database(self._readers) as db:
+            return db.get(LaunchKeyRow, (owner, key)) is not None
+
     def env(self, session: str) -> dict[str, str]:
         with Database(self._readers) as db:
             row = db.get(SessionEnvRow, session)

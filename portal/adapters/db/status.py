@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from sqlalchemy import Engine, func
 from sqlmodel import Session as Database
-from sqlmodel import col, update
+from sqlmodel import col, select, update
 
 from portal.adapters.db.tables import ClusterNodesRow, ClusterRow
 from portal.core.cluster.inventory import Partition
@@ -45,32 +45,36 @@ class StatusTables(StatusStore):
 
     def slurm_status(self) -> SlurmStatus:
         with Database(self._readers) as db:
-            row = db.get(ClusterRow, 1) or ClusterRow()
-            return SlurmStatus(row.answered, row.failing_since, row.message, _use(row.use).rooms)
+            row = db.exec(_ANSWER).first()
+        if row is None:
+            return SlurmStatus(None, None)
+        answered, failing, message, use = row
+        return SlurmStatus(answered, failing, message, _use(use).rooms)
 
     def save_partitions(self, partitions: Sequence[Partition]) -> None:
         self._cluster(partitions=_PARTITIONS.dump_json(list(partitions)).decode())
 
     def partitions(self) -> list[Partition]:
+        text = self._text(col(ClusterRow.partitions))
+        return _PARTITIONS.validate_json(text) if text else []
+
+    def _text(self, column: Any) -> str:
+        """One column alone: a large site's limits are megabytes."""
         with Database(self._readers) as db:
-            row = db.get(ClusterRow, 1)
-            return _PARTITIONS.validate_json(row.partitions) if row else []
+            return db.exec(select(column).where(col(ClusterRow.id) == 1)).first() or ""
 
     def save_limits(self, limits: Limits) -> None:
         self._cluster(limits=_LIMITS.dump_json(limits).decode())
 
     def limits(self) -> Limits | None:
-        with Database(self._readers) as db:
-            row = db.get(ClusterRow, 1)
-            return _limits(row.limits) if row and row.limits else None
+        text = self._text(col(ClusterRow.limits))
+        return _limits(text) if text else None
 
     def save_use(self, use: ClusterUsage) -> None:
         self._cluster(use=_USE.dump_json(use).decode())
 
     def use(self) -> ClusterUsage:
-        with Database(self._readers) as db:
-            row = db.get(ClusterRow, 1)
-            return _use(row.use) if row else ClusterUsage()
+        return _use(self._text(col(ClusterRow.use)))
 
     def save_nodes(self, nodes: Sequence[NodeUse]) -> None:
         text = _NODES.dump_json(list(nodes)).decode()
@@ -94,6 +98,9 @@ class StatusTables(StatusStore):
             return _MEASURED.validate_json(row.measured) if row and row.measured else None
 
 
+_ANSWER = select(
+    ClusterRow.answered, ClusterRow.failing_since, ClusterRow.message, ClusterRow.use
+).where(col(ClusterRow.id) == 1)
 _MEASURED = TypeAdapter(TrafficSample)
 _NODES = TypeAdapter(list[NodeUse])
 _PARTITIONS = TypeAdapter(list[Partition])

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Prepared:
     """A checked request."""
 
-    __slots__ = ("dry_run", "environment", "options", "request")
+    __slots__ = ("dry_run", "environment", "options", "request", "shares_gpu")
 
     def __init__(self, request: Request, options: list[str], environment: dict[str, str]) -> None:
         self.request = request
@@ -26,6 +26,8 @@ class Prepared:
         """For Slurm's command, in front of the person's."""
         self.environment = environment
         self.dry_run = False
+        self.shares_gpu = False
+        """Whether it asks for a share of a GPU, in the administrators' unit."""
 
 
 def prepare(options: list[tuple[str, str]], line: CommandLine) -> Prepared:
@@ -48,6 +50,7 @@ def prepare(options: list[tuple[str, str]], line: CommandLine) -> Prepared:
         environment[VARIABLES] = encode(variables)
     prepared = Prepared(request, [f"--gres={gres}"] if gres else [], environment)
     prepared.dry_run = "dry-run" in values
+    prepared.shares_gpu = bool(gres)
     return prepared
 
 

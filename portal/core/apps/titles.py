@@ -36,6 +36,11 @@ class Naming(NamedTuple):
     """Both, such as "Python 3.13" or "C++ (GCC 10)"."""
 
 
+def plain_naming(environment: str, version: str) -> Naming:
+    """The names of an environment and a version of which nothing else is known."""
+    return Naming(environment, version, f"{environment} {version}".rstrip())
+
+
 def namings(images: Iterable[Titled]) -> dict[tuple[str, str], Naming]:
     """The names of all images, by environment and version."""
     groups: dict[str, list[Titled]] = {}

@@ -8,47 +8,22 @@ Limits of different kinds all apply, so the tightest one bounds a request. None 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import astuple, dataclass, field
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
+from portal.core.cluster.rules.amounts import NO_MINUTES, NO_TRES, Minutes, Tres
 from portal.core.cluster.rules.reservations import NodeFeatures, Reservation
 from portal.core.cluster.rules.site import Site
 from portal.core.slurm_options import NO_OPTIONS, SlurmOptions
 
-__all__ = ["NodeFeatures", "Reservation"]  # re-exported: what reads Limits finds its parts here
-
-
-@dataclass(frozen=True)
-class Tres:
-    """Cores, MiB of memory, GPU shards and whole GPUs; None where nothing is set."""
-
-    cpus: int | None = None
-    memory_mb: int | None = None
-    shards: int | None = None
-    gpus: int | None = None
-
-    def or_else(self, other: Tres) -> Tres:
-        """The same, with the other's values where this one has none."""
-        pairs = zip(astuple(self), astuple(other), strict=True)
-        return Tres(*(theirs if own is None else own for own, theirs in pairs))
-
-    def beside(self, other: Tres) -> Tres:
-        """Only the values that the other one does not set."""
-        pairs = zip(astuple(self), astuple(other), strict=True)
-        return Tres(*(own if theirs is None else None for own, theirs in pairs))
-
-
-@dataclass(frozen=True)
-class Minutes:
-    """Amounts over time, as in GrpTRESMins: minutes of cores, GPUs and shards, MiB times minutes.
-
-    None where nothing is set.
-    """
-
-    cpus: int | None = None
-    memory_mb: int | None = None
-    shards: int | None = None
-    gpus: int | None = None
+__all__ = [
+    "Minutes",
+    "NodeFeatures",
+    "Reservation",
+    "Tres",
+]  # re-exported: what reads Limits finds its parts here
 
 
 @dataclass(frozen=True)
@@ -61,10 +36,10 @@ class Association:
     parent: str = ""
     qos: tuple[str, ...] = ()
     default_qos: str = ""
-    group: Tres = Tres()
+    group: Tres = NO_TRES
     """All jobs of this association and of those below it together."""
-    job: Tres = Tres()
-    node: Tres = Tres()
+    job: Tres = NO_TRES
+    node: Tres = NO_TRES
     jobs: int | None = None
     """MaxJobs: running jobs of the user."""
     submitted: int | None = None
@@ -74,9 +49,9 @@ class Association:
     """GrpJobs and GrpSubmitJobs: of everybody in the account together."""
     minutes: int | None = None
     """MaxWall."""
-    total: Minutes = Minutes()
+    total: Minutes = NO_MINUTES
     """GrpTRESMins: what all jobs together may have used."""
-    used: Minutes = Minutes()
+    used: Minutes = NO_MINUTES
     """What they have used of it so far, as Slurm's controller counts."""
     shares: int | None = None
     """Fairshare: the raw shares."""
@@ -92,11 +67,11 @@ class Qos:
 
     name: str
     flags: tuple[str, ...] = ()
-    group: Tres = Tres()
-    job: Tres = Tres()
-    node: Tres = Tres()
-    user: Tres = Tres()
-    account: Tres = Tres()
+    group: Tres = NO_TRES
+    job: Tres = NO_TRES
+    node: Tres = NO_TRES
+    user: Tres = NO_TRES
+    account: Tres = NO_TRES
     jobs: int | None = None
     """MaxJobsPerUser: running jobs of one user."""
     jobs_of_account: int | None = None
@@ -110,11 +85,11 @@ class Qos:
     """GrpJobs and GrpSubmitJobs: of everybody together."""
     minutes: int | None = None
     """MaxWall."""
-    least: Tres = Tres()
+    least: Tres = NO_TRES
     """MinTRESPerJob."""
-    total: Minutes = Minutes()
+    total: Minutes = NO_MINUTES
     """GrpTRESMins: what all jobs together may have used."""
-    used: Minutes = Minutes()
+    used: Minutes = NO_MINUTES
     description: str = ""
     preempt: tuple[str, ...] = ()
     """The QOS whose jobs a job of this one may preempt."""
@@ -132,7 +107,7 @@ class PartitionAccess:
     not_accounts: tuple[str, ...] = ()
     allowed_qos: tuple[str, ...] = ()
     not_qos: tuple[str, ...] = ()
-    node: Tres = Tres()
+    node: Tres = NO_TRES
     default_minutes: int | None = None
     """DefaultTime; None: MaxTime is the default."""
     groups: tuple[str, ...] = ()
@@ -156,7 +131,7 @@ class PartitionAccess:
 
 @dataclass(frozen=True)
 class Limits:
-    """All limits and access rules read from Slurm."""
+    """All limits and access rules read from Slurm, which are thousands on a large site."""
 
     enforced: tuple[str, ...] = ()
     """AccountingStorageEnforce: without "limits" Slurm stores limits but does not enforce them."""
@@ -186,14 +161,36 @@ class Limits:
     """EnforcePartLimits: sbatch refuses what a partition's limits never admit."""
     site: Site = field(default_factory=Site)
 
-    @property
+    @cached_property
+    def accounts(self) -> Mapping[str, Association]:
+        """The rows of accounts, by name."""
+        return {one.account: one for one in self.associations if not one.user}
+
+    @cached_property
+    def users(self) -> Mapping[str, Sequence[Association]]:
+        """The rows of users, by user."""
+        found: defaultdict[str, list[Association]] = defaultdict(list)
+        for one in self.associations:
+            found[one.user].append(one)
+        return {user: rows for user, rows in found.items() if user}
+
+    @cached_property
+    def entries(self) -> Mapping[str, PartitionAccess]:
+        """The access rules of partitions, by name."""
+        return {one.name: one for one in self.partitions}
+
+    @cached_property
+    def named_qos(self) -> Mapping[str, Qos]:
+        """The QOS, by name."""
+        return {one.name: one for one in self.qos}
+
+    @cached_property
     def requires_association(self) -> bool:
         """Whether users without an association are refused.
 
         If no users are visible at all, the site hides them (PrivateData), and none is refused.
         """
-        visible = any(a.user not in ("", "root") for a in self.associations)
-        return "associations" in self.enforced and visible
+        return "associations" in self.enforced and not self.users.keys() <= {"root"}
 
 
 @dataclass(frozen=True)
@@ -250,7 +247,7 @@ def user_limits(
 
     With the account and the QOS of the options; without them with Slurm's defaults.
     """
-    entry = next((e for e in limits.partitions if e.name == partition), PartitionAccess(partition))
+    entry = limits.entries.get(partition) or PartitionAccess(partition)
     found = _association(user, partition, limits, options.account or None)
     if found is None and limits.requires_association:
         return None
@@ -265,11 +262,10 @@ def user_limits_of_job(
     None if the user is not known to be allowed to use them: they may differ from sbatch's
     defaults, since the submitter can choose others.
     """
-    entry = next((e for e in limits.partitions if e.name == partition), PartitionAccess(partition))
+    entry = limits.entries.get(partition) or PartitionAccess(partition)
     found = _association(user, partition, limits, account)
     if "limits" in limits.enforced or limits.requires_association:
-        known = {each.name for each in limits.qos}
-        if found is None or qos not in known:
+        if found is None or qos not in limits.named_qos:
             return None
         if qos not in (*found.qos, found.default_qos):
             return None
@@ -304,9 +300,8 @@ def _association(
     account = limits.default_accounts.get(user) if named is None else named
     own = [
         a
-        for a in limits.associations
-        if a.user == user
-        and a.account == (a.account if account is None else account)
+        for a in limits.users.get(user, ())
+        if a.account == (a.account if account is None else account)
         and a.partition in ("", partition)
     ]
     return max(own, key=lambda a: a.partition != "", default=None)
@@ -328,15 +323,21 @@ def _permits(name: str, allowed: tuple[str, ...], denied: tuple[str, ...]) -> bo
 
 def _chain(association: Association, limits: Limits) -> Iterator[Association]:
     yield association
-    accounts = {a.account: a for a in limits.associations if not a.user}
-    above = accounts.pop(association.account, None)
-    while above is not None:  # every account is removed, so a cycle ends
-        yield above
-        above = accounts.pop(above.parent, None)
+    yield from line_of(association.account, limits)
+
+
+def line_of(account: str, limits: Limits) -> Iterator[Association]:
+    """An account and those above it, each once, as far as they are known."""
+    seen: set[str] = set()
+    row = limits.accounts.get(account)
+    while row is not None and row.account not in seen:  # a cycle ends
+        seen.add(row.account)
+        yield row
+        row = limits.accounts.get(row.parent)
 
 
 def _qos_in_order(partition_qos: str, job_qos: str, limits: Limits) -> Iterable[Qos]:
-    known = {qos.name: qos for qos in limits.qos}
+    known = limits.named_qos
     first, second = known.get(partition_qos), known.get(job_qos)
     if second is not None and "OverPartQOS" in second.flags:
         first, second = second, first

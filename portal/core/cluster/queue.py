@@ -1,9 +1,10 @@
-"""Positions of jobs in Slurm's queue."""
+"""Slurm's queue: positions of jobs in it, and the parts of it that limits count."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from portal.core.cluster.jobs import JobReport, JobState
@@ -11,6 +12,18 @@ from portal.core.cluster.jobs import JobReport, JobState
 QUEUE_REASONS = frozenset({None, "None", "Priority", "Resources"})
 """Pending reasons for which the queue position is meaningful."""
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class QueuePart:
+    """The jobs that a limit on submitted ones counts; None: whichever."""
+
+    user: str | None = None
+    accounts: frozenset[str] | None = None
+    qos: str | None = None
+    of_qos: frozenset[str] = frozenset()
+    """The partitions whose own QOS this is: their jobs count as well, whatever QOS they have."""
+    partitions: frozenset[str] | None = None
 
 
 def queue_positions(jobs: Iterable[JobReport]) -> dict[str, int]:

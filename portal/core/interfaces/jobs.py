@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from portal.core.cluster.queue import QueuePart
 from portal.core.jobs.actions import JobAction
 from portal.core.jobs.job import Job, JobTab, JobTexts
-from portal.core.jobs.query import JobPage, JobQuery, QueuePart
+from portal.core.jobs.query import JobPage, JobQuery
 
 
 class JobStore(Protocol):

@@ -35,6 +35,10 @@ class SessionStore(Protocol):
         """
         ...
 
+    def has_key(self, owner: str, key: str) -> bool:
+        """Whether the owner has already used this Idempotency-Key."""
+        ...
+
     def env(self, session: str) -> dict[str, str]:
         """A session's environment variables with their values; {} once they are deleted.
 

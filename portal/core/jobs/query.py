@@ -17,16 +17,6 @@ MAX_AT_ONCE = 500
 """Jobs in one response, or in one action."""
 
 
-@dataclass(frozen=True)
-class QueuePart:
-    """The jobs that a limit on submitted ones counts; None: whichever."""
-
-    user: str | None = None
-    accounts: frozenset[str] | None = None
-    qos: str | None = None
-    partitions: frozenset[str] | None = None
-
-
 class JobSort(Order):
     """What the list is sorted by.
 

@@ -19,7 +19,7 @@ from portal.core.launch.hub import HubServer
 from portal.core.launch.mounts import Mounts, same_place
 from portal.core.launch.names import MAX_NAME, MIN_NAME, session_name
 from portal.core.launch.own_image import IMAGE, OWN, OwnImage
-from portal.core.slurm_options import Constraint, GroupName, SlurmName, SlurmOptions
+from portal.core.slurm_options import Constraint, GroupName, SlurmName, SlurmOptions, options_in
 from portal.core.units import MIN_MEMORY_MB, Memory, SharedMemory, TimeLimit
 from portal.core.validation import (
     BODY,
@@ -140,7 +140,7 @@ class LaunchRequest(BaseModel):
     constraint: Constraint | None = None
     """Features of nodes, as in sbatch's --constraint."""
     exclusive: bool = False
-    """The whole node, which nobody else's jobs then use."""
+    """The whole node, which nobody else's jobs then use; false undoes what a template says."""
     resources: Resources
     time_limit: TimeLimit | None = None
     count: Annotated[int, Field(ge=1, le=MAX_COUNT, description="how many; all or none")] = 1
@@ -177,13 +177,7 @@ class LaunchRequest(BaseModel):
     @property
     def slurm(self) -> SlurmOptions:
         """The choices among Slurm's own options."""
-        return SlurmOptions(
-            account=self.account or "",
-            qos=self.qos or "",
-            reservation=self.reservation or "",
-            constraint=self.constraint or "",
-            exclusive=self.exclusive,
-        )
+        return options_in(self)
 
     _each_once = field_validator("mounts")(each_once)
     _each_its_place = field_validator("mounts")(_each_place)

@@ -15,6 +15,7 @@ from portal.core.interfaces.systems import Clock
 from portal.core.jobs.compose.again import same_job
 from portal.core.jobs.compose.command import shell_text, submit_command
 from portal.core.jobs.compose.drafts import SCRIPTS_KEPT, SUBMISSIONS_DAYS, Submission
+from portal.core.jobs.compose.gpus import NO_GPUS_YET, asks_for_known_gpus
 from portal.core.jobs.compose.images import image_problem
 from portal.core.jobs.compose.refusals import (
     ScriptTooLong,
@@ -32,6 +33,7 @@ from portal.core.jobs.compose.submission import (
 )
 from portal.core.jobs.job import Job
 from portal.core.launch.mounts import Mount
+from portal.core.slurm_options import SlurmOptions
 from portal.errors import (
     FieldError,
     InvalidRequest,
@@ -42,6 +44,7 @@ from portal.errors import (
 )
 from portal.services.admin.administration import Administration
 from portal.services.cluster import Cluster
+from portal.services.launch.submission import NOT_YET
 from portal.services.storage import GrantMounts
 
 log = logging.getLogger(__name__)
@@ -80,7 +83,11 @@ class Composer:
     def parse(self, person: Person, data: object) -> JobRequest:
         """Validate untrusted input; raises InvalidRequest that names the wrong fields."""
         request = parse_job(data)
-        problems = [*self._image_problem(person, request), *self._group_problem(person, request)]
+        problems = [
+            *self._image_problem(person, request),
+            *self._group_problem(person, request),
+            *self._account_problems(person, request),
+        ]
         if problems:
             raise InvalidRequest(problems)
         return request
@@ -103,6 +110,13 @@ class Composer:
         text = f"choose one of: {known}" if known else "your account may use none here"
         return [FieldError("resource_group", text)]
 
+    def _account_problems(self, person: Person, request: JobRequest) -> list[FieldError]:
+        """A QOS that the account may not use; without an account, the script may name one."""
+        if not (request.account and request.qos):
+            return []
+        options = SlurmOptions(account=request.account, qos=request.qos)
+        return self._cluster.account_problems(person.name, request.resource_group, options)
+
     def command(self, request: JobRequest) -> str:
         """The command that submits the same job, as a person types it."""
         return shell_text(submit_command(request))
@@ -113,7 +127,7 @@ class Composer:
         try:
             return self._submitter.check(person.name, submit_command(request))
         except SubmissionRefused as error:
-            raise refusal(error, request) from None
+            raise self._refusal(person, request, error) from None
 
     def submit(self, person: Person, request: JobRequest, key: str | None = None) -> str:
         """Submit a job and return its number; the same key never submits twice.
@@ -149,7 +163,7 @@ class Composer:
             return self._submitter.submit(person.name, submit_command(granted))
         except SubmissionRefused as error:
             self._store.release(person.name, key)
-            raise refusal(error, request) from None
+            raise self._refusal(person, request, error) from None
         except OutcomeUnknown as error:
             # The key stays in use: repeating the request must not submit a second job.
             log.warning("job of %s: submission unclear: %s", person.name, error)
@@ -158,6 +172,23 @@ class Composer:
         except Unavailable:
             self._store.release(person.name, key)
             raise
+
+    def _refusal(
+        self, person: Person, request: JobRequest, error: SubmissionRefused
+    ) -> InvalidRequest | Unavailable:
+        """The refusal by its field; that it is too early, right after Slurm's restart."""
+        if NO_GPUS_YET in error.text:
+            script = request.script or self._script_at(person, request.path)
+            if asks_for_known_gpus(request, script, self._cluster.partitions()):
+                return Unavailable(NOT_YET)
+        return refusal(error, request)
+
+    def _script_at(self, person: Person, path: str | None) -> str:
+        """A file that was submitted, as far as it can be read."""
+        try:
+            return self._read(person, path).decode(errors="replace") if path else ""
+        except (ScriptUnreadable, Unavailable):
+            return ""
 
     def _granted(self, person: Person, request: JobRequest) -> tuple[Mount, ...]:
         """The mounts; `slipway sbatch` looks for the user's own folders itself."""

@@ -13,27 +13,23 @@ from typing import NamedTuple
 from portal.core.apps.catalog import Catalog, Image
 from portal.core.auth.person import Person, hash_secret
 from portal.core.cluster.fgpu import to_number
-from portal.core.cluster.gpu_offers import Gpus
 from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Certificates, Clock, Scheduler, UserFiles
 from portal.core.job.batch_script import render_script
 from portal.core.job.description import JobSettings, build_job
 from portal.core.job.runner_protocol import runner_spec
-from portal.core.launch.hub import check_prefix
-from portal.core.launch.mounts import check_in_own_home
 from portal.core.launch.names import names_for
-from portal.core.launch.own_image import IMAGE, image_problems
-from portal.core.launch.request import LaunchRequest, parse_launch, without
-from portal.core.launch.templates import fill
-from portal.core.policy import Decision, decide, with_refusals
+from portal.core.launch.request import LaunchRequest
+from portal.core.policy import Decision
 from portal.core.session.relaunch import describe_launch
-from portal.core.session.session import LIVE, Home, Session, State
+from portal.core.session.session import LIVE, Session, State
 from portal.core.session.transitions import stop, submitted
 from portal.core.site_rules import SiteRules
 from portal.errors import InvalidRequest, OutcomeUnknown, Unavailable
 from portal.services.admin.administration import Administration
 from portal.services.cluster import Cluster
 from portal.services.job_control import JobControl
+from portal.services.launch.checks import LaunchChecks
 from portal.services.launch.submission import submit_job
 from portal.services.storage import GrantMounts
 
@@ -68,9 +64,8 @@ class Launcher:
         clock: Clock,
         job_settings: JobSettings,
         administration: Administration,
-        gpus: Gpus,
+        checks: LaunchChecks,
         close_apps: Callable[[str], None],
-        hub_base_url: str,
         registry_login: Callable[[str, str], Mapping[str, str] | None],
         grant: GrantMounts,
     ) -> None:
@@ -84,39 +79,24 @@ class Launcher:
         self._clock = clock
         self._job_settings = job_settings
         self._administration = administration
-        self._gpus = gpus
+        self._checks = checks
         self._close_apps = close_apps
-        self._hub_base_url = hub_base_url
         self._registry_login = registry_login
         self._grant = grant
 
     def parse(self, data: object) -> LaunchRequest:
         """Validate untrusted input, expanding a template; raises InvalidRequest."""
-        return parse_launch(fill(data, self._administration.templates()))
+        return self._checks.parse(data)
 
-    def checked(self, person: Person, data: object) -> LaunchRequest:
-        """The same, and InvalidRequest also names every field that can never be granted."""
-        body = fill(data, self._administration.templates())
-        try:
-            request = parse_launch(body)
-        except InvalidRequest as error:
-            raise self._with_the_rest(person, body, error) from None
-        self._decide(person, request, self._administration.site_rules())
-        return request
+    def checked(self, person: Person, data: object, key: str | None = None) -> LaunchRequest:
+        """The same, and InvalidRequest also names every field that can never be granted.
 
-    def _with_the_rest(self, person: Person, body: object, error: InvalidRequest) -> InvalidRequest:
-        rest = without(body, error.errors)
-        if rest is None:
-            return error
-        named = {wrong.field for wrong in error.errors}
-        if IMAGE in named:  # in the place of an environment
-            named.add("environment")
-        try:
-            self._decide(person, rest, self._administration.site_rules())
-        except InvalidRequest as more:
-            found = [wrong for wrong in more.errors if wrong.field not in named]
-            return InvalidRequest([*error.errors, *found], more=error.more)
-        return error
+        `key` is that of `launch`, if the request is about to be launched.
+        """
+        return self._checks.checked(person, data, self._is_new(person, key))
+
+    def _is_new(self, person: Person, key: str | None) -> bool:
+        return key is None or not self._store.has_key(person.name, key)
 
     def launch(
         self, person: Person, request: LaunchRequest, key: str | None = None, preset: str = ""
@@ -130,7 +110,7 @@ class Launcher:
         the reconciler finds its job: a launch never creates two jobs and never loses one.
         """
         caps = self._administration.site_rules()
-        decided = self._decide(person, request, caps)
+        decided = self._checks.decide(person, request, caps, self._is_new(person, key))
         self._cluster.refuse_while_down(self._clock())
         # The user's own folders and others' are looked for; what is shared read-only stays so.
         granted = request.model_copy(update={"mounts": self._grant(person, request.mounts)})
@@ -161,36 +141,10 @@ class Launcher:
         Raises InvalidRequest as `launch` does.
         """
         caps = self._administration.site_rules()
-        decided = self._decide(person, request, caps)
+        decided = self._checks.decide(person, request, caps)
         one = request.model_copy(update={"count": 1})
         session = self._make(person, one, decided, [""], caps)[0]
         return Draft(session, self._script(session, decided.image))
-
-    def _decide(self, person: Person, request: LaunchRequest, caps: SiteRules) -> Decision:
-        """The decision on a request; raises InvalidRequest."""
-        if self._job_settings.home is Home.PERSISTENT and (
-            wrong := check_in_own_home(request.mounts)
-        ):
-            raise InvalidRequest(wrong)
-        if request.hub and (
-            wrong := check_prefix(request.hub.prefix, person.name, self._hub_base_url)
-        ):
-            raise InvalidRequest(wrong)
-        if request.image and (
-            wrong := image_problems(request.image, self._job_settings.own_images)
-        ):
-            raise InvalidRequest(wrong)
-        partitions = self._cluster.partitions_for(person.name, request.slurm)
-        catalog = self._administration.visible_catalog(person, self._catalog())
-        refused = self._cluster.choice_problems(person.name, request, self._clock())
-        try:
-            decided = decide(request, catalog, partitions, caps, self._gpus)
-        except InvalidRequest as error:
-            found = with_refusals(refused, error.errors)
-            raise InvalidRequest(found, more=error.more) from None
-        if refused:
-            raise InvalidRequest(refused)
-        return decided
 
     def _make(
         self,

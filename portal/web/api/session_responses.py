@@ -28,6 +28,7 @@ def session_responses(
         rules=services().administration.site_rules(),
         gpus=services().gpus,
         storage=services().settings.sessions.storage,
+        naming=services().catalog().naming,
         holdings=services().sessions.holdings(person().name, sessions),
     )
     opened = _opened([session.id for session in sessions if session.state in LIVE])

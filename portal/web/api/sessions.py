@@ -101,8 +101,9 @@ def list_sessions() -> SessionPageOut:
 )
 def launch() -> SessionListOut:
     """Launch sessions, all or none; a repeated Idempotency-Key returns the same sessions."""
-    wanted = services().launcher.checked(person(), read_json())
-    return launched(services().launcher.launch(person(), wanted, key_of_request()))
+    key = key_of_request()
+    wanted = services().launcher.checked(person(), read_json(), key)
+    return launched(services().launcher.launch(person(), wanted, key))
 
 
 def launched(created: list[Session]) -> SessionListOut:

@@ -25,6 +25,7 @@
     const focused = document.activeElement;
     const id = place().contains(focused) ? focused.id : "";
     const picked = focused?.name === "resource_group" && place().contains(focused);
+    const byHand = "byHand" in (place().querySelector("[name=exclusive]")?.dataset ?? {});
     const typed = [...place().querySelectorAll("input.form-control")].filter(
       (field) => field.value !== (sent.get(field.name) ?? "")).map((field) => [field.name, field.value]);
     place().innerHTML = text;
@@ -35,6 +36,8 @@
       const field = place().querySelector(`[name="${name}"]`);
       if (field) field.value = value;
     }
+    const box = place().querySelector("[name=exclusive]");
+    if (box && byHand) box.dataset.byHand = "";
     htmx.process(place());
     const group = place().querySelector("[name=resource_group]:checked");
     if (picked) group?.focus();
@@ -45,7 +48,17 @@
     document.getElementById("announce").textContent = place().querySelector(".alert-line")?.textContent ?? "";
   }
 
+  // A template says whether it is for a whole node, unless the box was ticked or unticked by hand.
+  function wholeNode(template) {
+    const box = place()?.querySelector("[name=exclusive]");
+    if (!box) return;
+    place().querySelector("[name=exclusive_of]").value = template.value;
+    if (!("byHand" in box.dataset)) box.checked = "exclusive" in template.dataset;
+  }
+
   document.addEventListener("change", (event) => {
+    if (event.target.form === wizard() && event.target.name === "exclusive") event.target.dataset.byHand = "";
+    if (event.target.form === wizard() && event.target.name === "template") wholeNode(event.target);
     if (event.target.form === wizard() && decides(event.target)) renew();
   });
 })();

@@ -238,3 +238,40 @@ def test_a_trial_prints_a_script_whatever_the_names(login: Login) -> None:
     assert out.startswith(b"# sbatch '--comment=\xff\n# id' ./run.sh\n#!/bin/sh\n")
     assert carried(out) == SCRIPT
     assert not (login.bin / "sbatch.words").exists()
+
+
+TOO_EARLY = """#!/bin/sh
+echo "sbatch: error: Batch job submission failed: $WORDS" >&2
+exit 3
+"""
+UNKNOWN = "Invalid generic resource (gres) specification"
+
+
+@pytest.mark.parametrize("by", ["stdin", "file", "wrap"])
+@pytest.mark.parametrize(
+    ("options", "words", "noted"),
+    [
+        (["--fgpu=0.5"], UNKNOWN, True),
+        (["--fgpu=0.5"], "Invalid qos specification", False),
+        (["--gres=tpu:1"], UNKNOWN, False),  # which the site may never have
+    ],
+)
+def test_gpus_that_slurm_does_not_know_yet_are_explained(
+    login: Login, by: str, options: list[str], words: str, noted: bool
+) -> None:
+    login.slurm("sbatch", TOO_EARLY)
+    login.environment["WORDS"] = words
+    (login.folder / "job.sh").write_bytes(SCRIPT)
+    how = {"stdin": [], "file": ["job.sh"], "wrap": ["--wrap=hostname"]}[by]
+    stdin = SCRIPT if by == "stdin" else None
+    code, out, error = login.run("sbatch", "--image=python", *options, *how, stdin=stdin)
+    first, *rest = error.decode().splitlines()
+    assert (code, out) == (3, b"")
+    assert first == f"sbatch: error: Batch job submission failed: {words}"
+    assert [line.startswith("slipway: note: ") for line in rest] == [True] * noted
+
+
+def test_a_job_with_a_share_of_a_gpu_is_submitted_as_others_are(login: Login) -> None:
+    code, out, error = login.run("sbatch", "--image=python", "--fgpu=0.5", stdin=SCRIPT)
+    assert (code, out.splitlines()[-1], error) == (0, b"7", b"")
+    assert any(word.startswith("--gres=") for word in login.words)

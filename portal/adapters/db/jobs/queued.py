@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Engine, and_, func, not_, select
+from sqlalchemy import Engine, and_, func, not_, or_, select
 from sqlmodel import Session as Database
 
 from portal.adapters.db.jobs.rows import JOBS
 from portal.core.cluster.jobs import JobState
+from portal.core.cluster.queue import QueuePart
 from portal.core.images.use import QueuedJob
 from portal.core.jobs.job import JobTab
-from portal.core.jobs.query import QueuePart
 from portal.core.jobs.tasks import count_tasks
 
 _LIVE = (JobTab.PENDING.value, JobTab.RUNNING.value)
@@ -54,7 +54,7 @@ def _within(part: QueuePart) -> list[Any]:
     if part.user is not None:
         found.append(JOBS.c.owner == part.user)
     if part.qos is not None:
-        found.append(JOBS.c.qos == part.qos)
+        found.append(or_(JOBS.c.qos == part.qos, JOBS.c.partition.in_(sorted(part.of_qos))))
     if part.accounts is not None:
         found.append(JOBS.c.account.in_(sorted(part.accounts)))
     if part.partitions is not None:

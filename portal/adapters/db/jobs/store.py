@@ -25,9 +25,10 @@ from portal.adapters.db.jobs.rows import JOBS, TEXTS, pieces
 from portal.adapters.db.jobs.texts import by_number, save_texts
 from portal.adapters.db.tables import JobHistoryRow
 from portal.core.cluster.jobs import JobState
+from portal.core.cluster.queue import QueuePart
 from portal.core.interfaces.jobs import JobStore
 from portal.core.jobs.job import Job, JobTab, JobTexts
-from portal.core.jobs.query import JobPage, JobQuery, QueuePart
+from portal.core.jobs.query import JobPage, JobQuery
 
 PIECE = 500
 """Rows of one statement."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from datetime import datetime
 
 from portal.core.cluster.choice.constraint import features_in, satisfiable
@@ -11,6 +11,7 @@ from portal.core.cluster.limits import (
     Limits,
     PartitionAccess,
     Reservation,
+    line_of,
     user_limits,
 )
 from portal.core.slurm_options import SlurmOptions
@@ -24,7 +25,7 @@ CLOSED = {
 
 def entry_of(partition: str, limits: Limits) -> PartitionAccess:
     """The access rules of a partition; those that permit everything if it has none."""
-    return next((e for e in limits.partitions if e.name == partition), PartitionAccess(partition))
+    return limits.entries.get(partition) or PartitionAccess(partition)
 
 
 def partition_refusal(partition: str, limits: Limits) -> str:
@@ -45,9 +46,9 @@ def in_groups(partition: str, limits: Limits, groups: frozenset[str] | None) -> 
     return groups is None or not allowed or not groups.isdisjoint(allowed)
 
 
-def own_associations(user: str, limits: Limits) -> list[Association]:
+def own_associations(user: str, limits: Limits) -> Sequence[Association]:
     """The associations of a user."""
-    return [one for one in limits.associations if one.user == user]
+    return limits.users.get(user, ())
 
 
 def accounts_of(user: str, limits: Limits) -> list[str]:
@@ -77,7 +78,7 @@ def qos_refusal(user: str, account: str, qos: str, partition: str, limits: Limit
     """Why a user's session with an account cannot have a QOS in a partition; "" if it can."""
     if not qos or not limits.accounting:
         return ""
-    if limits.qos and qos not in {one.name for one in limits.qos}:
+    if limits.qos and qos not in limits.named_qos:
         return f"Slurm has no QOS {qos}"
     own = [
         one
@@ -126,7 +127,7 @@ def reservation_refusal(
         return f"reservation {one.name} is not for you"
     if one.groups and groups is not None and groups.isdisjoint(one.groups):
         return f"reservation {one.name} is for members of: {', '.join(one.groups)}"
-    line = set(_with_parents(account, limits))
+    line = {account} | {one.parent for one in line_of(account, limits)}
     if account and one.accounts and line.isdisjoint(one.accounts):
         return f"reservation {one.name} is not for account {account}"
     if account and not line.isdisjoint(one.not_accounts):
@@ -149,10 +150,3 @@ def constraint_refusal(constraint: str, partition: str, limits: Limits) -> str:
     names = sorted({name for one in nodes for name in one.features})
     known = f"its nodes have: {', '.join(names)}" if names else "its nodes have none"
     return f"no node of {partition} has these features; {known}"
-
-
-def _with_parents(account: str, limits: Limits) -> Iterator[str]:
-    above = {one.account: one.parent for one in limits.associations if not one.user}
-    while account:
-        yield account
-        account = above.pop(account, "")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from portal.core.cluster.limits import Association, Limits, Minutes
+from portal.core.cluster.limits import Association, Limits, Minutes, line_of
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ def account_use(user: str, limits: Limits | None, everybody: bool = False) -> li
     """The accounts of a user with those above them, or all of them; sorted by name."""
     if limits is None:
         return []
-    rows = {one.account: one for one in limits.associations if not one.user}
-    own = {one.account: one for one in limits.associations if one.user == user}
+    rows = limits.accounts
+    own = {one.account: one for one in limits.users.get(user, ())}
     wanted = set(rows) | set(own) if everybody else set(_line(own, rows))
     return [
         _use(name, rows.get(name), own.get(name), user, limits)
@@ -116,14 +116,7 @@ def forgotten(limits: Limits) -> str:
 
 def remaining(account: str, limits: Limits) -> str:
     """What the tightest budget of an account and those above it has left; "" without one."""
-    rows = {one.account: one for one in limits.associations if not one.user}
-    own = {account: rows[account]} if account in rows else {}
-    found = [
-        budget
-        for name in _line(own, rows)
-        if name in rows
-        for budget in budgets(rows[name].total, rows[name].used)
-    ]
+    found = [budget for row in line_of(account, limits) for budget in budgets(row.total, row.used)]
     tightest: dict[str, Budget] = {}
     for one in found:
         if one.resource not in tightest or _most(one) < _most(tightest[one.resource]):
@@ -135,13 +128,13 @@ def spent(account: str, limits: Limits) -> str:
     """That nothing of an account starts, since it or one above it has used up a budget; else ""."""
     if "limits" not in limits.enforced:
         return ""
-    rows = {one.account: one for one in limits.associations if not one.user}
-    for name in _line({account: rows[account]} if account in rows else {}, rows):
-        for one in budgets(rows[name].total, rows[name].used) if name in rows else ():
+    for row in line_of(account, limits):
+        for one in budgets(row.total, row.used):
             if one.left is not None and not one.left:
                 return (
-                    f"Account {name} has used up its {_number(one.total)} {_UNITS[one.resource]}: "
-                    f"a session waits until it has some again. {forgotten(limits)}"
+                    f"Account {row.account} has used up its {_number(one.total)} "
+                    f"{_UNITS[one.resource]}: a session waits until it has some again. "
+                    f"{forgotten(limits)}"
                 )
     return ""
 
@@ -151,7 +144,7 @@ def _most(budget: Budget) -> float:
     return budget.total if budget.left is None else budget.left
 
 
-def _line(own: dict[str, Association], rows: dict[str, Association]) -> Iterator[str]:
+def _line(own: Iterable[str], rows: Mapping[str, Association]) -> Iterator[str]:
     """These accounts and those above them, each once."""
     seen: set[str] = set()
     for first in own:

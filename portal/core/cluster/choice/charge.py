@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from portal.core.cluster.choice.access import entry_of, options_in_effect
 from portal.core.cluster.choice.account_use import forgotten
-from portal.core.cluster.limits import Association, Limits, Minutes, Qos, Tres
+from portal.core.cluster.limits import Association, Limits, Minutes, Qos, Tres, line_of
 from portal.core.slurm_options import SlurmOptions
 
 
@@ -80,12 +80,8 @@ def charge_of(user: str, partition: str, options: SlurmOptions, limits: Limits |
 
 def _line(user: str, account: str, limits: Limits) -> Iterator[Association]:
     """The user's association, its account and those above it."""
-    yield from (a for a in limits.associations if (a.user, a.account) == (user, account) and user)
-    rows = {a.account: a for a in limits.associations if not a.user}
-    above = rows.pop(account, None)
-    while above is not None:  # every account is removed, so a cycle ends
-        yield above
-        above = rows.pop(above.parent, None)
+    yield from (one for one in limits.users.get(user, ()) if one.account == account)
+    yield from line_of(account, limits)
 
 
 def _limited(one: Association) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from itertools import islice
 
 from portal.core.cluster.choice.access import (
     accounts_of,
@@ -17,9 +16,10 @@ from portal.core.cluster.choice.access import (
     reservation_refusal,
 )
 from portal.core.cluster.choice.account_use import remaining, spent
-from portal.core.cluster.choice.offers import LaunchOptions, Offer
+from portal.core.cluster.choice.offers import JobOffers, LaunchOptions, Offer
 from portal.core.cluster.choice.preemption import preemption
 from portal.core.cluster.choice.problems import whole_node_refusal
+from portal.core.cluster.choice.submit_limits import CountJobs, too_many_jobs
 from portal.core.cluster.effective_limits import UserPartition, partitions_for
 from portal.core.cluster.inventory import Partition
 from portal.core.cluster.limits import Limits, Qos, Reservation, user_limits
@@ -36,11 +36,14 @@ def launch_options(
     limits: Limits | None,
     unix_groups: frozenset[str] | None = None,
     now: datetime | None = None,
+    count_jobs: CountJobs | None = None,
 ) -> LaunchOptions:
-    """What a user may choose, given a partition (None: the default) and the other options."""
+    """What a user may choose, given a partition (None: the default) and the other options.
+
+    `count_jobs` counts those in the queue, for limits on submitted jobs.
+    """
     if limits is None:
         return LaunchOptions(groups=tuple(partitions_for(user, partitions, None)))
-    limits = _narrowed(user, limits)
     names = accounts_of(user, limits) if limits.accounting else []
     account = options.account or limits.default_accounts.get(user, "")
     groups = [
@@ -52,6 +55,7 @@ def launch_options(
     chosen = _group(group, groups)
     place = chosen.name if chosen else ""
     _, qos = options_in_effect(user, place, options, limits)
+    own = user_limits(user, place, limits, options) if place else None
     return LaunchOptions(
         groups=tuple(groups),
         group=place,
@@ -66,7 +70,60 @@ def launch_options(
         ),
         features=tuple(_features(place, limits)),
         whole_node=not whole_node_refusal(place, limits),
+        full=too_many_jobs(own, limits, 1, count_jobs) if own else "",
         warnings=tuple(_warnings(place, account, qos, limits)),
+    )
+
+
+def job_offers(
+    user: str,
+    partitions: Sequence[Partition],
+    limits: Limits | None,
+    unix_groups: frozenset[str] | None = None,
+    now: datetime | None = None,
+) -> JobOffers:
+    """What a user may choose for a job: each choice that some partition and account accept."""
+    if limits is None:
+        return JobOffers()
+    names = accounts_of(user, limits) if limits.accounting else []
+    usual = SlurmOptions(account=limits.default_accounts.get(user, ""))
+    groups = [
+        one.name
+        for one in _groups(user, names, partitions, limits, usual)
+        if not entry_of(one.name, limits).hidden and in_groups(one.name, limits, unix_groups)
+    ]
+    accounts, qos = dict[str, Offer](), dict[str, Offer]()
+    qos_of: dict[str, set[str]] = {name: set() for name in names}
+    for each in (each for name in names or [""] for each in _choices(user, name, limits)):
+        place = next((name for name in groups if _open(user, name, each, limits)), None)
+        if place is None:
+            continue
+        if each.account not in accounts:
+            accounts[each.account] = _account(each.account, usual.account, limits)
+        if found := limits.named_qos.get(each.qos):
+            qos.setdefault(
+                each.qos, Offer(each.qos, found.description, _about(found, place, limits))
+            )
+            qos_of[each.account].add(each.qos)
+    pairs = [
+        (place, name, options_in_effect(user, place, SlurmOptions(account=name), limits)[1])
+        for place in (groups if limits.reservations else [])
+        for name in accounts
+    ]
+    return JobOffers(
+        accounts=tuple(one for name, one in accounts.items() if name),
+        qos=tuple(qos.values()),
+        reservations=tuple(
+            Offer(one.name, note=_span(one))
+            for one in limits.reservations
+            if not all(
+                reservation_refusal(one, user, *pair, limits, unix_groups, now) for pair in pairs
+            )
+        ),
+        features=tuple(
+            {one.name: one for place in groups for one in _features(place, limits)}.values()
+        ),
+        qos_of={name: frozenset(allowed) for name, allowed in qos_of.items() if name in accounts},
     )
 
 
@@ -80,20 +137,16 @@ def _warnings(partition: str, account: str, qos: str, limits: Limits) -> Iterato
     return filter(None, found)
 
 
-def _narrowed(user: str, limits: Limits) -> Limits:
-    """Without the associations of other users, of which a large site has thousands."""
-    others = (one for one in limits.associations if one.user not in ("", "root", user))
-    kept = [one for one in limits.associations if one.user in ("", user)]
-    # One of another user stays: it says that users are visible (Limits.requires_association).
-    return replace(limits, associations=(*kept, *islice(others, 1)))
-
-
 def _accounts(user: str, group: str, names: Sequence[str], limits: Limits) -> Iterator[Offer]:
     """The accounts that may use a partition, with their default QOS or another one."""
     usual = limits.default_accounts.get(user, "")
     for name in names:
         if any(_open(user, group, one, limits) for one in _choices(user, name, limits)):
-            yield Offer(name, _description(name, limits), remaining(name, limits), name == usual)
+            yield _account(name, usual, limits)
+
+
+def _account(name: str, usual: str, limits: Limits) -> Offer:
+    return Offer(name, _description(name, limits), remaining(name, limits), name == usual)
 
 
 def _choices(user: str, account: str, limits: Limits) -> Iterator[SlurmOptions]:
@@ -137,12 +190,12 @@ def _group(name: str | None, groups: Sequence[UserPartition]) -> UserPartition |
 
 
 def _description(account: str, limits: Limits) -> str:
-    rows = (one for one in limits.associations if one.account == account and not one.user)
-    return next((one.description for one in rows), "")
+    row = limits.accounts.get(account)
+    return row.description if row else ""
 
 
 def _qos(user: str, group: str, account: str, limits: Limits) -> Iterator[Offer]:
-    known = {one.name: one for one in limits.qos}
+    known = limits.named_qos
     usual = options_in_effect(user, group, SlurmOptions(account=account), limits)[1]
     for each in _choices(user, account, limits):
         if each.qos in known and _open(user, group, each, limits):

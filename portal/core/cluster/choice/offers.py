@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from portal.core.cluster.effective_limits import UserPartition
 
@@ -42,5 +43,40 @@ class LaunchOptions:
     features: tuple[Offer, ...] = ()
     whole_node: bool = True
     """Whether a whole node may be asked for: not where partitions share nodes by force."""
+    full: str = ""
+    """Why Slurm accepts no further job with this choice now; "" if it does."""
     warnings: tuple[str, ...] = ()
     """What a person should know about the choice: that its sessions can be preempted, for one."""
+
+
+@dataclass(frozen=True)
+class JobOffers:
+    """All that a person may choose for a job in some partition, which its script may name."""
+
+    accounts: tuple[Offer, ...] = ()
+    qos: tuple[Offer, ...] = ()
+    reservations: tuple[Offer, ...] = ()
+    features: tuple[Offer, ...] = ()
+    qos_of: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The QOS that each account may use in some partition."""
+
+    @property
+    def by_option(self) -> Mapping[str, Sequence[Offer]]:
+        """The lists by the names of the fields."""
+        return {
+            "account": self.accounts,
+            "qos": self.qos,
+            "reservation": self.reservations,
+            "constraint": self.features,
+        }
+
+    def for_account(self, account: str) -> JobOffers:
+        """The same, with only the QOS of this account if it is one of the person's."""
+        if account not in self.qos_of:
+            return self
+        allowed = self.qos_of[account]
+        return replace(self, qos=tuple(one for one in self.qos if one.name in allowed))
+
+    def accounts_with(self, qos: str) -> list[str]:
+        """The accounts that may use a QOS."""
+        return [account for account, allowed in self.qos_of.items() if qos in allowed]

@@ -16,6 +16,7 @@ from portal.core.cluster.choice.access import (
     qos_refusal,
     reservation_refusal,
 )
+from portal.core.cluster.choice.submit_limits import CountJobs, too_many_jobs
 from portal.core.cluster.limits import Limits, Tres, UserLimits, user_limits
 from portal.core.cluster.rules.site import unfenced
 from portal.core.slurm_options import SlurmOptions
@@ -41,11 +42,13 @@ def choice_problems(
     limits: Limits | None,
     groups: frozenset[str] | None = None,
     now: datetime | None = None,
+    count_jobs: CountJobs | None = None,
 ) -> list[FieldError]:
     """The fields that Slurm refuses in this partition; [] if it is not known what it permits.
 
     `groups` are the user's Unix groups; None leaves the question to Slurm. What only waits, such
-    as a used-up GrpTRESMins, is no problem here.
+    as a used-up GrpTRESMins, is no problem here, unless it waits for ever: what a QOS never
+    starts is refused with DenyOnLimit and without it. `count_jobs` counts those in the queue.
     """
     if limits is None or not partition:
         return []
@@ -54,7 +57,9 @@ def choice_problems(
     found = option_problems(user, partition, asked.options, limits, groups, now)
     own = user_limits(user, partition, limits, asked.options)
     if own and not any(one.field == "qos" for one in found):
-        wrong = [*_too_little(asked, own), *_too_many(asked, own)]
+        wrong = [*_too_little(asked, own)]
+        if text := too_many_jobs(own, limits, asked.count, count_jobs):
+            wrong.append(("count", text))
         found += [FieldError(field, text) for field, text in wrong]
     return found
 
@@ -127,26 +132,13 @@ def least_of(own: UserLimits) -> tuple[Tres, str]:
 
 def _too_little(asked: Asked, own: UserLimits) -> Iterator[tuple[str, str]]:
     least, qos = least_of(own)
-    where = f"(QOS {qos}, MinTRES)"
+    where = f"(QOS {qos}, MinTRES); with less it never starts"
     if least.cpus is not None and asked.cpus < least.cpus:
         yield "resources.cpus", f"a session needs at least {format_cores(least.cpus)} {where}"
     if least.memory_mb is not None and asked.memory_mb < least.memory_mb:
         yield "resources.memory", f"a session needs at least {exact_size(least.memory_mb)} {where}"
     if (least.gpus or least.shards) and not asked.gpu:
-        yield "resources.fgpu", f"a session needs a GPU {where}"
-
-
-def _too_many(asked: Asked, own: UserLimits) -> Iterator[tuple[str, str]]:
-    """More sessions at once than MaxSubmitJobs; what is in the queue already is Slurm's to count.
-
-    An earlier QOS overrides a later one, and any QOS overrides the association.
-    """
-    of_qos = [(one.submitted, f"QOS {one.name}, MaxSubmitJobsPerUser") for one in own.qos]
-    of_all = [(one.group_submitted, f"QOS {one.name}, GrpSubmitJobs") for one in own.qos]
-    of_user = [(a.submitted, f"account {a.account}, MaxSubmitJobs") for a in own.chain if a.user]
-    together = [(a.group_submitted, f"account {a.account}, GrpSubmitJobs") for a in own.chain]
-    for found in ([*of_qos, *of_user], of_all, together):
-        most, where = next(((m, w) for m, w in found if m is not None), (None, ""))
-        if most is not None and asked.count > most:
-            yield "count", f"Slurm accepts {most} at most ({where})"
-            return
+        yield (
+            "resources.fgpu",
+            f"a session needs a GPU (QOS {qos}, MinTRES); without one it never starts",
+        )

@@ -59,6 +59,8 @@ _FIELD_OF = {option: field for field, option in OPTION_OF.items()} | {
     "chdir": "directory",
     "env-file": "options",
 }
+_NOTE = "slipway: note: "
+"""What `slipway sbatch` adds to sbatch's words; pages say it in their own way."""
 _LINE = re.compile(r"line \d+ of the script|^#SBATCH")
 
 
@@ -102,7 +104,8 @@ def _named(text: str) -> str:
 
 def _last_words(text: str) -> str:
     """sbatch's last message, with the plug-in's before it if Slurm's own says nothing."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    said = (line.strip() for line in text.splitlines())
+    lines = [line for line in said if line and not line.startswith(_NOTE)]
     plain = [re.sub(r"^(sbatch|slipway): (error: )?", "", line) for line in lines]
     if not plain:
         return "Slurm refused the job without a reason"

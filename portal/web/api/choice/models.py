@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from portal.core.cluster.choice.account_use import AccountUse, Budget
 from portal.core.cluster.choice.offers import LaunchOptions, Offer
-from portal.core.slurm_options import Constraint, GroupName, SlurmName, SlurmOptions
+from portal.core.slurm_options import Constraint, GroupName, SlurmName, SlurmOptions, options_in
 from portal.errors import FieldError
 from portal.web.api.models.base import ResponseModel
 from portal.web.errors import ProblemField
@@ -47,13 +47,7 @@ class ChoiceQuery(UseQuery):
     @property
     def options(self) -> SlurmOptions:
         """The choices among Slurm's own options."""
-        return SlurmOptions(
-            account=self.account or "",
-            qos=self.qos or "",
-            reservation=self.reservation or "",
-            constraint=self.constraint or "",
-            exclusive=self.exclusive,
-        )
+        return options_in(self)
 
 
 class EverybodyQuery(BaseModel):
@@ -106,11 +100,14 @@ class LaunchOptionsOut(ResponseModel):
     warnings: list[str]
     """What to know about the choice, for example that its sessions can be preempted."""
     problems: list[ProblemField]
-    """The choices that Slurm would refuse, with the reasons."""
+    """The choices that Slurm would refuse, with the reasons; "count" if it accepts no further job
+    now (MaxSubmitJobs, GrpSubmitJobs)."""
 
     @classmethod
     def of(cls, found: LaunchOptions, problems: Sequence[FieldError]) -> LaunchOptionsOut:
         """Build it."""
+        full = [FieldError("count", found.full)] if found.full else []
+        refused = [*problems, *full]
         return cls(
             resource_groups=[one.name for one in found.groups],
             accounts=OfferOut.all_of(found.accounts),
@@ -122,7 +119,7 @@ class LaunchOptionsOut(ResponseModel):
                 resource_group=found.group, account=found.account, qos=found.one_qos
             ),
             warnings=list(found.warnings),
-            problems=[ProblemField(field=one.field, message=one.message) for one in problems],
+            problems=[ProblemField(field=one.field, message=one.message) for one in refused],
         )
 
 

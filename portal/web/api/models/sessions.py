@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
 from portal.core.apps.access import OpenApp
 from portal.core.apps.catalog import AppSpec
 from portal.core.apps.origins import Origins
+from portal.core.apps.titles import Naming, plain_naming
 from portal.core.cluster.gpu_offers import NO_GPUS, Gpus
 from portal.core.cluster.usage import SlurmStatus
 from portal.core.session.holders import NOTHING, Holdings
@@ -168,6 +169,8 @@ class SessionContext:
     """Where storage folders are, as in the settings."""
     holdings: Holdings = NOTHING
     """What explains why the sessions wait."""
+    naming: Callable[[str, str], Naming] = plain_naming
+    """How pages name an environment and its version."""
     closed: dict[str, AppOut] = field(default_factory=dict)
     """Apps that have not been opened, by name; they are the same for all sessions of a list."""
 
@@ -190,7 +193,11 @@ class SessionOut(ResponseModel):
     """Whether its owner chose the name."""
     owner: str
     environment: str
+    environment_title: str
+    """How pages name the environment, such as "C++"."""
     version: str
+    version_label: str
+    """How pages name the version beside it, such as "GCC 10"."""
     image: str
     """The owner's own image; empty for one of the site's."""
     resources: SessionResourcesOut
@@ -246,6 +253,7 @@ class SessionOut(ResponseModel):
     ) -> SessionOut:
         """Build it from a session, the apps that it offers and those that were opened."""
         status, now = context.status, context.now
+        naming = context.naming(session.environment, session.version)
         entries = {app.app: app for app in opened}
         return cls(
             id=session.id,
@@ -253,7 +261,9 @@ class SessionOut(ResponseModel):
             named=session.named,
             owner=session.owner,
             environment=session.environment,
+            environment_title=naming.environment,
             version=session.version,
+            version_label=naming.version,
             image=session.image,
             resources=resources_of(session, context.gpus),
             mounts=mounts_of(session, context.storage),
@@ -262,11 +272,7 @@ class SessionOut(ResponseModel):
             hub_prefix=session.hub_prefix,
             env=list(session.env_names),
             resource_group=session.partition,
-            account=session.account,
-            qos=session.qos,
-            reservation=session.reservation,
-            constraint=session.constraint,
-            exclusive=session.exclusive,
+            **asdict(session.slurm),
             time_limit=shown_limit(session),
             state=SessionState(shown_state(session, status, now)),
             unknown_since=unknown_since(session, status, now),

@@ -9,8 +9,8 @@ from flask.typing import ResponseReturnValue
 
 from portal.core.apps.access import AppOptions, AppState
 from portal.core.apps.ssh import KEY_FILE, KEY_FOLDER, SshEndpoint
-from portal.core.session.pending_reasons import explain_reason
-from portal.core.session.session import OVER, State
+from portal.core.session.session import OVER, Session, State
+from portal.core.session.status import shown_reason
 from portal.errors import FieldError, InvalidRequest
 from portal.web.context import person, services
 from portal.web.pages.apps.ssh_keys import config_context
@@ -43,8 +43,8 @@ def step_of(endpoint: SshEndpoint) -> Step:
     if opened is None or not endpoint.is_open:
         return Step(_CLOSED, "Nobody can connect with SSH until you open it.")
     if session.state in (State.SUBMITTING, State.PENDING):
-        reason = explain_reason(session.pending_reason)
-        return Step(CHIPS["PENDING"], f"It opens with the session. {reason.text}", moves=True)
+        reason = _reason(session)
+        return Step(CHIPS["PENDING"], f"It opens with the session. {reason}".rstrip(), moves=True)
     if session.state is State.STARTING:
         return Step(_STARTING, "The container is starting.", moves=True)
     if opened.state is AppState.READY and endpoint.key:
@@ -53,6 +53,14 @@ def step_of(endpoint: SshEndpoint) -> Step:
         text = opened.message or "The SSH server has stopped."
         return Step(_FAILED, f"{text} Open it to try again.", log=opened.log)
     return Step(_STARTING, "The SSH server is starting.", moves=True)
+
+
+def _reason(session: Session) -> str:
+    """Why it waits, in the words of the session's own page."""
+    status, now = services().cluster.slurm_status(), services().clock()
+    holdings = services().sessions.holdings(person().name, [session])
+    reason = shown_reason(session, status, now, holdings)
+    return reason.text if reason else ""
 
 
 @blueprint.get("/sessions/<session_id>/ssh")

@@ -18,7 +18,7 @@ from portal.core.units import exact_size, parse_size, short_minutes, with_unit
 from portal.errors import FieldError, InvalidRequest, PortalError
 from portal.web.http.body import NotJson, decode_json
 from portal.web.numbers import decimal, trim, whole
-from portal.web.pages.launch.slurm_fields import EXCLUSIVE
+from portal.web.pages.launch.slurm_fields import EXCLUSIVE, OFF
 from portal.web.pages.launch.slurm_fields import LABELS as SLURM_LABELS
 
 IMAGE = "image"
@@ -40,10 +40,12 @@ TIME_PROPOSED = "time_proposed"
 """The time that the form proposed; unchanged, it is not part of the request."""
 PROPOSED = "proposed"
 """Whether the selected folders are still those that the form proposed."""
+EXCLUSIVE_OF = "exclusive_of"
+"""The template whose default the box for the whole node showed: unticked, it is refused."""
 FGPU, GPU_KIND = "resources.fgpu", "resources.gpu_kind"
 OURS = frozenset(
     {"csrf_token", "who", "key", "confirmed", "folder", "preset", "replace"}
-    | {TIME_PROPOSED, PROPOSED, OWN_IMAGE}
+    | {TIME_PROPOSED, PROPOSED, OWN_IMAGE, EXCLUSIVE_OF}
 )
 """Fields of the form that are not part of the request."""
 
@@ -126,6 +128,7 @@ def entered(form: MultiDict[str, str]) -> Entered:
     if ENV_LINES in form:
         values[ENV_LINES] = _shown(ENV_LINES, form[ENV_LINES])
         values[ENV] = ""
+    values |= dict.fromkeys(_undone(form), OFF)
     values[OWN_IMAGE] = _shown(OWN_IMAGE, form.get(OWN_IMAGE, ""))
     if IMAGE in form:
         values["environment"], _, values["version"] = form[IMAGE].partition("/")
@@ -172,7 +175,7 @@ def to_body(form: MultiDict[str, str]) -> dict[str, Any]:
             resources[last] = _value(name, value)
         else:
             body[name] = _value(name, value)
-    assembled: dict[str, Any] = {}
+    assembled: dict[str, Any] = dict.fromkeys(_undone(form), False)
     # With a template, the hidden resource fields are ignored.
     if TEMPLATE not in body:
         assembled["resources"] = resources
@@ -181,6 +184,13 @@ def to_body(form: MultiDict[str, str]) -> dict[str, Any]:
         assembled["mounts"] = [{"folder": name, "read_only": ro} for name, ro in mounts.items()]
     # A field named "resources" or "mounts" must not pass for the assembled value.
     return assembled | body
+
+
+def _undone(form: MultiDict[str, str]) -> list[str]:
+    """EXCLUSIVE if its box is unticked, and showed what the chosen template says."""
+    template = trim(form.get(TEMPLATE, ""))
+    shown_for = trim(form.get(EXCLUSIVE_OF, ""))
+    return [EXCLUSIVE] if template and template == shown_for and EXCLUSIVE not in form else []
 
 
 def _is_part_of_request(form: MultiDict[str, str], name: str, value: str) -> bool:

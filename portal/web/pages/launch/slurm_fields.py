@@ -6,9 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from portal.core.cluster.choice.offers import LaunchOptions, Offer
+from portal.core.launch.templates import FIELD as TEMPLATE
+from portal.core.launch.templates import Template
 from portal.core.slurm_options import SlurmOptions
 
 EXCLUSIVE = "exclusive"
+OFF = "off"
+"""The value of EXCLUSIVE that refuses a template's; "" leaves it to the template."""
 NAMED = {
     "account": "Account",
     "qos": "QOS",
@@ -28,7 +32,7 @@ _NONE = {"reservation": "None"}
 def chosen_options(values: Mapping[str, str]) -> SlurmOptions:
     """The options as they are entered."""
     named = {name: values.get(name, "") for name in NAMED}
-    return SlurmOptions(**named, exclusive=bool(values.get(EXCLUSIVE)))
+    return SlurmOptions(**named, exclusive=values.get(EXCLUSIVE) not in (None, "", OFF))
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,9 @@ class SlurmFields:
     constraint: bool
     """Whether features of nodes are asked for."""
     whole_node: bool
+    """Whether the box for the whole node is shown."""
+    ticked: bool
+    """Whether it is ticked: by the person, else by the chosen template."""
     warnings: Sequence[str]
 
     @property
@@ -70,11 +77,15 @@ class SlurmFields:
 
 
 def slurm_fields(
-    offered: LaunchOptions, values: Mapping[str, str], errors: Mapping[str, str]
+    offered: LaunchOptions,
+    values: Mapping[str, str],
+    errors: Mapping[str, str],
+    templates: Sequence[Template] = (),
 ) -> SlurmFields:
     """The fields for what is offered, and for what was entered or refused although it is not.
 
     One account or QOS alone is asked for, too, if it is not Slurm's default: it has to be named.
+    Whatever is offered, the whole node of a template can be undone.
     """
     lists = {
         "account": (offered.accounts, 1),
@@ -95,9 +106,18 @@ def slurm_fields(
         constraint=bool(offered.features or values.get("constraint") or "constraint" in errors),
         whole_node=(bool(offered.accounts) and offered.whole_node)
         or bool(values.get(EXCLUSIVE))
-        or EXCLUSIVE in errors,
-        warnings=offered.warnings,
+        or EXCLUSIVE in errors
+        or any(template.exclusive for template in templates),
+        ticked=_ticked(values, templates),
+        warnings=[*filter(None, [offered.full]), *offered.warnings],
     )
+
+
+def _ticked(values: Mapping[str, str], templates: Sequence[Template]) -> bool:
+    if entered := values.get(EXCLUSIVE):
+        return entered != OFF
+    chosen = values.get(TEMPLATE)
+    return any(one.exclusive for one in templates if one.name == chosen)
 
 
 def _menu(name: str, offers: Sequence[Offer], value: str) -> SlurmMenu:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from portal.core.auth.person import Person
@@ -11,10 +11,7 @@ from portal.core.cluster.effective_limits import UserPartition
 from portal.core.cluster.meters import PartitionUsage
 from portal.core.slurm_options import SlurmOptions
 from portal.web.context import services
-from portal.web.pages.launch.slurm_fields import NAMED, chosen_options
-
-MOST_GROUPS = 20
-"""Partitions, and accounts in each, whose choices are proposed for jobs."""
+from portal.web.pages.launch.slurm_fields import chosen_options
 
 
 def offers_to(person: Person, values: Mapping[str, str]) -> tuple[LaunchOptions, SlurmOptions]:
@@ -62,25 +59,6 @@ def uses_of(
         if use is not None:
             found[group.name] = use
     return found
-
-
-def proposals(person: Person) -> dict[str, Sequence[Offer]]:
-    """All that a person may choose in some partition, by the option's name.
-
-    For jobs, whose partition may be in the script: the choices do not narrow each other.
-    """
-    cluster = services().cluster
-    found: dict[str, dict[str, Offer]] = {name: {} for name in NAMED}
-    groups = [group.name for group in cluster.launch_options(person.name).groups]
-    for group in groups[:MOST_GROUPS]:
-        accounts = cluster.launch_options(person.name, group).accounts
-        for account in [one.name for one in accounts][:MOST_GROUPS] or [""]:
-            here = cluster.launch_options(person.name, group, SlurmOptions(account))
-            lists = (here.accounts, here.qos, here.reservations, here.features)
-            for known, offered in zip(found.values(), lists, strict=True):
-                for one in offered:
-                    known.setdefault(one.name, one)
-    return {name: list(known.values()) for name, known in found.items()}
 
 
 def _instead_of_default(chosen: str, offered: tuple[Offer, ...]) -> str:

@@ -79,9 +79,9 @@ def entered_form(folders: bool = False) -> LaunchForm:
     return new_form(person(), fields.entered(request.form), folders)
 
 
-def asked_for() -> LaunchRequest:
-    """The launch request in the form; raises InvalidRequest."""
-    return services().launcher.checked(person(), fields.to_body(request.form))
+def asked_for(key: str | None = None) -> LaunchRequest:
+    """The launch request in the form; raises InvalidRequest. `key`: it is about to be launched."""
+    return services().launcher.checked(person(), fields.to_body(request.form), key)
 
 
 def go_to(created: list[Session]) -> ResponseReturnValue:
@@ -96,10 +96,11 @@ def go_to(created: list[Session]) -> ResponseReturnValue:
 def launch() -> ResponseReturnValue:
     """Launch the form's request; on errors, show the form as it was sent."""
     try:
-        wanted = asked_for()
+        key = key_of_form()
+        wanted = asked_for(key)
         if not wanted.mounts and not runs_in_own_home() and "confirmed" not in request.form:
             return ask_for_folders()
-        created = services().launcher.launch(person(), wanted, key_of_form())
+        created = services().launcher.launch(person(), wanted, key)
     except KeyReused:
         return wizard(with_error(entered_form(), Conflict(_SENT)), Conflict.status)
     except PortalError as error:

@@ -173,7 +173,7 @@ class LaunchForm:
     @property
     def slurm(self) -> SlurmFields:
         """The fields for Slurm's own options."""
-        return slurm_fields(self.offered, self.values, self.errors)
+        return slurm_fields(self.offered, self.values, self.errors, self.templates)
 
     @cached_property
     def gpu_menu(self) -> Menu | None:

@@ -13,7 +13,9 @@ from sqlmodel import col, select
 from portal.adapters.db.tables import JournalRow, SubmissionRow
 from portal.config.images import ImageSettings
 from portal.core.auth.person import Person
+from portal.core.cluster.inventory import Partition
 from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.cluster.limits import Association, Limits, PartitionAccess, Qos
 from portal.core.jobs.compose.again import same_job
 from portal.core.jobs.compose.drafts import SCRIPTS_KEPT
 from portal.core.jobs.compose.submission import JobRequest
@@ -227,3 +229,67 @@ def test_keys_end_after_their_time(world: World) -> None:
     assert store.of_job("alice", "1") is not None
     store.delete("alice", world.clock() + timedelta(days=1), 0)
     assert store.of_job("alice", "1") is None
+
+
+def test_a_qos_that_the_account_may_not_use_is_named(world: World) -> None:
+    """In the partition that is asked for, else if there is none in which they can be combined."""
+    world.status.save_partitions(
+        [Partition(name, name == "main", True, 8, 8192, 600) for name in ("main", "fast")]
+    )
+    world.status.save_limits(
+        Limits(
+            enforced=("associations", "limits", "qos"),
+            default_accounts={"alice": "research"},
+            associations=(
+                Association("research", "alice", qos=("normal", "long")),
+                Association("crystals", "alice", qos=("normal",)),
+            ),
+            qos=(Qos("normal"), Qos("long")),
+            partitions=(PartitionAccess("main", not_qos=("long",)), PartitionAccess("fast")),
+        )
+    )
+
+    def wrong(**asked: str) -> list[str]:
+        try:
+            request(world, **asked)
+        except InvalidRequest as error:
+            return [one.field for one in error.errors]
+        return []
+
+    assert wrong(account="research", qos="long") == []
+    assert wrong(account="research", qos="long", resource_group="main") == ["qos"]
+    assert wrong(account="crystals", qos="long") == ["qos"]
+    assert wrong(account="law", qos="long") == ["account"]
+    assert wrong(qos="long") == []  # the script may name an account
+
+
+@pytest.mark.parametrize("how", ["submit", "check"])
+@pytest.mark.parametrize("by", ["script", "path"])
+def test_gpus_that_slurm_does_not_know_yet_are_no_refusal(world: World, how: str, by: str) -> None:
+    """As in the first seconds after slurmctld's restart: 503, nothing is submitted or claimed."""
+    world.slurm.gres = {"n1": "gpu:demo:1,shard:demo:4"}
+    world.worker.read_partitions()
+    world.slurm.refuse = "Invalid generic resource (gres) specification"
+    script = f"#!/bin/sh\n#SBATCH --gres=gpu:demo:1\n{SCRIPT}"
+    world.slurm.scripts["~/job.sh"] = script.encode()
+    body = {"script": script} if by == "script" else {"path": "~/job.sh"}
+    composer = world.services.composer
+    asked = composer.parse(ALICE, body)
+
+    def ask() -> str:
+        if how == "check":
+            return composer.check(ALICE, asked)
+        return composer.submit(ALICE, asked, "k")
+
+    with pytest.raises(Unavailable, match="Try again in a few seconds"):
+        ask()
+    world.slurm.refuse = ""
+    ask()  # the same key may be used
+    assert len(world.slurm.submitted) == (how == "submit")
+
+
+def test_gpus_that_no_node_has_are_refused(world: World) -> None:
+    world.slurm.refuse = "Invalid generic resource (gres) specification"
+    with pytest.raises(InvalidRequest) as caught:
+        world.services.composer.submit(ALICE, request(world, options=["--gres=gpu:1"]))
+    assert [wrong.field for wrong in caught.value.errors] == ["options"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from portal.core.apps.catalog import Image
 from portal.core.auth.person import Person
-from portal.core.cluster.choice.offers import Offer
+from portal.core.cluster.choice.offers import JobOffers, Offer
 from portal.core.jobs.compose.drafts import JobTemplate, Shared
 from portal.core.launch.presets import FIELD
 from portal.errors import FieldError, InvalidRequest, PortalError
@@ -16,7 +16,6 @@ from portal.web.context import services
 from portal.web.pages.jobs.compose import form as fields_of_form
 from portal.web.pages.launch.form import Entered, sort_errors
 from portal.web.pages.launch.slurm_fields import NAMED
-from portal.web.pages.launch.slurm_offers import proposals
 from portal.web.pages.launch.wizard import LaunchForm, new_form
 
 _CHOSEN_ALONE = {Shared.NOBODY: "Only me", Shared.SITE: "Everybody"}
@@ -29,6 +28,8 @@ class SlurmField:
     name: str
     label: str
     offers: Sequence[Offer]
+    every: Sequence[Offer]
+    """The same, and what another account offers."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,8 @@ class ComposeForm(LaunchForm):
     """Job templates that the user may use."""
     accounts: Sequence[str] = ()
     """The user's own Slurm accounts."""
-    proposed: Mapping[str, Sequence[Offer]] = field(default_factory=dict)
-    """What is proposed in the fields of Slurm's options, by the field's name."""
+    proposed: JobOffers = field(default_factory=JobOffers)
+    """What is proposed in the fields of Slurm's options."""
     admin: bool = False
     unclear: bool = False
     """Whether the job may have been submitted already."""
@@ -58,13 +59,19 @@ class ComposeForm(LaunchForm):
 
     @property
     def slurm_options(self) -> list[SlurmField]:
-        """The fields of Slurm's options: those of which there is a choice, or that are filled."""
-        lists = [(name, self.proposed.get(name, ())) for name in NAMED]
+        """The fields of Slurm's options: those of which there is a choice, or that are filled.
+
+        Once an account is named, only its QOS are proposed.
+        """
+        every = self.proposed.by_option
+        offered = self.proposed.for_account(self.values.get("account", "")).by_option
         least = {"account": 2, "qos": 2}
         return [
-            SlurmField(name, label, found)
-            for (name, found), label in zip(lists, NAMED.values(), strict=True)
-            if len(found) >= least.get(name, 1) or self.values.get(name) or name in self.errors
+            SlurmField(name, label, offered.get(name, ()), every.get(name, ()))
+            for name, label in NAMED.items()
+            if len(every.get(name, ())) >= least.get(name, 1)
+            or self.values.get(name)
+            or name in self.errors
         ]
 
     @property
@@ -102,7 +109,7 @@ def composer_form(
         **{one.name: getattr(form, one.name) for one in fields(LaunchForm)},
         templates_to_use=services().job_templates.list(person),
         accounts=services().job_templates.accounts(person),
-        proposed=proposals(person),
+        proposed=services().cluster.job_offers(person.name, services().clock()),
         admin=person.admin,
     )
 

@@ -10,8 +10,8 @@ import pytest
 from portal.adapters.db.engine import open_database, upgrade
 from portal.adapters.db.jobs.queued import LONG_AGO, queued_jobs
 from portal.adapters.db.jobs.store import JobTables
+from portal.core.cluster.queue import QueuePart
 from portal.core.images.use import QueuedJob
-from portal.core.jobs.query import QueuePart
 from tests.listed_jobs import job
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -67,6 +67,8 @@ def tables(tmp_path: Path) -> JobTables:
         (QueuePart(accounts=frozenset({"physics"})), 24),
         (QueuePart("alice", qos="normal"), 23),
         (QueuePart("alice", qos="long"), 1),
+        (QueuePart("alice", qos="long", of_qos=frozenset({"gpu"})), 2),
+        (QueuePart("alice", qos="normal", of_qos=frozenset({"gpu"})), 23),
         (QueuePart("alice", partitions=frozenset({"gpu"})), 1),
         (QueuePart("alice", accounts=frozenset()), 0),
     ],

@@ -96,6 +96,27 @@ def test_what_slurm_hides_or_does_not_enforce_is_left_to_slurm() -> None:
     assert fields("main", hidden, reservation="missing", account="chemistry") == []
 
 
+@pytest.mark.parametrize("flags", [(), ("DenyOnLimit",)])
+def test_what_a_qos_never_starts_is_refused_with_deny_on_limit_and_without(
+    flags: tuple[str, ...],
+) -> None:
+    big = Qos("big", flags, least=Tres(cpus=4, memory_mb=4096, gpus=1))
+    limits = replace(LIMITS, qos=(Qos("normal"), big))
+    asked = Asked(SlurmOptions(qos="big"), cpus=3, memory_mb=1024)
+    found = choice_problems("alice", "main", asked, limits)
+    assert [(one.field, one.message) for one in found] == [
+        (
+            "resources.cpus",
+            "a session needs at least 4 cores (QOS big, MinTRES); with less it never starts",
+        ),
+        (
+            "resources.memory",
+            "a session needs at least 4 GB (QOS big, MinTRES); with less it never starts",
+        ),
+        ("resources.fgpu", "a session needs a GPU (QOS big, MinTRES); without one it never starts"),
+    ]
+
+
 def test_no_more_sessions_at_once_than_may_be_submitted() -> None:
     few = replace(LIMITS, associations=(Association("physics", "alice", submitted=2),))
     assert fields("main", few, count=3) == ["count"]

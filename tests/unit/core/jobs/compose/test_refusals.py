@@ -79,3 +79,9 @@ def test_what_a_file_says_is_an_error_of_its_path() -> None:
 def test_a_known_field_wins() -> None:
     error = refusal(SubmissionRefused("no", "directory"), parse_job({"script": SCRIPT}))
     assert [(found.field, found.message) for found in error.errors] == [("directory", "no")]
+
+
+def test_what_the_command_adds_is_left_out() -> None:
+    said = "sbatch: error: Batch job submission failed: Invalid qos\nslipway: note: More.\n"
+    found = refusal(SubmissionRefused(said), parse_job({"script": "#!/bin/sh\n"}))
+    assert [one.message for one in found.errors] == ["Invalid qos"]

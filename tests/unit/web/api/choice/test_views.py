@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from portal.core.cluster.limits import (
     Tres,
 )
 from tests.fakes import World
+from tests.listed_jobs import job, store_jobs
 from tests.unit.web.conftest import Api
 
 MakeApi = Callable[[str], Api]
@@ -153,6 +155,22 @@ def test_choices_that_slurm_refuses_are_named(alice: Api, chosen: str, field: st
 )
 def test_what_cannot_be_read_is_refused(alice: Api, query: str, field: str) -> None:
     assert _wrong(alice, f"/launch-options?{query}") == [field]
+
+
+def test_a_full_queue_is_named_with_its_limit(world: World, alice: Api) -> None:
+    few = [replace(one, submitted=2) if one.name == "long" else one for one in LIMITS.qos]
+    world.status.save_limits(replace(LIMITS, qos=tuple(few)))
+    mine = {"account": "crystals", "qos": "long"}
+    store_jobs(world, *[job(number, world.clock(), **mine) for number in (1, 2)])
+    found = _ask(alice, "/launch-options?account=crystals&qos=long")
+    assert found["problems"] == [
+        {
+            "field": "count",
+            "message": "Slurm accepts 2 at most, and 2 of yours wait or run already "
+            "(QOS long, MaxSubmitJobsPerUser)",
+        }
+    ]
+    assert _ask(alice, "/launch-options?account=crystals")["problems"] == []
 
 
 def test_before_slurm_was_read_nothing_is_offered(world: World, api: MakeApi) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Callable
 
@@ -10,9 +11,11 @@ from flask import Flask
 
 from portal.core.apps.access import AppState
 from portal.core.apps.catalog import AppSpec, Catalog, Image
+from portal.core.session.session import State
 from tests.fakes import CATALOG, PRIVATE_KEY, World
 from tests.unit.services.session.test_sessions import ALICE
 from tests.unit.web.conftest import Api, Browser, Runner
+from tests.unit.web.pages.launch.test_slurm_fields import two_accounts
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFMVzBnv6ZMm8BpxbFvIOFCYSD4x2bw0bLUYUmkyRxQa"
 FINGERPRINT = "SHA256:"
@@ -103,6 +106,21 @@ def test_ssh_of_a_pending_session_opens_with_it(
     assert runner.ready().json["start"][0]["name"] == "ssh"  # type: ignore[index]
     answered(runner)
     assert [key.partition(".")[2] for key in world.routes.map] == ["ssh"]
+
+
+@pytest.mark.parametrize("code", ["QOSMaxJobsPerUserLimit", "AssocGrpCPUMinutesLimit", "Priority"])
+def test_a_waiting_session_has_the_reason_of_its_own_page(
+    world: World, alice: Browser, api: MakeApi, launched: Callable[..., Runner], code: str
+) -> None:
+    two_accounts(world)
+    runner = launched("alice", environment="busybox", account="crystals", qos="spare")
+    alice.post(page_of(runner))
+    assert world.store.change(runner.session.id, {State.PENDING}, pending_reason=code)
+    shown = api("alice")("GET", f"/sessions/{runner.session.id}").json
+    assert isinstance(shown, dict)
+    text = shown["reason"]["text"]
+    assert f"It opens with the session. {text}" in html.unescape(alice.get(page_of(runner)).text)
+    assert ("crystals" in text or "spare" in text) is (code != "Priority")
 
 
 def test_a_new_key_is_announced(alice: Browser, runner: Runner) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from portal.core.cluster.limits import Limits, PartitionAccess, Tres
@@ -50,3 +51,35 @@ def test_the_composer_proposes_what_any_account_may_use(world: World, alice: Bro
         assert f'<option value="{name}">' in page
     assert 'name="account" id="field-account"' in page
     assert 'value="crystals" name=' not in page  # as in the script, if nothing is chosen
+
+
+def qos_offers(page: str) -> list[str]:
+    """What is proposed for the QOS."""
+    offers = re.search(r'<datalist id="offers-qos">(.*?)</datalist>', page, re.DOTALL)
+    return re.findall(r'value="([^"]*)"', offers[1]) if offers else []
+
+
+def test_the_composers_qos_follow_the_account(world: World, alice: Browser) -> None:
+    known(world)
+    every = qos_offers(alice.get("/jobs/new").text)
+    form = {"source": "editor", "script": "#!/bin/sh\n"}
+    asked = [
+        qos_offers(alice.post("/jobs/new/again", form | {"account": account}).text)
+        for account in ("research", "crystals", "nobodys")
+    ]
+    assert asked == [["normal"], ["urgent", "spare"], every]
+    # The script of the page narrows them without the server, by what it was told.
+    page = alice.get("/jobs/new").text
+    assert '<option value="urgent" data-accounts="crystals">' in page
+    assert '<option value="normal" data-accounts="research">' in page
+
+
+def test_a_refused_pair_is_named_by_its_field(world: World, alice: Browser) -> None:
+    known(world)
+    form = {"source": "editor", "script": "#!/bin/sh\n", "account": "research", "key": "k"}
+    answer = alice.post("/jobs/new", form | {"qos": "urgent"})
+    assert answer.status_code == 422
+    assert world.slurm.submitted == []
+    wrong = re.search(r'id="error-qos">.*?<span>(.*?)</span>', answer.text, re.DOTALL)
+    assert wrong and wrong[1] == "Account research may not use QOS urgent"
+    assert alice.post("/jobs/new", form | {"qos": "normal"}).status_code == 303
