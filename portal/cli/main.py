@@ -19,6 +19,7 @@ from portal.adapters.encryption import Sealer, make_key, read_keys
 from portal.cli.check import check, check_gpus
 from portal.cli.images import add_parser as add_images
 from portal.cli.render import render
+from portal.cli.state.rotate import add_parser as add_rotate
 from portal.cli.token import add_parser as add_token
 from portal.config import Settings, SettingsError, load_settings
 from portal.config.annotate import annotated
@@ -69,6 +70,7 @@ def _parser() -> argparse.ArgumentParser:
         commands.add_parser(name, help=text).set_defaults(action=command)
     add_token(commands)
     add_images(commands)
+    add_rotate(commands)
     check_parser = commands.add_parser(
         "check", help="report what is missing before the portal can work; for GPUs: check gpu"
     )
