@@ -22,7 +22,8 @@ def wrong_account(settings: Settings) -> str:
     try:
         owner = state.stat().st_uid
     except OSError as error:
-        return f"{state}: {error.strerror}"
+        advice = f"install -d -o slipway -g slipway -m 700 {state}"
+        return f"{state}: {error.strerror}; create it for the portal's account: {advice}"
     if owner == os.geteuid():
         return ""
     try:
