@@ -7,6 +7,7 @@ import fcntl
 import os
 import shutil
 import socket
+import sqlite3
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,7 +50,7 @@ def _backup(settings: Settings, options: argparse.Namespace) -> int:
         return fail(str(error))
     except BlockingIOError:
         return fail("another backup is being made: wait until it has ended")
-    except SQLAlchemyError as error:
+    except (SQLAlchemyError, sqlite3.Error) as error:
         return fail(f"the database cannot be read: {str(error).splitlines()[0]}")
     except OSError as error:
         return fail(f"{error.filename or options.file}: {error.strerror or error}")

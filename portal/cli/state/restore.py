@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import sqlite3
 import tempfile
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -72,7 +73,7 @@ def _restore(settings: Settings, options: argparse.Namespace) -> int:
         return fail(f"{error}: stop it first (systemctl stop slipway-web slipway-worker)")
     except (NoPassphrase, BadBackup, CopyFailed) as error:
         return fail(f"{error}; nothing was changed")
-    except SQLAlchemyError as error:
+    except (SQLAlchemyError, sqlite3.Error) as error:
         return fail(f"the database does not take it: {str(error).splitlines()[0]}")
     except OSError as error:
         return fail(f"{error.filename or options.file}: {error.strerror or error}")
