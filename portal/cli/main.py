@@ -20,6 +20,7 @@ from portal.adapters.db.reencrypt import seal_all
 from portal.adapters.encryption import Sealer, make_key, read_keys
 from portal.cli.check import check, check_gpus
 from portal.cli.images import add_parser as add_images
+from portal.cli.logout import add_parser as add_logout
 from portal.cli.render import render
 from portal.cli.state.backup import add_parser as add_backup
 from portal.cli.state.restore import add_parser as add_restore
@@ -74,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
         commands.add_parser(name, help=text).set_defaults(action=command)
     add_token(commands)
     add_images(commands)
+    add_logout(commands)
     add_backup(commands)
     add_restore(commands)
     add_rotate(commands)

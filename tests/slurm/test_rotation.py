@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -23,11 +24,17 @@ def slipway(cluster: Cluster, *words: str) -> str:
 
 def refused(cluster: Cluster, *words: str) -> str:
     """The same, if it is to be refused; returns what it said."""
-    done: subprocess.CompletedProcess[str] = cluster.attempt(
-        "exec", "portal", "--", *SLIPWAY, *words
-    )
+    done = cluster.attempt("exec", "portal", "--", *SLIPWAY, *words)
     assert done.returncode == 1, done.stdout
     return done.stderr
+
+
+@pytest.fixture(autouse=True)
+def finished(cluster: Cluster) -> None:
+    """No rotation of an earlier test is left."""
+    if "not begun" not in slipway(cluster, "rotate", "gateways"):
+        slipway(cluster, "rotate", "gateways", "--finish", "--force")
+        cluster.daemon("reload", "portal", "haproxy")
 
 
 @pytest.fixture
@@ -56,6 +63,13 @@ def renewals(cluster: Cluster, session: str, times: int) -> None:
     )
 
 
+def reload(cluster: Cluster, lab: Visitor) -> None:
+    """Reload HAProxy, which for a moment does not know the routes."""
+    cluster.daemon("reload", "portal", "haproxy")
+    time.sleep(2)
+    wait_for("the routes", lambda: lab.get("/api/status").status_code == 200, 20)
+
+
 def is_open(lab: Visitor, stream: ClientConnection) -> None:
     """The stream lives, and requests on new connections are answered."""
     assert stream.ping().wait(10)
@@ -76,21 +90,21 @@ def test_gateways_in_two_steps(
     is_open(lab, stream)  # HAProxy has not been reloaded
     other = bob.wait_state(waiting["id"], "RUNNING")
     bob.open(other["id"], "terminal").get("/")
-    cluster.daemon("reload", "portal", "haproxy")
+    reload(cluster, lab)
     is_open(lab, stream)
     renewals(cluster, session, 1)
     is_open(lab, stream)
     assert kernel.run("print(a + 1)").text.strip() == "42"
     between = bob.running(resources={"cpus": 1, "memory": "300m"})
 
-    def finished() -> bool:
+    def last_step() -> bool:
         """The last step is refused until bob's session has followed, too."""
         words = ("exec", "portal", "--", *SLIPWAY, "rotate", "gateways", "--finish")
         return cluster.attempt(*words).returncode == 0
 
-    wait_for("the last step", finished, 60, pause=2)
+    wait_for("the last step", last_step, 60, pause=2)
     is_open(lab, stream)
-    cluster.daemon("reload", "portal", "haproxy")
+    reload(cluster, lab)
     is_open(lab, stream)
     renewals(cluster, session, 2)
     # A worker of HAProxy from before the reload may have kept connections: these are new ones.

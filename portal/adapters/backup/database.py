@@ -131,6 +131,20 @@ def is_empty(url: str) -> bool:
         engine.dispose()
 
 
+def other_users(url: str) -> int:
+    """Connections of others to a PostgreSQL database: portals, on whatever host."""
+    engine = open_database(url)
+    question = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+    try:
+        if engine.dialect.name != "postgresql":
+            return 0
+        with engine.connect() as connection:
+            mine = " AND pid <> pg_backend_pid()"
+            return int(connection.execute(text(question + mine)).scalar() or 0)
+    finally:
+        engine.dispose()
+
+
 def _tables() -> list[Table]:
     """All tables, those first that others refer to."""
     return list(tables.SessionRow.metadata.sorted_tables)

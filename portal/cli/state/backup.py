@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import logging
 import os
 import shutil
 import socket
@@ -40,6 +41,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _backup(settings: Settings, options: argparse.Namespace) -> int:
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # of the copy
     if wrong := wrong_account(settings):
         return fail(wrong)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import shutil
 import sqlite3
 import tempfile
@@ -60,6 +61,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _restore(settings: Settings, options: argparse.Namespace) -> int:
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # of the copy
     if options.settings is None and (wrong := wrong_account(settings)):
         return fail(wrong)
     try:
@@ -99,6 +101,8 @@ def restore(settings: StateSettings, file: Path, passphrase: str, force: bool) -
         )
     if database_file is not None and database_file.parent.stat().st_dev != directory.stat().st_dev:
         return fail(f"{database_file} is on another file system than {directory}: move it first")
+    if others := database.other_users(settings.database_url):
+        raise InUse(f"{others} others are connected to the database, on this host or another")
     aside = f"replaced-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     try:
         new = state.staging(directory)
