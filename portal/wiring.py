@@ -56,7 +56,7 @@ from portal.core.files.server import StartOrder
 from portal.core.interfaces.images import ImageStore, Note, Recipes
 from portal.core.job.description import JobSettings
 from portal.core.launch.mounts import storage_of
-from portal.core.session.session import Home
+from portal.core.session.session import Home, Session
 from portal.services.assembly import assemble
 from portal.services.container import Services
 from portal.services.images.builder import ImageBuilder
@@ -218,6 +218,29 @@ def image_keeper(settings: Settings) -> ImageKeeper:
         jobs=partial(queued_jobs, engine),
         clock=now,
     )
+
+
+def live_sessions(settings: Settings) -> list[Session]:
+    """The sessions that are not over."""
+    engine = open_database(settings.state.database_url)
+    try:
+        return SessionTables(engine, Sealer(settings.state.keys)).live()
+    finally:
+        engine.dispose()
+
+
+def log_in_with_next(settings: Settings) -> None:
+    """Log in where users' certificates are accepted, with one of the next key.
+
+    Raises Unavailable.
+    """
+    authority, login = (
+        CertificateAuthority(settings.state.ca_file(""), "user_ca.next"),
+        settings.login,
+    )
+    for host in dict.fromkeys((login.host, login.files_host or login.host)):
+        there = login.model_copy(update={"host": host})
+        SshTransport(there, authority).run(login.reader, ["true"])
 
 
 def _job_settings(settings: Settings) -> JobSettings:

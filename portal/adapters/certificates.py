@@ -3,17 +3,22 @@
 Three authorities, one per purpose: `user_ca` signs SSH certificates with which the portal acts as a
 user on the login node; `gateway_ca` signs server certificates (gateways in jobs, the callback URL);
 `client_ca` signs only the portal's certificate as the gateways' client.
+
+While an authority is being rotated (rotation.py), its file has two certificates: the one that
+signs, and the one before it, which is still trusted. NAME.cross.pem has the signing one's key,
+certified by the one before: sent along, it convinces those who know only the older authority.
 """
 
 from __future__ import annotations
 
-import os
+import contextlib
 import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.serialization import (
@@ -22,40 +27,53 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from portal.adapters.private_files import write
+from portal.adapters.user_ca import load_user_key, new_user_key, write_trust_lines
 from portal.core.interfaces.systems import Certificates
 from portal.errors import FieldError, InvalidRequest
 
+Authority = tuple[ec.EllipticCurvePrivateKey, x509.Certificate]
+"""The key that signs, and its certificate."""
 YEARS = timedelta(days=3650)
 GATEWAY_LIFE = timedelta(days=30)
 """Longer than any session: a gateway never renews its certificate."""
 CLOCK_SKEW = timedelta(minutes=5)
+RENEW = timedelta(days=30)
+"""`slipway init` replaces certificates of the portal's own that are valid for less than this."""
+AUTHORITIES = {"gateway_ca": "Slipway gateways", "client_ca": "Slipway portal"}
+"""The names of their files, and the names in their certificates."""
 
 
 def prepare_authorities(directory: Path, callback_host: str) -> None:
     """Create the keys and certificates that are missing. Idempotent."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     _prepare_user_ca(directory)
-    gateway = _authority(directory, "gateway_ca", "Slipway gateways")
-    client = _authority(directory, "client_ca", "Slipway portal")
-    _leaf(directory / "client.pem", client, "portal", [], ExtendedKeyUsageOID.CLIENT_AUTH)
-    _leaf(
-        directory / "server.pem",
-        gateway,
-        callback_host,
-        [callback_host],
-        ExtendedKeyUsageOID.SERVER_AUTH,
-    )
+    for name, title in AUTHORITIES.items():
+        if not (directory / f"{name}.pem").exists():
+            key, certificate = new_authority(title)
+            write(directory / f"{name}.key", key)
+            write(directory / f"{name}.pem", certificate, mode=0o644)
+    issue_own(directory, callback_host)
+
+
+def issue_own(directory: Path, callback_host: str) -> None:
+    """Issue the portal's own two certificates, unless those that exist still fit. Idempotent."""
+    client, server = ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH
+    _leaf(directory / "client.pem", directory, "client_ca", "portal", [], client)
+    _leaf(directory / "server.pem", directory, "gateway_ca", callback_host, [callback_host], server)
 
 
 class CertificateAuthority(Certificates):
-    """Signs for gateways and for users, with the keys from prepare_authorities."""
+    """Signs for gateways and for users, with the keys from prepare_authorities.
 
-    def __init__(self, directory: Path) -> None:
+    They are read for each signature, so that a rotation needs no restart.
+    """
+
+    def __init__(self, directory: Path, user_key: str = "user_ca") -> None:
         self._directory = directory
-        self._gateway = _load_authority(directory, "gateway_ca")
-        key = serialization.load_ssh_private_key((directory / "user_ca").read_bytes(), None)
-        assert isinstance(key, ed25519.Ed25519PrivateKey)  # noqa: S101  # we wrote it ourselves
-        self._user_key = key
+        self._user_file = directory / user_key
+        load_authority(directory, "gateway_ca")  # a missing key is noticed at the start
+        load_user_key(self._user_file)
 
     def sign_gateway(self, session: str, request_pem: str) -> str:
         """Certificate (PEM) for a gateway's CSR; raises InvalidRequest for an invalid CSR.
@@ -69,21 +87,24 @@ class CertificateAuthority(Certificates):
             valid = False
         if not valid:
             raise InvalidRequest([FieldError("csr", "this is not a certificate request")])
+        authority = load_authority(self._directory, "gateway_ca")
         certificate = _sign(
-            self._gateway,
+            authority,
             request.public_key(),  # type: ignore[arg-type]  # DH keys cannot sign a request
             session,
             [f"*.{session}.slipway"],
             ExtendedKeyUsageOID.SERVER_AUTH,
             GATEWAY_LIFE,
         )
-        return certificate.public_bytes(serialization.Encoding.PEM).decode()
+        return (_pem(certificate) + _cross(self._directory, "gateway_ca", authority)).decode()
 
     def issue_gateway(self, id: str) -> str:
         key = ec.generate_private_key(ec.SECP256R1())
         names, usage = [f"*.{id}.slipway"], ExtendedKeyUsageOID.SERVER_AUTH
-        signed = _sign(self._gateway, key.public_key(), id, names, usage, GATEWAY_LIFE)
-        return (_pem_key(key) + signed.public_bytes(serialization.Encoding.PEM)).decode()
+        authority = load_authority(self._directory, "gateway_ca")
+        signed = _sign(authority, key.public_key(), id, names, usage, GATEWAY_LIFE)
+        cross = _cross(self._directory, "gateway_ca", authority)
+        return (_pem_key(key) + _pem(signed) + cross).decode()
 
     def client_ca(self) -> str:
         return (self._directory / "client_ca.pem").read_text(encoding="ascii")
@@ -96,7 +117,7 @@ class CertificateAuthority(Certificates):
 
         Valid for one principal, from one address, without any forwarding.
         """
-        key = ed25519.Ed25519PrivateKey.generate()
+        key, user_key = ed25519.Ed25519PrivateKey.generate(), load_user_key(self._user_file)
         now = datetime.now(UTC)
         builder = (
             SSHCertificateBuilder()
@@ -114,68 +135,111 @@ class CertificateAuthority(Certificates):
             serialization.PrivateFormat.OpenSSH,
             serialization.NoEncryption(),
         )
-        return private.decode(), builder.sign(self._user_key).public_bytes().decode()
-
-
-Authority = tuple[ec.EllipticCurvePrivateKey, x509.Certificate]
+        return private.decode(), builder.sign(user_key).public_bytes().decode()
 
 
 def _prepare_user_ca(directory: Path) -> None:
-    file = directory / "user_ca"
-    if not file.exists():
-        key = ed25519.Ed25519PrivateKey.generate()
-        _write(
-            file,
-            key.private_bytes(
-                serialization.Encoding.PEM,
-                serialization.PrivateFormat.OpenSSH,
-                serialization.NoEncryption(),
-            ),
-        )
-    loaded = serialization.load_ssh_private_key(file.read_bytes(), None)
-    public = loaded.public_key().public_bytes(
-        serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
+    if not (directory / "user_ca").exists():
+        write(directory / "user_ca", new_user_key())
+    write_trust_lines(directory)
+
+
+def new_authority(title: str, key: ec.EllipticCurvePrivateKey | None = None) -> tuple[bytes, bytes]:
+    """The key and the certificate of a new authority, PEM; the key is created if none is given."""
+    key = key or ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, title)])
+    return _pem_key(key), _pem(_certify(key, subject, key.public_key(), YEARS))
+
+
+def certify_next(before: Authority, key: ec.EllipticCurvePublicKey) -> bytes:
+    """The next authority's key, certified by the one before it, PEM.
+
+    Subject and issuer have the same name, so that it does not count against the path length of 0.
+    """
+    left = before[1].not_valid_after_utc - datetime.now(UTC)
+    return _pem(_certify(before[0], before[1].subject, key, max(left, timedelta(minutes=1))))
+
+
+def _certify(
+    signer: ec.EllipticCurvePrivateKey,
+    subject: x509.Name,
+    key: ec.EllipticCurvePublicKey,
+    life: timedelta,
+) -> x509.Certificate:
+    """A certificate of an authority with this key."""
+    certificate = (
+        _certificate(subject, subject, key, life)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_key_usage(sign_certificates=True), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
     )
-    _write(directory / "user_ca.pub", public + b" slipway\n", mode=0o644)
+    if signer.public_key() != key:
+        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
+        certificate = certificate.add_extension(issuer, critical=False)
+    return certificate.sign(signer, hashes.SHA256())
 
 
-def _authority(directory: Path, name: str, title: str) -> Authority:
-    if not (directory / f"{name}.pem").exists():
-        key = ec.generate_private_key(ec.SECP256R1())
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, title)])
-        certificate = (
-            _certificate(subject, subject, key.public_key(), YEARS)
-            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .add_extension(_key_usage(sign_certificates=True), critical=True)
-            .add_extension(
-                x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
-            )
-            .sign(key, hashes.SHA256())
-        )
-        _write(directory / f"{name}.key", _pem_key(key))
-        _write(
-            directory / f"{name}.pem",
-            certificate.public_bytes(serialization.Encoding.PEM),
-            mode=0o644,
-        )
-    return _load_authority(directory, name)
+def load_authority(directory: Path, name: str) -> Authority:
+    """The authority that signs: the first certificate of its file, and the key of that one."""
+    certificate = x509.load_pem_x509_certificates((directory / f"{name}.pem").read_bytes())[0]
+    for key in load_keys(directory / f"{name}.key"):
+        if key.public_key() == certificate.public_key():
+            return key, certificate
+    raise ValueError(f"{directory}/{name}.key has no key of the certificate in {name}.pem")
 
 
-def _load_authority(directory: Path, name: str) -> Authority:
-    key = serialization.load_pem_private_key((directory / f"{name}.key").read_bytes(), None)
-    assert isinstance(key, ec.EllipticCurvePrivateKey)  # noqa: S101  # we wrote it ourselves
-    return key, x509.load_pem_x509_certificate((directory / f"{name}.pem").read_bytes())
+def load_keys(file: Path) -> list[ec.EllipticCurvePrivateKey]:
+    """All keys of a file, the newest first."""
+    end = b"-----END PRIVATE KEY-----"
+    found = []
+    for part in file.read_bytes().split(end)[:-1]:
+        key = serialization.load_pem_private_key(part + end, None)
+        assert isinstance(key, ec.EllipticCurvePrivateKey)  # noqa: S101  # we wrote it ourselves
+        found.append(key)
+    return found
+
+
+def _cross(directory: Path, name: str, authority: Authority) -> bytes:
+    """What is sent along with signatures of an authority that is being rotated; else nothing."""
+    try:
+        pem = (directory / f"{name}.cross.pem").read_bytes()
+    except FileNotFoundError:
+        return b""
+    key = x509.load_pem_x509_certificate(pem).public_key()
+    return pem if key == authority[0].public_key() else b""
 
 
 def _leaf(
-    file: Path, authority: Authority, name: str, hosts: Sequence[str], usage: x509.ObjectIdentifier
+    file: Path,
+    directory: Path,
+    ca: str,
+    name: str,
+    hosts: Sequence[str],
+    usage: x509.ObjectIdentifier,
 ) -> None:
     """Key and certificate in one file, as HAProxy expects them."""
-    if file.exists():
+    authority = load_authority(directory, ca)
+    cross = _cross(directory, ca, authority)
+    if file.exists() and _fits(file.read_bytes(), authority[1], cross, hosts):
         return
     key = ec.generate_private_key(ec.SECP256R1())
     certificate = _sign(authority, key.public_key(), name, hosts, usage, YEARS)
-    _write(file, _pem_key(key) + certificate.public_bytes(serialization.Encoding.PEM))
+    write(file, _pem_key(key) + _pem(certificate) + cross)
+
+
+def _fits(pem: bytes, ca: x509.Certificate, cross: bytes, hosts: Sequence[str]) -> bool:
+    """Whether a certificate of the portal's own needs no replacement."""
+    found = x509.load_pem_x509_certificates(pem)
+    try:
+        found[0].verify_directly_issued_by(ca)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    names: list[str] = []
+    with contextlib.suppress(x509.ExtensionNotFound):
+        value = found[0].extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        names = value.get_values_for_type(x509.DNSName)
+    lasts = found[0].not_valid_after_utc - datetime.now(UTC) > RENEW
+    return lasts and names == list(hosts) and b"".join(map(_pem, found[1:])) == cross
 
 
 def _sign(
@@ -232,18 +296,13 @@ def _key_usage(*, sign_certificates: bool) -> x509.KeyUsage:
     )
 
 
+def _pem(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
 def _pem_key(key: ec.EllipticCurvePrivateKey) -> bytes:
     return key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     )
-
-
-def _write(file: Path, content: bytes, mode: int = 0o600) -> None:
-    """Write a file atomically: a crash must not leave a partial key."""
-    draft = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    with os.fdopen(descriptor, "wb") as stream:
-        stream.write(content)
-    draft.replace(file)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import re
 import socket
-import ssl
 import time
 from pathlib import Path
 
+from portal.adapters.client_tls import ClientTls
 from portal.adapters.ssh.per_user import ThrottleLimits, UserThrottle
 from portal.core.apps.access import gateway_name
 from portal.core.interfaces.systems import Runners
@@ -36,8 +36,7 @@ class GatewayRunners(Runners):
     """Runners over mutual TLS."""
 
     def __init__(self, ca_directory: Path) -> None:
-        self._context = ssl.create_default_context(cafile=str(ca_directory / "gateway_ca.pem"))
-        self._context.load_cert_chain(str(ca_directory / "client.pem"))
+        self._tls = ClientTls(ca_directory)
         self._sessions = UserThrottle(EACH, _BUSY)
         self._owners = UserThrottle(OWNERS, _BUSY)
 
@@ -71,7 +70,7 @@ class GatewayRunners(Runners):
     def _ask(self, place: tuple[str, int], name: str, message: bytes, deadline: float) -> int:
         with socket.create_connection(place, _left(deadline)) as plain:
             plain.settimeout(_left(deadline))
-            with self._context.wrap_socket(plain, server_hostname=name) as stream:
+            with self._tls.context().wrap_socket(plain, server_hostname=name) as stream:
                 stream.settimeout(_left(deadline))
                 stream.sendall(message)
                 line = b""

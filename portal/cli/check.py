@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from portal.adapters.encryption import read_keys
+from portal.cli.check_certificates import certificate_findings
 from portal.cli.check_slurm import check_slurm
 from portal.cli.findings import Finding
 from portal.config import LoginSettings, Settings, WebSettings
@@ -24,6 +25,7 @@ def check(settings: Settings) -> Iterator[Finding]:
     yield keys
     if not keys.ok:
         return
+    yield from certificate_findings(settings.state.ca_file(""), now())
     sealing = len(read_keys(settings.state.keys))
     advice = "" if sealing else "; run `slipway init`, or restore the lost ones"
     yield Finding(bool(sealing), f"{sealing} keys for values in {settings.state.keys}{advice}")

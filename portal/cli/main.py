@@ -12,18 +12,24 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from portal.adapters.backup.database import keep_copy
+from portal.adapters.backup.state import BACKUPS, in_use
 from portal.adapters.certificates import prepare_authorities
 from portal.adapters.db.engine import open_database, upgrade
 from portal.adapters.db.reencrypt import seal_all
 from portal.adapters.encryption import Sealer, make_key, read_keys
 from portal.cli.check import check, check_gpus
 from portal.cli.images import add_parser as add_images
+from portal.cli.logout import add_parser as add_logout
 from portal.cli.render import render
+from portal.cli.state.backup import add_parser as add_backup
+from portal.cli.state.restore import add_parser as add_restore
+from portal.cli.state.rotate import add_parser as add_rotate
 from portal.cli.token import add_parser as add_token
 from portal.config import Settings, SettingsError, load_settings
 from portal.config.annotate import annotated
 from portal.services.owner_queue import OwnerQueue
-from portal.wiring import wire
+from portal.wiring import now, wire
 from portal.worker import Worker, only_one
 
 Command = Callable[[Settings, argparse.Namespace], int]
@@ -69,6 +75,10 @@ def _parser() -> argparse.ArgumentParser:
         commands.add_parser(name, help=text).set_defaults(action=command)
     add_token(commands)
     add_images(commands)
+    add_logout(commands)
+    add_backup(commands)
+    add_restore(commands)
+    add_rotate(commands)
     check_parser = commands.add_parser(
         "check", help="report what is missing before the portal can work; for GPUs: check gpu"
     )
@@ -86,6 +96,13 @@ def _parser() -> argparse.ArgumentParser:
 def _init(settings: Settings, _options: argparse.Namespace) -> int:
     state = Path(settings.state.directory)
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with in_use(settings.state):
+        _prepare(settings, state)
+    print(f"ready: {state}")
+    return 0
+
+
+def _prepare(settings: Settings, state: Path) -> None:
     key = state / "secret_key"
     if not key.exists():
         draft = key.with_suffix(".new")
@@ -94,6 +111,11 @@ def _init(settings: Settings, _options: argparse.Namespace) -> int:
         draft.rename(key)
     host = urlsplit(settings.sessions.callback).hostname or "localhost"
     prepare_authorities(settings.state.ca_file(""), host)
+    kept = keep_copy(settings.state.database_url, state / BACKUPS, now())
+    if kept is not None:
+        logging.getLogger(__name__).info(
+            "before its migration, the database was copied to %s", kept
+        )
     upgrade(settings.state.database_url)
     if not read_keys(settings.state.keys):
         make_key(settings.state.keys)
@@ -102,8 +124,6 @@ def _init(settings: Settings, _options: argparse.Namespace) -> int:
     run.mkdir(parents=True, exist_ok=True)
     for name in ("routes.map", "background.map", "hub.map"):
         (run / name).touch()  # HAProxy needs the file to exist; its content is set at run time
-    print(f"ready: {state}")
-    return 0
 
 
 def _seal(settings: Settings) -> None:
@@ -126,7 +146,7 @@ def _rotate(settings: Settings, _options: argparse.Namespace) -> int:
 
 
 def _worker(settings: Settings, _options: argparse.Namespace) -> int:
-    with only_one(settings.state.run):
+    with in_use(settings.state), only_one(settings.state.run):
         queue = OwnerQueue()
         Worker(wire(settings, queue), queue).run()
     return 0

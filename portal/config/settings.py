@@ -66,13 +66,18 @@ class SettingsError(Exception):
     """The settings file is missing or invalid; the text names the key."""
 
 
+def settings_file(path: str | None = None) -> Path:
+    """The TOML file: the argument, else SLIPWAY_CONFIG, else /etc/slipway/slipway.toml."""
+    return Path(path or os.environ.get("SLIPWAY_CONFIG", "/etc/slipway/slipway.toml"))
+
+
 def load_settings(path: str | None = None) -> Settings:
-    """Read the TOML file (argument, else SLIPWAY_CONFIG, else /etc/slipway/slipway.toml).
+    """Read the TOML file.
 
     Environment variables override settings known only when a container starts, such as its ports.
     Raises SettingsError.
     """
-    file = Path(path or os.environ.get("SLIPWAY_CONFIG", "/etc/slipway/slipway.toml"))
+    file = settings_file(path)
     try:
         data: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:

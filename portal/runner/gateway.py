@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import random
 import resource
+import shutil
+import signal
 import socket
 import subprocess
 import threading
@@ -34,7 +36,8 @@ defaults
     timeout client 24h
     timeout server 24h
 frontend gate
-    bind fd@{fd} ssl crt {directory}/gateway.pem strict-sni ca-file {directory}/client_ca.pem \
+    bind fd@{fd} ssl crt {certificates}/gateway.pem strict-sni \
+ca-file {certificates}/client_ca.pem \
 verify required alpn http/1.1
 {rules}
 {backends}"""
@@ -115,20 +118,35 @@ def affordable_connections() -> int:
     return max(10, min(CONNECTIONS, (hard - 100) // 2))
 
 
-def render(directory: str, session: str, apps: Iterable[str], fd: int, connections: int) -> str:
-    """Render HAProxy's configuration: an exact name for each app, no default."""
+def render(
+    directory: str,
+    session: str,
+    apps: Iterable[str],
+    fd: int,
+    connections: int,
+    certificates: str = "",
+) -> str:
+    """Render HAProxy's configuration: an exact name for each app, no default.
+
+    `certificates`: their folder, if it is not the directory.
+    """
     names = [CONTROL, *apps]
     return CONFIG.format(
         connections=connections,
         fd=fd,
         directory=directory,
+        certificates=certificates or directory,
         rules="\n".join(RULE.format(app=app, session=session) for app in names),
         backends="".join(BACKEND.format(app=app, directory=directory) for app in names),
     )
 
 
 class Gateway:
-    """HAProxy on the runner's listener, restarted whenever it dies."""
+    """HAProxy on the runner's listener, restarted whenever it dies.
+
+    With other certificates a second one takes over the listener, and the first ends with its last
+    connection.
+    """
 
     def __init__(
         self, toolkit: str, directory: str, listener: socket.socket, failed: Callable[[], None]
@@ -137,47 +155,87 @@ class Gateway:
         self._directory = directory
         self._listener = listener
         self._failed = failed
+        self._names: tuple[str, tuple[str, ...]] = ("", ())
+        self._folder = directory
+        self._renewals = 0
         self._process: subprocess.Popen[bytes] | None = None
+        self._earlier: list[subprocess.Popen[bytes]] = []
         self._stopping = False
 
     def start(self, session: str, apps: Iterable[str], certificate: str, client_ca: str) -> None:
         """Write HAProxy's files, start it, and supervise it."""
-        with open(f"{self._directory}/gateway.key", encoding="ascii") as file:
-            key = file.read()
-        connections = affordable_connections()
-        config = render(self._directory, session, apps, self._listener.fileno(), connections)
-        if not certificate.endswith("\n"):
-            certificate += "\n"
-        self._write("gateway.pem", certificate + key)
-        self._write("client_ca.pem", client_ca)
-        self._write("gateway.cfg", config)
-        self._spawn()
-        threading.Thread(target=self._watch, name="gateway", daemon=True).start()
+        self._names = session, tuple(apps)
+        self._write(self._directory, certificate, client_ca)
+        self._supervise()
+
+    def renew(self, certificate: str, client_ca: str) -> None:
+        """Use another certificate and trust other clients; open connections stay.
+
+        Raises GatewayFailed; then nothing has changed.
+        """
+        self._renewals += 1
+        folder, before = f"{self._directory}/gateway-{self._renewals}", self._folder
+        os.mkdir(folder, 0o700)
+        self._write(folder, certificate, client_ca)
+        done = subprocess.run(
+            [self._program, "-c", "-q", "-f", f"{folder}/gateway.cfg"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+            pass_fds=(self._listener.fileno(),),
+        )
+        if done.returncode != 0:
+            shutil.rmtree(folder, ignore_errors=True)
+            text = done.stdout.decode(errors="replace").strip()
+            raise GatewayFailed(f"HAProxy does not accept them: {text[:300]}")
+        earlier, self._folder = self._process, folder
+        self._supervise()
+        self._earlier = [process for process in self._earlier if process.poll() is None]
+        if earlier is not None:
+            self._earlier.append(earlier)
+            earlier.send_signal(signal.SIGUSR1)  # ends after its last connection
+        if before != self._directory:
+            shutil.rmtree(before, ignore_errors=True)
 
     def stop(self) -> None:
         """Kill HAProxy; the session is over, so there is nothing to drain."""
         self._stopping = True
-        if self._process is not None and self._process.poll() is None:
-            self._process.kill()
+        for process in (self._process, *self._earlier):
+            if process is not None and process.poll() is None:
+                process.kill()
 
-    def _write(self, name: str, text: str) -> None:
-        with open(f"{self._directory}/{name}", "w", encoding="ascii") as file:
-            file.write(text)
+    def _write(self, folder: str, certificate: str, client_ca: str) -> None:
+        session, apps = self._names
+        with open(f"{self._directory}/gateway.key", encoding="ascii") as file:
+            key = file.read()
+        connections, fd = affordable_connections(), self._listener.fileno()
+        config = render(self._directory, session, apps, fd, connections, folder)
+        if not certificate.endswith("\n"):
+            certificate += "\n"
+        files = {"gateway.pem": certificate + key, "client_ca.pem": client_ca}
+        for name, text in {**files, "gateway.cfg": config}.items():
+            with open(f"{folder}/{name}", "w", encoding="ascii") as file:
+                file.write(text)
 
-    def _spawn(self) -> None:
+    def _supervise(self) -> None:
+        process = self._process = self._spawn()
+        threading.Thread(target=self._watch, args=(process,), name="gateway", daemon=True).start()
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
         fd = self._listener.fileno()
-        self._process = subprocess.Popen(
-            [self._program, "-q", "-db", "-f", f"{self._directory}/gateway.cfg"],
+        return subprocess.Popen(
+            [self._program, "-q", "-db", "-f", f"{self._folder}/gateway.cfg"],
             stdin=subprocess.DEVNULL,
             pass_fds=(fd,),
         )
 
-    def _watch(self) -> None:
+    def _watch(self, process: subprocess.Popen[bytes]) -> None:
         quick_deaths = 0
-        while self._process is not None:
+        while True:
             started = time.monotonic()
-            code = self._process.wait()
-            if self._stopping:
+            code = process.wait()
+            if self._stopping or process is not self._process:
                 return
             quick_deaths = quick_deaths + 1 if time.monotonic() - started < 2 else 0
             if quick_deaths >= 5:
@@ -186,10 +244,10 @@ class Gateway:
                 return
             # Slurm ends all processes of a job at once: then the runner is about to stop as well.
             time.sleep(0.1 * quick_deaths)
-            if self._stopping:
+            if self._stopping or process is not self._process:
                 return
             say(f"The gateway ended ({code}); restarting it")
-            self._spawn()
+            process = self._process = self._spawn()
 
 
 def make_directory(path: str) -> None:

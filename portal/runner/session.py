@@ -17,6 +17,7 @@ from .log import say
 from .memory import MemoryWatch
 from .spec import Spec, SpecError, parse_app_start
 from .status import StatusFile
+from .trust.renewal import Renewal
 from .usage import read_gpu_usage, read_usage
 
 # Slurm waits 30 s between SIGTERM and SIGKILL; users should not have to.
@@ -32,6 +33,7 @@ class Session:
         self._toolkit = toolkit
         self._wake_reader, self._wake_writer = os.pipe()
         self._callback = Callback(spec)
+        self._renewal = Renewal(self._callback, spec.callback_ca, spec.client_ca)
         self._supervisor = Supervisor(
             spec.apps, directory, toolkit, self._app_changed, spec.env, spec.workdir
         )
@@ -90,7 +92,8 @@ class Session:
         # The key is created by another process during this TLS handshake.
         self._callback.connect()
         found = detect(self._spec.detect)
-        message = {**where, "csr": gateway.read_request(request), "apps": found}
+        csr = gateway.read_request(request)
+        message = {**where, "csr": csr, "apps": found}
         answer = post_ready(self._callback, message)
         apps = answer.get("start", [])
         for item in apps if isinstance(apps, list) else []:
@@ -102,6 +105,7 @@ class Session:
             self._gateway.start(
                 self._spec.session, self._spec.apps, certificate, self._spec.client_ca
             )
+            self._renewal.serve(self._gateway, csr)
         say(f"Ready on {where['node']}, port {where['port']}")
 
     def _app_changed(self, app: App) -> None:
@@ -110,6 +114,7 @@ class Session:
     def _answered(self, answer: dict[str, object]) -> None:
         self._status.write(answer)
         self._countdown.tell(answer)
+        self._renewal.answered(answer)
 
     def _killed(self, text: str) -> None:
         self._reporter.hurry()

@@ -7,7 +7,13 @@ from flask.typing import ResponseReturnValue
 
 from portal.core.apps.access import AppState
 from portal.core.auth.person import hash_secret
-from portal.core.job.runner_protocol import AppReport, Heartbeat, ProgressMessage, ReadyMessage
+from portal.core.job.runner_protocol import (
+    AppReport,
+    Heartbeat,
+    ProgressMessage,
+    ReadyMessage,
+    RenewalMessage,
+)
 from portal.core.session.session import Session
 from portal.errors import NotFound
 from portal.web.auth.bearer import bearer
@@ -61,6 +67,13 @@ def usage(session_id: str) -> ResponseReturnValue:
     """Record a heartbeat; the answer is shown in the session's terminals."""
     session = _session(session_id)
     return dict(services().runner_calls.record_usage(session, read_model(Heartbeat)))
+
+
+@blueprint.post("/authorities")
+def renew(session_id: str) -> ResponseReturnValue:
+    """Certify the gateway again, by the authorities of now, and return these."""
+    session = _session(session_id)
+    return dict(services().runner_calls.renew(session, read_model(RenewalMessage)))
 
 
 @blueprint.post("/apps/<app>")

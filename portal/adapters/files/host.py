@@ -16,6 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from portal.adapters.client_tls import ClientTls
 from portal.adapters.ssh.per_user import ThrottleLimits, UserThrottle
 from portal.adapters.ssh.transport import Transport
 from portal.core.files.server import CONTROL, FileReply, FileRequest, FileServer, StartOrder
@@ -40,8 +41,7 @@ class SshFileServers(FileServerHost):
     def __init__(self, transport: Transport, command: str, ca_directory: Path) -> None:
         self._transport = transport
         self._command = command
-        self._context = ssl.create_default_context(cafile=str(ca_directory / "gateway_ca.pem"))
-        self._context.load_cert_chain(str(ca_directory / "client.pem"))
+        self._tls = ClientTls(ca_directory)
         self._users = UserThrottle(EACH, _BUSY)
 
     def start(self, owner: str, order: StartOrder) -> tuple[str, int]:
@@ -92,7 +92,7 @@ class SshFileServers(FileServerHost):
         plain = socket.create_connection(place, min(_left(deadline), 5.0))
         try:
             plain.settimeout(min(_left(deadline), 5.0))
-            return self._context.wrap_socket(plain, server_hostname=server.name(CONTROL))
+            return self._tls.context().wrap_socket(plain, server_hostname=server.name(CONTROL))
         except BaseException:
             plain.close()
             raise

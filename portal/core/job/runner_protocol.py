@@ -5,6 +5,7 @@ Reports are validated on arrival. portal/runner/spec.py reads the specification.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -60,6 +61,23 @@ class ReadyMessage(BaseModel):
     """The gateway's certificate signing request, PEM."""
     apps: Annotated[tuple[AppName, ...], Field(max_length=256)] = ()
     """The apps that the image can run, as detected by the runner."""
+
+
+class RenewalMessage(BaseModel):
+    """Asks for the authorities of now, and for a certificate of theirs."""
+
+    model_config = STRICT
+
+    csr: Annotated[str, Field(max_length=16_384)]
+    """The gateway's certificate signing request, PEM."""
+
+
+class RenewalAnswer(TypedDict):
+    """What a session needs after its portal's authorities have changed; all PEM."""
+
+    certificate: str
+    callback_ca: str
+    client_ca: str
 
 
 class ProgressMessage(BaseModel):
@@ -138,6 +156,8 @@ class HeartbeatAnswer(TypedDict):
     """None if it does not end by itself."""
     unused: bool
     """Whether it ends then because nobody uses it."""
+    authorities: str
+    """A hash of the portal's authorities; another one than before makes the runner ask for them."""
 
 
 class AppReport(BaseModel):
@@ -152,6 +172,12 @@ class AppReport(BaseModel):
     """Its last lines."""
     details: Annotated[str, Field(max_length=4096)] | None = None
     """What the app reports for its owner; only with "ready"."""
+
+
+def fingerprint(callback_ca: str, client_ca: str) -> str:
+    """A short hash of the authorities; portal/runner/renewal.py computes the same."""
+    text = "".join(f"{callback_ca}{client_ca}".split())
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def runner_spec(

@@ -18,14 +18,17 @@ from portal.core.job.runner_protocol import (
     HeartbeatAnswer,
     ProgressMessage,
     ReadyMessage,
+    RenewalAnswer,
+    RenewalMessage,
     StartRequest,
+    fingerprint,
 )
 from portal.core.session.countdown import countdown, what_is_kept
 from portal.core.session.idle import is_computing, should_record_use
 from portal.core.session.session import LIVE, OVER, WAITING, Facts, Session, State
 from portal.core.session.transitions import ready
 from portal.core.site_rules import SiteRules
-from portal.errors import Gone, Unauthorized
+from portal.errors import Conflict, Gone, Unauthorized
 from portal.services.apps.reports import AppReports
 from portal.services.apps.starter import AppStarter
 
@@ -94,6 +97,16 @@ class RunnerCalls:
             raise Gone("The session is over.")
         return ReadyAnswer(certificate, self._app_starter.pending_starts(changed))
 
+    def renew(self, session: Session, message: RenewalMessage) -> RenewalAnswer:
+        """The authorities of now, and a certificate for the gateway of a session that has one."""
+        if session.ready is None:
+            raise Conflict("The session's gateway has not been certified yet.")
+        return RenewalAnswer(
+            certificate=self._certificates.sign_gateway(session.id, message.csr),
+            callback_ca=self._certificates.server_ca(),
+            client_ca=self._certificates.client_ca(),
+        )
+
     def note_progress(self, session: Session, message: ProgressMessage) -> None:
         """Store what the job of an authenticated session does before its container starts."""
         facts = Facts(progress=message.shown, progress_at=self._clock())
@@ -141,7 +154,8 @@ class RunnerCalls:
         self._samples.record(session.id, LIVE, facts, usage.reading(now))
         for app, state in usage.apps.items():
             self._app_reports.note_app(session, app, state)
-        return _answer(session, self._site_rules(), now)
+        found = fingerprint(self._certificates.server_ca(), self._certificates.client_ca())
+        return _answer(session, self._site_rules(), now, found)
 
     def _counts_as_use(
         self, session: Session, percent: float | None, usage: Heartbeat, now: datetime
@@ -151,11 +165,15 @@ class RunnerCalls:
         return used and should_record_use(session, rules, now)
 
 
-def _answer(session: Session, rules: SiteRules, now: datetime) -> HeartbeatAnswer:
+def _answer(session: Session, rules: SiteRules, now: datetime, authorities: str) -> HeartbeatAnswer:
     found = countdown(session, rules, now)
     left = None if found.ends is None else max(int((found.ends - now).total_seconds()), 0)
     return HeartbeatAnswer(
-        name=session.name, kept=what_is_kept(session), seconds_left=left, unused=found.unused
+        name=session.name,
+        kept=what_is_kept(session),
+        seconds_left=left,
+        unused=found.unused,
+        authorities=authorities,
     )
 
 

@@ -17,6 +17,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from portal.core.job.runner_protocol import fingerprint
+
 TOKEN = "a-secret-of-this-session"
 SESSION = "0123456789abcdef0123456789abcdef"
 
@@ -77,6 +79,9 @@ class FakePortal:
         self.client_pem = self.client.issue("portal", "DNS:portal", "clientAuth")
         kind = "IP" if host.replace(".", "").isdecimal() else "DNS"
         self._web_pem = self.web.issue("server", f"{kind}:{host}", "serverAuth")
+        self.authorities = ""
+        """The hash in answers to heartbeats, if there is to be one."""
+        self.callback_ca = self.web.certificate.read_text()
         self.start: list[dict[str, object]] = []
         self.status: int | None = None
         self.reports: list[tuple[float, str, dict[str, Any]]] = []
@@ -169,7 +174,19 @@ class FakePortal:
                 message["csr"], f"DNS:*.{SESSION}.slipway", "serverAuth"
             )
             return 200, {"certificate": certificate, "start": self.start}
-        return 200, {}
+        if path.endswith("/authorities"):
+            name, client = f"DNS:*.{SESSION}.slipway", self.client.certificate.read_text()
+            certificate = self.gateway.sign(message["csr"], name, "serverAuth")
+            found = {"certificate": certificate, "callback_ca": self.callback_ca}
+            return 200, {**found, "client_ca": client}
+        return 200, {"authorities": self.authorities} if self.authorities else {}
+
+    def rotate(self, number: int) -> None:
+        """Replace the authorities of gateways and clients, and tell the runners so."""
+        self.gateway = Authority(self.directory / f"gateway{number}", "gateway-ca")
+        self.client = Authority(self.directory / f"client{number}", "client-ca")
+        self.client_pem = self.client.issue("portal", "DNS:portal", "clientAuth")
+        self.authorities = fingerprint(self.callback_ca, self.client.certificate.read_text())
 
     def wait_for(self, what: str, seconds: float = 10, **values: object) -> dict[str, Any]:
         """Wait for a report whose path ends in `what` and that contains these values."""

@@ -10,6 +10,7 @@ import pytest
 
 from portal.core.apps.access import AppState
 from portal.core.auth.person import Person
+from portal.core.job.runner_protocol import fingerprint
 from portal.core.session.session import State
 from portal.errors import NotFound
 from tests.fakes import APPS, World
@@ -70,6 +71,7 @@ def test_usage_and_apps_are_stored(world: World, launched: Launched) -> None:
         "kept": "Everything in this session is deleted.",
         "seconds_left": 3600,
         "unused": False,
+        "authorities": fingerprint("server ca", "client ca"),
     }
     report = {"state": "failed", "message": "no", "log": "last words"}
     assert runner("apps/terminal", report).json == {}
@@ -78,6 +80,21 @@ def test_usage_and_apps_are_stored(world: World, launched: Launched) -> None:
     session = world.store.get(runner.session.id)
     assert session is not None
     assert session.memory_used == 123
+
+
+def test_a_session_learns_new_authorities(world: World, launched: Launched) -> None:
+    runner = launched()
+    assert runner("authorities", {"csr": "PEM"}).status_code == 409  # Slurm has not confirmed it
+    runner.ready()
+    answer = runner("authorities", {"csr": "PEM"})
+    assert answer.json == {
+        "certificate": f"certificate of {runner.session.id}",
+        "callback_ca": "server ca",
+        "client_ca": "client ca",
+    }
+    assert runner("authorities", {"csr": "x" * 16_385}).status_code == 422
+    stranger = runner("authorities", {"csr": "PEM"}, Authorization="Bearer guessed")
+    assert stranger.status_code == 401
 
 
 def test_an_apps_own_details_are_stored(world: World, launched: Launched) -> None:

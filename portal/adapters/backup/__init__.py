@@ -1,0 +1,1 @@
+"""Backups of the state directory and of the database, and their restoration."""

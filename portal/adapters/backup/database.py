@@ -1,0 +1,225 @@
+"""Consistent copies of the database as one SQLite file, whatever it is kept in.
+
+For SQLite by its backup API. For PostgreSQL all tables are read in one REPEATABLE READ transaction:
+pg_dump would have to be installed with a version that fits the server, and its output could be
+restored into PostgreSQL only.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, Integer, Table, func, insert, make_url, select, text
+
+from portal.adapters.db import tables
+from portal.adapters.db.engine import MIGRATIONS, open_database, upgrade
+
+KEPT = 5
+"""Copies from before migrations that are kept."""
+ROWS = 500
+"""Rows that are in memory at once."""
+
+
+class CopyFailed(Exception):
+    """The database cannot be copied; the text says why."""
+
+
+def sqlite_file(url: str) -> Path | None:
+    """The file of a SQLite database; None for any other database."""
+    parts = make_url(url)
+    sqlite = parts.get_backend_name() == "sqlite" and parts.database
+    return Path(parts.database) if sqlite and parts.database else None
+
+
+def newest() -> str:
+    """The schema of this release."""
+    return _scripts().get_current_head() or ""
+
+
+def is_known(revision: str) -> bool:
+    """Whether this release can migrate from a schema."""
+    return revision in {script.revision for script in _scripts().walk_revisions()}
+
+
+def _scripts() -> ScriptDirectory:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    return ScriptDirectory.from_config(config)
+
+
+def revision_of(url: str) -> str:
+    """A database's schema; "" before its first migration."""
+    file = sqlite_file(url)
+    if file is not None and not file.exists():
+        return ""
+    engine = open_database(url)
+    try:
+        with engine.execution_options(read_only=True).connect() as connection:
+            return MigrationContext.configure(connection).get_current_revision() or ""
+    finally:
+        engine.dispose()
+
+
+def copy_database(url: str, target: Path) -> str:
+    """Copy a database that may be in use to a new SQLite file; returns its schema.
+
+    Raises CopyFailed.
+    """
+    source = sqlite_file(url)
+    if source is not None:
+        if not source.exists():
+            raise CopyFailed(f"{source} does not exist: run `slipway init`")
+        _copy_sqlite(source, target)
+    else:
+        revision = revision_of(url)
+        if revision != newest():
+            found = revision or "none"
+            raise CopyFailed(
+                f"the database has schema {found}, this release {newest()}: run `slipway init`"
+            )
+        upgrade(f"sqlite:///{target}")
+        _move_rows(url, f"sqlite:///{target}")
+        settle(target)
+    return revision_of(f"sqlite:///{target}")
+
+
+def _copy_sqlite(source: Path, target: Path) -> None:
+    descriptor = os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+    os.close(descriptor)
+    with (
+        closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True, timeout=20)) as connection,
+        closing(sqlite3.connect(target)) as copy,
+    ):
+        # In one step: what the portal writes meanwhile would start a copy in several steps again.
+        connection.backup(copy, pages=-1)
+    settle(target)
+
+
+def settle(target: Path) -> None:
+    """Leave a copy as one file, without those of its write-ahead log, and check it."""
+    with closing(sqlite3.connect(target)) as copy:
+        copy.execute("PRAGMA journal_mode=DELETE")
+        found = copy.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if found != "ok":
+        raise CopyFailed(f"the database is damaged: {found}")
+
+
+def load_database(source: Path, url: str) -> None:
+    """Replace all rows of a database other than SQLite by those of a copy, in one transaction."""
+    upgrade(url)
+    _move_rows(f"sqlite:///{source}", url)
+
+
+def is_empty(url: str) -> bool:
+    """Whether a database has no rows of the portal's yet."""
+    if not revision_of(url):
+        return True
+    engine = open_database(url)
+    try:
+        with engine.execution_options(read_only=True).connect() as connection:
+            used = (tables.SessionRow, tables.LoginRow)
+            return not any(connection.execute(select(row).limit(1)).first() for row in used)
+    finally:
+        engine.dispose()
+
+
+def other_users(url: str) -> int:
+    """Connections of others to a PostgreSQL database: portals, on whatever host."""
+    engine = open_database(url)
+    question = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+    try:
+        if engine.dialect.name != "postgresql":
+            return 0
+        with engine.connect() as connection:
+            mine = " AND pid <> pg_backend_pid()"
+            return int(connection.execute(text(question + mine)).scalar() or 0)
+    finally:
+        engine.dispose()
+
+
+def _tables() -> list[Table]:
+    """All tables, those first that others refer to."""
+    return list(tables.SessionRow.metadata.sorted_tables)
+
+
+def _move_rows(source: str, target: str) -> None:
+    reading, writing = open_database(source), open_database(target)
+    options = (
+        {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+        if reading.dialect.name == "postgresql"
+        else {"read_only": True}
+    )
+    try:
+        with reading.connect().execution_options(**options) as old, writing.begin() as new:
+            for table in reversed(_tables()):
+                new.execute(table.delete())
+            for table in _tables():
+                _move_table(old, new, table)
+                _set_sequence(writing, new, table)
+    finally:
+        reading.dispose()
+        writing.dispose()
+
+
+def _move_table(old: Connection, new: Connection, table: Table) -> None:
+    streaming = old.execution_options(stream_results=True, yield_per=ROWS)
+    for part in streaming.execute(select(table)).mappings().partitions(ROWS):
+        new.execute(insert(table), [dict(row) for row in part])
+
+
+def _set_sequence(engine: Engine, new: Connection, table: Table) -> None:
+    """Let the next generated id follow those that were inserted."""
+    column = table.autoincrement_column
+    if engine.dialect.name != "postgresql" or column is None:
+        return
+    if not isinstance(column.type, Integer):
+        return
+    last = new.execute(select(func.max(column))).scalar()
+    question = text("SELECT pg_get_serial_sequence(:table, :column)")
+    names = {"table": f'"{table.name}"', "column": column.name}
+    sequence = new.execute(question, names).scalar()
+    if sequence:
+        values = {"sequence": sequence, "next": (last or 0) + 1}
+        new.execute(text("SELECT setval(:sequence, :next, false)"), values)
+
+
+def keep_copy(url: str, folder: Path, now: datetime) -> Path | None:
+    """Copy a SQLite database that is about to be migrated; None if there is nothing to copy.
+
+    The newest few are kept.
+    """
+    source = sqlite_file(url)
+    revision = revision_of(url)
+    if source is None or revision in ("", newest()):
+        return None
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    target = folder / f"slipway-{revision}-{now:%Y%m%dT%H%M%SZ}.db"
+    draft = folder / f".{target.name}.{secrets.token_hex(4)}"
+    try:
+        _copy_sqlite(source, draft)
+        sync(draft)
+        draft.replace(target)
+        sync(folder)
+    finally:
+        draft.unlink(missing_ok=True)
+    copies = sorted(folder.glob("slipway-*.db"), key=lambda file: file.stat().st_mtime)
+    for old in copies[:-KEPT]:
+        old.unlink(missing_ok=True)
+    return target
+
+
+def sync(path: Path) -> None:
+    """Wait until a file or folder is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

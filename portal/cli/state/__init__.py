@@ -1,0 +1,1 @@
+"""Commands for the state directory: rotate, backup and restore."""

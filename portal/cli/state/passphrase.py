@@ -1,0 +1,31 @@
+"""Where the passphrase of a backup comes from."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from pathlib import Path
+
+SHORTEST = 12
+
+
+class NoPassphrase(Exception):
+    """There is none, or one that is too short; the text says so."""
+
+
+def read_passphrase(file: str | None, *, new: bool) -> str:
+    """The first line of a file, or what is typed, twice for a new one; raises NoPassphrase."""
+    if file is not None:
+        try:
+            text = Path(file).read_text(encoding="utf-8").partition("\n")[0].rstrip("\r")
+        except (OSError, UnicodeDecodeError) as error:
+            raise NoPassphrase(f"--passphrase-file {file}: {error}") from None
+    elif not sys.stdin.isatty():
+        raise NoPassphrase("there is no terminal to type a passphrase: use --passphrase-file FILE")
+    else:
+        text = getpass.getpass("Passphrase: ")
+        if new and getpass.getpass("The same again: ") != text:
+            raise NoPassphrase("the two passphrases differ")
+    if not text or (new and len(text) < SHORTEST):
+        raise NoPassphrase(f"a passphrase has at least {SHORTEST} characters")
+    return text

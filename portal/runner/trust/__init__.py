@@ -1,0 +1,1 @@
+"""Whom the session trusts, when the portal changes its authorities."""
