@@ -68,6 +68,13 @@ class SessionSettings(BaseModel):
     callback: str = Field(
         "https://portal:8443", description="Address for callbacks of sessions' runners."
     )
+    callback_minutes: int = Field(
+        5,
+        ge=1,
+        le=10,
+        description="Minutes in which a session's runner must reach the portal for the first time; "
+        "then the session ends, and its job with it.",
+    )
     gateway_ports: tuple[int, int] = Field(
         (0, 0), description="First and last port of gateways on nodes; 0: any free port."
     )

@@ -91,7 +91,7 @@ class Session:
         self._callback.connect()
         found = detect(self._spec.detect)
         message = {**where, "csr": gateway.read_request(request), "apps": found}
-        answer = post_ready(self._callback, message)
+        answer = post_ready(self._callback, message, self._spec.patience_seconds)
         apps = answer.get("start", [])
         for item in apps if isinstance(apps, list) else []:
             self._supervisor.start(parse_app_start(item))
