@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from portal.adapters.host_names import alternative_names, names_of
 from portal.core.interfaces.systems import Certificates
 from portal.errors import FieldError, InvalidRequest
 
@@ -171,11 +172,16 @@ def _leaf(
     file: Path, authority: Authority, name: str, hosts: Sequence[str], usage: x509.ObjectIdentifier
 ) -> None:
     """Key and certificate in one file, as HAProxy expects them."""
-    if file.exists():
+    if file.exists() and _fits(file, hosts):
         return
     key = ec.generate_private_key(ec.SECP256R1())
     certificate = _sign(authority, key.public_key(), name, hosts, usage, YEARS)
     _write(file, _pem_key(key) + certificate.public_bytes(serialization.Encoding.PEM))
+
+
+def _fits(file: Path, hosts: Sequence[str]) -> bool:
+    """Whether an issued certificate still has the names that it is to have."""
+    return names_of(x509.load_pem_x509_certificates(file.read_bytes())[0]) == list(hosts)
 
 
 def _sign(
@@ -198,8 +204,7 @@ def _sign(
         )
     )
     if hosts:
-        names = x509.SubjectAlternativeName([x509.DNSName(host) for host in hosts])
-        builder = builder.add_extension(names, critical=False)
+        builder = builder.add_extension(alternative_names(hosts), critical=False)
     return builder.sign(key, hashes.SHA256())
 
 
@@ -246,4 +251,5 @@ def _write(file: Path, content: bytes, mode: int = 0o600) -> None:
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(descriptor, "wb") as stream:
         stream.write(content)
+        os.fchmod(stream.fileno(), mode)  # whatever the umask is
     draft.replace(file)

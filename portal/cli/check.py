@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from portal.adapters.certificates import CertificateAuthority
 from portal.adapters.encryption import read_keys
+from portal.adapters.slurm.asking import Asker, RefusedError
+from portal.adapters.slurm.users import user_argv, user_parse
+from portal.adapters.ssh.diagnosis import connection_problem, login_problem
+from portal.adapters.ssh.transport import SshTransport
 from portal.cli.check_slurm import check_slurm
+from portal.cli.checks.database import check_database
+from portal.cli.checks.host import (
+    check_account,
+    check_folders,
+    check_haproxy,
+    check_settings_file,
+)
+from portal.cli.checks.operator import check_operator
+from portal.cli.checks.places import check_catalog, check_templates, check_toolkit
+from portal.cli.checks.tls import check_browsers_tls, check_callback
 from portal.cli.findings import Finding
 from portal.config import LoginSettings, Settings, WebSettings
 from portal.core.cluster.fgpu import GpuKind, to_number
@@ -17,26 +33,66 @@ from portal.errors import PortalError
 from portal.wiring import now, real_systems
 
 
-def check(settings: Settings) -> Iterator[Finding]:
-    """Check everything that the portal depends on; each finding as soon as it is known."""
+def check(settings: Settings, file: Path | None = None) -> Iterator[Finding]:
+    """Check everything that the portal depends on; each finding as soon as it is known.
+
+    `file`: the settings file. What cannot be looked at after a failure is left out.
+    """
+    yield from check_account(settings, os.getuid())
+    if file is not None:
+        yield from check_settings_file(file)
     yield from _names(settings.web)
+    yield from check_browsers_tls(settings.web)
+    templates = list(check_templates(settings))
+    yield from templates
     keys = _keys(settings)
     yield keys
     if not keys.ok:
         return
+    yield from check_folders(settings)
     sealing = len(read_keys(settings.state.keys))
     advice = "" if sealing else "; run `slipway init`, or restore the lost ones"
     yield Finding(bool(sealing), f"{sealing} keys for values in {settings.state.keys}{advice}")
-    known = Path(settings.login.known_hosts)
-    yield Finding(known.exists(), f"{known}: the login node's host key (ssh-keyscan, then compare)")
+    database = list(check_database(settings.state.database_url))
+    yield from database
+    yield from check_callback(settings)
+    yield from check_toolkit(Path(settings.sessions.toolkit))
+    if templates or not all(one.ok for one in database):
+        return
+    yield from check_haproxy(settings)
     systems = real_systems(settings)
-    catalog = systems.catalog()
-    images, apps = len(catalog.images), len(catalog.apps)
-    yield Finding(bool(images), f"{images} images in {settings.sessions.images}")
-    yield Finding(bool(apps), f"{apps} apps in {' and '.join(settings.sessions.app_folders)}")
-    for problem in catalog.problems:
+    yield from check_catalog(settings, systems.catalog())
+    yield from check_cluster(settings, systems.scheduler)
+
+
+def check_cluster(settings: Settings, scheduler: Scheduler) -> Iterator[Finding]:
+    """The login node, and Slurm by it; nothing more after a connection that fails."""
+    login, slurm = settings.login, settings.slurm
+    if problem := connection_problem(login):
         yield Finding(False, problem)
-    yield from slurm_findings(settings.login, systems.scheduler)
+        return
+    yield Finding(True, f"{login.host} has the host key in {login.known_hosts}")
+    ca = settings.state.ca_file("user_ca.pub")
+    authority = CertificateAuthority(ca.parent)
+    others = [name for name in (slurm.operator, *slurm.admins) if name]
+    if problem := login_problem(login, authority, ca, others):
+        yield Finding(False, problem)
+        return
+    answered = False
+    for finding in slurm_findings(login, scheduler):
+        answered |= finding.ok
+        yield finding
+    if not answered:
+        return
+    transport = SshTransport(login, authority, slurm.operator)
+    asker = Asker(transport, login.reader, slurm.command_seconds)
+    yield from check_operator(
+        slurm.operator,
+        transport.uid,
+        lambda name: user_parse(asker.ask(user_argv(name)), name),
+    )
+    if settings.gpu.gpus.kinds:
+        yield from compare_gpus(settings.gpu.gpus, scheduler)
 
 
 def _names(web: WebSettings) -> Iterator[Finding]:
@@ -139,6 +195,8 @@ def slurm_findings(login: LoginSettings, scheduler: Scheduler) -> Iterator[Findi
             ask()
         except PortalError as error:
             yield Finding(False, f"{text}: {error}{_advice(login, error)}")
+            if not (isinstance(error, RefusedError) or "permission denied" in error.text):
+                return  # the other questions would end in the same way
         else:
             yield Finding(True, text)
     try:

@@ -17,6 +17,7 @@ from portal.config.files import FileSettings
 from portal.config.gpu import GpuSettings
 from portal.config.hub import HubSettings
 from portal.config.images import ImageSettings
+from portal.config.messages import problems
 from portal.config.sessions import SessionSettings
 from portal.config.state import StateSettings
 from portal.config.web import WebSettings
@@ -66,13 +67,18 @@ class SettingsError(Exception):
     """The settings file is missing or invalid; the text names the key."""
 
 
+def settings_file(path: str | None = None) -> Path:
+    """The TOML file: argument, else SLIPWAY_CONFIG, else /etc/slipway/slipway.toml."""
+    return Path(path or os.environ.get("SLIPWAY_CONFIG", "/etc/slipway/slipway.toml"))
+
+
 def load_settings(path: str | None = None) -> Settings:
-    """Read the TOML file (argument, else SLIPWAY_CONFIG, else /etc/slipway/slipway.toml).
+    """Read the settings file.
 
     Environment variables override settings known only when a container starts, such as its ports.
     Raises SettingsError.
     """
-    file = Path(path or os.environ.get("SLIPWAY_CONFIG", "/etc/slipway/slipway.toml"))
+    file = settings_file(path)
     try:
         data: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
@@ -85,5 +91,4 @@ def load_settings(path: str | None = None) -> Settings:
     try:
         return Settings.model_validate(data)
     except ValidationError as error:
-        lines = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
-        raise SettingsError(f"{file}: " + "; ".join(lines)) from error
+        raise SettingsError(f"{file}: " + "; ".join(problems(error, Settings))) from error
