@@ -29,8 +29,7 @@ def connection_problem(login: LoginSettings) -> str:
     """Why there is no trusted connection to the login node; "" if there is one."""
     place = f"login.host {login.host}, port {login.port}"
     try:
-        if not len(HostKeys(login.known_hosts)):
-            return f"{login.known_hosts} has no key: ssh-keyscan {_scan(login)}, then compare"
+        HostKeys(login.known_hosts)
     except OSError as error:
         text = f"{login.known_hosts}: {error.strerror}; write the login node's host key there"
         return f"{text} (ssh-keyscan {_scan(login)}, then compare)"

@@ -37,14 +37,7 @@ def run(text: str) -> int:
         return 2
     fact("container", "yes")
     _fences()
-    try:
-        listener = gateway.listen(spec.ports)
-    except gateway.GatewayFailed as error:
-        fact("port-problem", str(error))
-        listener = None
-    else:
-        # First, so that the portal can call while the rest is tried.
-        fact("port", str(listener.getsockname()[1]))
+    listener = _listen(spec)
     _reach(spec)
     if listener is not None:
         with listener:
@@ -52,6 +45,17 @@ def run(text: str) -> int:
         fact("called", "yes" if called else "no")
     fact("done", "yes")
     return 0
+
+
+def _listen(spec: Spec) -> socket.socket | None:
+    """Bind the gateway's port before the rest is tried: the portal can call meanwhile."""
+    try:
+        listener = gateway.listen(spec.ports)
+    except gateway.GatewayFailed as error:
+        fact("port-problem", str(error))
+        return None
+    fact("port", str(listener.getsockname()[1]))
+    return listener
 
 
 def fact(key: str, value: str) -> None:
