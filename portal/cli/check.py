@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from portal.adapters.certificates import CertificateAuthority
@@ -33,7 +33,7 @@ from portal.errors import PortalError
 from portal.wiring import now, real_systems
 
 
-def check(settings: Settings, file: Path | None = None) -> Iterator[Finding]:
+def check(settings: Settings, file: Path | None = None) -> Generator[Finding, None, None]:
     """Check everything that the portal depends on; each finding as soon as it is known.
 
     `file`: the settings file. What cannot be looked at after a failure is left out.
@@ -118,7 +118,7 @@ def _keys(settings: Settings) -> Finding:
     return Finding(True, f"keys in {keys.parent}")
 
 
-def check_gpus(settings: Settings) -> Iterator[Finding]:
+def check_gpus(settings: Settings) -> Generator[Finding, None, None]:
     """Check everything that fractional GPUs need; `slipway-gpu check` does so on the nodes."""
     gpus, keys = settings.gpu.gpus, _keys(settings)
     if not gpus.kinds:

@@ -18,6 +18,7 @@ from portal.adapters.db.reencrypt import seal_all
 from portal.adapters.db.urls import check_url
 from portal.adapters.encryption import Sealer, make_key, read_keys
 from portal.cli.check import check, check_gpus
+from portal.cli.checks.try_sessions import try_sessions
 from portal.cli.images import add_parser as add_images
 from portal.cli.render import render
 from portal.cli.token import add_parser as add_token
@@ -78,6 +79,14 @@ def _parser() -> argparse.ArgumentParser:
         "check", help="report what is missing before the portal can work; for GPUs: check gpu"
     )
     check_parser.add_argument("what", nargs="?", choices=["gpu"])
+    check_parser.add_argument(
+        "--session",
+        nargs="?",
+        const="",
+        metavar="USER",
+        help="try the whole way of a session on the nodes, by a job of a minute in each partition, "
+        "as USER (default: the first of slurm.admins)",
+    )
     check_parser.set_defaults(action=_check)
     render_parser = commands.add_parser("render", help="print or write configuration for this site")
     render_parser.add_argument("what", choices=["haproxy", "systemd", "gpu", "batch"])
@@ -172,11 +181,18 @@ def _check(settings: Settings, options: argparse.Namespace) -> int:
     logging.getLogger("alembic").setLevel(logging.WARNING)
     if options.what == "gpu":
         findings = check_gpus(settings)
+    elif options.session is not None:
+        findings = try_sessions(settings, options.session)
     else:
         findings = check(settings, settings_file(options.config))
-    for finding in findings:
-        print(f"{finding.word:<7} {finding.text}", flush=True)
-        problems += not finding.ok
+    try:
+        with contextlib.closing(findings):
+            for finding in findings:
+                print(f"{finding.word:<7} {finding.text}", flush=True)
+                problems += not finding.ok
+    except KeyboardInterrupt:
+        print("slipway: interrupted; its jobs are cancelled", file=sys.stderr)
+        return 130
     return 1 if problems else 0
 
 
