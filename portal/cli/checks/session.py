@@ -10,7 +10,7 @@ import logging
 import secrets
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from portal.cli.checks.node_facts import PREAMBLE, Expected, judge, read_facts
@@ -81,7 +81,7 @@ class SessionCheck:
         self._probes: list[Probe] = []
         self._submitting = ""
 
-    def run(self, partitions: Sequence[PartitionAccess]) -> Iterator[Finding]:
+    def run(self, partitions: Sequence[PartitionAccess]) -> Generator[Finding, None, None]:
         """Submit to all partitions and report each as soon as its job is over."""
         tried = False
         try:

@@ -67,7 +67,7 @@ def try_sessions(settings: Settings, user: str) -> Generator[Finding, None, None
 
 def remove(transport: Transport, directory: str, user: str, name: str) -> None:
     """Remove a probe's folder and log from the user's home."""
-    paths = [f"{directory}/sessions/{name}", f"{directory}/logs/{name}.log"]
+    paths = [f"{directory}/logs/{name}.log", f"{directory}/sessions/{name}"]
     transport.run(user, ["rm", "-rf", "--", *paths])
 
 
