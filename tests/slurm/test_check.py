@@ -123,9 +123,9 @@ def test_an_interrupted_check_ends_its_jobs(cluster: Cluster, name: str) -> None
             words, env=cluster.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True,
         )  # fmt: skip
-        wait_for("a job of the check", lambda: probes(cluster), 30)
+        wait_for("a job of the check", lambda: probes(cluster) or None, 30)
         time.sleep(1)
-        cluster.shell("portal", f"pkill -{name} -f 'slipway check --session'")
+        cluster.shell("portal", f"pkill -{name} -f '[b]in/slipway check --session'")
         output, _ = running.communicate(timeout=40)
         assert "rc 130" in output, output
         assert "interrupted; its jobs are cancelled" in output
@@ -146,10 +146,10 @@ def test_a_session_that_cannot_call_back_says_so(cluster: Cluster, alice: Api) -
         session = alice.launch()
         begun = time.monotonic()
 
-        def told() -> str:
+        def told() -> str | None:
             found = alice("GET", f"/sessions/{session['id']}").json()
             text = str((found["reason"] or {}).get("text"))
-            return text if text.startswith("Its log says") else ""
+            return text if text.startswith("Its log says") else None
 
         text = wait_for("the last line of its log", told, 60)
         assert time.monotonic() - begun < 60
