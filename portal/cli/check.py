@@ -10,14 +10,15 @@ from portal.adapters.certificates import CertificateAuthority
 from portal.adapters.encryption import read_keys
 from portal.adapters.slurm.asking import Asker, RefusedError
 from portal.adapters.slurm.users import user_argv, user_parse
-from portal.adapters.ssh.diagnosis import connection_problem, login_problem
 from portal.adapters.ssh.transport import SshTransport
 from portal.cli.check_slurm import check_slurm
+from portal.cli.checks.connection import check_connection
 from portal.cli.checks.database import check_database
 from portal.cli.checks.host import (
     check_account,
     check_folders,
     check_haproxy,
+    check_keys,
     check_settings_file,
 )
 from portal.cli.checks.operator import check_operator
@@ -45,7 +46,7 @@ def check(settings: Settings, file: Path | None = None) -> Generator[Finding, No
     yield from check_browsers_tls(settings.web)
     templates = list(check_templates(settings))
     yield from templates
-    keys = _keys(settings)
+    keys = check_keys(settings)
     yield keys
     if not keys.ok:
         return
@@ -68,15 +69,9 @@ def check(settings: Settings, file: Path | None = None) -> Generator[Finding, No
 def check_cluster(settings: Settings, scheduler: Scheduler) -> Iterator[Finding]:
     """The login node, and Slurm by it; nothing more after a connection that fails."""
     login, slurm = settings.login, settings.slurm
-    if problem := connection_problem(login):
-        yield Finding(False, problem)
-        return
-    yield Finding(True, f"{login.host} has the host key in {login.known_hosts}")
-    ca = settings.state.ca_file("user_ca.pub")
-    authority = CertificateAuthority(ca.parent)
-    others = [name for name in (slurm.operator, *slurm.admins) if name]
-    if problem := login_problem(login, authority, ca, others):
-        yield Finding(False, problem)
+    steps = list(check_connection(settings))
+    yield from steps
+    if not all(step.ok for step in steps):
         return
     answered = False
     for finding in slurm_findings(login, scheduler):
@@ -84,6 +79,7 @@ def check_cluster(settings: Settings, scheduler: Scheduler) -> Iterator[Finding]
         yield finding
     if not answered:
         return
+    authority = CertificateAuthority(settings.state.ca_file(""))
     transport = SshTransport(login, authority, slurm.operator)
     asker = Asker(transport, login.reader, slurm.command_seconds)
     yield from check_operator(
@@ -111,16 +107,9 @@ def _names(web: WebSettings) -> Iterator[Finding]:
         yield Finding(False, text)
 
 
-def _keys(settings: Settings) -> Finding:
-    keys = settings.state.ca_file("user_ca")
-    if not keys.exists():
-        return Finding(False, f"{keys}: run `slipway init`")
-    return Finding(True, f"keys in {keys.parent}")
-
-
 def check_gpus(settings: Settings) -> Generator[Finding, None, None]:
     """Check everything that fractional GPUs need; `slipway-gpu check` does so on the nodes."""
-    gpus, keys = settings.gpu.gpus, _keys(settings)
+    gpus, keys = settings.gpu.gpus, check_keys(settings)
     if not gpus.kinds:
         yield Finding(False, "the settings name no GPUs ([[gpu.kinds]])")
     elif not keys.ok:

@@ -134,7 +134,8 @@ def post_ready(
             return callback.post("ready", message)
         except Unreachable as error:
             if time.monotonic() + pause > deadline:
-                text = f"the portal could not be reached for {patience / 60:.0f} minutes: {error}"
+                minutes = f"{patience / 60:.0f} minute{'' if patience == 60 else 's'}"
+                text = f"the portal could not be reached for {minutes}: {error}"
                 raise Unreachable(text) from None
             say(f"The portal cannot be reached ({error}); trying again in {pause:.1f} s")
         time.sleep(pause)

@@ -69,7 +69,10 @@ def _not_trusted(login: LoginSettings, error: Exception, place: str) -> str:
     seen = _host_key(login)
     if seen is None:
         said = str(error) or type(error).__name__
-        return f"{place}: what answers there does not speak SSH, or ends the connection ({said})"
+        return (
+            f"{place}: what answers there does not speak SSH, or ends the connection ({said}), as "
+            "sshd does beyond MaxStartups, and for addresses in its PerSourcePenalties"
+        )
     name = login.host if login.port == 22 else f"[{login.host}]:{login.port}"
     known = HostKeys(login.known_hosts).lookup(name)
     if known:

@@ -69,6 +69,19 @@ def check_folders(settings: Settings) -> Iterator[Finding]:
             yield Finding(False, f"{folder} cannot be written by this account: chown it")
 
 
+def check_keys(settings: Settings) -> Finding:
+    """Whether `slipway init` has run."""
+    keys = settings.state.ca_file("user_ca")
+    try:
+        found = keys.exists()
+    except PermissionError:
+        text = "cannot be read by this account; run this as the portal's"
+        return Finding(False, f"{keys.parent} {text}")
+    if not found:
+        return Finding(False, f"{keys}: run `slipway init`")
+    return Finding(True, f"keys in {keys.parent}")
+
+
 def check_haproxy(settings: Settings) -> Iterator[Finding]:
     """HAProxy's version, and whether it accepts what `slipway render haproxy` writes."""
     try:

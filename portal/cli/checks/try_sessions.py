@@ -12,6 +12,9 @@ from portal.adapters.runner_client import resolve
 from portal.adapters.slurm.client import Slurm
 from portal.adapters.ssh.home_files import HomeFiles
 from portal.adapters.ssh.transport import SshTransport, Transport
+from portal.cli.checks.connection import check_connection
+from portal.cli.checks.host import check_keys
+from portal.cli.checks.places import check_templates
 from portal.cli.checks.session import SessionCheck, Site
 from portal.cli.findings import Finding
 from portal.config import Settings
@@ -29,6 +32,12 @@ def try_sessions(settings: Settings, user: str) -> Generator[Finding, None, None
     if not person:
         text = "slurm.admins names nobody: say as whom, `slipway check --session USER`"
         yield Finding(False, text)
+        return
+    before = [*check_templates(settings), check_keys(settings)]
+    if all(one.ok for one in before):
+        before += check_connection(settings)
+    if wrong := [one for one in before if not one.ok]:
+        yield from wrong
         return
     systems = real_systems(settings)
     images = [image for image in systems.catalog().images if image.environment != OWN]

@@ -143,6 +143,8 @@ _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)
 LOG_SAYS = "Its log says: "
 """How a session's `progress` begins that was read from its log, while it does not start."""
 _MOST_SAID = 200
+NO_PORTAL = "the portal could not be reached"
+"""How the runner's last words begin if it gives up (portal/runner/callback.py)."""
 
 _AGAIN = "Launch it again; if that does not help, tell the administrators."
 _TELL = "Tell the administrators."
@@ -171,7 +173,8 @@ def start_failure(exit_code: int | None, log: str) -> str:
     for line in reversed(lines):
         if (message := _MESSAGE.fullmatch(line.strip())) is not None:
             what = message["what"].strip()
-            return f"{_FAILED_TO_START}: {what}{'' if what.endswith('.') else '.'}"
+            advice = f" {_AGAIN}" if what.startswith(NO_PORTAL) else ""
+            return f"{_FAILED_TO_START}: {what}{'' if what.endswith('.') else '.'}{advice}"
     for line in lines:
         if (unfenced := _UNFENCED.fullmatch(line.strip())) is not None:
             why = f"this node gave it no share of its GPU ({unfenced['what']})"

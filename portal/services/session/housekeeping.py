@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
 
 from portal.core.interfaces.samples import SampleStore
@@ -23,6 +24,8 @@ from portal.errors import Conflict, PortalError
 from portal.services.apps.starter import AppStarter
 from portal.services.launch.launcher import Launcher
 from portal.services.owner_queue import SessionQueue
+
+log = logging.getLogger(__name__)
 
 START_INTERVAL = timedelta(seconds=5)
 """Time before a start request that did not reach its runner is repeated."""
@@ -98,6 +101,10 @@ class Housekeeping:
         if session.state is not State.STARTING:
             return
         words = last_words(self._files.log_tail(session.owner, session.id, LAST_BYTES))
+        if words and not session.progress:  # once: administrators may not read users' logs
+            log.warning(
+                "session %s of %s on %s: %s", session.id, session.owner, session.node, words
+            )
         if words and words != session.progress:
             self._store.change(session.id, {State.STARTING}, progress=words)
 
