@@ -190,6 +190,9 @@ def _check(settings: Settings, options: argparse.Namespace) -> int:
             for finding in findings:
                 print(f"{finding.word:<7} {finding.text}", flush=True)
                 problems += not finding.ok
+    except BrokenPipeError:  # such as `slipway check | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for Python's own flush at the end
+        return 1
     except KeyboardInterrupt:
         print("slipway: interrupted; its jobs are cancelled", file=sys.stderr)
         return 130

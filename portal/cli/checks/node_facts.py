@@ -16,6 +16,8 @@ MEMORY_LEEWAY = 1.2
 ANSWERS = frozenset({"401", "404", "410"})
 """What a portal says about a session that it does not have."""
 
+_FOR_USERS = re.compile(r"^The session did not start: | (Tell the|Launch it again).*$")
+
 PREAMBLE = r"""
 # What the node has, for `slipway check --session`; the session's own script follows.
 (
@@ -111,7 +113,9 @@ def _not_started(log: bytes, exit_code: int | None) -> str:
             "images/toolkit/build.sh"
         )
     lines = [line for line in text.split("\n") if not line.startswith(MARK)]
-    return visible(start_failure(exit_code, "\n".join(lines)))
+    said = visible(start_failure(exit_code, "\n".join(lines)))
+    # It is written for users, and this is for whom they would tell.
+    return f"no session starts: {_FOR_USERS.sub('', said).rstrip()}"
 
 
 def _way_to_portal(facts: Mapping[str, str], expected: Expected) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from portal.adapters.slurm.refusals import REFUSED
 from portal.cli.checks.node_facts import PREAMBLE, Expected, judge, read_facts
 from portal.cli.findings import Finding, warn
 from portal.core.cluster.choice.access import CLOSED
@@ -130,7 +131,8 @@ class SessionCheck:
             self._submitting = id
             self._site.scheduler.submit(self._user, id, self._instructions(word), script)
         except InvalidRequest as error:
-            yield warn(f"{name}: not tried, Slurm refuses {self._user}: {error.errors[0].message}")
+            said = error.errors[0].message.removeprefix(REFUSED)
+            yield warn(f"{name}: not tried, Slurm refuses {self._user}: {said}")
         except (PortalError, ValueError) as error:
             yield Finding(False, f"{name}: the job could not be submitted: {error}")
             self._end_interrupted()
