@@ -33,8 +33,8 @@ def check_operator(
     if user is None:
         yield Finding(
             False,
-            f"slurm.operator: Slurm does not know {name}: sacctmgr add user {name} account=root "
-            "adminlevel=operator",
+            f"slurm.operator: slurmctld does not know {name}, or hides it from the reader "
+            f"(PrivateData=users): sacctmgr add user {name} account=root adminlevel=operator",
         )
     elif user.uid is None:
         yield Finding(

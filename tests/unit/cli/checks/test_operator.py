@@ -26,7 +26,7 @@ OPERATOR = KnownUser(1004, "Operator")
         ("slipway-operator", 1004, OPERATOR, True, "may extend sessions"),
         ("", 0, None, True, "slurm.operator is not set"),
         ("ghost", -1, None, False, "the login node has no account ghost"),
-        ("ghost", 1004, None, False, "Slurm does not know ghost: sacctmgr add user ghost"),
+        ("ghost", 1004, None, False, "sacctmgr add user ghost account=root adminlevel=operator"),
         ("ghost", 1004, KnownUser(None, "Operator"), False, "create it there with UID 1004"),
         ("x", 1005, OPERATOR, False, "UID 1005 on the login node and 1004 for slurmctld"),
         ("x", 1004, KnownUser(1004, "None"), False, "AdminLevel=None: sacctmgr modify user x"),
