@@ -252,6 +252,7 @@ def _job_settings(settings: Settings) -> JobSettings:
         callback=settings.sessions.callback,
         gateway_ports=settings.sessions.gateway_ports,
         heartbeat_seconds=settings.sessions.heartbeat_seconds,
+        callback_minutes=settings.sessions.callback_minutes,
         storage=settings.sessions.storage,
         dotfiles=settings.sessions.dotfiles,
         home=Home(settings.sessions.home),

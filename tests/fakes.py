@@ -250,7 +250,7 @@ class FakeSlurm:
         return Completed(0 if lines else 1, "\n".join([*lines, ""]).encode(), error)
 
     def _sbatch(self, user: str, line: str, text: str) -> Completed:
-        match = re.search(r"mkdir (\S+/sessions/[0-9a-f]{32})", line)
+        match = re.search(r"mkdir (\S+/sessions/[0-9a-z-]{32})", line)
         assert match is not None
         if match[1] in self.folders:
             return Completed(1, b"", f"mkdir: cannot create directory '{match[1]}': File exists\n")

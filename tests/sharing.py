@@ -56,6 +56,7 @@ ONCE = {
 
 SECONDS = {
     "slurm/test_odd_clusters": 150,
+    "slurm/test_check": 140,
     "slurm/test_slurm_options": 90,
     "slurm/test_crashes": 395,
     "slurm/test_hub": 350,

@@ -11,7 +11,6 @@ certified by the one before: sent along, it convinces those who know only the ol
 
 from __future__ import annotations
 
-import contextlib
 import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -27,6 +26,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from portal.adapters.host_names import alternative_names, names_of
 from portal.adapters.private_files import write
 from portal.adapters.user_ca import load_user_key, new_user_key, write_trust_lines
 from portal.core.interfaces.systems import Certificates
@@ -234,12 +234,8 @@ def _fits(pem: bytes, ca: x509.Certificate, cross: bytes, hosts: Sequence[str]) 
         found[0].verify_directly_issued_by(ca)
     except (ValueError, TypeError, InvalidSignature):
         return False
-    names: list[str] = []
-    with contextlib.suppress(x509.ExtensionNotFound):
-        value = found[0].extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        names = value.get_values_for_type(x509.DNSName)
     lasts = found[0].not_valid_after_utc - datetime.now(UTC) > RENEW
-    return lasts and names == list(hosts) and b"".join(map(_pem, found[1:])) == cross
+    return lasts and names_of(found[0]) == list(hosts) and b"".join(map(_pem, found[1:])) == cross
 
 
 def _sign(
@@ -262,8 +258,7 @@ def _sign(
         )
     )
     if hosts:
-        names = x509.SubjectAlternativeName([x509.DNSName(host) for host in hosts])
-        builder = builder.add_extension(names, critical=False)
+        builder = builder.add_extension(alternative_names(hosts), critical=False)
     return builder.sign(key, hashes.SHA256())
 
 

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import os
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from portal.adapters.certificates import CertificateAuthority
 from portal.adapters.encryption import read_keys
+from portal.adapters.slurm.asking import Asker, RefusedError
+from portal.adapters.slurm.users import user_argv, user_parse
+from portal.adapters.ssh.transport import SshTransport
 from portal.cli.check_certificates import certificate_findings
 from portal.cli.check_slurm import check_slurm
+from portal.cli.checks.connection import check_connection
+from portal.cli.checks.database import check_database
+from portal.cli.checks.host import (
+    check_account,
+    check_folders,
+    check_haproxy,
+    check_keys,
+    check_settings_file,
+)
+from portal.cli.checks.operator import check_operator
+from portal.cli.checks.places import check_catalog, check_templates, check_toolkit
+from portal.cli.checks.tls import check_browsers_tls, check_callback
 from portal.cli.findings import Finding
 from portal.config import LoginSettings, Settings, WebSettings
 from portal.core.cluster.fgpu import GpuKind, to_number
@@ -18,27 +35,62 @@ from portal.errors import PortalError
 from portal.wiring import now, real_systems
 
 
-def check(settings: Settings) -> Iterator[Finding]:
-    """Check everything that the portal depends on; each finding as soon as it is known."""
+def check(settings: Settings, file: Path | None = None) -> Generator[Finding, None, None]:
+    """Check everything that the portal depends on; each finding as soon as it is known.
+
+    `file`: the settings file. What cannot be looked at after a failure is left out.
+    """
+    yield from check_account(settings, os.getuid())
+    if file is not None:
+        yield from check_settings_file(file)
     yield from _names(settings.web)
-    keys = _keys(settings)
+    yield from check_browsers_tls(settings.web)
+    templates = list(check_templates(settings))
+    yield from templates
+    keys = check_keys(settings)
     yield keys
     if not keys.ok:
         return
+    yield from check_folders(settings)
     yield from certificate_findings(settings.state.ca_file(""), now())
     sealing = len(read_keys(settings.state.keys))
     advice = "" if sealing else "; run `slipway init`, or restore the lost ones"
     yield Finding(bool(sealing), f"{sealing} keys for values in {settings.state.keys}{advice}")
-    known = Path(settings.login.known_hosts)
-    yield Finding(known.exists(), f"{known}: the login node's host key (ssh-keyscan, then compare)")
+    database = list(check_database(settings.state.database_url))
+    yield from database
+    yield from check_callback(settings)
+    yield from check_toolkit(Path(settings.sessions.toolkit))
+    if templates or not all(one.ok for one in database):
+        return
+    yield from check_haproxy(settings)
     systems = real_systems(settings)
-    catalog = systems.catalog()
-    images, apps = len(catalog.images), len(catalog.apps)
-    yield Finding(bool(images), f"{images} images in {settings.sessions.images}")
-    yield Finding(bool(apps), f"{apps} apps in {' and '.join(settings.sessions.app_folders)}")
-    for problem in catalog.problems:
-        yield Finding(False, problem)
-    yield from slurm_findings(settings.login, systems.scheduler)
+    yield from check_catalog(settings, systems.catalog())
+    yield from check_cluster(settings, systems.scheduler)
+
+
+def check_cluster(settings: Settings, scheduler: Scheduler) -> Iterator[Finding]:
+    """The login node, and Slurm by it; nothing more after a connection that fails."""
+    login, slurm = settings.login, settings.slurm
+    steps = list(check_connection(settings))
+    yield from steps
+    if not all(step.ok for step in steps):
+        return
+    answered = False
+    for finding in slurm_findings(login, scheduler):
+        answered |= finding.ok
+        yield finding
+    if not answered:
+        return
+    authority = CertificateAuthority(settings.state.ca_file(""))
+    transport = SshTransport(login, authority, slurm.operator)
+    asker = Asker(transport, login.reader, slurm.command_seconds)
+    yield from check_operator(
+        slurm.operator,
+        transport.uid,
+        lambda name: user_parse(asker.ask(user_argv(name)), name),
+    )
+    if settings.gpu.gpus.kinds:
+        yield from compare_gpus(settings.gpu.gpus, scheduler)
 
 
 def _names(web: WebSettings) -> Iterator[Finding]:
@@ -57,16 +109,9 @@ def _names(web: WebSettings) -> Iterator[Finding]:
         yield Finding(False, text)
 
 
-def _keys(settings: Settings) -> Finding:
-    keys = settings.state.ca_file("user_ca")
-    if not keys.exists():
-        return Finding(False, f"{keys}: run `slipway init`")
-    return Finding(True, f"keys in {keys.parent}")
-
-
-def check_gpus(settings: Settings) -> Iterator[Finding]:
+def check_gpus(settings: Settings) -> Generator[Finding, None, None]:
     """Check everything that fractional GPUs need; `slipway-gpu check` does so on the nodes."""
-    gpus, keys = settings.gpu.gpus, _keys(settings)
+    gpus, keys = settings.gpu.gpus, check_keys(settings)
     if not gpus.kinds:
         yield Finding(False, "the settings name no GPUs ([[gpu.kinds]])")
     elif not keys.ok:
@@ -141,6 +186,8 @@ def slurm_findings(login: LoginSettings, scheduler: Scheduler) -> Iterator[Findi
             ask()
         except PortalError as error:
             yield Finding(False, f"{text}: {error}{_advice(login, error)}")
+            if not (isinstance(error, RefusedError) or "permission denied" in error.text):
+                return  # the other questions would end in the same way
         else:
             yield Finding(True, text)
     try:

@@ -17,8 +17,10 @@ from portal.adapters.backup.state import BACKUPS, in_use
 from portal.adapters.certificates import prepare_authorities
 from portal.adapters.db.engine import open_database, upgrade
 from portal.adapters.db.reencrypt import seal_all
+from portal.adapters.db.urls import check_url
 from portal.adapters.encryption import Sealer, make_key, read_keys
 from portal.cli.check import check, check_gpus
+from portal.cli.checks.try_sessions import try_sessions
 from portal.cli.images import add_parser as add_images
 from portal.cli.logout import add_parser as add_logout
 from portal.cli.render import render
@@ -26,8 +28,9 @@ from portal.cli.state.backup import add_parser as add_backup
 from portal.cli.state.restore import add_parser as add_restore
 from portal.cli.state.rotate import add_parser as add_rotate
 from portal.cli.token import add_parser as add_token
-from portal.config import Settings, SettingsError, load_settings
+from portal.config import Settings, SettingsError, load_settings, settings_file
 from portal.config.annotate import annotated
+from portal.errors import PortalError
 from portal.services.owner_queue import OwnerQueue
 from portal.wiring import now, wire
 from portal.worker import Worker, only_one
@@ -50,6 +53,9 @@ def main(argv: list[str] | None = None) -> int:
     except SettingsError as error:
         print(f"slipway: {error}", file=sys.stderr)
         return 2
+    except PortalError as error:
+        print(f"slipway: {error.text}", file=sys.stderr)
+        return 1
 
 
 def _settings(options: argparse.Namespace) -> Settings:
@@ -83,6 +89,14 @@ def _parser() -> argparse.ArgumentParser:
         "check", help="report what is missing before the portal can work; for GPUs: check gpu"
     )
     check_parser.add_argument("what", nargs="?", choices=["gpu"])
+    check_parser.add_argument(
+        "--session",
+        nargs="?",
+        const="",
+        metavar="USER",
+        help="try the whole way of a session on the nodes, by a job of a minute in each partition, "
+        "as USER (default: the first of slurm.admins)",
+    )
     check_parser.set_defaults(action=_check)
     render_parser = commands.add_parser("render", help="print or write configuration for this site")
     render_parser.add_argument("what", choices=["haproxy", "systemd", "gpu", "batch"])
@@ -94,15 +108,18 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _init(settings: Settings, _options: argparse.Namespace) -> int:
-    state = Path(settings.state.directory)
-    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    state, run = Path(settings.state.directory), Path(settings.state.run)
+    if problem := _make_folders(state, run):
+        print(f"slipway: {problem}", file=sys.stderr)
+        return 1
+    check_url(settings.state.database_url)
     with in_use(settings.state):
-        _prepare(settings, state)
+        _prepare(settings, state, run)
     print(f"ready: {state}")
     return 0
 
 
-def _prepare(settings: Settings, state: Path) -> None:
+def _prepare(settings: Settings, state: Path, run: Path) -> None:
     key = state / "secret_key"
     if not key.exists():
         draft = key.with_suffix(".new")
@@ -110,7 +127,11 @@ def _prepare(settings: Settings, state: Path) -> None:
             file.write(secrets.token_hex(32))
         draft.rename(key)
     host = urlsplit(settings.sessions.callback).hostname or "localhost"
+    server = settings.state.ca_file("server.pem")
+    before = server.read_bytes() if server.exists() else None
     prepare_authorities(settings.state.ca_file(""), host)
+    if before not in (None, server.read_bytes()):
+        print(f"renewed {server} for {host}; now reload slipway-proxy")
     kept = keep_copy(settings.state.database_url, state / BACKUPS, now())
     if kept is not None:
         logging.getLogger(__name__).info(
@@ -120,10 +141,24 @@ def _prepare(settings: Settings, state: Path) -> None:
     if not read_keys(settings.state.keys):
         make_key(settings.state.keys)
     _seal(settings)
-    run = Path(settings.state.run)
-    run.mkdir(parents=True, exist_ok=True)
     for name in ("routes.map", "background.map", "hub.map"):
         (run / name).touch()  # HAProxy needs the file to exist; its content is set at run time
+
+
+def _make_folders(*folders: Path) -> str:
+    """Create what is missing; what prevents it, with the remedy, or ""."""
+    for folder in folders:
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            user = os.getuid()
+            return (
+                f"{folder}: {error.strerror}. As root: install -d -m 700 -o {user} {folder} "
+                "(systemd does so for slipway-web); then run `slipway init` again"
+            )
+        if not os.access(folder, os.W_OK | os.X_OK):
+            return f"{folder} cannot be written by UID {os.getuid()}; run this as its owner"
+    return ""
 
 
 def _seal(settings: Settings) -> None:
@@ -163,9 +198,24 @@ def _render(settings: Settings, options: argparse.Namespace) -> int:
 
 def _check(settings: Settings, options: argparse.Namespace) -> int:
     problems = 0
-    for finding in (check_gpus if options.what == "gpu" else check)(settings):
-        print(("ok      " if finding.ok else "MISSING ") + finding.text)
-        problems += not finding.ok
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    if options.what == "gpu":
+        findings = check_gpus(settings)
+    elif options.session is not None:
+        findings = try_sessions(settings, options.session)
+    else:
+        findings = check(settings, settings_file(options.config))
+    try:
+        with contextlib.closing(findings):
+            for finding in findings:
+                print(f"{finding.word:<7} {finding.text}", flush=True)
+                problems += not finding.ok
+    except BrokenPipeError:  # such as `slipway check | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for Python's own flush at the end
+        return 1
+    except KeyboardInterrupt:
+        print("slipway: interrupted; its jobs are cancelled", file=sys.stderr)
+        return 130
     return 1 if problems else 0
 
 

@@ -6,7 +6,7 @@
 from portal.config.cluster import LoginSettings, SlurmSettings
 from portal.config.gpu import GpuKindSettings, GpuSettings
 from portal.config.sessions import SessionSettings
-from portal.config.settings import Settings, SettingsError, load_settings
+from portal.config.settings import Settings, SettingsError, load_settings, settings_file
 from portal.config.state import StateSettings
 from portal.config.web import WebSettings
 
@@ -21,4 +21,5 @@ __all__ = [
     "StateSettings",
     "WebSettings",
     "load_settings",
+    "settings_file",
 ]

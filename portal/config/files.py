@@ -6,10 +6,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from portal.config.base import FROZEN
+from portal.config.base import FROZEN, AnyPorts, Below
 
 RootName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,31}$")]
-RootPath = Annotated[str, Field(pattern=r"^(/(\{user\}|[A-Za-z0-9._@%+=-])+)+$")]
+RootPath = Annotated[str, Field(pattern=r"^(/(\{user\}|[A-Za-z0-9._@%+=-])+)+$"), Below]
 RESERVED = frozenset({"home", "storage", "shared"})
 
 
@@ -29,7 +29,7 @@ class FileSettings(BaseModel):
         '`roots`): "df", "quota", "lfs", or a command that prints used and limit in bytes; '
         '"none" shows none. Others: "df".',
     )
-    ports: tuple[int, int] = Field(
+    ports: AnyPorts = Field(
         (0, 0), description="First and last port of file servers; 0: any free port."
     )
     idle_minutes: int = Field(

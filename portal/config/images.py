@@ -6,10 +6,10 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-from portal.config.base import FROZEN
+from portal.config.base import FROZEN, Below
 from portal.core.launch.own_image import Own, OwnImageRules
 
-Folder = Annotated[str, Field(pattern=r"^(/[A-Za-z0-9._@%+=-]+)+$")]
+Folder = Annotated[str, Field(pattern=r"^(/[A-Za-z0-9._@%+=-]+)+$"), Below]
 Host = Annotated[str, Field(pattern=r"^(\*|[a-z0-9][a-z0-9.-]*(:[0-9]{1,5})?)$")]
 
 

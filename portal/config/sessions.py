@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, field_validator
 
-from portal.config.base import FROZEN
+from portal.config.base import FROZEN, AnyPorts, Below
 
 BUNDLED = Path(__file__).parent.parent / "data"
 """Templates and apps of this version: portal/data, which has links to the folders in a checkout."""
@@ -39,10 +40,12 @@ class SessionSettings(BaseModel):
     toolkit: str = Field(
         "/srv/slipway/toolkit.sqsh", description="The toolkit; the same path on portal and nodes."
     )
-    directory: str = Field(
-        ".slipway", description="Folder in users' homes for scratch files and logs."
+    directory: Annotated[str, Below] = Field(
+        ".slipway",
+        pattern=r"^[A-Za-z0-9._@%+=-][A-Za-z0-9._/@%+=-]*$",
+        description="Folder in users' homes for scratch files and logs.",
     )
-    storage: str = Field(
+    storage: Annotated[str, Below] = Field(
         "storage",
         pattern=r"^(\{user\}|[A-Za-z0-9._/@%+=-])+$",
         description="Folder that holds a user's storage folders: relative to the home, or absolute "
@@ -66,9 +69,17 @@ class SessionSettings(BaseModel):
         "secrets.",
     )
     callback: str = Field(
-        "https://portal:8443", description="Address for callbacks of sessions' runners."
+        "https://portal:8443",
+        description="Address for callbacks of sessions' runners: https://host or https://host:port.",
     )
-    gateway_ports: tuple[int, int] = Field(
+    callback_minutes: int = Field(
+        5,
+        ge=1,
+        le=10,
+        description="Minutes in which a session's runner must reach the portal for the first time; "
+        "then the session ends, and its job with it.",
+    )
+    gateway_ports: AnyPorts = Field(
         (0, 0), description="First and last port of gateways on nodes; 0: any free port."
     )
     variables_days: int = Field(
@@ -80,6 +91,13 @@ class SessionSettings(BaseModel):
     heartbeat_seconds: int = Field(
         10, ge=1, description="Seconds between two usage reports of a session."
     )
+
+    @field_validator("callback")
+    @classmethod
+    def _is_https(cls, url: str) -> str:
+        if not re.fullmatch(r"https://([A-Za-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?/?", url):
+            raise ValueError(f'must be "https://host" or "https://host:port", not "{url}"')
+        return url
 
     @property
     def app_folders(self) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from portal.config.files import FileSettings
 from portal.config.gpu import GpuSettings
 from portal.config.hub import HubSettings
 from portal.config.images import ImageSettings
+from portal.config.messages import problems
 from portal.config.sessions import SessionSettings
 from portal.config.state import StateSettings
 from portal.config.web import WebSettings
@@ -90,5 +91,4 @@ def load_settings(path: str | None = None) -> Settings:
     try:
         return Settings.model_validate(data)
     except ValidationError as error:
-        lines = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
-        raise SettingsError(f"{file}: " + "; ".join(lines)) from error
+        raise SettingsError(f"{file}: " + "; ".join(problems(error, Settings))) from error

@@ -6,7 +6,7 @@ import re
 from datetime import timedelta
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 
 from portal.config.base import FROZEN
 from portal.core.apps.origins import Mode, Origins, PortPolicy, Range
@@ -226,6 +226,16 @@ class WebSettings(BaseModel):
     def seen_cookie(self, label: str) -> str:
         """Name of the cookie that records that a browser's storage was cleared at this origin."""
         return ("__Secure-" if self.secure else "") + f"slipway_seen_{label}"
+
+    @field_validator("public_url")
+    @classmethod
+    def _is_address(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f'must begin with https:// (or http://) and a host name, not "{url}"')
+        if parts.path not in ("", "/") or parts.query or parts.fragment:
+            raise ValueError("the portal has an origin of its own: no path after the host name")
+        return url
 
     @model_validator(mode="after")
     def _keep_apart(self) -> WebSettings:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 
 from .log import say
-from .spec import Spec, SpecError, parse_spec
+from .spec import Spec, SpecError, parse_object, parse_spec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +43,22 @@ def read_stdin() -> str:
     return text
 
 
+def is_probe(text: str) -> bool:
+    """Whether these are the instructions of `slipway check --session`, not a session's."""
+    if '"probe"' not in text:  # a session's are parsed only once
+        return False
+    with contextlib.suppress(SpecError):
+        return "probe" in parse_object("spec", text)
+    return False
+
+
+def run_probe(text: str) -> int:
+    """Try the session's way, and say what works."""
+    from .probe.run import run  # noqa: PLC0415 - no session needs it
+
+    return run(text)
+
+
 def share_gpu(spec: Spec, namespace: Namespace, toolkit: str) -> None:
     """Set up the session's share of a GPU for the apps; raise NotGranted on failure."""
     from .gpu.share import environment, prepare  # noqa: PLC0415 - most sessions have none
@@ -54,7 +71,10 @@ def main() -> int:
     """Run the session and exit immediately; 2 for an invalid spec."""
     try:
         values = parse_arguments(sys.argv[1:])
-        spec = parse_spec(read_stdin())
+        text = read_stdin()
+        if is_probe(text):
+            return run_probe(text)
+        spec = parse_spec(text)
     except SpecError as error:
         say(f"The runner cannot start: {error}")
         return 2

@@ -10,7 +10,8 @@ import time
 
 from . import wire
 from .log import say
-from .spec import Spec
+from .probe.causes import explain
+from .spec import PATIENCE, Spec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 # The portal does not know the session, or no longer, or rejects this runner's token.
 OVER = frozenset({401, 404, 410})
-READY_PATIENCE = 600.0
 ANSWER_TIMEOUT = 15.0
 LONGEST_PAUSE = 10.0
 MOST_DELAYS = 5
@@ -103,7 +103,7 @@ class Callback:
             except (OSError, ssl.SSLError) as error:
                 self.close()
                 if fresh:
-                    raise Unreachable(str(error)) from None
+                    raise Unreachable(explain(error, self._host, self._port)) from None
                 continue
             if not reusable:
                 self.close()
@@ -113,10 +113,7 @@ class Callback:
     def _open(self) -> ssl.SSLSocket:
         if self._stream is None:
             if self._context is None:
-                self._context = ssl.create_default_context(cadata=self._ca)
-                # Many sites' own CAs lack extensions that the strict check requires.
-                self._context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-                self._context.minimum_version = ssl.TLSVersion.TLSv1_2
+                self._context = tls_context(self._ca)
             plain = socket.create_connection((self._host, self._port), timeout=ANSWER_TIMEOUT)
             try:
                 plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -127,8 +124,17 @@ class Callback:
         return self._stream
 
 
+def tls_context(ca: str) -> ssl.SSLContext:
+    """What the portal's certificate is verified with: its own authority alone."""
+    context = ssl.create_default_context(cadata=ca)
+    # Many sites' own CAs lack extensions that the strict check requires.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
 def post_ready(
-    callback: Callback, message: dict[str, object], patience: float = READY_PATIENCE
+    callback: Callback, message: dict[str, object], patience: float = PATIENCE
 ) -> dict[str, object]:
     """Report ready until the portal accepts it; raise Unreachable after `patience` seconds."""
     deadline = time.monotonic() + patience
@@ -138,7 +144,8 @@ def post_ready(
             return callback.post("ready", message)
         except Unreachable as error:
             if time.monotonic() + pause > deadline:
-                text = f"the portal could not be reached for {patience / 60:.0f} minutes ({error})"
+                minutes = f"{patience / 60:.0f} minute{'' if patience == 60 else 's'}"
+                text = f"the portal could not be reached for {minutes}: {error}"
                 raise Unreachable(text) from None
             say(f"The portal cannot be reached ({error}); trying again in {pause:.1f} s")
         time.sleep(pause)

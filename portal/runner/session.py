@@ -94,7 +94,7 @@ class Session:
         found = detect(self._spec.detect)
         csr = gateway.read_request(request)
         message = {**where, "csr": csr, "apps": found}
-        answer = post_ready(self._callback, message)
+        answer = post_ready(self._callback, message, self._spec.patience_seconds)
         apps = answer.get("start", [])
         for item in apps if isinstance(apps, list) else []:
             self._supervisor.start(parse_app_start(item))

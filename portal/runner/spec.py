@@ -13,6 +13,8 @@ CONTROL = "control"
 # More than the portal's current limit, so that sessions accepted under an earlier one still start;
 # the kernel's limit on arguments and environment is several times as large.
 ENV_BYTES = 512 * 1024
+# Seconds in which the portal must accept a session's first call, unless it says otherwise.
+PATIENCE = 600.0
 
 
 class SpecError(ValueError):
@@ -99,6 +101,7 @@ class Spec:
         "env",
         "gpu",
         "heartbeat_seconds",
+        "patience_seconds",
         "ports",
         "session",
         "shared_memory",
@@ -117,6 +120,7 @@ class Spec:
         client_ca: str,
         ports: tuple[int, int],
         heartbeat_seconds: float,
+        patience_seconds: float,
         apps: tuple[str, ...],
         detect: dict[str, tuple[str, ...]],
         start: tuple[AppStart, ...],
@@ -133,6 +137,7 @@ class Spec:
         self.client_ca = client_ca
         self.ports = ports
         self.heartbeat_seconds = heartbeat_seconds
+        self.patience_seconds = patience_seconds
         self.apps = apps
         self.detect = detect
         self.start = start
@@ -161,6 +166,7 @@ def parse_spec(text: str) -> Spec:
         client_ca=_pem(message, "client_ca"),
         ports=_ports(message),
         heartbeat_seconds=_number(message, "heartbeat_seconds", 0.05, 3600),
+        patience_seconds=_number(message, "patience_seconds", 0.05, 3600, PATIENCE),
         apps=apps,
         detect=_probes(message),
         start=start,
@@ -235,8 +241,10 @@ def _expression(message: dict[str, object], field: str) -> str:
     return value
 
 
-def _number(message: dict[str, object], field: str, low: float, high: float) -> float:
-    value = message.get(field)
+def _number(
+    message: dict[str, object], field: str, low: float, high: float, usual: float | None = None
+) -> float:
+    value = message.get(field, usual)
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
         raise SpecError(field, f"must be a number of seconds from {low} to {high}")
     return float(value)

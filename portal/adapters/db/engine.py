@@ -9,11 +9,14 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Engine, create_engine, event
 
+from portal.adapters.db.urls import check_url
+
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 
 def open_database(url: str) -> Engine:
     """Connect; SQLite in WAL mode, so that readers do not block the writer."""
+    check_url(url)
     # hide_parameters: database errors must not write users' data to the log.
     engine = create_engine(url, pool_pre_ping=not url.startswith("sqlite"), hide_parameters=True)
     if url.startswith("sqlite"):
@@ -46,6 +49,7 @@ def _begin_immediate(connection: Any) -> None:
 
 def upgrade(url: str) -> None:
     """Apply pending migrations. Idempotent."""
+    check_url(url)
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
     config.set_main_option("sqlalchemy.url", url.replace("%", "%%"))

@@ -24,6 +24,8 @@ class JobSettings:
     heartbeat_seconds: int
     storage: str
     """Path of users' storage folders (core/launch/mounts.py)."""
+    callback_minutes: int = 5
+    """How long a runner tries to reach the portal for the first time."""
     dotfiles: tuple[str, ...] = ()
     """Files in the user's home that are copied into each session's new home."""
     home: Home = Home.SESSION

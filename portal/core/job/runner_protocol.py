@@ -207,6 +207,7 @@ def runner_spec(
             "client_ca": client_ca,
             "ports": list(rules.gateway_ports),
             "heartbeat_seconds": rules.heartbeat_seconds,
+            "patience_seconds": rules.callback_minutes * 60,
             "apps": sorted({app.server for app in apps}),
             "detect": {app.name: app.detect for app in apps},
             "env": dict(env),

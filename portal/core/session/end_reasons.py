@@ -8,6 +8,7 @@ from datetime import timedelta
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.session.session import NEVER_CALLED, UNUSED, Cause, Session, State
 from portal.core.units import exact_size
+from portal.errors import clip, visible
 
 LOG_LINES = 50
 LOG_BYTES = 16 * 1024
@@ -139,6 +140,12 @@ _REFUSED = re.compile(_TIME + r"The portal does not know this session \(any more
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)")
 
+LOG_SAYS = "Its log says: "
+"""How a session's `progress` begins that was read from its log, while it does not start."""
+_MOST_SAID = 200
+NO_PORTAL = "the portal could not be reached"
+"""How the runner's last words begin if it gives up (portal/runner/callback.py)."""
+
 _AGAIN = "Launch it again; if that does not help, tell the administrators."
 _TELL = "Tell the administrators."
 
@@ -152,13 +159,22 @@ def tail(data: bytes) -> str:
     return kept.decode(errors="ignore")
 
 
+def last_words(data: bytes) -> str:
+    """The last line of a log, for a session that is slow to start; "" if there is none yet."""
+    lines = [line.strip() for line in tail(data).split("\n")]
+    last = next(filter(None, reversed(lines)), "")
+    said = visible(re.sub(f"^{_TIME}", "", last))
+    return clip(LOG_SAYS + said, _MOST_SAID) if said else ""
+
+
 def start_failure(exit_code: int | None, log: str) -> str:
     """Why a session did not start, according to its log and exit code."""
     lines = log.split("\n")
     for line in reversed(lines):
         if (message := _MESSAGE.fullmatch(line.strip())) is not None:
             what = message["what"].strip()
-            return f"{_FAILED_TO_START}: {what}{'' if what.endswith('.') else '.'}"
+            advice = f" {_AGAIN}" if what.startswith(NO_PORTAL) else ""
+            return f"{_FAILED_TO_START}: {what}{'' if what.endswith('.') else '.'}{advice}"
     for line in lines:
         if (unfenced := _UNFENCED.fullmatch(line.strip())) is not None:
             why = f"this node gave it no share of its GPU ({unfenced['what']})"

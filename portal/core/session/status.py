@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from portal.core.cluster.usage import SlurmStatus
+from portal.core.session.end_reasons import LOG_SAYS
 from portal.core.session.holders import NOTHING, Holdings, explain_waiting
 from portal.core.session.pending_reasons import Reason, explain_reason
 from portal.core.session.session import OVER, SUSPENDED, Session, State
@@ -18,6 +19,8 @@ ENDS_SOON = timedelta(minutes=15)
 """How long before the end a warning is shown."""
 
 UNKNOWN = "UNKNOWN"
+STILL_TRYING = "It ends by itself if it cannot start within some minutes."
+"""What is said with the last line of the log of a session that is slow to start."""
 PULLED_ONCE = "Your next session with this image starts at once. To stop, end this one."
 """What is said while a session's job pulls its image."""
 
@@ -63,6 +66,8 @@ def shown_reason(
         case State.STARTING | State.RUNNING if session.pending_reason == SUSPENDED:
             return explain_reason(SUSPENDED)
         case State.STARTING:
+            if session.progress.startswith(LOG_SAYS):
+                return Reason("Starting", session.progress, STILL_TRYING)
             if session.progress:
                 return Reason("Starting", f"{session.progress}.", PULLED_ONCE)
             return Reason("Starting", "The container is starting.")

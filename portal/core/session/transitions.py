@@ -33,7 +33,8 @@ from portal.core.session.session import (
 )
 
 START_TIMEOUT = timedelta(minutes=15)
-"""How long a job may run before its runner calls back; the runner gives up after ten minutes."""
+"""How long a job may run before its runner calls back; the runner itself gives up after
+`sessions.callback_minutes`, ten at most."""
 STOPPABLE = WAITING | {State.RUNNING}
 """States in which a session's end can still be requested."""
 NOT_PENDING: Facts = {"pending_reason": None, "estimated_start": None, "ahead": None}

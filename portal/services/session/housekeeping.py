@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
 
 from portal.core.interfaces.samples import SampleStore
@@ -10,8 +11,10 @@ from portal.core.interfaces.systems import Clock, Scheduler, UserFiles
 from portal.core.session.end_reasons import (
     CANCELLED_BY_UNKNOWN,
     LOG_BYTES,
+    LOG_SAYS,
     ended_by_owner,
     explain_end,
+    last_words,
     needs_log,
     start_failure,
     tail,
@@ -22,8 +25,14 @@ from portal.services.apps.starter import AppStarter
 from portal.services.launch.launcher import Launcher
 from portal.services.owner_queue import SessionQueue
 
+log = logging.getLogger(__name__)
+
 START_INTERVAL = timedelta(seconds=5)
 """Time before a start request that did not reach its runner is repeated."""
+SLOW_START = timedelta(seconds=20)
+"""How long a session may start before its log is looked at: most are ready after four seconds."""
+LAST_BYTES = 4096
+"""Bytes of such a log, for its last line."""
 LOG_LAG = timedelta(seconds=5)
 """How long to wait for a log that does not exist yet: network file systems have a delay."""
 LOG_GIVEN_UP = timedelta(minutes=10)
@@ -76,6 +85,28 @@ class Housekeeping:
     def _prepare(self, session: Session) -> None:
         if session.state is State.PENDING and not session.token_hash:
             self._launcher.prepare_requeued(session)
+
+    def read_slow_starts(self) -> None:
+        """Show the last line of their logs for sessions that are slow to start."""
+        now = self._clock()
+        for session in self._store.live():
+            begun = session.started
+            # An image that is being pulled tells more by itself.
+            told = session.progress and not session.progress.startswith(LOG_SAYS)
+            slow = begun is not None and now - begun > SLOW_START
+            if session.state is State.STARTING and slow and not told:
+                self._session_queue.run(session, "slow start", self._read_slow_start)
+
+    def _read_slow_start(self, session: Session) -> None:
+        if session.state is not State.STARTING:
+            return
+        words = last_words(self._files.log_tail(session.owner, session.id, LAST_BYTES))
+        if words and not session.progress:  # once: administrators may not read users' logs
+            log.warning(
+                "session %s of %s on %s: %s", session.id, session.owner, session.node, words
+            )
+        if words and words != session.progress:
+            self._store.change(session.id, {State.STARTING}, progress=words)
 
     def clean(self) -> None:
         """Store the last lines of ended sessions' logs, and delete their files in users' homes."""

@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 
+from portal.adapters.host_names import names_of
 from portal.cli.main import main
 from tests.paths import ROOT
 
@@ -67,7 +69,7 @@ def test_check_reports_what_is_missing(config: str, capsys: pytest.CaptureFixtur
     assert main(["--config", config, "check"]) == 1
     output = capsys.readouterr().out
     assert "MISSING 0 images" in output
-    assert "The login node does not answer" in output
+    assert "is no host key" in output
 
 
 def test_invalid_settings_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,3 +96,52 @@ def test_an_invalid_app_is_shown_with_its_line_and_others_are_listed(
     assert "bad/app.toml, line 2: x: there is no such field" in output
     assert main(["--config", config, "apps"]) == 0
     assert capsys.readouterr().out.split() == ["good", "Good", "plain/1"]
+
+
+def server_names(tmp_path: Path) -> list[str]:
+    """The hosts that the certificate for callbacks is for."""
+    file = tmp_path / "state" / "ca" / "server.pem"
+    return names_of(x509.load_pem_x509_certificates(file.read_bytes())[0])
+
+
+def test_init_renews_the_certificate_when_the_callback_has_another_host(
+    config: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--config", config, "init"]) == 0
+    assert server_names(tmp_path) == ["portal"]
+    file = tmp_path / "state" / "ca" / "server.pem"
+    before = file.read_bytes()
+    text = Path(config).read_text()
+    for address in ("10.1.2.3", "[2001:db8::1]"):
+        capsys.readouterr()
+        Path(config).write_text(
+            text.replace("[sessions]", f'[sessions]\ncallback = "https://{address}:8443"')
+        )
+        assert main(["--config", config, "init"]) == 0
+        assert "now reload slipway-proxy" in capsys.readouterr().out
+        assert server_names(tmp_path) == [address.strip("[]")]
+        assert main(["--config", config, "init"]) == 0
+        assert "reload" not in capsys.readouterr().out
+    assert file.read_bytes() != before
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert (file.parent / "user_ca.pub").stat().st_mode & 0o777 == 0o644
+
+
+def test_init_says_which_folder_it_cannot_make(
+    config: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    text = Path(config).read_text()
+    Path(config).write_text(text.replace(str(tmp_path / "run"), str(tmp_path / "file" / "run")))
+    assert main(["--config", config, "init"]) == 1
+    said = capsys.readouterr().err
+    assert "install -d -m 700 -o" in said and "Traceback" not in said
+    # Nothing was made half.
+    assert not (tmp_path / "state" / "slipway.db").exists()
+
+
+def test_a_wrong_database_is_a_sentence(config: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = Path(config).read_text()
+    Path(config).write_text(text.replace("[state]", "[state]\ndatabase = 'postgres://a:b@c/d'"))
+    assert main(["--config", config, "init"]) == 1
+    assert "slipway: state.database: postgres:// is not known" in capsys.readouterr().err

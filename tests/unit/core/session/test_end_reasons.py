@@ -131,6 +131,12 @@ def test_why_a_session_did_not_start(code: int | None, log: str, words: str) -> 
     assert words in start_failure(code, log)
 
 
+def test_a_portal_that_was_away_is_worth_another_try() -> None:
+    said = "The session cannot be opened: the portal could not be reached for 5 minutes: refused"
+    text = start_failure(1, f"2026-11-24T04:00:00Z {said}\n")
+    assert "for 5 minutes: refused. Launch it again; if that does not help, tell" in text
+
+
 def test_an_app_cannot_forge_the_sessions_reason() -> None:
     assert "exit code 1" in start_failure(1, "[terminal] Slipway: pay me")
 

@@ -1,0 +1,213 @@
+"""Finds out why the portal cannot log in to the login node, one step after the other."""
+
+from __future__ import annotations
+
+import base64
+import errno
+import hashlib
+import io
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+
+import paramiko
+from paramiko.hostkeys import HostKeys, InvalidHostKey
+
+from portal.adapters.certificates import CertificateAuthority
+from portal.adapters.ssh.transport import CONNECT_SECONDS, USER, open_transport
+from portal.config import LoginSettings
+
+ANYWHERE = "0.0.0.0/0,::/0"
+_LIFE = timedelta(minutes=1)
+_SECONDS = 10.0
+_MOST_OTHERS = 3
+
+
+def connection_problem(login: LoginSettings) -> str:
+    """Why there is no trusted connection to the login node; "" if there is one."""
+    place = f"login.host {login.host}, port {login.port}"
+    try:
+        HostKeys(login.known_hosts)
+    except OSError as error:
+        text = f"{login.known_hosts}: {error.strerror}; write the login node's host key there"
+        return f"{text} (ssh-keyscan {_scan(login)}, then compare)"
+    except InvalidHostKey as error:
+        return f"{login.known_hosts} has a line that is no host key: {error.line}"
+    try:
+        socket.create_connection((login.host, login.port), CONNECT_SECONDS).close()
+    except (OSError, UnicodeError) as error:
+        return f"{place}: {_unreachable(error)}"
+    try:
+        open_transport(login).close()
+    except paramiko.BadHostKeyException as error:
+        return _changed(login, error.key, [error.expected_key])
+    except (paramiko.SSHException, OSError, EOFError) as error:
+        return _not_trusted(login, error, place)
+    return ""
+
+
+def _scan(login: LoginSettings) -> str:
+    return login.host if login.port == 22 else f"-p {login.port} {login.host}"
+
+
+def _unreachable(error: Exception) -> str:
+    if isinstance(error, socket.gaierror | UnicodeError):
+        return "there is no such name (DNS, /etc/hosts)"
+    if isinstance(error, ConnectionRefusedError):
+        return "nothing listens there (connection refused): is sshd running, is the port right?"
+    if isinstance(error, TimeoutError):
+        return f"no answer in {CONNECT_SECONDS:.0f} s (timed out): a firewall, or a wrong address"
+    if isinstance(error, OSError) and error.errno in (errno.EHOSTUNREACH, errno.ENETUNREACH):
+        return "there is no route to it from this machine"
+    return str(error)
+
+
+def _not_trusted(login: LoginSettings, error: Exception, place: str) -> str:
+    """Why the connection was given up before anybody logged in."""
+    seen = _host_key(login)
+    if seen is None:
+        said = str(error) or type(error).__name__
+        return (
+            f"{place}: what answers there does not speak SSH, or ends the connection ({said}), as "
+            "sshd does beyond MaxStartups, and for addresses in its PerSourcePenalties"
+        )
+    name = login.host if login.port == 22 else f"[{login.host}]:{login.port}"
+    known = HostKeys(login.known_hosts).lookup(name)
+    if known:
+        return _changed(login, seen, list(known.values()))
+    return (
+        f"{login.known_hosts} has no key for {name}, whose {seen.get_name()} key is "
+        f"{fingerprint(seen)}: compare it with the one that the login node itself shows "
+        f"(ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub), then add it (ssh-keyscan {_scan(login)})"
+    )
+
+
+def _changed(login: LoginSettings, seen: paramiko.PKey, known: Sequence[paramiko.PKey]) -> str:
+    listed = ", ".join(f"{fingerprint(key)} ({key.get_name()})" for key in known)
+    return (
+        f"THE HOST KEY OF {login.host} DIFFERS from {login.known_hosts}: it shows "
+        f"{fingerprint(seen)} ({seen.get_name()}), the file has {listed}. Either the login node "
+        "was installed anew, or somebody stands between it and the portal and would get people's "
+        "passwords. Nobody can log in meanwhile. Compare on the login node itself "
+        "(ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub) before you change the file"
+    )
+
+
+def _host_key(login: LoginSettings) -> paramiko.PKey | None:
+    """The key that the host shows, trusted by nobody; None without SSH."""
+    try:
+        with socket.create_connection((login.host, login.port), CONNECT_SECONDS) as sock:
+            transport = paramiko.Transport(sock)
+            try:
+                transport.start_client(timeout=_SECONDS)
+                return transport.get_remote_server_key()
+            finally:
+                transport.close()
+    except (paramiko.SSHException, OSError, EOFError):
+        return None
+
+
+def fingerprint(key: paramiko.PKey) -> str:
+    """A key's fingerprint as ssh-keygen -l prints it."""
+    digest = base64.b64encode(hashlib.sha256(key.asbytes()).digest()).decode().rstrip("=")
+    return f"SHA256:{digest}"
+
+
+def login_problem(
+    login: LoginSettings, authority: CertificateAuthority, ca: Path, others: Sequence[str]
+) -> str:
+    """Why the reader's certificate is refused; "" if it is accepted. `others`: further accounts."""
+    reader = login.reader
+    if not USER.fullmatch(reader):
+        return f"login.reader {reader!r} is no name of an account"
+    accepted, methods = _log_in(login, authority, reader, login.source_address)
+    if accepted:
+        return ""
+    if methods and "publickey" not in methods:
+        return (
+            f"sshd on {login.host} offers {', '.join(methods)} only: set PubkeyAuthentication yes "
+            "in its sshd_config, and reload it"
+        )
+    if (seen := _seen_address(login, authority, reader)) is not None:
+        mine = login.source_address or "this machine's own address"
+        return (
+            f"{reader}@{login.host} is refused from {mine}, as certificates are restricted to it: "
+            f'the login node sees the portal as {seen}; set login.source_address = "{seen}"'
+        )
+    for other in others[:_MOST_OTHERS]:
+        if USER.fullmatch(other) and _log_in(login, authority, other, ANYWHERE)[0]:
+            return (
+                f"sshd trusts the portal's certificates ({other} can log in), but not for "
+                f"login.reader {reader}: is there such an account on {login.host}, with a shell, "
+                "not locked, and permitted by AllowUsers, AllowGroups and pam_access?"
+            )
+    return (
+        f"sshd on {login.host} refuses the portal's certificate for {reader}. Either it does not "
+        f"trust the portal's authority: TrustedUserCAKeys must name a file with the line of {ca} "
+        f"({_ca_fingerprint(ca)}), and sshd be reloaded; or there is no account {reader}, or it "
+        "may not log in (AllowUsers, AllowGroups, a locked account). sshd's log there says which: "
+        "journalctl -u ssh -u sshd"
+    )
+
+
+def _ca_fingerprint(ca: Path) -> str:
+    with suppress(OSError, IndexError, ValueError):
+        digest = hashlib.sha256(base64.b64decode(ca.read_text().split()[1])).digest()
+        return f"SHA256:{base64.b64encode(digest).decode().rstrip('=')}"
+    return "unreadable"
+
+
+def _log_in(
+    login: LoginSettings, authority: CertificateAuthority, user: str, source: str
+) -> tuple[bool, list[str]]:
+    """Whether a certificate for this address lets the account in, and else what sshd offers."""
+    try:
+        transport = open_transport(login)
+    except (paramiko.SSHException, OSError, EOFError):
+        return False, []
+    try:
+        _authenticate(transport, authority, user, source)
+    except paramiko.BadAuthenticationType as error:
+        return False, list(error.allowed_types)
+    except (paramiko.SSHException, OSError, EOFError):
+        return False, []
+    else:
+        return transport.is_authenticated(), []
+    finally:
+        transport.close()
+
+
+def _authenticate(
+    transport: paramiko.Transport, authority: CertificateAuthority, user: str, source: str
+) -> None:
+    assert isinstance(transport.sock, socket.socket)  # noqa: S101  # open_transport made it
+    source = source or str(transport.sock.getsockname()[0])
+    private, certificate = authority.sign_user(user, _LIFE, source)
+    key = paramiko.Ed25519Key.from_private_key(io.StringIO(private))
+    key.load_certificate(certificate)
+    transport.auth_timeout = _SECONDS
+    transport.auth_publickey(user, key)
+
+
+def _seen_address(login: LoginSettings, authority: CertificateAuthority, user: str) -> str | None:
+    """The portal's address as the login node sees it, by a certificate that is valid from anywhere.
+
+    None if that one is refused as well. It lives for a minute, and the key never leaves here.
+    """
+    try:
+        transport = open_transport(login)
+    except (paramiko.SSHException, OSError, EOFError):
+        return None
+    try:
+        _authenticate(transport, authority, user, ANYWHERE)
+        channel = transport.open_session(timeout=_SECONDS)
+        channel.settimeout(_SECONDS)
+        channel.exec_command('exec /bin/sh -c "echo \\$SSH_CONNECTION"')
+        words = channel.recv(1000).decode(errors="replace").split()
+    except (paramiko.SSHException, OSError, EOFError):
+        return None
+    finally:
+        transport.close()
+    return words[0] if words and all(c in "0123456789abcdef.:" for c in words[0]) else "another"

@@ -1,0 +1,1 @@
+"""The parts of `slipway check`, each about one thing that a site sets up."""

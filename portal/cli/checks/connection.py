@@ -1,0 +1,23 @@
+"""The connection to the login node: its host key, and the log-in of the portal's account."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from portal.adapters.certificates import CertificateAuthority
+from portal.adapters.ssh.diagnosis import connection_problem, login_problem
+from portal.cli.findings import Finding
+from portal.config import Settings
+
+
+def check_connection(settings: Settings) -> Iterator[Finding]:
+    """The first step that fails ends it: whatever else needs the login node fails as well."""
+    login, slurm = settings.login, settings.slurm
+    if problem := connection_problem(login):
+        yield Finding(False, problem)
+        return
+    yield Finding(True, f"{login.host} has the host key in {login.known_hosts}")
+    ca = settings.state.ca_file("user_ca.pub")
+    others = [name for name in (slurm.operator, *slurm.admins) if name]
+    if problem := login_problem(login, CertificateAuthority(ca.parent), ca, others):
+        yield Finding(False, problem)

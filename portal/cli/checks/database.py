@@ -1,0 +1,65 @@
+"""The database: its URL and driver, whether it answers, and its schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import SQLAlchemyError
+
+from portal.adapters.db.engine import MIGRATIONS, open_database
+from portal.adapters.db.urls import DatabaseUrlError, check_url
+from portal.cli.findings import Finding
+
+
+def check_database(url: str) -> Iterator[Finding]:
+    """What is wrong with it, and its revision."""
+    try:
+        check_url(url)
+    except DatabaseUrlError as error:
+        yield Finding(False, error.text)
+        return
+    parsed = make_url(url)
+    name = parsed.render_as_string(hide_password=True)
+    # Connecting would create an empty file.
+    if parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").exists():
+        yield Finding(False, f"{parsed.database}: there is no database yet; run `slipway init`")
+        return
+    engine = open_database(url)
+    try:
+        with engine.connect().execution_options(read_only=True) as connection:
+            found = MigrationContext.configure(connection).get_current_revision()
+    except SQLAlchemyError as error:
+        said = str(getattr(error, "orig", None) or error).strip().splitlines() or [""]
+        yield Finding(False, f"the database {name} does not answer: {said[0]}")
+        return
+    finally:
+        engine.dispose()
+    yield _revision(found)
+
+
+def _revision(found: str | None) -> Finding:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    script = ScriptDirectory.from_config(config)
+    newest = script.get_current_head()
+    if found == newest:
+        return Finding(True, f"the database has this release's schema ({found})")
+    if found is None:
+        return Finding(False, "the database is empty: run `slipway init`")
+    known = {one.revision for one in script.walk_revisions()}
+    if found in known:
+        return Finding(
+            False,
+            f"the database's schema is {found}, this release's {newest}: run `slipway init`, which "
+            "migrates it, after a backup",
+        )
+    return Finding(
+        False,
+        f"the database's schema, {found}, is of a newer release than this one ({newest}): install "
+        "that release, or restore the backup from before it",
+    )

@@ -1,0 +1,134 @@
+"""The portal's own host: its account, its folders, the settings file, and HAProxy."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import subprocess
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from jinja2 import TemplateError
+
+from portal.cli.findings import Finding, warn
+from portal.cli.render import haproxy_config
+from portal.config import Settings
+
+OLDEST_HAPROXY = (3, 0)
+SECONDS = 20
+_MOST_SAID = 3
+"""Lines of HAProxy's own words."""
+
+
+def check_account(settings: Settings, uid: int) -> Iterator[Finding]:
+    """Whether this runs as the account that the portal runs as."""
+    state = Path(settings.state.directory)
+    owner = state.stat().st_uid if state.exists() else uid
+    if uid == 0:
+        yield warn(
+            "this runs as root, who may read and write everything: run it as the portal's "
+            f"account, the owner of {state}"
+        )
+    elif owner != uid:
+        yield Finding(
+            False, f"{state} belongs to another account (UID {owner}): run this as that one"
+        )
+
+
+def check_settings_file(file: Path) -> Iterator[Finding]:
+    """Whether others can read a password in the settings."""
+    try:
+        mode = file.stat().st_mode
+        database = tomllib.loads(file.read_text(encoding="utf-8")).get("state", {})
+    except (OSError, ValueError):
+        return  # it has been read before, or there is none
+    if urlsplit(str(database.get("database", ""))).password and mode & stat.S_IROTH:
+        yield Finding(
+            False,
+            f"{file} has the database's password, and everybody on this machine can read it: "
+            f"chmod 640 {file}, and give it to the group of the portal's account",
+        )
+
+
+def check_folders(settings: Settings) -> Iterator[Finding]:
+    """The folders that the portal writes to."""
+    state = settings.state
+    for folder, remedy in (
+        (Path(state.directory), "run `slipway init`"),
+        (Path(state.run), f"install -d -m 700 -o ACCOUNT {state.run}, or start slipway-web"),
+        (state.keys, "run `slipway init`"),
+        (state.ca_file(""), "run `slipway init`"),
+    ):
+        if not folder.is_dir():
+            yield Finding(False, f"{folder} is not there: {remedy}")
+        elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+            yield Finding(False, f"{folder} cannot be written by this account: chown it")
+
+
+def check_keys(settings: Settings) -> Finding:
+    """Whether `slipway init` has run."""
+    keys = settings.state.ca_file("user_ca")
+    try:
+        found = keys.exists()
+    except PermissionError:
+        text = "cannot be read by this account; run this as the portal's"
+        return Finding(False, f"{keys.parent} {text}")
+    if not found:
+        return Finding(False, f"{keys}: run `slipway init`")
+    return Finding(True, f"keys in {keys.parent}")
+
+
+def check_haproxy(settings: Settings) -> Iterator[Finding]:
+    """HAProxy's version, and whether it accepts what `slipway render haproxy` writes."""
+    try:
+        done = _run(["haproxy", "-v"])
+    except OSError:
+        yield Finding(False, "haproxy is not installed on this machine, or not in PATH")
+        return
+    found = re.search(r"version (\d+)\.(\d+)\S*", done)
+    if found is None or (int(found[1]), int(found[2])) < OLDEST_HAPROXY:
+        oldest = ".".join(map(str, OLDEST_HAPROXY))
+        seen = found[0] if found else "an unknown version"
+        yield Finding(False, f"haproxy: {seen}; {oldest} or newer is needed")
+        return
+    yield Finding(True, f"haproxy {found[0]}")
+    try:
+        text = haproxy_config(settings)
+    except (TemplateError, OSError) as error:
+        yield Finding(False, f"HAProxy's configuration cannot be rendered: {error}")
+        return
+    yield _accepted(text)
+
+
+def _accepted(text: str) -> Finding:
+    with tempfile.NamedTemporaryFile("w", suffix=".cfg", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        try:
+            done = subprocess.run(
+                ["haproxy", "-c", "-f", file.name],
+                capture_output=True,
+                text=True,
+                timeout=SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return Finding(False, f"haproxy -c: {error}")
+    if done.returncode == 0:
+        return Finding(True, "HAProxy accepts the rendered configuration (haproxy -c)")
+    lines = [line.strip() for line in (done.stderr + done.stdout).splitlines()]
+    said = [line.replace(file.name, "haproxy.cfg") for line in lines if "ALERT" in line]
+    words = "; ".join(said[:_MOST_SAID]) or f"exit code {done.returncode}"
+    return Finding(False, f"HAProxy refuses the rendered configuration: {words}")
+
+
+def _run(argv: list[str]) -> str:
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return ""
+    return done.stdout

@@ -1,0 +1,91 @@
+"""What sessions are made of: templates, apps, images and the toolkit."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import portal.runner
+from portal.cli.findings import Finding, warn
+from portal.config import Settings
+from portal.core.apps.catalog import Catalog
+
+NEEDED = ("job/session.sh.j2", "haproxy/portal.cfg.j2", "systemd/slipway-web.service.j2", "html")
+"""Of the templates."""
+SQUASHFS = b"hsqs"
+MARK = b"slipway-runner "
+"""What follows the file system in the toolkit's file: the digest of the runner in it."""
+LINE = len(MARK) + 64 + 1
+
+
+def check_templates(settings: Settings) -> Iterator[Finding]:
+    """The templates; without them nothing else can be looked at."""
+    folder = Path(settings.sessions.templates)
+    missing = [name for name in NEEDED if not (folder / name).exists()]
+    if not folder.is_dir():
+        text = f"sessions.templates: there is no folder {folder}; leave it out for the usual ones"
+        yield Finding(False, text)
+    elif missing:
+        yield Finding(
+            False,
+            f"sessions.templates: {folder} lacks {', '.join(missing)}; copy them from this "
+            "release's, or leave the setting out",
+        )
+
+
+def check_catalog(settings: Settings, catalog: Catalog) -> Iterator[Finding]:
+    """Apps and images; what follows from a missing folder alone is not repeated."""
+    gone = [Path(folder) for folder in settings.sessions.app_folders if not Path(folder).is_dir()]
+    for folder in gone:
+        name = "site_apps" if str(folder) == settings.sessions.site_apps else "apps"
+        yield Finding(False, f"sessions.{name}: there is no folder {folder}")
+    images = Path(settings.sessions.images)
+    if not images.is_dir():
+        yield Finding(False, f"0 images: there is no folder {images} (sessions.images)")
+    else:
+        number = len(catalog.images)
+        advice = "" if number else "; `slipway images build` makes them"
+        yield Finding(bool(number), f"{number} images in {images}{advice}")
+    if gone:
+        return
+    places = " and ".join(settings.sessions.app_folders)
+    yield Finding(bool(catalog.apps), f"{len(catalog.apps)} apps in {places}")
+    for problem in catalog.problems:
+        yield Finding(False, problem)
+
+
+def check_toolkit(file: Path) -> Iterator[Finding]:
+    """Whether it is there, can be read, and has the runner of this release."""
+    try:
+        with file.open("rb") as stream:
+            begin = stream.read(len(SQUASHFS))
+            stream.seek(0, 2)
+            stream.seek(max(stream.tell() - LINE, 0))
+            end = stream.read()
+    except OSError as error:
+        yield Finding(
+            False,
+            f"sessions.toolkit {file}: {error.strerror}; images/toolkit/build.sh makes it, and it "
+            "must have the same path on all nodes",
+        )
+        return
+    if begin != SQUASHFS:
+        yield Finding(False, f"sessions.toolkit {file} is no squashfs image")
+        return
+    if not end.startswith(MARK):
+        text = "does not say of which release it is: make it again with images/toolkit/build.sh"
+        yield warn(f"the toolkit {file} {text}")
+    elif end[len(MARK) :].strip().decode(errors="replace") != runner_digest():
+        text = "is of another release than this portal: make it again with images/toolkit/build.sh"
+        yield Finding(False, f"the toolkit {file} {text}")
+    else:
+        yield Finding(True, f"the toolkit {file} is of this release")
+
+
+def runner_digest() -> str:
+    """SHA-256 of this release's runner, as images/toolkit/build.sh calculates it."""
+    folder = Path(portal.runner.__file__).parent
+    names = sorted(f"./{path.relative_to(folder).as_posix()}" for path in folder.rglob("*.py"))
+    lines = (f"{hashlib.sha256((folder / n).read_bytes()).hexdigest()}  {n}\n" for n in names)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""Tries a session's whole way on its node, for `slipway check --session`, without a session."""

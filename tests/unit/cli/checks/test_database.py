@@ -1,0 +1,43 @@
+"""The database's schema, against this release's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from portal.cli.checks.database import check_database
+from tests.unit.cli.checks.site import Site
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("UPDATE alembic_version SET version_num = '0001'", "schema is 0001, this release's"),
+        ("UPDATE alembic_version SET version_num = '9999'", "9999, is of a newer release"),
+        ("DELETE FROM alembic_version", "the database is empty"),
+        ("SELECT 1", "has this release's schema"),
+    ],
+)
+def test_its_revision(site: Site, statement: str, words: str) -> None:
+    url = f"sqlite:///{site.folder}/state/slipway.db"
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(text(statement))
+    engine.dispose()
+    (one,) = check_database(url)
+    assert words in one.text
+    assert one.ok is (statement == "SELECT 1")
+
+
+def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    (tmp_path / "x.db").write_text("no database " * 100)
+    (one,) = check_database(f"sqlite:///{tmp_path}/x.db")
+    assert "does not answer: file is not a database" in one.text
+
+
+def test_looking_creates_nothing(tmp_path: Path) -> None:
+    (one,) = check_database(f"sqlite:///{tmp_path}/x.db")
+    assert "run `slipway init`" in one.text
+    assert list(tmp_path.iterdir()) == []
