@@ -6,6 +6,7 @@ import os
 import queue
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -63,18 +64,26 @@ def programs(directory: str, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def start(directory: str, programs: Path) -> Iterator[Start]:
-    """Starts one of our apps under a name unique to the test, and returns its first report."""
+    """Starts one of our apps under a name unique to the test, and returns its first report.
+
+    `logged` is waited for, since an app can be ready before its output has been read.
+    """
     running: list[App] = []
 
-    def begin(app: str, asked: str = "") -> dict[str, object]:
+    def begin(app: str, asked: str = "", logged: str = "") -> dict[str, object]:
         spec = read_app(APPS / app)
         reports: queue.Queue[dict[str, object]] = queue.Queue()
         name = f"{app}-{os.getpid()}"
         running.append(App(name, directory, str(programs), lambda app: reports.put(app.report())))
-        running[0].start(
+        running[-1].start(
             AppStart(name, spec.script, spec.ready, 20, listen=spec.listen, asked=asked)
         )
-        return reports.get(timeout=30)
+        report = reports.get(timeout=30)
+        deadline = time.monotonic() + 30
+        while logged not in str(report["log"]) and time.monotonic() < deadline:
+            time.sleep(0.05)
+            report["log"] = running[-1].report()["log"]
+        return report
 
     yield begin
     for app in running:
@@ -93,7 +102,7 @@ def test_code_server_listens_on_its_socket(start: Start, programs: Path, directo
     options = ["--socket", "--socket-mode", "--session-socket", "--auth"]
     names = [f"--disable-{name}" for name in flags] + ["--ignore-last-opened"]
     stand_in(programs, "code-server", "/healthz", names, options)
-    report = start("code-server")
+    report = start("code-server", logged="auth='none'")
     assert report["state"] == "ready"
     assert "auth='none'" in str(report["log"])
     assert f"folder='{directory}'" in str(report["log"])
@@ -114,9 +123,10 @@ def test_tensorboard_shows_the_given_folder(
 ) -> None:
     options = ["--logdir", "--host", "--port", "--load_fast", "--window_title"]
     stand_in(programs, "tensorboard", "/data/logdir", [], options)
-    report = start("tensorboard", asked)
+    shown = f"logdir={logs.format(home=directory)!r}"
+    report = start("tensorboard", asked, logged=shown)
     assert report["state"] == "ready"
-    assert f"logdir={logs.format(home=directory)!r}" in str(report["log"])
+    assert shown in str(report["log"])
 
 
 @namespaces
