@@ -175,11 +175,12 @@ def resolve(pip: Path) -> tuple[Pins, Pins]:
     """Current versions: of the portal's requirements, and of the tests' additional ones."""
     whole = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     project = whole["project"]
-    wanted = project["dependencies"] + whole["build-system"]["requires"]
+    extras = project["optional-dependencies"]
+    wanted = project["dependencies"] + extras["postgresql"] + whole["build-system"]["requires"]
     runtime = versions(report(pip, wanted, PYTHONS[0], MACHINES[0]))
     fixed = [f"{name}=={version}" for name, version in runtime.items()]
     dev = versions(
-        report(pip, fixed + project["optional-dependencies"]["dev"], PYTHONS[0], MACHINES[0])
+        report(pip, fixed + extras["dev"], PYTHONS[0], MACHINES[0])
     )
     return runtime, {name: version for name, version in dev.items() if name not in runtime}
 
