@@ -30,7 +30,7 @@ __all__ = ["site"]
         ({"sessions__toolkit": "/srv/nope"}, "MISSING sessions.toolkit /srv/nope: No such file"),
         ({"state__directory": "/var/tmp/nope"}, "run `slipway init`"),
         ({"state__database": "postgres://a:secret@b/c"}, "postgres:// is not known; write postg"),
-        ({"state__database": "postgresql+psycopg://a:secret@b/c"}, "the driver psycopg is not"),
+        ({"state__database": "postgresql+pg8000://a:secret@b/c"}, "the driver pg8000 is not"),
         ({"state__database": "slipway.db"}, "state.database is no database's URL"),
         (
             {"state__database": "sqlite:////nope/slipway.db"},
