@@ -46,6 +46,7 @@ from portal.adapters.runner_client import GatewayRunners, resolve
 from portal.adapters.settings_file import LocalSettingsFile
 from portal.adapters.slurm.client import Slurm
 from portal.adapters.slurm.jobs import SlurmJobs
+from portal.adapters.slurm.pyslurm.process import PySlurmProcess
 from portal.adapters.slurm.submitter import LoginNodeSubmitter
 from portal.adapters.slurm.usage import SlurmMeter
 from portal.adapters.ssh.accounts import LoginNodeAccounts
@@ -93,6 +94,7 @@ def real_systems(settings: Settings) -> Systems:
             directory,
             settings.slurm.command_seconds,
             settings.slurm.operator,
+            queue_source(settings),
         ),
         job_meter=SlurmMeter(transport, settings.login.reader),
         slurm_jobs=SlurmJobs(transport, settings.login.reader, settings.slurm.command_seconds),
@@ -114,6 +116,13 @@ def real_systems(settings: Settings) -> Systems:
         else None,
         clock=now,
     )
+
+
+def queue_source(settings: Settings) -> Callable[[], str | None]:
+    """What reads the queue instead of squeue, by `slurm.reader`; it returns None for squeue."""
+    if settings.slurm.reader == "pyslurm":
+        return PySlurmProcess(settings.slurm.command_seconds).queue
+    return lambda: None
 
 
 def _file_servers(

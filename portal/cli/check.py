@@ -24,6 +24,7 @@ from portal.cli.checks.host import (
 )
 from portal.cli.checks.operator import check_operator
 from portal.cli.checks.places import check_catalog, check_templates, check_toolkit
+from portal.cli.checks.queue_reader import check_queue_reader
 from portal.cli.checks.tls import check_browsers_tls, check_callback
 from portal.cli.findings import Finding
 from portal.config import LoginSettings, Settings, WebSettings
@@ -81,6 +82,7 @@ def check_cluster(settings: Settings, scheduler: Scheduler) -> Iterator[Finding]
         yield finding
     if not answered:
         return
+    yield from check_queue_reader(slurm)
     authority = CertificateAuthority(settings.state.ca_file(""))
     transport = SshTransport(login, authority, slurm.operator)
     asker = Asker(transport, login.reader, slurm.command_seconds)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel, Field
 
 from portal.config.base import FROZEN
@@ -47,6 +49,12 @@ class SlurmSettings(BaseModel):
 
     model_config = FROZEN
 
+    reader: Literal["commands", "pyslurm"] = Field(
+        "commands",
+        description="What reads the queue: squeue on the login node, or pyslurm on this host, "
+        "which then needs slurm.conf, munge, the cluster's accounts, and pyslurm 24.11 built for "
+        "this Slurm. Where pyslurm cannot be used, squeue is.",
+    )
     poll_seconds: float = Field(2.0, gt=0, description="Seconds between two queries of the queue.")
     partitions_seconds: float = Field(
         30.0, gt=0, description="Seconds between two queries of nodes and partitions."

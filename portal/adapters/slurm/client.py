@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shlex
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 
 from portal.adapters.slurm import accounting, commands, estimate, queue
@@ -41,8 +41,11 @@ class Slurm(Scheduler):
         directory: str,
         seconds: float,
         operator: str = "",
+        other_queue: Callable[[], str | None] = lambda: None,
     ) -> None:
+        """`other_queue`: squeue's lines from elsewhere (slurm.reader); None: ask squeue."""
         self._transport = transport
+        self._other_queue = other_queue
         self._operator = operator
         self._directory = directory
         self._seconds = seconds
@@ -175,7 +178,8 @@ class Slurm(Scheduler):
     # As the reader
 
     def jobs(self) -> dict[str, Job]:
-        return self._queue.read(self._ask(queue.squeue_argv()))
+        text = self._other_queue()
+        return self._queue.read(self._ask(queue.squeue_argv()) if text is None else text)
 
     def find(self, session: str, user: str) -> list[JobReport]:
         found = queue.squeue_parse(self._ask(queue.squeue_argv(session, user)))

@@ -1,0 +1,1 @@
+"""The queue by pyslurm instead of squeue (`slurm.reader`), on hosts that are Slurm clients."""

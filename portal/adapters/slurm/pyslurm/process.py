@@ -1,0 +1,106 @@
+"""Asks the process that has pyslurm (child.py), and ends it when it does not answer."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import select
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from portal.errors import Unavailable
+
+log = logging.getLogger(__name__)
+
+CHILD = (sys.executable, "-I", str(Path(__file__).with_name("child.py")))
+AGAIN = 60.0
+"""Seconds until pyslurm is tried again after it could not be used."""
+MOST_BYTES = 256 << 20
+"""Of one answer; a job is about 200."""
+
+
+class PySlurmProcess:
+    """The queue as squeue prints it, by pyslurm; the process is started when it is needed."""
+
+    def __init__(self, seconds: float, argv: Sequence[str] = CHILD) -> None:
+        self._seconds = seconds
+        self._argv = argv
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+        self._not_before = 0.0
+        self.problem = ""
+        """Why pyslurm could not be used when it was last tried."""
+
+    def queue(self) -> str | None:
+        """squeue's lines; None if pyslurm cannot be used here, which is in the log.
+
+        Raises Unavailable when Slurm does not answer in time.
+        """
+        with self._lock:
+            if time.monotonic() < self._not_before:
+                return None
+            first, _, rest = self._ask().partition("\n")
+            word, _, detail = first.partition(" ")
+            if word == "jobs":
+                self.problem = ""
+                return rest
+            self.end()
+            if word == "down":
+                raise Unavailable(f"Slurm does not answer: {detail}")
+            self._not_before = time.monotonic() + AGAIN
+            self.problem = detail or "the process with pyslurm ended"
+            log.warning("slurm.reader: %s; squeue is used", self.problem)
+            return None
+
+    def end(self) -> None:
+        """End the process, if there is one."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+            for stream in (process.stdin, process.stdout):
+                if stream is not None:
+                    with contextlib.suppress(OSError):
+                        stream.close()
+
+    def _ask(self) -> str:
+        """The answer to one question; "" if the process ended."""
+        if self._process is None:
+            self._process = subprocess.Popen(
+                self._argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+            )
+        process = self._process
+        assert process.stdin is not None  # noqa: S101
+        # A process that has already said why it cannot be used reads no more.
+        with contextlib.suppress(OSError):
+            process.stdin.write(b"jobs\n")
+        return self._read(process, time.monotonic() + self._seconds)
+
+    def _read(self, process: subprocess.Popen[bytes], deadline: float) -> str:
+        assert process.stdout is not None  # noqa: S101
+        answer = bytearray()
+        while not _complete(answer):
+            left = deadline - time.monotonic()
+            ready = left > 0 and select.select([process.stdout], [], [], left)[0]
+            if not ready or len(answer) > MOST_BYTES:
+                self.end()
+                raise Unavailable("Slurm does not answer: pyslurm took too long.")
+            piece = os.read(process.stdout.fileno(), 1 << 16)
+            if not piece:
+                return answer.decode(errors="replace") if answer.startswith(b"unusable ") else ""
+            answer += piece
+        return answer.decode(errors="replace")
+
+
+def _complete(answer: bytearray) -> bool:
+    """Whether the first line is there, and as many lines after it as it announces."""
+    end = answer.find(b"\n")
+    if end < 0:
+        return False
+    word, _, number = bytes(answer[:end]).partition(b" ")
+    return word != b"jobs" or answer.count(b"\n") > int(number)
