@@ -179,9 +179,7 @@ def resolve(pip: Path) -> tuple[Pins, Pins]:
     wanted = project["dependencies"] + extras["postgresql"] + whole["build-system"]["requires"]
     runtime = versions(report(pip, wanted, PYTHONS[0], MACHINES[0]))
     fixed = [f"{name}=={version}" for name, version in runtime.items()]
-    dev = versions(
-        report(pip, fixed + extras["dev"], PYTHONS[0], MACHINES[0])
-    )
+    dev = versions(report(pip, fixed + extras["dev"], PYTHONS[0], MACHINES[0]))
     return runtime, {name: version for name, version in dev.items() if name not in runtime}
 
 

@@ -20,7 +20,7 @@ from tests.client import Api
 from tests.cluster import Cluster, wait_for
 
 PYTHON = os.environ.get("SLIPWAY_PYSLURM_PYTHON", "python3")
-PLACE = "/tmp/slipway-pyslurm.py"  # noqa: S108
+PLACE = "/tmp/slipway-pyslurm.py"
 
 
 def _ask(cluster: Cluster) -> tuple[str, str]:
