@@ -1,7 +1,7 @@
 """`slurm.reader = "pyslurm"`: every field is the same as squeue's, where there is a pyslurm.
 
-The package index has none for the Slurms of the embedded cluster, so usually this says so. Where the
-login node has one, SLIPWAY_PYSLURM_PYTHON names its Python.
+The package index has none for the Slurms of the embedded cluster, so usually this says so. Where
+the login node has one, SLIPWAY_PYSLURM_PYTHON names its Python.
 """
 
 from __future__ import annotations
