@@ -1,7 +1,7 @@
 # The entry points. PORT=9090 make up: another port; SLURM=26.05 make up: another Slurm version;
 # HTTPS=1 make up: with https; APPS=ports or APPS=subdomains: the kind of the apps' origins.
 # SESSION_HOME=persistent make up: sessions in users' own home directories.
-.PHONY: help up hub down logs shell image images test test-images test-cgroup2 attack check clean assets
+.PHONY: help up hub down logs shell image images test test-images test-cgroup2 attack check clean assets docs
 
 help:
 	@echo "make up     install, build and start everything; prints the address"
@@ -16,6 +16,7 @@ help:
 	@echo "make test-cgroup2 in a virtual machine whose kernel has cgroup v2 only; SLURM=26.05: one version"
 	@echo "make attack only the attacks, on separate clusters"
 	@echo "make check  only the static checks: ruff, mypy, import rules, shellcheck"
+	@echo "make docs   the documentation as a site, in build/site"
 	@echo "make assets the browser libraries, for work on the pages outside the cluster"
 	@echo "make clean  stop it and delete its data"
 
@@ -54,6 +55,9 @@ attack:
 
 check:
 	@bash tests/run.sh check
+
+docs:
+	@bash tests/run.sh docs
 
 assets:
 	@bash portal/web/assets/build.sh

@@ -3,6 +3,7 @@
 #
 #   bash tests/run.sh [check] [unit] [slurm] [browser] [attack]     only these parts; by default, all
 #   bash tests/run.sh cgroup2   in a virtual machine with cgroup v2 only (tests/cgroup2), for 24.11 and 26.05
+#   bash tests/run.sh docs      the documentation as a site, in build/site
 #   bash tests/run.sh images    every image that is built: its own test, and in sessions on one cluster
 #
 # Tests on clusters mostly wait for Slurm, so they run in parallel: each of CLUSTERS clusters (4; 2 on a
@@ -153,7 +154,7 @@ run_check() {
     title "Checks"
     check "ruff check" .venv/bin/ruff check --quiet .
     check "ruff format" .venv/bin/ruff format --quiet --check --diff .
-    check "mypy" .venv/bin/mypy portal tests bench
+    check "mypy" .venv/bin/mypy portal tests bench docs/hooks.py
     check "import rules" .venv/bin/lint-imports --config setup.cfg
     check "shellcheck" shellcheck_all
 }
@@ -438,7 +439,7 @@ main() {
     local part paths=()
     for part in "$@"; do
         case $part in
-            check | unit | cgroup2) ;;
+            check | unit | cgroup2 | docs) ;;
             slurm | browser | attack) paths+=("tests/$part") ;;
             images)
                 paths+=(tests/slurm/test_recipes.py tests/browser/test_{frameworks,desktop,desktop_xfce}.py)
@@ -456,6 +457,7 @@ main() {
     timed preparing prepare "$@"
     [ ${#paths[@]} -eq 0 ] || choose_clusters
     [[ " $* " != *" check "* ]] || timed check run_check
+    [[ " $* " != *" docs "* ]] || check "docs" .venv/bin/python -m mkdocs build --strict --quiet --clean
     [[ " $* " != *" unit "* ]] || run_unit
     if [[ " $* " == *" images "* ]]; then
         timed "clusters before that" wait_for_clusters # they come with the builder image
