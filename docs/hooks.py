@@ -87,7 +87,10 @@ def api_page(api: dict[str, Any]) -> str:
         "`Authorization: Bearer TOKEN`; tokens are created on the page *Logins and API tokens*. "
         f"{api['info']['description']}\n",
     ]
+    resource = ""
     for path, operations in sorted(api["paths"].items()):
+        if resource != (resource := path.split("/")[1]):
+            parts.append(f"## {resource}\n")
         for method, operation in operations.items():
             if isinstance(operation, dict) and "responses" in operation:
                 parts.append(_operation(method.upper(), path, operation, api))
@@ -95,7 +98,7 @@ def api_page(api: dict[str, Any]) -> str:
 
 
 def _operation(method: str, path: str, operation: dict[str, Any], api: dict[str, Any]) -> str:
-    lines = [f"## `{method} {path}`\n", f"{operation.get('summary', '')}\n"]
+    lines = [f"### `{method} {path}`\n", f"{operation.get('summary', '')}\n"]
     if text := operation.get("description"):
         lines.append(f"{text}\n")
     rows = list(_parameters(operation)) + list(_body(operation, api))

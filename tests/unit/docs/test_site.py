@@ -63,7 +63,7 @@ def test_every_operation_is_described(site: Path) -> None:
 
 def test_a_required_field_of_a_body_is_marked(hooks: ModuleType) -> None:
     page = hooks.api_page(document("https://slipway.example.org"))
-    folders = page.partition("## `POST /folders`")[2].partition("\n## ")[0]
+    folders = page.partition("### `POST /folders`")[2].partition("\n### ")[0]
     assert "| `name` | body, required | string |" in folders
 
 
