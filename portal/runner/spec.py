@@ -88,10 +88,25 @@ class SharedMemory:
         self.must = must
 
 
+class Adoption:
+    """What a portal that has lost the session needs to take it in again.
+
+    `proof`: the file in which the runner proves to be its owner's; `about`: the session in the
+    portal's own words, which the runner only keeps.
+    """
+
+    __slots__ = ("about", "proof")
+
+    def __init__(self, proof: str, about: dict[str, object]) -> None:
+        self.proof = proof
+        self.about = about
+
+
 class Spec:
     """The session as described by the portal; the only place that holds the token."""
 
     __slots__ = (
+        "adoption",
         "apps",
         "callback",
         "callback_ca",
@@ -129,6 +144,7 @@ class Spec:
         gpu: bool,
         workdir: str,
         count_home: bool,
+        adoption: Adoption | None,
     ) -> None:
         self.session = session
         self.token = token
@@ -146,6 +162,7 @@ class Spec:
         self.gpu = gpu
         self.workdir = workdir
         self.count_home = count_home
+        self.adoption = adoption
 
 
 def parse_spec(text: str) -> Spec:
@@ -175,6 +192,7 @@ def parse_spec(text: str) -> Spec:
         gpu=_flag(message, "gpu"),
         workdir=_optional(message, "workdir"),
         count_home=_flag(message, "count_home"),
+        adoption=_adoption(message),
     )
 
 
@@ -299,6 +317,16 @@ def _shared_memory(message: dict[str, object]) -> SharedMemory | None:
     if not isinstance(value, dict) or type(value.get("mb")) is not int or value["mb"] < 1:
         raise SpecError("shared_memory", "must have a whole number of MiB")
     return SharedMemory(value["mb"], value.get("must") is True)
+
+
+def _adoption(message: dict[str, object]) -> Adoption | None:
+    """None from portals that take no session in."""
+    value = message.get("adoption")
+    if value is None:
+        return None
+    if not isinstance(value, dict) or not isinstance(value.get("about"), dict):
+        raise SpecError("adoption", "must be an object, and its about as well")
+    return Adoption(_text(value, "proof", PATH), value["about"])
 
 
 def _app_name(value: object) -> str:

@@ -25,6 +25,7 @@ from portal.services.launch.estimates import Estimates
 from portal.services.launch.launcher import Launcher
 from portal.services.launch.presets import Presets
 from portal.services.owner_queue import RunForOwner, SessionQueue
+from portal.services.session.adoption import Adoption
 from portal.services.session.housekeeping import Housekeeping
 from portal.services.session.idle_culler import IdleCuller
 from portal.services.session.lifecycle import Lifecycle
@@ -68,6 +69,7 @@ class _Assembly(AuthAssembly):
             session_logs=self.session_logs,
             session_history=self.session_history,
             runner_calls=self.runner_calls,
+            adoption=self.adoption,
             jobs=self.jobs,
             job_outputs=self.job_outputs,
             job_use=self.job_use,
@@ -261,6 +263,20 @@ class _Assembly(AuthAssembly):
             app_reports=self.app_reports,
             app_starter=self.app_starter,
             site_rules=self.administration.site_rules,
+            clock=self._clock,
+        )
+
+    @cached_property
+    def adoption(self) -> Adoption:
+        return Adoption(
+            store=self._stores.sessions,
+            jobs=self._stores.jobs,
+            scheduler=self._systems.scheduler,
+            files=self._systems.files,
+            record=self.administration.record,
+            run_for_owner=self._run_for_owner,
+            callback=self._systems.job_settings.callback,
+            hub_base_url=self._settings.hub.base_url,
             clock=self._clock,
         )
 
