@@ -26,8 +26,7 @@ from portal.hub.progress import Step, answers, exit_code, server_has_ended, step
 from portal.hub.refusals import Refusal, for_user
 
 LOST = 3600.0
-"""Seconds until a session that the portal does not know counts as gone: a portal that has lost its
-database knows a running one again when it has adopted it."""
+"""Seconds until an unknown session counts as gone; a portal that has lost it may adopt it."""
 QUICK = 0.2
 """Seconds between two questions while a server starts, and for SOON seconds after its launch."""
 SOON = 10.0

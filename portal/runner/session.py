@@ -7,7 +7,6 @@ import signal
 import threading
 
 from . import control, gateway
-from .adoption import Claim
 from .apps.app import App
 from .apps.detect import detect
 from .apps.supervisor import Supervisor
@@ -26,6 +25,7 @@ from .log import say
 from .memory import MemoryWatch
 from .spec import Spec, SpecError, parse_app_start
 from .status import StatusFile
+from .trust.adoption import Claim
 from .trust.renewal import Renewal
 from .usage import read_gpu_usage, read_usage
 

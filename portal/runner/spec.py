@@ -88,25 +88,11 @@ class SharedMemory:
         self.must = must
 
 
-class Adoption:
-    """What a portal that has lost the session needs to take it in again.
-
-    `proof`: the file in which the runner proves to be its owner's; `about`: the session in the
-    portal's own words, which the runner only keeps.
-    """
-
-    __slots__ = ("about", "proof")
-
-    def __init__(self, proof: str, about: dict[str, object]) -> None:
-        self.proof = proof
-        self.about = about
-
-
 class Spec:
     """The session as described by the portal; the only place that holds the token."""
 
     __slots__ = (
-        "adoption",
+        "about",
         "apps",
         "callback",
         "callback_ca",
@@ -118,6 +104,7 @@ class Spec:
         "heartbeat_seconds",
         "patience_seconds",
         "ports",
+        "proof",
         "session",
         "shared_memory",
         "start",
@@ -144,7 +131,8 @@ class Spec:
         gpu: bool,
         workdir: str,
         count_home: bool,
-        adoption: Adoption | None,
+        proof: str,
+        about: dict[str, object],
     ) -> None:
         self.session = session
         self.token = token
@@ -162,7 +150,7 @@ class Spec:
         self.gpu = gpu
         self.workdir = workdir
         self.count_home = count_home
-        self.adoption = adoption
+        self.proof, self.about = proof, about  # see trust/adoption.py
 
 
 def parse_spec(text: str) -> Spec:
@@ -175,6 +163,7 @@ def parse_spec(text: str) -> Spec:
     for app in start:
         if app.name not in apps:
             raise SpecError("start", f"{app.name} is not among the apps")
+    proof, about = _adoption(message)
     return Spec(
         session=_text(message, "session", SESSION),
         token=_text(message, "token", re.compile(r"[!-~]{8,}")),
@@ -192,7 +181,8 @@ def parse_spec(text: str) -> Spec:
         gpu=_flag(message, "gpu"),
         workdir=_optional(message, "workdir"),
         count_home=_flag(message, "count_home"),
-        adoption=_adoption(message),
+        proof=proof,
+        about=about,
     )
 
 
@@ -319,14 +309,12 @@ def _shared_memory(message: dict[str, object]) -> SharedMemory | None:
     return SharedMemory(value["mb"], value.get("must") is True)
 
 
-def _adoption(message: dict[str, object]) -> Adoption | None:
-    """None from portals that take no session in."""
-    value = message.get("adoption")
-    if value is None:
-        return None
-    if not isinstance(value, dict) or not isinstance(value.get("about"), dict):
+def _adoption(message: dict[str, object]) -> tuple[str, dict[str, object]]:
+    value = message.get("adoption", {})
+    about = value.get("about", {}) if isinstance(value, dict) else None
+    if not isinstance(value, dict) or not isinstance(about, dict):
         raise SpecError("adoption", "must be an object, and its about as well")
-    return Adoption(_text(value, "proof", PATH), value["about"])
+    return _optional(value, "proof", PATH), about
 
 
 def _app_name(value: object) -> str:

@@ -25,7 +25,6 @@ from portal.services.launch.estimates import Estimates
 from portal.services.launch.launcher import Launcher
 from portal.services.launch.presets import Presets
 from portal.services.owner_queue import RunForOwner, SessionQueue
-from portal.services.session.adoption import Adoption
 from portal.services.session.housekeeping import Housekeeping
 from portal.services.session.idle_culler import IdleCuller
 from portal.services.session.lifecycle import Lifecycle
@@ -48,6 +47,7 @@ class _Assembly(AuthAssembly):
 
     def services(self) -> Services:
         """All services."""
+        systems = self._systems
         return Services(
             settings=self._settings,
             clock=self._clock,
@@ -55,9 +55,7 @@ class _Assembly(AuthAssembly):
             gpus=self._gpus,
             cluster=self.cluster,
             launcher=self.launcher,
-            estimates=Estimates(
-                self._systems.scheduler, self.cluster, self._clock, self.launcher.draft
-            ),
+            estimates=Estimates(systems.scheduler, self.cluster, self._clock, self.launcher.draft),
             presets=Presets(self._stores.presets, self._clock),
             registry_logins=self.registry_logins,
             image_contents=self.image_contents,
@@ -86,7 +84,7 @@ class _Assembly(AuthAssembly):
             shares=self.shares,
             administration=self.administration,
             batch_settings=self.batch_settings,
-            authenticate=self._systems.authenticate,
+            authenticate=systems.authenticate,
             logins=self.logins,
             service_tokens=self.service_tokens,
             login_attempts=self.login_attempts,
@@ -263,20 +261,6 @@ class _Assembly(AuthAssembly):
             app_reports=self.app_reports,
             app_starter=self.app_starter,
             site_rules=self.administration.site_rules,
-            clock=self._clock,
-        )
-
-    @cached_property
-    def adoption(self) -> Adoption:
-        return Adoption(
-            store=self._stores.sessions,
-            jobs=self._stores.jobs,
-            scheduler=self._systems.scheduler,
-            files=self._systems.files,
-            record=self.administration.record,
-            run_for_owner=self._run_for_owner,
-            callback=self._systems.job_settings.callback,
-            hub_base_url=self._settings.hub.base_url,
             clock=self._clock,
         )
 

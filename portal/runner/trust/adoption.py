@@ -6,12 +6,12 @@ import hashlib
 import os
 import time
 
-from .callback import Callback, Refused, SessionUnknown, Unreachable
-from .log import say
+from ..callback import Callback, Refused, SessionUnknown, Unreachable
+from ..log import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .spec import Spec
+    from ..spec import Spec
 
 # Seconds between two requests: the portal first has to see the job in Slurm's queue.
 FIRST_PAUSE, LONGEST_PAUSE = 4.0, 300.0
@@ -29,7 +29,7 @@ class Claim:
 
     def __init__(self, callback: Callback, spec: Spec, where: dict[str, object]) -> None:
         self._callback = callback
-        self._adoption = spec.adoption
+        self._about, self._proof = spec.about, spec.proof
         self._hash = hashlib.sha256(spec.token.encode()).hexdigest()
         self._where = {"job_id": where["job_id"], "node": where["node"]}
         self._pause = FIRST_PAUSE
@@ -38,9 +38,9 @@ class Claim:
 
     def prove(self) -> None:
         """Write the proof; errors are ignored, since it is written again when it is needed."""
-        if self._adoption is None:
+        path = self._proof
+        if not path:
             return
-        path = self._adoption.proof
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
             file = os.open(f"{path}.new", flags, 0o600)
@@ -59,13 +59,13 @@ class Claim:
         """
         self._tell("The portal does not know this session, which goes on")
         now = time.monotonic()
-        if self._adoption is None or now < self._due:
+        if not self._proof or now < self._due:
             return False
         self._due = now + self._pause
         self._pause = min(self._pause * 1.5, LONGEST_PAUSE)
         self.prove()
         try:
-            self._callback.post("adopt", {**self._where, "about": self._adoption.about})
+            self._callback.post("adopt", {**self._where, "about": self._about})
         except SessionUnknown:
             return False
         except (Refused, Unreachable) as error:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from portal.runner import adoption
-from portal.runner.adoption import Claim
 from portal.runner.callback import Callback
 from portal.runner.spec import Spec, parse_spec
+from portal.runner.trust import adoption
+from portal.runner.trust.adoption import Claim
 from tests.unit.runner.apps.test_app import DEMO, wait_until
 from tests.unit.runner.fake_portal import TOKEN, FakePortal, spec_text
 from tests.unit.runner.test_callback import PAGE
