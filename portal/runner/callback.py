@@ -193,6 +193,9 @@ def post_ready(
 class Reporter:
     """Sends the apps' changes immediately, and usage every `heartbeat` seconds.
 
+    `unknown` is called when the portal does not know the session, and says in how many seconds
+    the next usage is to be sent, if that is sooner.
+
     While the portal is unreachable, reports do not accumulate: only the newest state of each app
     and the newest usage are sent once it is back.
     """
@@ -204,7 +207,7 @@ class Reporter:
         usage: Callable[[], dict[str, object]],
         over: Callable[[], None],
         answered: Callable[[dict[str, object]], None] = lambda _: None,
-        unknown: Callable[[], object] = lambda: None,
+        unknown: Callable[[], float] = lambda: LONGEST_PAUSE,
     ) -> None:
         self._callback = callback
         self._heartbeat = heartbeat
@@ -212,6 +215,7 @@ class Reporter:
         self._over = over
         self._answered = answered
         self._unknown = unknown
+        self._again = heartbeat
         self._hurried = False
         self._news: dict[str, dict[str, object]] = {}
         self._changed = threading.Condition()
@@ -246,8 +250,9 @@ class Reporter:
                         self._news = {}
                 self._send_news(news)
                 if due:
-                    beat = time.monotonic() + self._heartbeat
+                    self._again = self._heartbeat
                     self._send("usage", self._usage(), self._answered)
+                    beat = time.monotonic() + min(self._again, self._heartbeat)
         except SessionOver:
             say("The portal reports that this session has ended")
             self._callback.close()
@@ -271,7 +276,7 @@ class Reporter:
             say(f"The portal does not accept a report on {what}: {error}")
         except SessionUnknown:
             self._away = True
-            self._unknown()
+            self._again = self._unknown()
             return False
         except Unreachable as error:
             if not self._away:

@@ -25,7 +25,7 @@ from .log import say
 from .memory import MemoryWatch
 from .spec import Spec, SpecError, parse_app_start
 from .status import StatusFile
-from .trust.adoption import Claim
+from .trust.adoption import LONGEST_PAUSE, Claim
 from .trust.renewal import Renewal
 from .usage import read_gpu_usage, read_usage
 
@@ -128,10 +128,17 @@ class Session:
             raise SpecError("certificate", "must be a text")
         return certificate
 
-    def _unknown(self) -> None:
-        """The portal has lost the session: have it take the session in, and get ready again."""
-        if self._claim is not None and self._claim.ask():
-            self._get_ready_again()
+    def _unknown(self) -> float:
+        """The portal has lost the session: have it take the session in, and get ready again.
+
+        Returns in how many seconds to try again, or to report how it goes.
+        """
+        if self._claim is None:
+            return LONGEST_PAUSE
+        if not self._claim.ask():
+            return self._claim.wait
+        self._get_ready_again()
+        return 0.0
 
     def _get_ready_again(self) -> None:
         """Tell the portal where the gateway is; it serves with the certificate that it has.

@@ -17,8 +17,8 @@ SLIPWAY = ("runuser", "--user", "slipway", "--", "slipway")
 STATE = "/var/lib/slipway"
 ASIDE = f"{STATE}/lost-in-a-test"
 SMALL: Json = {"resources": {"cpus": 1, "memory": "300m"}}
-SECONDS = 30
-"""How soon a lost session is in its owner's list again."""
+SECONDS = 60
+"""How soon a lost session is in its owner's list again; half of it if the machine is not busy."""
 
 
 def slipway(cluster: Cluster, *words: str) -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..spec import Spec
 
 # Seconds between two requests: the portal first has to see the job in Slurm's queue.
-FIRST_PAUSE, LONGEST_PAUSE = 4.0, 300.0
+FIRST_PAUSE, LONGEST_PAUSE = 3.0, 300.0
 # The log is the user's, and a portal may be without its database for days.
 SAY_EVERY = 3600.0
 
@@ -74,6 +74,12 @@ class Claim:
         self._pause, self._due, self._say_at = FIRST_PAUSE, 0.0, 0.0
         say("The portal has taken this session in")
         return True
+
+    @property
+    def wait(self) -> float:
+        """Seconds until the portal may be asked again."""
+        left = self._due - time.monotonic()
+        return max(left, 0.0) if self._proof else LONGEST_PAUSE
 
     def _tell(self, text: str) -> None:
         now = time.monotonic()

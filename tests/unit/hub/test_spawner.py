@@ -21,7 +21,6 @@ from portal.client import Client, NoAnswer
 from portal.core.apps.access import AppState
 from portal.core.session.session import OVER, Session, State
 from portal.hub import TEMPLATES
-from portal.hub import spawner as hub_spawner
 from portal.hub.authenticator import TOKEN
 from portal.hub.spawner import SlipwaySpawner
 from tests.fakes import World
@@ -221,7 +220,7 @@ def test_a_session_that_the_portal_has_lost_has_not_ended(
         for _ in range(5):
             assert await made.poll() is None
         clock = time.monotonic()
-        monkeypatch.setattr(hub_spawner.time, "monotonic", lambda: clock + 3700)
+        monkeypatch.setattr(time, "monotonic", lambda: clock + 3700)
         assert await made.poll() == 1
         with Database(world.engine) as db:
             db.add(SessionRow(**kept))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from werkzeug.test import TestResponse
 
 from portal.core.auth.person import Person
 from portal.core.session.session import State
@@ -19,6 +20,19 @@ from tests.unit.web.test_runner import USAGE
 Launched = Callable[..., Runner]
 NAME, VALUE = wire.RUNNER.split(": ")
 NEW = {NAME: VALUE}
+
+
+def code(answer: TestResponse) -> str:
+    """What a problem document says for programs."""
+    assert answer.json is not None
+    return str(answer.json["code"])
+
+
+def is_ready(runner: Runner) -> bool:
+    """Whether the portal knows where its gateway is."""
+    answer = runner("usage", USAGE, **NEW)
+    assert answer.json is not None
+    return bool(answer.json["ready"])
 
 
 def adopt(runner: Runner, **changes: Any) -> Any:
@@ -34,7 +48,7 @@ def test_an_unknown_session_is_not_an_ended_one(
     runner = launched()
     lose(world, runner.session)
     answer = runner(path, USAGE, **NEW)
-    assert (answer.status_code, answer.json["code"]) == (404, callback.UNKNOWN_CODE)
+    assert (answer.status_code, code(answer)) == (404, callback.UNKNOWN_CODE)
     with pytest.raises(callback.SessionUnknown):
         callback.read_answer(answer.status_code, answer.data)
     # An earlier release's runner ends its session on 404, and waits on 503.
@@ -46,7 +60,7 @@ def test_an_ended_session_is_told_so(world: World, launched: Launched) -> None:
     world.sessions.stop(Person("alice", False, "x"), runner.session.id)
     for headers in ({}, NEW):
         answer = runner("usage", USAGE, **headers)
-        assert (answer.status_code, answer.json["code"]) == (410, callback.ENDED_CODE)
+        assert (answer.status_code, code(answer)) == (410, callback.ENDED_CODE)
         with pytest.raises(callback.SessionOver):
             callback.read_answer(answer.status_code, answer.data)
     wrong = runner("usage", USAGE, Authorization="Bearer wrong", **NEW)
@@ -62,9 +76,9 @@ def test_a_lost_session_comes_back_to_its_owner(
     runner.ready()
     lose(world, runner.session)
     assert adopt(runner).json == {}
-    assert runner("usage", USAGE, **NEW).json["ready"] is False
+    assert not is_ready(runner)
     assert runner.ready().status_code == 200
-    assert runner("usage", USAGE, **NEW).json["ready"] is True
+    assert is_ready(runner)
     (found,) = api("alice")("GET", "/sessions").json["sessions"]  # type: ignore[index]
     assert (found["id"], found["name"], found["state"]) == (
         runner.session.id,

@@ -11,7 +11,6 @@ import pytest
 
 from portal.runner.callback import Callback
 from portal.runner.spec import Spec, parse_spec
-from portal.runner.trust import adoption
 from portal.runner.trust.adoption import Claim
 from tests.unit.runner.apps.test_app import DEMO, wait_until
 from tests.unit.runner.fake_portal import TOKEN, FakePortal, spec_text
@@ -119,7 +118,7 @@ def test_it_asks_ever_more_seldom_and_says_so_once(
 ) -> None:
     portal.lost, portal.adopts = True, False
     clock = [1000.0]
-    monkeypatch.setattr(adoption.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     for _ in range(360):
         assert not claim.ask()
         clock[0] += 10

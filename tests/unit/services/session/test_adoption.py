@@ -38,7 +38,7 @@ def lose(world: World, session: Session) -> FakeJob:
     """Forget all sessions; returns the job of this one."""
     with Database(world.engine) as db:
         for table in (SessionRow, SessionEnvRow, AppRow):
-            db.exec(delete(table))  # type: ignore[call-overload]
+            db.exec(delete(table))
         db.commit()
     job = job_of(world, session.id)
     prove(world, "alice", session.id, token_of(job))
