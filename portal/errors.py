@@ -9,6 +9,7 @@ The tree (the web layer maps each to an HTTP status, in one place):
      ├─ Unauthorized             401  no credentials, or invalid ones
      ├─ Forbidden                403  valid credentials that do not permit this
      ├─ NotFound                 404  also for what belongs to other users
+     │   └─ SessionUnknown       404  a runner calls for a session that this portal does not know
      ├─ Conflict                 409  the resource is not in a state that permits this
      ├─ Gone                     410  the session is over
      ├─ TooMany                  429  as many of the user's requests as may are being answered
@@ -115,6 +116,16 @@ class NotFound(PortalError):
     title = "Not found"
 
 
+class SessionUnknown(NotFound):
+    """The portal does not know this runner's session: it may have lost it, so it has not ended."""
+
+    title = "This session is not known"
+    code = "session_unknown"
+
+    def __init__(self) -> None:
+        super().__init__("The portal does not know this session.")
+
+
 class Conflict(PortalError):
     """The resource exists but is not in a state that permits this."""
 
@@ -131,6 +142,7 @@ class Gone(PortalError):
 
     status = 410
     title = "This session is over"
+    code = "session_ended"
 
 
 class TooMany(PortalError):

@@ -316,12 +316,23 @@ class FakeSlurm:
             return Completed(1, b"", "no such home\n")
         if re.search(r"for key in \S+/own/|/own/\w+\.pub", line):
             return self._own_keys(user, line)
+        if found := re.search(r"/sessions/([0-9a-f]{32})/(\S+) (\d+)$", line):
+            data = self._session_file(user, found[1], found[2])
+            return Completed(0, data[: int(found[3])], "")
         if "ssh-keygen" not in line:
             return Completed(0, self._piece(line), "")
         if "ln " not in line or user not in self.keys:
             self.keys[user] = self.keys.get(user, 0) + 1
         middle = f"{user}{self.keys[user]}"
         return Completed(0, PRIVATE_KEY.format(middle).encode(), "")
+
+    def _session_file(self, user: str, session: str, name: str) -> bytes:
+        """A file in a session's folder: of a waiting job, or of its runner."""
+        written = self.files.get(f"/home/{user}/.slipway/sessions/{session}/{name}")
+        if written is not None or name != "spec.json":
+            return written or b""
+        mine = [j for j in self.jobs if (j.user, j.name, j.state) == (user, session, "PENDING")]
+        return mine[0].spec.encode() if mine else b""
 
     def _own_keys(self, user: str, line: str) -> Completed:
         mine = self.public_keys.setdefault(user, {})

@@ -47,6 +47,7 @@ class _Assembly(AuthAssembly):
 
     def services(self) -> Services:
         """All services."""
+        systems = self._systems
         return Services(
             settings=self._settings,
             clock=self._clock,
@@ -54,9 +55,7 @@ class _Assembly(AuthAssembly):
             gpus=self._gpus,
             cluster=self.cluster,
             launcher=self.launcher,
-            estimates=Estimates(
-                self._systems.scheduler, self.cluster, self._clock, self.launcher.draft
-            ),
+            estimates=Estimates(systems.scheduler, self.cluster, self._clock, self.launcher.draft),
             presets=Presets(self._stores.presets, self._clock),
             registry_logins=self.registry_logins,
             image_contents=self.image_contents,
@@ -68,6 +67,7 @@ class _Assembly(AuthAssembly):
             session_logs=self.session_logs,
             session_history=self.session_history,
             runner_calls=self.runner_calls,
+            adoption=self.adoption,
             jobs=self.jobs,
             job_outputs=self.job_outputs,
             job_use=self.job_use,
@@ -84,7 +84,7 @@ class _Assembly(AuthAssembly):
             shares=self.shares,
             administration=self.administration,
             batch_settings=self.batch_settings,
-            authenticate=self._systems.authenticate,
+            authenticate=systems.authenticate,
             logins=self.logins,
             service_tokens=self.service_tokens,
             login_attempts=self.login_attempts,

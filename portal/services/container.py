@@ -38,6 +38,7 @@ from portal.services.launch.estimates import Estimates
 from portal.services.launch.launcher import Launcher
 from portal.services.launch.presets import Presets
 from portal.services.launch.registry_logins import RegistryLogins
+from portal.services.session.adoption import Adoption
 from portal.services.session.housekeeping import Housekeeping
 from portal.services.session.idle_culler import IdleCuller
 from portal.services.session.lifecycle import Lifecycle
@@ -73,6 +74,7 @@ class Services:
     session_logs: SessionLogs
     session_history: SessionHistory
     runner_calls: RunnerCalls
+    adoption: Adoption
 
     jobs: Jobs
     job_outputs: JobOutputs

@@ -21,6 +21,7 @@ from portal.services.launch.checks import LaunchChecks
 from portal.services.launch.enlarge import Enlarger
 from portal.services.launch.registry_logins import RegistryLogins
 from portal.services.owner_queue import RunForOwner
+from portal.services.session.adoption import Adoption
 from portal.services.systems import Systems
 from portal.services.unix_groups import UnixGroups
 
@@ -138,3 +139,17 @@ class JobAssembly:
     def job_templates(self) -> JobTemplates:
         record = self.administration.record
         return JobTemplates(self._stores.job_templates, self.cluster, self._clock, record)
+
+    @cached_property
+    def adoption(self) -> Adoption:
+        return Adoption(
+            store=self._stores.sessions,
+            jobs=self._stores.jobs,
+            scheduler=self._systems.scheduler,
+            files=self._systems.files,
+            record=self.administration.record,
+            run_for_owner=self._run_for_owner,
+            callback=self._systems.job_settings.callback,
+            hub_base_url=self._settings.hub.base_url,
+            clock=self._clock,
+        )

@@ -43,6 +43,8 @@ class Problem(BaseModel):
     title: str
     status: int
     detail: str
+    code: str = ""
+    """What is wrong, for programs, where the status alone does not tell."""
     errors: list[ProblemField] = []
     more_errors: int = 0
     """The number of wrong fields beyond those listed."""
@@ -66,7 +68,7 @@ def install(app: Flask) -> None:
 def on_portal_error(error: PortalError) -> Response:
     """Respond with the error's own status and text."""
     errors, more = (error.errors, error.more) if isinstance(error, InvalidRequest) else ((), 0)
-    return error_response(error.status, error.title, error.text, errors, more)
+    return error_response(error.status, error.title, error.text, errors, more, error.code)
 
 
 def _on_stale_form(_error: CSRFError) -> Response:
@@ -94,11 +96,16 @@ def _on_unexpected_error(error: Exception) -> Response:
 
 
 def error_response(
-    status: int, title: str, text: str, errors: Sequence[FieldError] = (), more: int = 0
+    status: int,
+    title: str,
+    text: str,
+    errors: Sequence[FieldError] = (),
+    more: int = 0,
+    code: str = "",
 ) -> Response:
     """Build the response in the format that the client expects."""
     if request.path.startswith(PROGRAMS):
-        response = problem(status, title, text, errors, more)
+        response = problem(status, title, text, errors, more, code)
     else:
         page = render_template("error.html", status=status, title=title, text=text)
         response = make_response(page, status)
@@ -108,7 +115,12 @@ def error_response(
 
 
 def problem(
-    status: int, title: str, text: str, errors: Sequence[FieldError] = (), more: int = 0
+    status: int,
+    title: str,
+    text: str,
+    errors: Sequence[FieldError] = (),
+    more: int = 0,
+    code: str = "",
 ) -> Response:
     """Build a problem document (RFC 9457); `more` counts the wrong fields not in `errors`."""
     wrong = [ProblemField(field=e.field, message=e.message) for e in errors]
@@ -117,6 +129,7 @@ def problem(
         title=title,
         status=status,
         detail=text,
+        code=code,
         errors=wrong,
         more_errors=more,
     ).model_dump(exclude_defaults=True)

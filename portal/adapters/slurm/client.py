@@ -185,6 +185,10 @@ class Slurm(Scheduler):
         found = queue.squeue_parse(self._ask(queue.squeue_argv(session, user)))
         return [job.report for job in found]
 
+    def named(self, session: str) -> list[JobReport]:
+        found = queue.squeue_parse(self._ask(queue.squeue_argv(session)))
+        return [job.report for job in found]
+
     def ended(self, job_ids: Collection[str]) -> dict[str, JobReport]:
         wanted = sorted(filter(commands.is_job_id, job_ids))
         deadline = time.monotonic() + self._seconds

@@ -29,6 +29,7 @@ WORDS: Mapping[str, str] = MappingProxyType(
         "session.launch": "Launched a session",
         "session.refused": "Launch refused by Slurm",
         "session.end": "Ended a session",
+        "session.adopt": "Adopted a session that the portal had lost",
         "session.extend": "Extended a session",
         "session.keep": "Kept an unused session",
         "session.idle": "An unused session was ended",

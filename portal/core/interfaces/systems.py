@@ -78,6 +78,10 @@ class Scheduler(Protocol):
         """The user's jobs whose name is this session's id, newest last."""
         ...
 
+    def named(self, session: str) -> list[JobReport]:
+        """All users' jobs whose name is this session's id: anybody may choose a job's name."""
+        ...
+
     def ended(self, job_ids: Collection[str]) -> dict[str, JobReport]:
         """Accounting's records of these jobs, by job id; without unknown ones."""
         ...
@@ -137,6 +141,10 @@ class UserFiles(Protocol):
 
         What cannot be listed within seconds is left out.
         """
+        ...
+
+    def session_file(self, user: str, session: str, name: str, limit: int) -> bytes:
+        """Up to `limit` bytes of a file in the session's folder; b"" if there is no such file."""
         ...
 
     def log_tail(self, user: str, session: str, limit: int) -> bytes:

@@ -28,7 +28,7 @@ from portal.core.session.idle import is_computing, should_record_use
 from portal.core.session.session import LIVE, OVER, WAITING, Facts, Session, State
 from portal.core.session.transitions import ready
 from portal.core.site_rules import SiteRules
-from portal.errors import Conflict, Gone, Unauthorized
+from portal.errors import Conflict, Gone, SessionUnknown, Unauthorized
 from portal.services.apps.reports import AppReports
 from portal.services.apps.starter import AppStarter
 
@@ -73,9 +73,15 @@ class RunnerCalls:
         self._clock = clock
 
     def authenticate(self, session_id: str, token: str) -> Session:
-        """The live session whose runner holds this token; raises Unauthorized or Gone."""
+        """The live session whose runner holds this token.
+
+        Raises Unauthorized, Gone, and SessionUnknown: a portal that has lost a session does not
+        say that it has ended.
+        """
         session = self._store.get(session_id)
-        if session is None or not hmac.compare_digest(session.token_hash, hash_secret(token)):
+        if session is None:
+            raise SessionUnknown
+        if not hmac.compare_digest(session.token_hash, hash_secret(token)):
             raise Unauthorized("This token does not belong to the session.")
         if session.state in OVER or session.state is State.ENDING:
             raise Gone("The session is over.")
@@ -173,6 +179,7 @@ def _answer(session: Session, rules: SiteRules, now: datetime, authorities: str)
         kept=what_is_kept(session),
         seconds_left=left,
         unused=found.unused,
+        ready=session.ready is not None,
         authorities=authorities,
     )
 
