@@ -38,6 +38,7 @@ from portal.services.launch.estimates import Estimates
 from portal.services.launch.launcher import Launcher
 from portal.services.launch.presets import Presets
 from portal.services.launch.registry_logins import RegistryLogins
+from portal.services.monitoring.monitoring import Monitoring
 from portal.services.session.housekeeping import Housekeeping
 from portal.services.session.idle_culler import IdleCuller
 from portal.services.session.lifecycle import Lifecycle
@@ -96,6 +97,8 @@ class Services:
     logins: Logins
     service_tokens: ServiceTokens
     login_attempts: LoginAttempts
+
+    monitoring: Monitoring
 
     # Used by the worker only
     account_watch: AccountWatch

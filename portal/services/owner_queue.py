@@ -17,7 +17,8 @@ from typing import Protocol
 
 from portal.core.interfaces.sessions import SessionStore
 from portal.core.session.session import Session
-from portal.errors import PortalError
+from portal.errors import DatabaseUnavailable, PortalError
+from portal.logs.context import about
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +46,10 @@ def run_now(owner: str, name: str, action: Action) -> None:
 def attempt(owner: str, name: str, action: Action) -> bool:
     """Run it and log failures; returns whether it succeeded."""
     try:
-        action()
+        with about(owner=owner):
+            action()
+    except DatabaseUnavailable:
+        pass  # the database's adapter says it, once a minute
     except PortalError as error:
         log.warning("%s, for %s: %s", name, owner, error)
     except Exception:
