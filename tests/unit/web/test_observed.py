@@ -54,7 +54,6 @@ def test_haproxys_id_is_the_reference_of_an_error(
         raise RuntimeError("broken")
 
     person: Api = api("alice")
-    monkeypatch.setattr("portal.services.sessions.Sessions.listing", fail, raising=False)
     monkeypatch.setattr("portal.services.session.sessions.Sessions.get", fail)
     where = f"/sessions/{'0' * 32}"
     page = alice.get(where, headers={"X-Slipway-Request": ID})
