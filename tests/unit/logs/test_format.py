@@ -19,7 +19,8 @@ from portal.logs.setup import ACCESS, StderrHandler, configure
 
 @pytest.fixture(autouse=True)
 def nothing_known() -> Iterator[None]:
-    """Forget the request of a test."""
+    """Forget the request of other tests, and of each here."""
+    context.begin("")
     yield
     context.begin("")
 

@@ -124,5 +124,5 @@ def test_a_session_is_unknown_because_of_the_worker(
     session = launched().session.id
     running.clock.advance(seconds=20)
     page = alice.get(f"/sessions/{session}").text
-    assert "The portal’s background process is not running. Sessions and open apps go on" in page
+    assert "background process is not running. Sessions and open apps go on" in page
     assert "Slurm has not answered" not in page

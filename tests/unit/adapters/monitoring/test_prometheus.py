@@ -46,10 +46,10 @@ def test_counts_and_times() -> None:
     assert found["slipway_logins_total", (("outcome", "refused"),)] == 0
     assert found["slipway_launch_seconds_sum", (("phase", "start"),)] == 2.5
     assert found["slipway_launch_seconds_sum", (("phase", "queue"),)] == 0
-    labels = (("command", "squeue"), ("outcome", "unanswered"))
-    assert found["slipway_slurm_commands_total", labels] == 1
-    labels = (("method", "GET"), ("route", "/sessions/<session_id>"), ("status", "4xx"))
-    assert found["slipway_http_requests_total", labels] == 1
+    command = (("command", "squeue"), ("outcome", "unanswered"))
+    assert found["slipway_slurm_commands_total", command] == 1
+    request = (("method", "GET"), ("route", "/sessions/<session_id>"), ("status", "4xx"))
+    assert found["slipway_http_requests_total", request] == 1
 
 
 def test_the_snapshot() -> None:
