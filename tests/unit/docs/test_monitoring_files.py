@@ -151,7 +151,9 @@ def test_fail2ban_finds_the_address(
 ) -> None:
     context.begin(request_id)
     try:
-        assert matched(refusal(formatter, name, address)) == address
+        line = refusal(formatter, name, address)
+        assert matched(line) == address
+        assert matched(f"portal gunicorn[4711]: {line}") == address, "as the journal has it"
     finally:
         context.begin("")
 
