@@ -27,9 +27,15 @@ _LONGEST = 200
 UNKNOWN = "(none)"
 """The route of requests for which there is none."""
 _PROBES = frozenset(
-    ("monitoring.livez", "monitoring.readyz", "monitoring.metrics", "pages.healthz")
+    (
+        "monitoring.livez",
+        "monitoring.readyz",
+        "monitoring.metrics",
+        "pages.healthz",
+        "runner.usage",
+    )
 )
-"""Endpoints that are asked every few seconds for ever: no line while they succeed."""
+"""Endpoints that programs ask every few seconds for ever: no line while they succeed."""
 
 
 def install(app: Flask) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 
 from sqlalchemy import Engine
+from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session as Database
-from sqlmodel import select
+from sqlmodel import col, select, update
 
 from portal.adapters.db.tables import HeartbeatRow
 from portal.core.interfaces.monitoring.measures import HeartbeatStore
@@ -20,8 +22,11 @@ class HeartbeatTables(HeartbeatStore):
         self._readers = engine.execution_options(read_only=True)
 
     def beat(self, name: str, now: datetime) -> None:
-        with Database(self._engine) as db:
-            db.merge(HeartbeatRow(name=name, beaten=now))
+        # Another process may give the first sign of its kind at the same moment.
+        with suppress(IntegrityError), Database(self._engine) as db:
+            this = update(HeartbeatRow).where(col(HeartbeatRow.name) == name)
+            if db.exec(this.values(beaten=now)).rowcount == 0:
+                db.add(HeartbeatRow(name=name, beaten=now))
             db.commit()
 
     def beats(self) -> dict[str, datetime]:
