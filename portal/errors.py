@@ -12,6 +12,8 @@ The tree (the web layer maps each to an HTTP status, in one place):
      │   └─ SessionUnknown       404  a runner calls for a session that this portal does not know
      ├─ Conflict                 409  the resource is not in a state that permits this
      ├─ Gone                     410  the session is over
+     ├─ DatabaseUnavailable      503  the portal's database does not answer
+     │   └─ DatabaseFull         507  it can be read, but not written
      ├─ TooMany                  429  as many of the user's requests as may are being answered
      └─ Unavailable              503  Slurm, the login node or a compute node does not answer
          ├─ StillOpen            503  the proxy has not closed revoked access yet
@@ -150,6 +152,34 @@ class TooMany(PortalError):
 
     status = 429
     title = "Too many at once"
+
+
+class DatabaseUnavailable(PortalError):
+    """The portal's database does not answer; not Unavailable, which is said of other systems."""
+
+    status = 503
+    title = "Temporarily not available"
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__(
+            text
+            or "The portal's database does not answer. Running sessions and open apps are not "
+            "affected. Try again in a minute; the administrators can see the cause in the log."
+        )
+
+
+class DatabaseFull(DatabaseUnavailable):
+    """The portal's database can be read, but not written."""
+
+    status = 507
+    title = "Nothing can be stored"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The portal's disk is full, or its database can only be read, so this could not be "
+            "stored. What is stored already is kept, and running sessions and open apps go on. "
+            "Tell the administrators, and try again once they have made room."
+        )
 
 
 class Unavailable(PortalError):

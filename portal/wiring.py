@@ -23,6 +23,8 @@ from portal.adapters.db.jobs.pages import JobPageTables
 from portal.adapters.db.jobs.queued import queued_jobs
 from portal.adapters.db.jobs.store import JobTables
 from portal.adapters.db.logins import LoginTables
+from portal.adapters.db.monitoring.figures import FigureTables
+from portal.adapters.db.monitoring.heartbeats import HeartbeatTables
 from portal.adapters.db.samples import SampleTables
 from portal.adapters.db.saved.job_templates import JobTemplateTables
 from portal.adapters.db.saved.presets import PresetTables
@@ -42,6 +44,9 @@ from portal.adapters.images.recipes import FolderRecipes
 from portal.adapters.images.roots import LocalRoots
 from portal.adapters.images.site import INSIDE, Site
 from portal.adapters.images.workspace import LocalWorkspaces
+from portal.adapters.monitoring.commands import MeasuredTransport
+from portal.adapters.monitoring.machine import expiries, room_in
+from portal.adapters.monitoring.prometheus import PrometheusMeasures
 from portal.adapters.runner_client import GatewayRunners, resolve
 from portal.adapters.settings_file import LocalSettingsFile
 from portal.adapters.slurm.client import Slurm
@@ -64,7 +69,7 @@ from portal.services.images.builder import ImageBuilder
 from portal.services.images.keeper import ImageKeeper
 from portal.services.images.tester import ImageTester
 from portal.services.owner_queue import RunForOwner, run_now
-from portal.services.systems import Stores, Systems
+from portal.services.systems import Monitors, Stores, Systems
 
 
 def now() -> datetime:
@@ -72,15 +77,18 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def wire(settings: Settings, run_for_owner: RunForOwner = run_now) -> Services:
-    """Build all services on the real systems."""
-    return assemble(settings, real_systems(settings), run_for_owner)
+def wire(
+    settings: Settings, run_for_owner: RunForOwner = run_now, metrics: Path | None = None
+) -> Services:
+    """Build all services on the real systems; processes with the same `metrics` count together."""
+    return assemble(settings, real_systems(settings, metrics), run_for_owner)
 
 
-def real_systems(settings: Settings) -> Systems:
+def real_systems(settings: Settings, metrics: Path | None = None) -> Systems:
     """Build the adapters of the systems in the settings."""
     authority = CertificateAuthority(settings.state.ca_file(""))
-    transport = SshTransport(settings.login, authority, settings.slurm.operator)
+    measures = PrometheusMeasures(metrics)
+    transport = MeasuredTransport(settings.login, authority, settings.slurm.operator, measures)
     directory = settings.sessions.directory
     stores = open_stores(open_database(settings.state.database_url), Sealer(settings.state.keys))
     found = stores.access.image_apps
@@ -114,6 +122,12 @@ def real_systems(settings: Settings) -> Systems:
         batch_settings_file=LocalSettingsFile(file)
         if (file := settings.batch.settings_file)
         else None,
+        monitors=Monitors(
+            measures=measures,
+            exposition=measures.exposition,
+            disk=room_in,
+            expiries=partial(expiries, settings.state.ca_file(""), settings.web.tls_certificate),
+        ),
         clock=now,
     )
 
@@ -173,6 +187,8 @@ def open_stores(engine: Engine, sealer: Sealer) -> Stores:
         service_tokens=ServiceTokenTables(engine),
         attempts=AttemptTables(engine),
         job_pages=JobPageTables(engine),
+        heartbeats=HeartbeatTables(engine),
+        figures=FigureTables(engine),
     )
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from portal.errors import PortalError
+from portal.errors import DatabaseUnavailable, PortalError
 from portal.services.auth.accounts import CHECK_SECONDS
 from portal.services.container import Services
 from portal.services.owner_queue import OwnerQueue
@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 HANGS_AFTER = 300.0
 """Seconds; every command to Slurm, users' homes and runners has a much shorter deadline."""
+BEAT_SECONDS = 3.0
+"""Time between two signs of life (core/cluster/usage.py, WORKER_SILENT_AFTER)."""
 MEASURE_SECONDS = 20.0
 """Time between two measurements of the apps' traffic."""
 COMPARE_SECONDS = 10.0
@@ -87,6 +89,7 @@ class Worker:
             TaskThread(PeriodicTask("accounts", CHECK_SECONDS, services.account_watch.check)),
             TaskThread(PeriodicTask("uploads", 900.0, services.file_servers.clean_up)),
             TaskThread(PeriodicTask("idle", MEASURE_SECONDS, services.idle_culler.cull)),
+            TaskThread(PeriodicTask("heartbeat", BEAT_SECONDS, services.monitoring.beat)),
             TaskThread(
                 PeriodicTask("clean", 1.0, housekeeping.clean),
                 PeriodicTask("requeued", 3.0, housekeeping.prepare_requeued),
@@ -143,6 +146,8 @@ class Worker:
         begun = time.monotonic()
         try:
             task.action()
+        except DatabaseUnavailable:
+            pass  # the database's adapter says it, once a minute for all tasks
         except PortalError as error:
             log.warning("%s: %s", task.name, error)
         except Exception:

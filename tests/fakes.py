@@ -24,6 +24,7 @@ from portal.adapters.db.engine import open_database
 from portal.adapters.db.tables import SessionRow
 from portal.adapters.encryption import Sealer, make_key
 from portal.adapters.images.folder import read_inventory
+from portal.adapters.monitoring.prometheus import PrometheusMeasures
 from portal.adapters.slurm.client import Slurm
 from portal.adapters.slurm.jobs import SlurmJobs
 from portal.adapters.slurm.submitter import LoginNodeSubmitter
@@ -43,6 +44,7 @@ from portal.core.interfaces.systems import Scheduler
 from portal.core.job.description import JobSettings
 from portal.core.job.runner_protocol import StartRequest
 from portal.core.launch.request import LaunchRequest
+from portal.core.monitoring import Room
 from portal.core.session.idle import Traffic
 from portal.core.session.session import Home, Session
 from portal.errors import OutcomeUnknown, Unavailable
@@ -54,7 +56,7 @@ from portal.services.assembly import assemble
 from portal.services.container import Services
 from portal.services.owner_queue import RunForOwner, run_now
 from portal.services.session.sessions import Sessions
-from portal.services.systems import Systems
+from portal.services.systems import Monitors, Systems
 from portal.wiring import file_server_order, open_stores
 from tests.fake_files import FakeFileServers
 from tests.paths import ROOT
@@ -692,6 +694,9 @@ INVENTORIES = {
 }  # fmt: skip
 """What is inside the images; nothing wrote it down for the others."""
 
+ROOMY = Room(free=50 << 30, total=100 << 30)
+"""A disk that is half full."""
+
 PASSWORDS = {"alice": "wonderland", "bob": "builder", "admin": "root-of-all"}
 
 
@@ -830,6 +835,7 @@ def make_world(
     """
     clock, accounts = FakeClock(), FakeAccounts()
     slurm, runners = FakeSlurm(clock), FakeRunners()
+    measures = PrometheusMeasures()
     file_servers = FakeFileServers(Path(settings.state.directory))
     routes = routes or FakeRoutes()
     engine = fresh_database(settings.state)
@@ -863,6 +869,12 @@ def make_world(
             "storage",
             home=Home(settings.sessions.home),
             own_images=settings.images.rules(settings.batch.command),
+        ),
+        monitors=Monitors(
+            measures=measures,
+            exposition=measures.exposition,
+            disk=lambda folder: ROOMY,
+            expiries=lambda: {"server": clock.now + timedelta(days=300)},
         ),
         clock=clock,
     )

@@ -25,6 +25,7 @@ from portal.cli.checks.host import (
 from portal.cli.checks.operator import check_operator
 from portal.cli.checks.places import check_catalog, check_templates, check_toolkit
 from portal.cli.checks.queue_reader import check_queue_reader
+from portal.cli.checks.running import check_worker
 from portal.cli.checks.tls import check_browsers_tls, check_callback
 from portal.cli.findings import Finding
 from portal.config import LoginSettings, Settings, WebSettings
@@ -65,6 +66,7 @@ def check(settings: Settings, file: Path | None = None) -> Generator[Finding, No
         return
     yield from check_haproxy(settings)
     systems = real_systems(settings)
+    yield from check_worker(systems.stores.heartbeats, now())
     yield from check_catalog(settings, systems.catalog())
     yield from check_cluster(settings, systems.scheduler)
 

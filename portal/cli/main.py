@@ -28,9 +28,10 @@ from portal.cli.state.backup import add_parser as add_backup
 from portal.cli.state.restore import add_parser as add_restore
 from portal.cli.state.rotate import add_parser as add_rotate
 from portal.cli.token import add_parser as add_token
-from portal.config import Settings, SettingsError, load_settings, settings_file
+from portal.config import LogSettings, Settings, SettingsError, load_settings, settings_file
 from portal.config.annotate import annotated
 from portal.errors import PortalError
+from portal.logs.setup import configure
 from portal.services.owner_queue import OwnerQueue
 from portal.wiring import now, wire
 from portal.worker import Worker, only_one
@@ -42,14 +43,15 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     options = _parser().parse_args(argv)
     os.umask(0o077)  # keys and the database are private
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
-    logging.getLogger("paramiko").setLevel(logging.WARNING)
+    configure(LogSettings())
     if options.action is None:
         print(annotated(), end="")
         return 0
     try:
         action: Command = options.action
-        return action(_settings(options), options)
+        settings = _settings(options)
+        configure(settings.log)
+        return action(settings, options)
     except SettingsError as error:
         print(f"slipway: {error}", file=sys.stderr)
         return 2
@@ -183,7 +185,7 @@ def _rotate(settings: Settings, _options: argparse.Namespace) -> int:
 def _worker(settings: Settings, _options: argparse.Namespace) -> int:
     with in_use(settings.state), only_one(settings.state.run):
         queue = OwnerQueue()
-        Worker(wire(settings, queue), queue).run()
+        Worker(wire(settings, queue, settings.state.metrics), queue).run()
     return 0
 
 
@@ -198,7 +200,6 @@ def _render(settings: Settings, options: argparse.Namespace) -> int:
 
 def _check(settings: Settings, options: argparse.Namespace) -> int:
     problems = 0
-    logging.getLogger("alembic").setLevel(logging.WARNING)
     if options.what == "gpu":
         findings = check_gpus(settings)
     elif options.session is not None:

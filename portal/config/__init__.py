@@ -5,6 +5,8 @@
 
 from portal.config.cluster import LoginSettings, SlurmSettings
 from portal.config.gpu import GpuKindSettings, GpuSettings
+from portal.config.operations.log import LogSettings
+from portal.config.operations.monitoring import MonitoringSettings
 from portal.config.sessions import SessionSettings
 from portal.config.settings import Settings, SettingsError, load_settings, settings_file
 from portal.config.state import StateSettings
@@ -13,7 +15,9 @@ from portal.config.web import WebSettings
 __all__ = [
     "GpuKindSettings",
     "GpuSettings",
+    "LogSettings",
     "LoginSettings",
+    "MonitoringSettings",
     "SessionSettings",
     "Settings",
     "SettingsError",

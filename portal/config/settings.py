@@ -18,6 +18,8 @@ from portal.config.gpu import GpuSettings
 from portal.config.hub import HubSettings
 from portal.config.images import ImageSettings
 from portal.config.messages import problems
+from portal.config.operations.log import LogSettings
+from portal.config.operations.monitoring import MonitoringSettings
 from portal.config.sessions import SessionSettings
 from portal.config.state import StateSettings
 from portal.config.web import WebSettings
@@ -61,6 +63,10 @@ class Settings(BaseModel):
     )
     hub: HubSettings = Field(HubSettings(), description="JupyterHub in front of sessions.")
     state: StateSettings = Field(StateSettings(), description="Where the portal keeps its data.")
+    log: LogSettings = Field(LogSettings(), description="What the portal's processes log.")
+    monitoring: MonitoringSettings = Field(
+        MonitoringSettings(), description="Metrics and health, for programs that watch the portal."
+    )
 
 
 class SettingsError(Exception):

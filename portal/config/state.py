@@ -33,6 +33,11 @@ class StateSettings(BaseModel):
         """Folder of the keys that encrypt values in the database."""
         return Path(self.directory) / "keys"
 
+    @property
+    def metrics(self) -> Path:
+        """Folder in which all processes count together for metrics."""
+        return Path(self.run) / "metrics"
+
     def ca_file(self, name: str) -> Path:
         """A file of the certificate authorities."""
         return Path(self.directory) / "ca" / name

@@ -18,7 +18,6 @@ from portal.services.apps.starter import AppStarter
 from portal.services.auth.accounts import AccountWatch
 from portal.services.auth.logins import Logins
 from portal.services.auth_assembly import AuthAssembly
-from portal.services.cluster import ClusterReader
 from portal.services.container import Services
 from portal.services.job_control import JobControl
 from portal.services.launch.estimates import Estimates
@@ -55,7 +54,7 @@ class _Assembly(AuthAssembly):
             gpus=self._gpus,
             cluster=self.cluster,
             launcher=self.launcher,
-            estimates=Estimates(systems.scheduler, self.cluster, self._clock, self.launcher.draft),
+            estimates=self.estimates,
             presets=Presets(self._stores.presets, self._clock),
             registry_logins=self.registry_logins,
             image_contents=self.image_contents,
@@ -88,6 +87,7 @@ class _Assembly(AuthAssembly):
             logins=self.logins,
             service_tokens=self.service_tokens,
             login_attempts=self.login_attempts,
+            monitoring=self.monitoring,
             account_watch=self.account_watch,
             cluster_reader=self.cluster_reader,
             reconciler=self.reconciler,
@@ -95,10 +95,6 @@ class _Assembly(AuthAssembly):
             idle_culler=self.idle_culler,
             job_follower=self.job_follower,
         )
-
-    @cached_property
-    def cluster_reader(self) -> ClusterReader:
-        return ClusterReader(self._systems.scheduler, self._stores.status, self._gpus)
 
     @cached_property
     def job_control(self) -> JobControl:
@@ -208,7 +204,13 @@ class _Assembly(AuthAssembly):
             close_apps=self.apps.close_session,
             registry_login=self.registry_logins.for_image,
             grant=self.storage.granted,
+            measures=self._systems.monitors.measures,
         )
+
+    @cached_property
+    def estimates(self) -> Estimates:
+        draft = self.launcher.draft
+        return Estimates(self._systems.scheduler, self.cluster, self._clock, draft)
 
     # Sessions
 
@@ -262,6 +264,7 @@ class _Assembly(AuthAssembly):
             app_starter=self.app_starter,
             site_rules=self.administration.site_rules,
             clock=self._clock,
+            measures=self._systems.monitors.measures,
         )
 
     # Used by the worker

@@ -1,13 +1,15 @@
-"""Builds the services that tell who a request is from and whether it may try, except logins."""
+"""Builds the services that tell who a request is from, except logins, and what works."""
 
 from __future__ import annotations
 
 from functools import cached_property
+from pathlib import Path
 
 from portal.services.admin.administration import caller_address
 from portal.services.auth.attempts import LoginAttempts
 from portal.services.auth.service_tokens import ServiceTokens
 from portal.services.file_assembly import FileAssembly
+from portal.services.monitoring.monitoring import Monitoring
 
 
 class AuthAssembly(FileAssembly):
@@ -27,4 +29,23 @@ class AuthAssembly(FileAssembly):
     def login_attempts(self) -> LoginAttempts:
         terms = self._settings.web.login_terms
         record = self.administration.record
-        return LoginAttempts(self._stores.attempts, terms, self._clock, record, caller_address)
+        measures = self._systems.monitors.measures
+        return LoginAttempts(
+            self._stores.attempts, terms, self._clock, record, caller_address, measures
+        )
+
+    @cached_property
+    def monitoring(self) -> Monitoring:
+        return Monitoring(
+            heartbeats=self._stores.heartbeats,
+            figures=self._stores.figures,
+            status=self._stores.status,
+            routes=self._systems.routes,
+            disk=self._systems.monitors.disk,
+            state=Path(self._settings.state.directory),
+            needed_mb=self._settings.monitoring.free_mb,
+            expiries=self._systems.monitors.expiries,
+            measures=self._systems.monitors.measures,
+            exposition=self._systems.monitors.exposition,
+            clock=self._clock,
+        )

@@ -39,6 +39,7 @@ from portal.services.launch.launcher import Launcher
 from portal.services.launch.presets import Presets
 from portal.services.launch.registry_logins import RegistryLogins
 from portal.services.session.adoption import Adoption
+from portal.services.monitoring.monitoring import Monitoring
 from portal.services.session.housekeeping import Housekeeping
 from portal.services.session.idle_culler import IdleCuller
 from portal.services.session.lifecycle import Lifecycle
@@ -98,6 +99,8 @@ class Services:
     logins: Logins
     service_tokens: ServiceTokens
     login_attempts: LoginAttempts
+
+    monitoring: Monitoring
 
     # Used by the worker only
     account_watch: AccountWatch

@@ -9,7 +9,7 @@ from portal.config import Settings
 from portal.core.admin.batch_settings import BatchSite
 from portal.services.admin.administration import Administration
 from portal.services.admin.batch_settings import BatchSettings
-from portal.services.cluster import Cluster
+from portal.services.cluster import Cluster, ClusterReader
 from portal.services.extending import Extender
 from portal.services.images.contents import ImageContents
 from portal.services.jobs.follower import JobFollower
@@ -47,6 +47,11 @@ class JobAssembly:
     def cluster(self) -> Cluster:
         groups = UnixGroups(self._systems.accounts.identity, self._clock)
         return Cluster(self._stores.status, groups.of, self._stores.jobs.queued)
+
+    @cached_property
+    def cluster_reader(self) -> ClusterReader:
+        stores = self._stores
+        return ClusterReader(self._systems.scheduler, stores.status, stores.heartbeats, self._gpus)
 
     @cached_property
     def launch_checks(self) -> LaunchChecks:

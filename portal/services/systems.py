@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 
 from portal.core.apps.catalog import Catalog, Image
 from portal.core.files.server import StartOrder
@@ -15,6 +16,7 @@ from portal.core.interfaces.files.servers import FileServerHost, FileServerStore
 from portal.core.interfaces.files.shares import ShareStore
 from portal.core.interfaces.job_usage import JobMeter, JobPageStore
 from portal.core.interfaces.jobs import JobScheduler, JobStore
+from portal.core.interfaces.monitoring.measures import Disk, FigureStore, HeartbeatStore, Measures
 from portal.core.interfaces.presets import PresetStore
 from portal.core.interfaces.registries import RegistryLoginStore
 from portal.core.interfaces.samples import SampleStore
@@ -33,6 +35,7 @@ from portal.core.interfaces.systems import (
     UserFiles,
 )
 from portal.core.job.description import JobSettings
+from portal.core.monitoring import Snapshot
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,20 @@ class Stores:
     service_tokens: ServiceTokenStore
     attempts: AttemptStore
     job_pages: JobPageStore
+    heartbeats: HeartbeatStore
+    figures: FigureStore
+
+
+@dataclass(frozen=True)
+class Monitors:
+    """What the portal is watched with."""
+
+    measures: Measures
+    exposition: Callable[[Snapshot], bytes]
+    """Everything that Prometheus reads, as text."""
+    disk: Disk
+    expiries: Callable[[], dict[str, datetime]]
+    """When the portal's certificates expire, by name."""
 
 
 @dataclass(frozen=True)
@@ -82,4 +99,5 @@ class Systems:
     job_settings: JobSettings
     batch_settings_file: SettingsFile | None
     """Where login nodes read the settings of `slipway sbatch`; None: nowhere."""
+    monitors: Monitors
     clock: Clock

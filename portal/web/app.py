@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from importlib import metadata
 from pathlib import Path
 
 from flask import Flask
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from portal.services.container import Services
-from portal.web import context, errors, pages, runner, security
+from portal.services.monitoring.monitoring import version
+from portal.web import context, errors, monitoring, observed, pages, runner, security
 from portal.web.api import openapi
 from portal.web.auth import browser
 from portal.web.context import EXTENSION
@@ -42,14 +42,6 @@ def build(services: Services) -> Flask:
     return portal
 
 
-def _version() -> str:
-    """The version of the installed package, for the footer."""
-    try:
-        return metadata.version("slipway")
-    except metadata.PackageNotFoundError:  # in a checkout
-        return ""
-
-
 def _templates(services: Services) -> str:
     return str(Path(services.settings.sessions.templates) / "html")
 
@@ -74,6 +66,7 @@ def _portal(services: Services) -> Flask:
     )
     app.request_class = BoundedRequest
     app.extensions[EXTENSION] = services
+    observed.install(app)
     context.install(app)
     errors.install(app)
     install_filters(app)
@@ -83,7 +76,7 @@ def _portal(services: Services) -> Flask:
     app.jinja_env.globals.update(
         site=settings.web,
         hub_url=settings.hub.url,
-        version=_version(),
+        version=version(),
         own_registries=bool(services.registry_logins.registries),
         file_roots=tuple(settings.files.roots),
     )
@@ -92,6 +85,7 @@ def _portal(services: Services) -> Flask:
     app.register_blueprint(pages.blueprint)
     app.register_blueprint(admin.blueprint)
     app.register_blueprint(runner.blueprint)
+    app.register_blueprint(monitoring.blueprint)
     app.register_blueprint(data.blueprint)
     for part in openapi.BLUEPRINTS:
         app.register_blueprint(part)

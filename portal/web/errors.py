@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from werkzeug.exceptions import HTTPException, NotFound
 
 from portal.errors import FieldError, InvalidRequest, PortalError
+from portal.web.observed import reference
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +49,8 @@ class Problem(BaseModel):
     errors: list[ProblemField] = []
     more_errors: int = 0
     """The number of wrong fields beyond those listed."""
+    reference: str = ""
+    """What an administrator finds this request by in the log; of errors that are not yours."""
 
 
 def install(app: Flask) -> None:
@@ -107,7 +110,10 @@ def error_response(
     if request.path.startswith(PROGRAMS):
         response = problem(status, title, text, errors, more, code)
     else:
-        page = render_template("error.html", status=status, title=title, text=text)
+        quoted = reference() if status >= 500 else ""
+        page = render_template(
+            "error.html", status=status, title=title, text=text, reference=quoted
+        )
         response = make_response(page, status)
     if status in (429, 503):
         response.headers["Retry-After"] = RETRY_SECONDS
@@ -132,6 +138,7 @@ def problem(
         code=code,
         errors=wrong,
         more_errors=more,
+        reference=reference() if status >= 500 else "",
     ).model_dump(exclude_defaults=True)
     response = Response(json.dumps(body), status, content_type="application/problem+json")
     if status == 401:

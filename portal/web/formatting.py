@@ -50,6 +50,7 @@ def install_filters(app: Flask) -> None:
         mb=parse_size,
         fgpu=fgpu_number,
         visible=visible,
+        worker_down=lambda status: status.worker_down(services().clock()),
     )
     app.jinja_env.globals.update(
         icon=icon,

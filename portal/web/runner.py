@@ -22,7 +22,7 @@ from portal.web.context import services
 from portal.web.errors import on_portal_error
 from portal.web.http.body import read_model
 from portal.web.http.rate_limit import Rate, RateLimiter
-from portal.web.security import FROM_RUNNERS, csrf
+from portal.web.security import FOR_RUNNERS, FRONTEND, csrf
 
 blueprint = Blueprint("runner", __name__, url_prefix="/runner/v1/sessions/<session_id>")
 csrf.exempt(blueprint)
@@ -39,7 +39,7 @@ pace = RateLimiter()
 @blueprint.before_request
 def only_from_the_cluster() -> None:
     """Reject calls that did not come through HAProxy's frontend for runners."""
-    if FROM_RUNNERS not in request.environ:
+    if request.environ.get(FRONTEND) != FOR_RUNNERS:
         raise NotFound("There is nothing here.")
 
 

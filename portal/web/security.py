@@ -22,8 +22,11 @@ csrf = CSRFProtect()
 FOR_STRANGERS = frozenset({"auth.login", "auth.login_again"})
 """Forms that may be sent without a login."""
 
-FROM_RUNNERS = "HTTP_X_SLIPWAY_FRONTEND"
-"""Set by HAProxy's call-back frontend only, and removed from requests of browsers."""
+FRONTEND = "HTTP_X_SLIPWAY_FRONTEND"
+"""Set by HAProxy's frontends for call-backs and monitoring, and removed from browsers' requests."""
+FOR_RUNNERS, FOR_MONITORING = "runners", "monitoring"
+WATCHED = ("/livez", "/readyz", "/healthz", "/metrics")
+"""What is served to programs that watch the portal, under any name."""
 
 
 class HostDispatcher:
@@ -43,9 +46,10 @@ class HostDispatcher:
 
     def _choose(self, environ: Environ) -> Wsgi:
         host = str(environ.get("HTTP_HOST", ""))
-        for_runners = str(environ.get("PATH_INFO", "")).startswith("/runner/")
-        if FROM_RUNNERS in environ:
-            return self._portal if for_runners else PlainResponse("Not found", 404)
+        path, frontend = str(environ.get("PATH_INFO", "")), environ.get(FRONTEND)
+        if frontend is not None:
+            fits = path in WATCHED if frontend == FOR_MONITORING else path.startswith("/runner/")
+            return self._portal if fits else PlainResponse("Not found", 404)
         if self._web.origins.label_at(host) is not None:
             return self._apps
         if host.partition(":")[0].lower() == self._web.host.lower():

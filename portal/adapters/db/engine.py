@@ -9,6 +9,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Engine, create_engine, event
 
+from portal.adapters.db.monitoring.failures import translate
 from portal.adapters.db.urls import check_url
 
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -19,6 +20,7 @@ def open_database(url: str) -> Engine:
     check_url(url)
     # hide_parameters: database errors must not write users' data to the log.
     engine = create_engine(url, pool_pre_ping=not url.startswith("sqlite"), hide_parameters=True)
+    event.listen(engine, "handle_error", translate)
     if url.startswith("sqlite"):
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_immediate)

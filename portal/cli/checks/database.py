@@ -14,6 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from portal.adapters.db.engine import MIGRATIONS, open_database
 from portal.adapters.db.urls import DatabaseUrlError, check_url
 from portal.cli.findings import Finding
+from portal.errors import DatabaseUnavailable
 
 
 def check_database(url: str) -> Iterator[Finding]:
@@ -33,8 +34,9 @@ def check_database(url: str) -> Iterator[Finding]:
     try:
         with engine.connect().execution_options(read_only=True) as connection:
             found = MigrationContext.configure(connection).get_current_revision()
-    except SQLAlchemyError as error:
-        said = str(getattr(error, "orig", None) or error).strip().splitlines() or [""]
+    except (SQLAlchemyError, DatabaseUnavailable) as error:
+        cause = getattr(error, "orig", None) or error.__cause__ or error
+        said = str(cause).strip().splitlines() or [""]
         yield Finding(False, f"the database {name} does not answer: {said[0]}")
         return
     finally:

@@ -53,11 +53,7 @@ def shown_reason(
             "Open apps go on if the job does; the state shows again with accounting.",
         )
     if since is not None:
-        return Reason(
-            "SlurmDown",
-            f"Slurm has not answered since {since:%H:%M:%S} UTC.",
-            "Open apps go on; the state shows again when Slurm is back.",
-        )
+        return _nobody_knows(status, since, now)
     match session.state:
         case State.SUBMITTING:
             return Reason("Submitting", "It is being handed to Slurm.")
@@ -75,6 +71,21 @@ def shown_reason(
             return _node_silent(session, now)
         case _:
             return None
+
+
+def _nobody_knows(status: SlurmStatus, since: datetime, now: datetime) -> Reason:
+    """Why the state is not known: the worker does not run, or Slurm does not answer it."""
+    if status.worker_down(now):
+        return Reason(
+            "WorkerDown",
+            f"The portal's background process has not been running since {since:%H:%M:%S} UTC.",
+            "Sessions and open apps go on; an administrator has to start it again.",
+        )
+    return Reason(
+        "SlurmDown",
+        f"Slurm has not answered since {since:%H:%M:%S} UTC.",
+        "Open apps go on; the state shows again when Slurm is back.",
+    )
 
 
 def _waits(session: Session, reason: Reason) -> Reason:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -23,7 +24,7 @@ from portal.core.auth.logins import (
 from portal.core.auth.person import Person, hash_secret
 from portal.core.interfaces.auth import LoginStore
 from portal.core.interfaces.systems import Clock, RecordEvent
-from portal.errors import FieldError, InvalidRequest, NotFound
+from portal.errors import DatabaseFull, FieldError, InvalidRequest, NotFound
 
 MINUTE = timedelta(minutes=1)
 MAX_BROWSERS = 1000
@@ -145,14 +146,18 @@ class Logins:
         return Person(login.user, admin, login.hash)
 
     def keep_alive(self, login: Login) -> None:
-        """Store the use, at most once a minute; extends a browser login's expiry."""
+        """Store the use, at most once a minute; extends a browser login's expiry.
+
+        Nothing while the database is full: who only reads must not be stopped by it.
+        """
         now = self._clock()
         if login.created < login.used and now - login.used < MINUTE:
             return
         expires = login.expires
         if login.kind == BROWSER:
             expires = min(now + self.terms.idle, self._last(login))
-        self._store.use_login(login.hash, now, expires)
+        with suppress(DatabaseFull):
+            self._store.use_login(login.hash, now, expires)
 
     def last_day(self, login: Login) -> datetime:
         """When it expires at the latest, even if it is in use."""

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from portal.core.apps.catalog import Catalog, Image
 from portal.core.auth.person import Person, hash_secret
 from portal.core.cluster.fgpu import to_number
+from portal.core.interfaces.monitoring.measures import Measures
 from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Certificates, Clock, Scheduler, UserFiles
 from portal.core.job.adoption import PROOF_INSIDE, about
@@ -69,6 +70,7 @@ class Launcher:
         close_apps: Callable[[str], None],
         registry_login: Callable[[str, str], Mapping[str, str] | None],
         grant: GrantMounts,
+        measures: Measures,
     ) -> None:
         self._store = store
         self._cluster = cluster
@@ -84,6 +86,7 @@ class Launcher:
         self._close_apps = close_apps
         self._registry_login = registry_login
         self._grant = grant
+        self._measures = measures
 
     def parse(self, data: object) -> LaunchRequest:
         """Validate untrusted input, expanding a template; raises InvalidRequest."""
@@ -220,6 +223,7 @@ class Launcher:
         spec = self._spec(session, token, env)
         script = self._script(session, image)
         job_id = submit_job(self._scheduler, self._cluster, session, spec, script)
+        self._measures.launch("submit", (self._clock() - session.submitted).total_seconds())
         changed = self._store.apply(session.id, submitted(job_id)) or self._store.change(
             session.id, LIVE, job_id=job_id
         )

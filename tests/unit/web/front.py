@@ -151,6 +151,15 @@ class Front:
     process: subprocess.Popen[bytes]
     hub_port: int = 0
     """Where JupyterHub's proxy connects."""
+    watch_port: int = 0
+    """Where Prometheus connects."""
+
+    def watched(self, path: str, method: str = "GET", **headers: str) -> Answer:
+        """Send a request to the listener for monitoring."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.watch_port, timeout=10)
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request(method, path, headers=named)
+        return read(connection)
 
     @property
     def origin(self) -> str:
@@ -307,12 +316,13 @@ def render(settings: Settings) -> str:
     return environment.from_string(text).render(settings=settings) + "\n"
 
 
-def make_settings(folder: Path, hub_port: int = 0, **web: object) -> Settings:
-    """Settings whose state and sockets are in a folder; a JupyterHub may connect on loopback."""
+def make_settings(folder: Path, hub_port: int = 0, watch_port: int = 0, **web: object) -> Settings:
+    """Settings whose state and sockets are in a folder; others may connect on loopback."""
     return Settings.model_validate(
         {
             "web": web,
             "hub": {"listen": f"127.0.0.1:{hub_port}"} if hub_port else {},
+            "monitoring": {"listen": f"127.0.0.1:{watch_port}"} if watch_port else {},
             "state": {"directory": str(folder), "run": str(folder)},
             "sessions": {"templates": str(TEMPLATES)},
         }
@@ -324,11 +334,12 @@ def running_front(folder: Path, mode: Mode = "ports", **web: object) -> Iterator
     """HAProxy between the test, a portal and one session; further web settings can be given."""
     ca = folder / "ca"
     prepare_authorities(ca, "portal")
-    port = free_ports(3 + 2 * POOL)
-    runners_port, hub_port, first = port + 1, port + 2, port + 3
+    port = free_ports(4 + 2 * POOL)
+    runners_port, hub_port, watch_port, first = port + 1, port + 2, port + 3, port + 4
     settings = make_settings(
         folder,
         hub_port,
+        watch_port,
         public_url=f"http://localhost:{port}",
         listen=f"127.0.0.1:{port}",
         listen_runners=f"127.0.0.1:{runners_port}",
@@ -354,7 +365,7 @@ def running_front(folder: Path, mode: Mode = "ports", **web: object) -> Iterator
         app_port = first if mode == "ports" else port
         yield Front(
             settings.web, label, port, app_port, runners_port, routes, gateway, portal, ca, process,
-            hub_port,
+            hub_port, watch_port,
         )  # fmt: skip
     finally:
         process.terminate()

@@ -15,6 +15,8 @@ from tests.fakes import make_world
 from tests.unit.web.conftest import PORTAL, Api, Browser, Runner, make_settings
 
 OPEN_TO_ALL = {"static", "auth.login_form", "auth.login", "pages.healthz"} | {
+    "monitoring.livez",
+    "monitoring.readyz",
     "api_tokens.make_token",
     "api_openapi.openapi",
     "pages.help_page",  # what these two reveal is tested below
@@ -55,7 +57,9 @@ def test_strangers_get_no_access(app: Flask, launched: Callable[..., Runner]) ->
         if rule.startswith(("/api/", "/data/")):
             assert answer.status_code == 401, (method, rule)
             assert answer.content_type == "application/problem+json"
-        elif rule.startswith(("/runner/", "/ssh/<signed>/")):  # for programs with a secret
+        elif rule.startswith(
+            ("/runner/", "/ssh/<signed>/", "/metrics")
+        ):  # for programs with a secret
             assert answer.status_code == 404, (method, rule)
             assert "alice" not in answer.text, (method, rule)
         elif endpoint in KEPT:  # the login form, with the sender's own fields

@@ -19,7 +19,7 @@ from portal.adapters.db.tables.auth import (
     ServiceTokenRow,
     ServiceUseRow,
 )
-from portal.adapters.db.tables.cluster import ClusterNodesRow, ClusterRow
+from portal.adapters.db.tables.cluster import ClusterNodesRow, ClusterRow, HeartbeatRow
 from portal.adapters.db.tables.columns import MountList, UtcDateTime, WordTuple
 from portal.adapters.db.tables.compose import JobTemplateRow, SubmissionRow
 from portal.adapters.db.tables.files import FileServerRow, FolderShareRow
@@ -43,6 +43,7 @@ __all__ = [
     "FileServerRow",
     "FolderShareRow",
     "GrantRow",
+    "HeartbeatRow",
     "ImageAppsRow",
     "ImageRuleRow",
     "JobHistoryRow",

@@ -1,0 +1,19 @@
+"""gunicorn's own lines in the portal's form: `--logger-class portal.logs.gunicorn.PortalLogger`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gunicorn.glogging import Logger
+
+from portal.config import load_settings
+from portal.logs.setup import configure
+
+
+class PortalLogger(Logger):  # type: ignore[misc]
+    """gunicorn's logger, with the portal's handler, form and level."""
+
+    def setup(self, cfg: Any) -> None:
+        """Replace gunicorn's handlers; raises SettingsError, with which gunicorn does not start."""
+        super().setup(cfg)
+        configure(load_settings().log)

@@ -1,0 +1,43 @@
+"""Configures logging of a process."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+from portal.config.operations.log import LogSettings
+from portal.logs.format import JsonFormatter, TextFormatter
+
+ACCESS = "portal.access"
+"""Logger with a line for each request."""
+_QUIET = ("paramiko", "alembic", "urllib3", "werkzeug")
+"""Libraries whose notes at INFO tell nothing that an administrator needs."""
+
+
+class StderrHandler(logging.Handler):
+    """Writes each record at once, so that lines of several processes do not mix."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record; a failure must not stop what is being logged."""
+        try:
+            sys.stderr.write(f"{self.format(record)}\n")
+            sys.stderr.flush()
+        except Exception:
+            self.handleError(record)
+
+
+def configure(settings: LogSettings) -> None:
+    """Log to standard error, in the form and from the level of the settings. Idempotent."""
+    handler = StderrHandler()
+    handler.setFormatter(JsonFormatter() if settings.format == "json" else TextFormatter())
+    root = logging.getLogger()
+    root.handlers[:] = [one for one in root.handlers if not isinstance(one, StderrHandler)]
+    root.addHandler(handler)
+    root.setLevel(settings.level.upper())
+    for name in _QUIET:
+        logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
+    logging.getLogger(ACCESS).setLevel(logging.INFO if settings.access else logging.CRITICAL)
+    for name in ("gunicorn.error", "gunicorn.access"):  # gunicorn gives them handlers of their own
+        logger = logging.getLogger(name)
+        logger.handlers[:] = []
+        logger.propagate = True
