@@ -38,8 +38,8 @@ from portal.services.launch.estimates import Estimates
 from portal.services.launch.launcher import Launcher
 from portal.services.launch.presets import Presets
 from portal.services.launch.registry_logins import RegistryLogins
-from portal.services.session.adoption import Adoption
 from portal.services.monitoring.monitoring import Monitoring
+from portal.services.session.adoption import Adoption
 from portal.services.session.housekeeping import Housekeeping
 from portal.services.session.idle_culler import IdleCuller
 from portal.services.session.lifecycle import Lifecycle
