@@ -206,6 +206,10 @@ class Client:
         answer = self._send("POST", "/tokens", json=body | ({"days": days} if days else {}))
         return str(answer["token"])
 
+    def account(self) -> str:
+        """The name of the token's owner, as the cluster writes it."""
+        return str(self._send("GET", "/me")["name"])
+
     # Requests
 
     def _send(self, method: str, path: str, *, tries: int = 1, **options: Any) -> dict[str, Any]:

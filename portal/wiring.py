@@ -107,7 +107,7 @@ def real_systems(settings: Settings) -> Systems:
         runners=GatewayRunners(settings.state.ca_file("")),
         resolve=resolve,
         accounts=LoginNodeAccounts(settings.login, authority, transport),
-        authenticate=PasswordCheck(settings.login, transport.uid),
+        authenticate=PasswordCheck(settings.login, transport.account),
         job_settings=_job_settings(settings),
         batch_settings_file=LocalSettingsFile(file)
         if (file := settings.batch.settings_file)

@@ -840,7 +840,7 @@ def make_world(
         runners=runners,
         resolve=lambda node: {"n1": "10.0.0.1", "n2": "10.0.0.2"}.get(node, "127.0.0.1"),
         accounts=accounts,
-        authenticate=lambda user, password: PASSWORDS.get(user) == password,
+        authenticate=lambda user, password: user if PASSWORDS.get(user) == password else "",
         batch_settings_file=None,
         job_settings=JobSettings(
             TEMPLATE,

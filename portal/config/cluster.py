@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field
+from functools import cached_property
+
+from pydantic import BaseModel, Field, field_validator
 
 from portal.config.base import FROZEN
+from portal.core.account_names import DEFAULT, AccountNames
 
 
 class LoginSettings(BaseModel):
@@ -21,6 +24,12 @@ class LoginSettings(BaseModel):
     )
     known_hosts: str = Field(
         "/etc/slipway/known_hosts", description="File with its host key, in OpenSSH's format."
+    )
+    account_pattern: str = Field(
+        DEFAULT,
+        description="Names of accounts that may use the portal, as a regular expression for the "
+        'whole name, for example "[A-Za-z][A-Za-z0-9._@-]{0,63}". Other characters than letters, '
+        'digits, "_", ".", "@" and "-" cannot be permitted, nor more than 64.',
     )
     reader: str = Field("slipway", description="Unprivileged account that reads Slurm's state.")
     minimum_uid: int = Field(1000, description="Accounts with a lower number (UID) are refused.")
@@ -40,6 +49,16 @@ class LoginSettings(BaseModel):
         ge=0,
         description="Accounts checked per minute, by logging in as them; 0: none.",
     )
+
+    @field_validator("account_pattern")
+    @classmethod
+    def _is_usable(cls, pattern: str) -> str:
+        return AccountNames(pattern).pattern
+
+    @cached_property
+    def names(self) -> AccountNames:
+        """The site's rule for names of accounts."""
+        return AccountNames(self.account_pattern)
 
 
 class SlurmSettings(BaseModel):

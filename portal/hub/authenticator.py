@@ -38,6 +38,7 @@ class SlipwayAuthenticator(Authenticator):  # type: ignore[misc]  # JupyterHub h
         name, password = data.get("username", ""), data.get("password", "")
         try:
             token = await ask(client.make_token, name, password, "JupyterHub", self.token_days)
+            name = await ask(client.acting_for(token).account)
         except Refused as error:
             if error.status in WRONG:
                 return None
@@ -45,6 +46,10 @@ class SlipwayAuthenticator(Authenticator):  # type: ignore[misc]  # JupyterHub h
         except NoAnswer as error:
             raise HTTPError(503, error.text, reason=error.text) from error
         return {"name": name, "auth_state": {TOKEN: token}}
+
+    def normalize_username(self, username: str) -> str:
+        """The name as the cluster writes it: capitals matter there."""
+        return str(self.username_map.get(username, username))
 
     async def refresh_user(self, user: Any, handler: BaseHandler | None = None) -> bool:
         """Whether the user's token is still valid; otherwise they log in again."""

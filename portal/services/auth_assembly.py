@@ -18,6 +18,7 @@ class AuthAssembly(FileAssembly):
         return ServiceTokens(
             self._stores.service_tokens,
             self._systems.accounts,
+            self._settings.login.names,
             self._settings.login.min_uid,
             self._clock,
             self.administration.record,

@@ -11,7 +11,7 @@ from datetime import timedelta
 import paramiko
 
 from portal.adapters.certificates import CertificateAuthority
-from portal.adapters.ssh.transport import USER, Transport, open_transport
+from portal.adapters.ssh.transport import Transport, open_transport
 from portal.config import LoginSettings
 from portal.core.auth.accounts import (
     AccountStatus,
@@ -42,18 +42,18 @@ class LoginNodeAccounts(Accounts):
         self._transport = transport
 
     def missing(self, names: Collection[str]) -> set[str]:
-        asked = sorted(name for name in names if USER.fullmatch(name))
+        asked = sorted(filter(self._settings.names.permits, names))
         found: set[str] = set()
         for begin in range(0, len(asked), AT_ONCE):
             part = asked[begin : begin + AT_ONCE]
-            answer = self._answer(["getent", "passwd", *part], "look up accounts")
+            answer = self._answer(["getent", "passwd", "--", *part], "look up accounts")
             found |= read_missing(part, answer)
         return found
 
     def identity(self, user: str) -> Identity | None:
-        if not USER.fullmatch(user):
+        if not self._settings.names.permits(user):
             return None
-        uid = read_uid(user, self._answer(["getent", "passwd", user], "look up accounts"))
+        uid = read_uid(user, self._answer(["getent", "passwd", "--", user], "look up accounts"))
         if uid is None:
             return None
         groups = self._answer(["id", "-G", "-n", "-z", "--", user], "list groups").split("\0")
@@ -85,7 +85,7 @@ class LoginNodeAccounts(Accounts):
 
         Returns the output of `passwd --status` there, or None if the account is refused.
         """
-        if not USER.fullmatch(user) or user == "root":
+        if user != self._settings.reader and not self._settings.names.permits(user):
             return None
         try:
             transport = open_transport(self._settings)

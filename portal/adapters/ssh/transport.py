@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 import socket
 import threading
 import time
@@ -27,12 +26,13 @@ from portal.adapters.ssh.command import (
 )
 from portal.adapters.ssh.per_user import PATIENT, ThrottleLimits, UserThrottle
 from portal.config import LoginSettings
+from portal.core.account_names import is_safe
+from portal.core.auth.accounts import Account, read_account
 from portal.core.interfaces.systems import Authenticator
 from portal.errors import OutcomeUnknown, Unavailable
 
 __all__ = ["Completed", "PasswordCheck", "SshTransport", "Transport", "open_transport"]
 
-USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 600.0
 """How long an idle connection is kept; it may outlive its certificate."""
@@ -118,6 +118,10 @@ class SshTransport(Transport):
     def _is_ours(self, user: str) -> bool:
         return user in self._our_accounts
 
+    def _is_account(self, user: str) -> bool:
+        ours = self._is_ours(user) and is_safe(user)
+        return ours or self._settings.names.permits(user)
+
     def _run(
         self, user: str, argv: Sequence[str], stdin: bytes, seconds: float, most: int
     ) -> Completed:
@@ -201,7 +205,7 @@ class SshTransport(Transport):
             connection.transport.close()
 
     def _connect(self, user: str) -> paramiko.Transport:
-        if not USER.fullmatch(user) or user == "root":
+        if not self._is_account(user):
             raise Unavailable(f"The portal does not act as {user!r}.")
         # The UID decides whether it is a person's account, not the name.
         if user != self._settings.reader and self.uid(user) < self._settings.minimum_uid:
@@ -222,11 +226,16 @@ class SshTransport(Transport):
 
         Queried as the reader, since the output of the user's own shell cannot be trusted.
         """
-        if not USER.fullmatch(user):
-            return -1
-        done = self.run(self._settings.reader, ["id", "-u", "--", user], seconds=CONNECT_SECONDS)
-        text = done.stdout.decode(errors="replace").strip()
-        return int(text) if done.code == 0 and re.fullmatch(r"[0-9]{1,10}", text) else -1
+        found = self.account(user)
+        return found.uid if found is not None and found.name == user else -1
+
+    def account(self, user: str) -> Account | None:
+        """The account that the login node finds by this name, which may be spelled differently."""
+        if not self._is_account(user):
+            return None
+        argv = ["getent", "passwd", "--", user]
+        done = self.run(self._settings.reader, argv, seconds=CONNECT_SECONDS)
+        return read_account(done.stdout.decode(errors="replace")) if done.code == 0 else None
 
     def _key(self, user: str, transport: paramiko.Transport) -> paramiko.PKey:
         source = self._settings.source_address or _own_address(transport)
@@ -299,13 +308,13 @@ def open_transport(settings: LoginSettings) -> paramiko.Transport:
 class PasswordCheck(Authenticator):
     """Checks passwords with the login node's sshd, so that its PAM and LDAP apply."""
 
-    def __init__(self, settings: LoginSettings, uid: Callable[[str], int]) -> None:
+    def __init__(self, settings: LoginSettings, account: Callable[[str], Account | None]) -> None:
         self._settings = settings
-        self._uid = uid
+        self._account = account
 
-    def __call__(self, user: str, password: str) -> bool:
-        if not USER.fullmatch(user) or user == "root":
-            return False
+    def __call__(self, user: str, password: str) -> str:
+        if not self._settings.names.permits(user):
+            return ""
         try:
             transport = open_transport(self._settings)
         except (paramiko.SSHException, OSError, EOFError) as error:
@@ -313,9 +322,16 @@ class PasswordCheck(Authenticator):
         try:
             transport.auth_password(user, password)
         except paramiko.AuthenticationException:
-            return False
+            return ""
         except (paramiko.SSHException, OSError, EOFError) as error:
             raise Unavailable("The login node does not answer, so nobody can log in.") from error
         finally:
             transport.close()
-        return self._uid(user) >= self._settings.minimum_uid
+        return self._name(user)
+
+    def _name(self, user: str) -> str:
+        """The account's name as the login node has it; "" if it is no person's."""
+        found = self._account(user)
+        if found is None or found.uid < self._settings.minimum_uid:
+            return ""
+        return found.name if self._settings.names.permits(found.name) else ""

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 from werkzeug.exceptions import TooManyRequests
 
 from portal.errors import Unauthorized
 from portal.web.context import services
 
-_NAME = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 _MAX_PASSWORD = 1024
 
 
@@ -21,12 +18,13 @@ def check_password(name: str, password: str) -> str:
     """
     attempts = services().login_attempts
     # An impossible account name may be a password typed into the wrong field: not recorded.
-    tried = name if _NAME.fullmatch(name) else ""
+    tried = name if services().settings.login.names.permits(name) else ""
     if wait := attempts.take(tried):
         raise TooManyRequests(retry_after=wait)
     plausible = tried and 0 < len(password) <= _MAX_PASSWORD and "\0" not in password
-    if not plausible or not services().authenticate(name, password):
+    account = services().authenticate(name, password) if plausible else ""
+    if not account:
         attempts.refused(tried)
         raise Unauthorized("The name or the password is wrong.")
     attempts.succeeded(name)
-    return name
+    return account

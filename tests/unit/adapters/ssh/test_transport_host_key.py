@@ -19,9 +19,15 @@ import pytest
 from portal.adapters.certificates import CertificateAuthority, prepare_authorities
 from portal.adapters.ssh.transport import PasswordCheck, open_transport
 from portal.config import LoginSettings
+from portal.core.auth.accounts import Account
 from portal.errors import Unavailable
 
 PASSWORD = "correct horse"
+
+
+def person(user: str) -> Account:
+    """The account of anybody."""
+    return Account(user, 2000)
 
 
 class Sshd(paramiko.ServerInterface):
@@ -127,7 +133,7 @@ def test_any_other_key_is_refused_before_authentication(
     with pytest.raises(paramiko.SSHException):
         open_transport(login)
     with pytest.raises(Unavailable, match="nobody can log in"):
-        PasswordCheck(login, lambda _user: 2000)("alice", PASSWORD)
+        PasswordCheck(login, person)("alice", PASSWORD)
     assert sshd.tried == []
     assert Path(login.known_hosts).read_text() == before
 
@@ -173,7 +179,7 @@ def test_a_password_is_only_tried_as_a_password(
     monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "agent"))
     sshd = Sshd(keys[0])
     cleanup.callback(sshd.close)
-    check = PasswordCheck(settings(tmp_path, sshd.port, [keys[0]]), lambda _user: 2000)
+    check = PasswordCheck(settings(tmp_path, sshd.port, [keys[0]]), person)
     assert check("alice", PASSWORD)
     assert not check("alice", "wrong")
     assert sshd.tried == ["password", "password"]
@@ -205,3 +211,31 @@ def test_a_silent_login_node_times_out(
         login = settings(tmp_path, silent.getsockname()[1], [keys[0]])
         with pytest.raises((paramiko.SSHException, OSError, EOFError)):
             open_transport(login)
+
+
+@pytest.mark.parametrize(
+    ("account", "name"),
+    [
+        (Account("John.Doe", 2000), "John.Doe"),
+        (Account("j.doe@example.org", 2000), "j.doe@example.org"),
+        (Account("root", 2000), ""),
+        (Account("a:b", 2000), ""),
+        (Account("John.Doe", 999), ""),
+        (None, ""),
+    ],
+)
+def test_whoever_logs_in_is_known_by_the_name_that_the_login_node_has(
+    keys: list[paramiko.PKey],
+    account: Account | None,
+    name: str,
+    tmp_path: Path,
+    cleanup: ExitStack,
+) -> None:
+    sshd = Sshd(keys[0])
+    cleanup.callback(sshd.close)
+    login = settings(tmp_path, sshd.port, [keys[0]])
+    login = login.model_copy(update={"account_pattern": "[A-Za-z][A-Za-z.@]{0,63}"})
+    check = PasswordCheck(login, lambda _user: account)
+    assert check("JOHN.DOE", PASSWORD) == name
+    assert check("a:b", PASSWORD) == check("root", PASSWORD) == ""
+    assert sshd.tried == ["password"]
