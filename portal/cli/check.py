@@ -13,7 +13,7 @@ from portal.adapters.slurm.users import user_argv, user_parse
 from portal.adapters.ssh.transport import SshTransport
 from portal.cli.check_certificates import certificate_findings
 from portal.cli.check_slurm import check_slurm
-from portal.cli.checks.connection import check_connection
+from portal.cli.checks.connection import check_admin_groups, check_connection
 from portal.cli.checks.database import check_database
 from portal.cli.checks.host import (
     check_account,
@@ -83,6 +83,7 @@ def check_cluster(settings: Settings, scheduler: Scheduler) -> Iterator[Finding]
         return
     authority = CertificateAuthority(settings.state.ca_file(""))
     transport = SshTransport(login, authority, slurm.operator)
+    yield from check_admin_groups(slurm.admin_groups, login.reader, transport)
     asker = Asker(transport, login.reader, slurm.command_seconds)
     yield from check_operator(
         slurm.operator,

@@ -77,6 +77,10 @@ class SlurmSettings(BaseModel):
     admins: list[str] = Field(
         [], description="Users who see and stop all users' sessions, and administer the site."
     )
+    admin_groups: list[str] = Field(
+        [],
+        description="Unix groups on the login node whose members are administrators as well.",
+    )
     operator: str = Field(
         "",
         description="Account with AdminLevel=Operator that extends time limits; empty: none.",

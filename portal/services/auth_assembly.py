@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from portal.services.admin.administration import caller_address
+from portal.services.auth.administrators import Administrators
 from portal.services.auth.attempts import LoginAttempts
 from portal.services.auth.service_tokens import ServiceTokens
 from portal.services.file_assembly import FileAssembly
@@ -23,6 +24,11 @@ class AuthAssembly(FileAssembly):
             self._clock,
             self.administration.record,
         )
+
+    @cached_property
+    def administrators(self) -> Administrators:
+        slurm = self._settings.slurm
+        return Administrators(slurm.admins, slurm.admin_groups, self._systems.accounts, self._clock)
 
     @cached_property
     def login_attempts(self) -> LoginAttempts:

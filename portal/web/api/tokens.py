@@ -82,7 +82,7 @@ def _creator(body: TokenRequest) -> Person:
         missing = "password" if sent == ["username"] else "username"
         raise InvalidRequest([FieldError(missing, "this is missing")])
     user = check_password(body.username or "", body.password or "")
-    set_person(Person(user, user in services().settings.slurm.admins, login=""))
+    set_person(Person(user, services().logins.is_admin(user), login=""))
     return person()
 
 
@@ -104,5 +104,5 @@ def revoke_token(token_id: str) -> NoContent:
 
 def token_response(login: Login, who: Person) -> TokenOut:
     """The response model of a token; `who` is the caller."""
-    admin = login.user in services().settings.slurm.admins
+    admin = services().logins.is_admin(login.user)
     return TokenOut.of(login, current=login.hash == who.login, admin=admin)
