@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 
 from portal.config.base import FROZEN
 from portal.core.account_names import DEFAULT, AccountNames
@@ -16,6 +17,12 @@ class LoginSettings(BaseModel):
     model_config = FROZEN
 
     host: str = Field("login", description="Login node with sshd and Slurm's commands.")
+    hosts: list[str] = Field(
+        [],
+        description="Several login nodes in the place of host, tried in this order; one that does "
+        "not answer is left out until it does again. All share accounts and home directories, and "
+        "known_hosts has the keys of all of them.",
+    )
     port: int = Field(22, description="Its SSH port.")
     files_host: str = Field(
         "",
@@ -54,6 +61,25 @@ class LoginSettings(BaseModel):
     @classmethod
     def _is_usable(cls, pattern: str) -> str:
         return AccountNames(pattern).pattern
+
+    @model_validator(mode="before")
+    @classmethod
+    def _first_is_host(cls, data: Any) -> Any:
+        hosts = data.get("hosts") if isinstance(data, dict) else None
+        if not hosts or not isinstance(hosts, list):
+            return data
+        if "host" in data and data["host"] != hosts[0]:
+            raise ValueError("host and hosts exclude each other: name all login nodes in hosts")
+        return data | {"host": hosts[0]}
+
+    @property
+    def all_hosts(self) -> tuple[str, ...]:
+        """The login nodes in the order in which they are tried."""
+        return tuple(dict.fromkeys(self.hosts or [self.host]))
+
+    def at(self, host: str) -> LoginSettings:
+        """The same for one host alone."""
+        return self.model_copy(update={"host": host, "hosts": []})
 
     @cached_property
     def names(self) -> AccountNames:

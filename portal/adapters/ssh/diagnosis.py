@@ -16,7 +16,7 @@ import paramiko
 from paramiko.hostkeys import HostKeys, InvalidHostKey
 
 from portal.adapters.certificates import CertificateAuthority
-from portal.adapters.ssh.transport import CONNECT_SECONDS, open_transport
+from portal.adapters.ssh.connect import CONNECT_SECONDS, open_transport
 from portal.config import LoginSettings
 from portal.core.account_names import is_safe
 

@@ -9,7 +9,7 @@ import io
 import socket
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,7 +17,8 @@ import paramiko
 import pytest
 
 from portal.adapters.certificates import CertificateAuthority, prepare_authorities
-from portal.adapters.ssh.transport import PasswordCheck, open_transport
+from portal.adapters.ssh.connect import open_transport
+from portal.adapters.ssh.passwords import PasswordCheck
 from portal.config import LoginSettings
 from portal.core.auth.accounts import Account
 from portal.errors import Unavailable
@@ -33,11 +34,16 @@ def person(user: str) -> Account:
 class Sshd(paramiko.ServerInterface):
     """A login node that records authentication attempts."""
 
-    def __init__(self, *keys: paramiko.PKey, second_factor: bool = False) -> None:
+    def __init__(
+        self,
+        *keys: paramiko.PKey,
+        second_factor: bool = False,
+        at: tuple[str, int] = ("127.0.0.1", 0),
+    ) -> None:
         self.tried: list[str] = []
         self._second_factor = second_factor
         self._keys = keys
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(at)
         self.port = int(self._listener.getsockname()[1])
         self._open: list[paramiko.Transport] = []
         threading.Thread(target=self._serve, daemon=True).start()
@@ -55,6 +61,8 @@ class Sshd(paramiko.ServerInterface):
             transport.start_server(event=threading.Event(), server=self)
 
     def close(self) -> None:
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # ends accept(), which would hold the port
         self._listener.close()
         for transport in self._open:
             transport.close()
@@ -206,7 +214,7 @@ def test_only_the_certificate_is_used_even_if_more_is_required(
 def test_a_silent_login_node_times_out(
     tmp_path: Path, keys: list[paramiko.PKey], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portal.adapters.ssh.transport.CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr("portal.adapters.ssh.connect.CONNECT_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         login = settings(tmp_path, silent.getsockname()[1], [keys[0]])
         with pytest.raises((paramiko.SSHException, OSError, EOFError)):

@@ -125,7 +125,7 @@ def test_names_that_the_site_permits_log_in_and_are_shown(tmp_path: Path, name: 
 def test_names_that_the_site_does_not_permit_are_not_asked_for(app: Flask, world: World) -> None:
     asked: list[str] = []
 
-    def ask(user: str, _password: str) -> str:
+    def ask(user: str, password: str) -> str:
         asked.append(user)
         return user
 
