@@ -38,6 +38,18 @@ class LoginSettings(BaseModel):
         'whole name, for example "[A-Za-z][A-Za-z0-9._@-]{0,63}". Other characters than letters, '
         'digits, "_", ".", "@" and "-" cannot be permitted, nor more than 64.',
     )
+    second_factor: str = Field(
+        "",
+        max_length=60,
+        description="Where sshd asks for more than the password (keyboard-interactive): title of "
+        'the field for it in the portal, such as "Verification code"; empty: no field.',
+    )
+    login_seconds: int = Field(
+        30,
+        ge=5,
+        le=50,
+        description="Seconds that a log-in may take, confirmation on a telephone included.",
+    )
     reader: str = Field("slipway", description="Unprivileged account that reads Slurm's state.")
     minimum_uid: int = Field(1000, description="Accounts with a lower number (UID) are refused.")
     certificate_minutes: int = Field(

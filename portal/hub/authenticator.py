@@ -36,8 +36,11 @@ class SlipwayAuthenticator(Authenticator):  # type: ignore[misc]  # JupyterHub h
         """The user's name and token; None for a wrong password."""
         client = connection(self.portal_url, self.verify)
         name, password = data.get("username", ""), data.get("password", "")
+        code = data.get("otp", "")  # shown with c.Authenticator.request_otp
         try:
-            token = await ask(client.make_token, name, password, "JupyterHub", self.token_days)
+            token = await ask(
+                client.make_token, name, password, "JupyterHub", self.token_days, code
+            )
             name = await ask(client.acting_for(token).account)
         except Refused as error:
             if error.status in WRONG:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 import paramiko
 
 from portal.adapters.ssh.connect import open_any
+from portal.adapters.ssh.conversation import LateError, converse
 from portal.adapters.ssh.hosts import HostOrder
 from portal.config import LoginSettings
 from portal.core.auth.accounts import Account
 from portal.core.interfaces.systems import Authenticator
 from portal.errors import Unavailable
+
+AT_ONCE = 6
+"""Log-ins at once in a process: they may wait for a telephone, and a process has 8 threads."""
+WAIT_SECONDS = 3.0
+LATE = "The log-in was not confirmed in time. Try again."
 
 
 class PasswordCheck(Authenticator):
@@ -26,23 +33,32 @@ class PasswordCheck(Authenticator):
         self._settings = settings
         self._hosts = hosts or HostOrder(settings.all_hosts, settings.port)
         self._account = account
+        self._slots = threading.BoundedSemaphore(AT_ONCE)
 
-    def __call__(self, user: str, password: str) -> str:
+    def __call__(self, user: str, password: str, code: str = "") -> str:
         if not self._settings.names.permits(user):
             return ""
+        if not self._slots.acquire(timeout=WAIT_SECONDS):
+            raise Unavailable("Too many people log in at once. Try again in a few seconds.")
+        try:
+            accepted = self._ask(user, password, code)
+        finally:
+            self._slots.release()
+        return self._name(user) if accepted else ""
+
+    def _ask(self, user: str, password: str, code: str) -> bool:
         try:
             transport, _ = open_any(self._settings, self._hosts)
         except (paramiko.SSHException, OSError, EOFError) as error:
             raise Unavailable("The login node does not answer, so nobody can log in.") from error
         try:
-            transport.auth_password(user, password)
-        except paramiko.AuthenticationException:
-            return ""
+            return converse(transport, user, password, code, self._settings.login_seconds)
+        except LateError as error:
+            raise Unavailable(LATE) from error
         except (paramiko.SSHException, OSError, EOFError) as error:
             raise Unavailable("The login node does not answer, so nobody can log in.") from error
         finally:
             transport.close()
-        return self._name(user)
 
     def _name(self, user: str) -> str:
         """The account's name as the login node has it; "" if it is no person's."""

@@ -7,10 +7,10 @@ from werkzeug.exceptions import TooManyRequests
 from portal.errors import Unauthorized
 from portal.web.context import services
 
-_MAX_PASSWORD = 1024
+_MAX_PASSWORD, _MAX_CODE = 1024, 256
 
 
-def check_password(name: str, password: str) -> str:
+def check_password(name: str, password: str, code: str = "") -> str:
     """Return the account's name.
 
     Raises Unauthorized, with the same text for every cause; TooManyRequests after too many
@@ -21,10 +21,19 @@ def check_password(name: str, password: str) -> str:
     tried = name if services().settings.login.names.permits(name) else ""
     if wait := attempts.take(tried):
         raise TooManyRequests(retry_after=wait)
+    code = code.strip()
     plausible = tried and 0 < len(password) <= _MAX_PASSWORD and "\0" not in password
-    account = services().authenticate(name, password) if plausible else ""
+    plausible = plausible and len(code) <= _MAX_CODE and code.isprintable()
+    account = services().authenticate(name, password, code) if plausible else ""
     if not account:
         attempts.refused(tried)
-        raise Unauthorized("The name or the password is wrong.")
+        raise Unauthorized(_refusal())
     attempts.succeeded(name)
     return account
+
+
+def _refusal() -> str:
+    # The same for every cause: it must not tell that the password alone was right.
+    if services().settings.login.second_factor:
+        return "The name, the password or the code is wrong."
+    return "The name or the password is wrong."

@@ -107,13 +107,14 @@ def test_names_that_the_site_permits_log_in_and_are_shown(tmp_path: Path, name: 
     login = LoginSettings(account_pattern="[A-Za-z][A-Za-z0-9._@-]{0,63}")
     world = make_world(settings.model_copy(update={"login": login}))
     world.services = replace(
-        world.services, authenticate=lambda user, _: name if user.lower() == name.lower() else ""
+        world.services,
+        authenticate=lambda user, password, code="": name if user.lower() == name.lower() else "",
     )
     app = create_app(world.services)
     browser = Browser(app)
     assert browser.post("/login", {"username": name.upper(), "password": "x"}).status_code == 303
     assert f"<span>{name}</span>" in browser.get("/sessions").text
-    world.services = replace(world.services, authenticate=lambda user, _: user)
+    world.services = replace(world.services, authenticate=lambda user, password, code="": user)
     administrator = Browser(create_app(world.services))
     administrator.post("/login", {"username": "admin", "password": "x"})
     people = administrator.get("/admin/people").text
@@ -125,7 +126,7 @@ def test_names_that_the_site_permits_log_in_and_are_shown(tmp_path: Path, name: 
 def test_names_that_the_site_does_not_permit_are_not_asked_for(app: Flask, world: World) -> None:
     asked: list[str] = []
 
-    def ask(user: str, password: str) -> str:
+    def ask(user: str, password: str, code: str = "") -> str:
         asked.append(user)
         return user
 
