@@ -56,7 +56,9 @@ from portal.adapters.slurm.submitter import LoginNodeSubmitter
 from portal.adapters.slurm.usage import SlurmMeter
 from portal.adapters.ssh.accounts import LoginNodeAccounts
 from portal.adapters.ssh.home_files import HomeFiles
-from portal.adapters.ssh.transport import PasswordCheck, SshTransport
+from portal.adapters.ssh.hosts import HostOrder
+from portal.adapters.ssh.passwords import PasswordCheck
+from portal.adapters.ssh.transport import SshTransport
 from portal.config import Settings
 from portal.core.files.server import StartOrder
 from portal.core.interfaces.images import ImageStore, Note, Recipes
@@ -88,7 +90,10 @@ def real_systems(settings: Settings, metrics: Path | None = None) -> Systems:
     """Build the adapters of the systems in the settings."""
     authority = CertificateAuthority(settings.state.ca_file(""))
     measures = PrometheusMeasures(metrics)
-    transport = MeasuredTransport(settings.login, authority, settings.slurm.operator, measures)
+    hosts = HostOrder(settings.login.all_hosts, settings.login.port)
+    transport = MeasuredTransport(
+        settings.login, authority, settings.slurm.operator, hosts, measures
+    )
     directory = settings.sessions.directory
     stores = open_stores(open_database(settings.state.database_url), Sealer(settings.state.keys))
     found = stores.access.image_apps
@@ -116,8 +121,8 @@ def real_systems(settings: Settings, metrics: Path | None = None) -> Systems:
         routes=HaproxyRoutes(settings.state.run),
         runners=GatewayRunners(settings.state.ca_file("")),
         resolve=resolve,
-        accounts=LoginNodeAccounts(settings.login, authority, transport),
-        authenticate=PasswordCheck(settings.login, transport.uid),
+        accounts=LoginNodeAccounts(settings.login, authority, transport, hosts),
+        authenticate=PasswordCheck(settings.login, transport.account, hosts),
         job_settings=_job_settings(settings),
         batch_settings_file=LocalSettingsFile(file)
         if (file := settings.batch.settings_file)
@@ -143,9 +148,8 @@ def _file_servers(
     settings: Settings, authority: CertificateAuthority, transport: SshTransport
 ) -> SshFileServers:
     login = settings.login
-    if login.files_host and login.files_host != login.host:
-        there = login.model_copy(update={"host": login.files_host})
-        transport = SshTransport(there, authority)
+    if login.files_host and login.all_hosts != (login.files_host,):
+        transport = SshTransport(login.at(login.files_host), authority)
     return SshFileServers(transport, settings.batch.command, settings.state.ca_file(""))
 
 
@@ -263,9 +267,8 @@ def log_in_with_next(settings: Settings) -> None:
         CertificateAuthority(settings.state.ca_file(""), "user_ca.next"),
         settings.login,
     )
-    for host in dict.fromkeys((login.host, login.files_host or login.host)):
-        there = login.model_copy(update={"host": host})
-        SshTransport(there, authority).run(login.reader, ["true"])
+    for host in dict.fromkeys((*login.all_hosts, login.files_host or login.host)):
+        SshTransport(login.at(host), authority).run(login.reader, ["true"])
 
 
 def _job_settings(settings: Settings) -> JobSettings:

@@ -697,6 +697,16 @@ INVENTORIES = {
 ROOMY = Room(free=50 << 30, total=100 << 30)
 """A disk that is half full."""
 
+CODES: dict[str, str] = {}
+"""What users need besides their passwords."""
+
+
+def check_password(user: str, password: str, code: str = "") -> str:
+    """The login node's check."""
+    right = PASSWORDS.get(user) == password and CODES.get(user, code) == code
+    return user if right else ""
+
+
 PASSWORDS = {"alice": "wonderland", "bob": "builder", "admin": "root-of-all"}
 
 
@@ -857,7 +867,7 @@ def make_world(
         runners=runners,
         resolve=lambda node: {"n1": "10.0.0.1", "n2": "10.0.0.2"}.get(node, "127.0.0.1"),
         accounts=accounts,
-        authenticate=lambda user, password: PASSWORDS.get(user) == password,
+        authenticate=check_password,
         batch_settings_file=None,
         job_settings=JobSettings(
             TEMPLATE,

@@ -13,7 +13,7 @@ from portal.adapters.slurm.users import user_argv, user_parse
 from portal.adapters.ssh.transport import SshTransport
 from portal.cli.check_certificates import certificate_findings
 from portal.cli.check_slurm import check_slurm
-from portal.cli.checks.connection import check_connection
+from portal.cli.checks.connection import check_admin_groups, check_connection
 from portal.cli.checks.database import check_database
 from portal.cli.checks.host import (
     check_account,
@@ -76,7 +76,7 @@ def check_cluster(settings: Settings, scheduler: Scheduler) -> Iterator[Finding]
     login, slurm = settings.login, settings.slurm
     steps = list(check_connection(settings))
     yield from steps
-    if not all(step.ok for step in steps):
+    if not all(step.ok for step in steps) and len(login.all_hosts) == 1:
         return
     answered = False
     for finding in slurm_findings(login, scheduler):
@@ -87,6 +87,7 @@ def check_cluster(settings: Settings, scheduler: Scheduler) -> Iterator[Finding]
     yield from check_queue_reader(slurm)
     authority = CertificateAuthority(settings.state.ca_file(""))
     transport = SshTransport(login, authority, slurm.operator)
+    yield from check_admin_groups(slurm.admin_groups, login.reader, transport)
     asker = Asker(transport, login.reader, slurm.command_seconds)
     yield from check_operator(
         slurm.operator,

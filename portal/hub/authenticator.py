@@ -36,8 +36,12 @@ class SlipwayAuthenticator(Authenticator):  # type: ignore[misc]  # JupyterHub h
         """The user's name and token; None for a wrong password."""
         client = connection(self.portal_url, self.verify)
         name, password = data.get("username", ""), data.get("password", "")
+        code = data.get("otp", "")  # shown with c.Authenticator.request_otp
         try:
-            token = await ask(client.make_token, name, password, "JupyterHub", self.token_days)
+            token = await ask(
+                client.make_token, name, password, "JupyterHub", self.token_days, code
+            )
+            name = await ask(client.acting_for(token).account)
         except Refused as error:
             if error.status in WRONG:
                 return None
@@ -45,6 +49,10 @@ class SlipwayAuthenticator(Authenticator):  # type: ignore[misc]  # JupyterHub h
         except NoAnswer as error:
             raise HTTPError(503, error.text, reason=error.text) from error
         return {"name": name, "auth_state": {TOKEN: token}}
+
+    def normalize_username(self, username: str) -> str:
+        """The name as the cluster writes it: capitals matter there."""
+        return str(self.username_map.get(username, username))
 
     async def refresh_user(self, user: Any, handler: BaseHandler | None = None) -> bool:
         """Whether the user's token is still valid; otherwise they log in again."""

@@ -172,8 +172,9 @@ class _Assembly(AuthAssembly):
 
     @cached_property
     def app_reports(self) -> AppReports:
-        is_admin = self._settings.slurm.admins.__contains__
-        return AppReports(self._stores.access, self.proxy, self._catalog, is_admin)
+        return AppReports(
+            self._stores.access, self.proxy, self._catalog, self.administrators.includes
+        )
 
     @cached_property
     def ssh(self) -> SshAccess:
@@ -330,7 +331,7 @@ class _Assembly(AuthAssembly):
         return Logins(
             store=self._stores.logins,
             terms=self._settings.web.login_terms,
-            admins=self._settings.slurm.admins,
+            administrators=self.administrators,
             clock=self._clock,
             record=self.administration.record,
             revoke_routes=self.proxy.revoke,

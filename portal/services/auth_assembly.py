@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from portal.services.admin.administration import caller_address
+from portal.services.auth.administrators import Administrators
 from portal.services.auth.attempts import LoginAttempts
 from portal.services.auth.service_tokens import ServiceTokens
 from portal.services.file_assembly import FileAssembly
@@ -20,10 +21,16 @@ class AuthAssembly(FileAssembly):
         return ServiceTokens(
             self._stores.service_tokens,
             self._systems.accounts,
+            self._settings.login.names,
             self._settings.login.min_uid,
             self._clock,
             self.administration.record,
         )
+
+    @cached_property
+    def administrators(self) -> Administrators:
+        slurm = self._settings.slurm
+        return Administrators(slurm.admins, slurm.admin_groups, self._systems.accounts, self._clock)
 
     @cached_property
     def login_attempts(self) -> LoginAttempts:

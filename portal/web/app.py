@@ -75,6 +75,7 @@ def _portal(services: Services) -> Flask:
     settings = services.settings
     app.jinja_env.globals.update(
         site=settings.web,
+        second_factor=settings.login.second_factor,
         hub_url=settings.hub.url,
         version=version(),
         own_registries=bool(services.registry_logins.registries),

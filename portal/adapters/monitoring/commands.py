@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from portal.adapters.certificates import CertificateAuthority
 from portal.adapters.ssh.command import Completed
+from portal.adapters.ssh.hosts import HostOrder
 from portal.adapters.ssh.transport import MOST_OUTPUT, SshTransport
 from portal.config import LoginSettings
 from portal.core.interfaces.monitoring.measures import Measures
@@ -34,9 +35,10 @@ class MeasuredTransport(SshTransport):
         settings: LoginSettings,
         authority: CertificateAuthority,
         operator: str,
+        hosts: HostOrder,
         measures: Measures,
     ) -> None:
-        super().__init__(settings, authority, operator)
+        super().__init__(settings, authority, operator, hosts)
         self._measures = measures
 
     def run(

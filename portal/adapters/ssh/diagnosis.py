@@ -16,8 +16,9 @@ import paramiko
 from paramiko.hostkeys import HostKeys, InvalidHostKey
 
 from portal.adapters.certificates import CertificateAuthority
-from portal.adapters.ssh.transport import CONNECT_SECONDS, USER, open_transport
+from portal.adapters.ssh.connect import CONNECT_SECONDS, open_transport
 from portal.config import LoginSettings
+from portal.core.account_names import is_safe
 
 ANYWHERE = "0.0.0.0/0,::/0"
 _LIFE = timedelta(minutes=1)
@@ -120,7 +121,7 @@ def login_problem(
 ) -> str:
     """Why the reader's certificate is refused; "" if it is accepted. `others`: further accounts."""
     reader = login.reader
-    if not USER.fullmatch(reader):
+    if not is_safe(reader):
         return f"login.reader {reader!r} is no name of an account"
     accepted, methods = _log_in(login, authority, reader, login.source_address)
     if accepted:
@@ -137,7 +138,7 @@ def login_problem(
             f'the login node sees the portal as {seen}; set login.source_address = "{seen}"'
         )
     for other in others[:_MOST_OTHERS]:
-        if USER.fullmatch(other) and _log_in(login, authority, other, ANYWHERE)[0]:
+        if is_safe(other) and _log_in(login, authority, other, ANYWHERE)[0]:
             return (
                 f"sshd trusts the portal's certificates ({other} can log in), but not for "
                 f"login.reader {reader}: is there such an account on {login.host}, with a shell, "

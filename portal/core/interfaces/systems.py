@@ -288,8 +288,11 @@ class NewEvent(Protocol):
 class Authenticator(Protocol):
     """Checks passwords against the cluster."""
 
-    def __call__(self, user: str, password: str) -> bool:
-        """Whether the login node accepts this password for an ordinary account.
+    def __call__(self, user: str, password: str, code: str = "") -> str:
+        """The account's own name if the login node accepts this password for it, else "".
+
+        `code`: what the login node wants besides; "" for nothing, or what needs no text.
+        The name may be spelled differently from `user`. Accounts that are no person's are refused.
 
         Raises Unavailable when the login node does not answer.
         """

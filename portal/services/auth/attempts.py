@@ -63,6 +63,7 @@ class LoginAttempts:
         return _HOUR // self._terms.per_hour
 
     def _key(self, user: str, network: str) -> str:
+        user = user.lower()  # spellings that a directory takes for the same account
         known = self._store.knows(user, network)
         return f"known {user} {network}" if known else f"account {user}"
 
@@ -75,7 +76,7 @@ class LoginAttempts:
             self._store.forgive(key)
         else:
             self._store.give_back(key, self._interval)
-        self._store.remember(user, network, _ms(self._clock()))
+        self._store.remember(user.lower(), network, _ms(self._clock()))
 
     def refused(self, user: str) -> None:
         """The password was wrong: the first time in each hour is written to the audit log.

@@ -25,6 +25,7 @@ from portal.core.auth.person import Person, hash_secret
 from portal.core.interfaces.auth import LoginStore
 from portal.core.interfaces.systems import Clock, RecordEvent
 from portal.errors import DatabaseFull, FieldError, InvalidRequest, NotFound
+from portal.services.auth.administrators import Administrators
 
 MINUTE = timedelta(minutes=1)
 MAX_BROWSERS = 1000
@@ -39,7 +40,7 @@ class Logins:
         *,
         store: LoginStore,
         terms: LoginTerms,
-        admins: Collection[str],
+        administrators: Administrators,
         clock: Clock,
         record: RecordEvent,
         revoke_routes: Callable[..., None],
@@ -47,7 +48,7 @@ class Logins:
     ) -> None:
         self._store = store
         self.terms = terms
-        self._admins = frozenset(admins)
+        self._administrators = administrators
         self._clock = clock
         self._record = record
         self._revoke_routes = revoke_routes
@@ -58,6 +59,7 @@ class Logins:
     def open_browser(self, user: str) -> tuple[str, Login]:
         """Create a browser login; the secret is returned once and never stored."""
         secret, login = self._make(user, BROWSER, "", (), self.terms.idle)
+        self._administrators.forget_others(user)
         if not self._store.add_login(login, MAX_BROWSERS):
             self.revoke_all(user, user, (BROWSER,))
             self._store.add_login(login, MAX_BROWSERS)
@@ -90,7 +92,7 @@ class Logins:
     def scopes_for(self, person: Person) -> tuple[str, ...]:
         """The scopes that the user's new token may have."""
         parent = self._token_of(person)
-        own = SCOPES if person.name in self._admins else PLAIN_SCOPES
+        own = SCOPES if self.is_admin(person.name) else PLAIN_SCOPES
         return tuple(s for s in own if parent is None or parent.allows(s))
 
     def _token_of(self, person: Person) -> Login | None:
@@ -132,6 +134,10 @@ class Logins:
 
     # Using
 
+    def is_admin(self, user: str) -> bool:
+        """Whether the user is an administrator of the site."""
+        return self._administrators.includes(user)
+
     def find(self, secret: str, kind: str) -> Login | None:
         """The live login behind a secret."""
         now = self._clock()
@@ -142,7 +148,7 @@ class Logins:
 
     def person(self, login: Login) -> Person:
         """The user of a login; an administrator only if the login has that scope."""
-        admin = login.user in self._admins and login.allows("admin")
+        admin = login.allows("admin") and self.is_admin(login.user)
         return Person(login.user, admin, login.hash)
 
     def keep_alive(self, login: Login) -> None:

@@ -168,7 +168,7 @@ def login() -> ResponseReturnValue:
     """Check the password; every login gets a new secret."""
     name = request.form.get("username", "").strip()
     try:
-        user = check_password(name, request.form.get("password", ""))
+        user = _check(name)
     except (Unauthorized, Unavailable) as error:
         return _form(error.status, name, error.text)
     _open(user)
@@ -177,6 +177,11 @@ def login() -> ResponseReturnValue:
         place = SHOWN_AT.get(request.form.get("kept_form", ""), SHOWN_AT[_WIZARD])
         return make_response(render_template("login_kept.html", sent=kept, place=place))
     return redirect(local_path(request.form.get("next")) or "/sessions", 303)
+
+
+def _check(name: str) -> str:
+    form = request.form
+    return check_password(name, form.get("password", ""), form.get("code", ""))
 
 
 def _open(user: str) -> None:
@@ -205,7 +210,7 @@ def login_state() -> ResponseReturnValue:
 def login_again() -> ResponseReturnValue:
     """Log in from a page that outlived its login, without leaving it."""
     try:
-        user = check_password(request.form.get("username", ""), request.form.get("password", ""))
+        user = _check(request.form.get("username", ""))
     except (Unauthorized, Unavailable) as error:
         return {"problem": error.text}, error.status
     except TooManyRequests as error:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 from werkzeug.exceptions import TooManyRequests
 
 from portal.errors import Unauthorized
 from portal.web.context import services
 
-_NAME = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
-_MAX_PASSWORD = 1024
+_MAX_PASSWORD, _MAX_CODE = 1024, 256
 
 
-def check_password(name: str, password: str) -> str:
+def check_password(name: str, password: str, code: str = "") -> str:
     """Return the account's name.
 
     Raises Unauthorized, with the same text for every cause; TooManyRequests after too many
@@ -21,12 +18,22 @@ def check_password(name: str, password: str) -> str:
     """
     attempts = services().login_attempts
     # An impossible account name may be a password typed into the wrong field: not recorded.
-    tried = name if _NAME.fullmatch(name) else ""
+    tried = name if services().settings.login.names.permits(name) else ""
     if wait := attempts.take(tried):
         raise TooManyRequests(retry_after=wait)
+    code = code.strip()
     plausible = tried and 0 < len(password) <= _MAX_PASSWORD and "\0" not in password
-    if not plausible or not services().authenticate(name, password):
+    plausible = plausible and len(code) <= _MAX_CODE and code.isprintable()
+    account = services().authenticate(name, password, code) if plausible else ""
+    if not account:
         attempts.refused(tried)
-        raise Unauthorized("The name or the password is wrong.")
+        raise Unauthorized(_refusal())
     attempts.succeeded(name)
-    return name
+    return account
+
+
+def _refusal() -> str:
+    # The same for every cause: it must not tell that the password alone was right.
+    if services().settings.login.second_factor:
+        return "The name, the password or the code is wrong."
+    return "The name or the password is wrong."

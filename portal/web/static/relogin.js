@@ -4,6 +4,7 @@ globalThis.slipwayLogin = (() => {
   const dialog = document.getElementById("relogin");
   const problem = dialog.querySelector("[data-relogin-problem]");
   const password = document.getElementById("relogin-password");
+  const code = document.getElementById("relogin-code"); // only where the site asks for one
   const user = dialog.dataset.user;
   const HEADERS = { "HX-Request": "true" }; // else the response is the login page
   let waiting = null; // the promise of the open dialog
@@ -49,6 +50,7 @@ globalThis.slipwayLogin = (() => {
     waiting ??= released().then(() => new Promise((resolve) => {
       say("");
       password.value = "";
+      if (code) code.value = "";
       dialog.returnValue = "";
       dialog.addEventListener("close", () => {
         waiting = null;
@@ -75,6 +77,7 @@ globalThis.slipwayLogin = (() => {
     try {
       const { csrf_token } = await (await fetch("/login/state", { headers: HEADERS })).json();
       const body = new URLSearchParams({ csrf_token, username: user, password: password.value });
+      if (code) body.set("code", code.value);
       const answer = await fetch("/login/again", { method: "POST", body, headers: HEADERS });
       const found = await answer.json();
       if (answer.ok) {

@@ -9,6 +9,7 @@ import pytest
 from portal.adapters.certificates import CertificateAuthority, prepare_authorities
 from portal.adapters.monitoring.commands import MeasuredTransport, command_of
 from portal.adapters.monitoring.prometheus import PrometheusMeasures
+from portal.adapters.ssh.hosts import HostOrder
 from portal.adapters.ssh.transport import Completed, SshTransport
 from portal.config import LoginSettings
 from portal.core.monitoring import Snapshot
@@ -47,7 +48,9 @@ def test_its_outcome(
     monkeypatch.setattr(SshTransport, "run", run)
     prepare_authorities(tmp_path, "portal")
     measures = PrometheusMeasures()
-    transport = MeasuredTransport(LoginSettings(), CertificateAuthority(tmp_path), "", measures)
+    transport = MeasuredTransport(
+        LoginSettings(), CertificateAuthority(tmp_path), "", HostOrder(("login",), 22), measures
+    )
     for argv in (["squeue"], ["id"]):
         try:
             transport.run("slipway", argv)
