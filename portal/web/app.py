@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from importlib import metadata
 from pathlib import Path
 
 from flask import Flask
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from portal.services.container import Services
+from portal.version import release
 from portal.web import context, errors, pages, runner, security
 from portal.web.api import openapi
 from portal.web.auth import browser
@@ -40,14 +40,6 @@ def build(services: Services) -> Flask:
     proxied = ProxyFix(by_host, x_for=1, x_proto=1, x_host=0)
     portal.wsgi_app = BodyTimeout(proxied)  # type: ignore[method-assign]
     return portal
-
-
-def _version() -> str:
-    """The version of the installed package, for the footer."""
-    try:
-        return metadata.version("slipway")
-    except metadata.PackageNotFoundError:  # in a checkout
-        return ""
 
 
 def _templates(services: Services) -> str:
@@ -83,7 +75,7 @@ def _portal(services: Services) -> Flask:
     app.jinja_env.globals.update(
         site=settings.web,
         hub_url=settings.hub.url,
-        version=_version(),
+        version=release(),
         own_registries=bool(services.registry_logins.registries),
         file_roots=tuple(settings.files.roots),
     )
