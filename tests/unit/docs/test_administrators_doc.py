@@ -12,7 +12,9 @@ from tests.paths import ROOT
 
 FOLDER = ROOT / "docs" / "administrators"
 PAGES = sorted(FOLDER.glob("*.md"))
-_COMMAND = re.compile(r"^\s*(?:.*\bslipway\s+)?(?:runuser -u slipway -- )?slipway ((?!-u ).+)$")
+_COMMAND = re.compile(
+    r"^\s*(?:.*\bslipway\s+)?(?:runuser -u slipway -- )?slipway ((?!-u |--version).+)$"
+)
 
 
 def commands() -> list[tuple[str, str]]:
@@ -27,7 +29,7 @@ def commands() -> list[tuple[str, str]]:
 
 
 def test_there_are_pages_with_commands() -> None:
-    assert [page.name for page in PAGES] == ["backup.md", "break-in.md", "upgrade.md"]
+    assert [page.name for page in PAGES] == ["backup.md", "break-in.md", "install.md", "upgrade.md"]
     assert len(commands()) >= 15
 
 
