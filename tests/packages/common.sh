@@ -63,7 +63,7 @@ try_services() {
         as_slipway env HOME=$STATE ${command/-Ws/-W} > "/tmp/$name.log" 2>&1 &
         pids+=($!)
     done
-    python3 /tests/answers.py http://localhost:8080 || { tail -n 20 /tmp/*.log; fail "the portal does not answer"; }
+    /usr/lib/slipway/venv/bin/python /tests/answers.py http://localhost:8080 || { tail -n 20 /tmp/*.log; fail "the portal does not answer"; }
     for name in "${pids[@]}"; do kill -0 "$name" || { tail -n 20 /tmp/*.log; fail "a service has ended"; }; done
     kill "${pids[@]}"
     wait "${pids[@]}" 2> /dev/null || true

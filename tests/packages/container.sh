@@ -16,7 +16,7 @@ clean() {
     rm -rf "$work"
 }
 answers() {
-    "$ENGINE" exec "$1" python3 /tests/answers.py http://localhost:8080 || { "$ENGINE" logs --tail 20 "$1"; exit 1; }
+    "$ENGINE" exec "$1" /usr/lib/slipway/venv/bin/python /tests/answers.py http://localhost:8080 || { "$ENGINE" logs --tail 20 "$1"; exit 1; }
 }
 trap clean EXIT
 printf '[web]\npublic_url = "http://localhost:8080"\n' > "$work/slipway.toml"

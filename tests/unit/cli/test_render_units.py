@@ -52,6 +52,12 @@ def test_web_and_worker_have_no_capabilities(name: str) -> None:
     assert "SystemCallFilter=~@privileged @resources" in lines(Settings(), name)
 
 
+def test_gunicorn_may_set_the_owner_of_its_socket() -> None:
+    found = lines(Settings(), "slipway-web.service")
+    denied = found.index("SystemCallFilter=~@privileged @resources")
+    assert found.index("SystemCallFilter=@chown") > denied
+
+
 def test_the_proxy_may_bind_port_443_and_set_its_limits() -> None:
     found = lines(Settings(), "slipway-proxy.service")
     assert "AmbientCapabilities=CAP_NET_BIND_SERVICE" in found
