@@ -16,7 +16,7 @@ cd "$here/../.."
 DIST=${DIST:-$REPO_DIR/dist}
 ALL_PARTS=(wheel debian12 debian13 rpm container tools toolkit)
 VERSION=$(sed -n 's/^version = "\(.*\)"$/\1/p' pyproject.toml)
-ACCOUNTS='systemd | systemd-standalone-sysusers, systemd | systemd-standalone-tmpfiles'
+ACCOUNTS='procps, systemd | systemd-standalone-sysusers, systemd | systemd-standalone-tmpfiles'
 
 in_git() { git -c safe.directory="$REPO_DIR" "$@"; }
 
