@@ -12,5 +12,5 @@ install -m 755 -t "$tree/DEBIAN" "$source_dir"/deploy/packages/debian/{postinst,
 # For dpkg --verify.
 (cd "$tree" && find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum) > "$tree/DEBIAN/md5sums"
 find "$tree/DEBIAN" -exec touch -d "@$SOURCE_DATE_EPOCH" {} +
-dpkg-deb --root-owner-group -Zzstd -z9 --build "$tree" "$out/slipway_${version}_$architecture.deb"
+dpkg-deb --root-owner-group -Zzstd -z6 --build "$tree" "$out/slipway_${version}_$architecture.deb"
 rm -rf "$tree/DEBIAN"

@@ -9,13 +9,13 @@ import urllib.request
 
 def fetch(url: str) -> str:
     """The body of a page; raises OSError."""
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=30) as answer:
         return str(answer.read().decode())
 
 
 def main(base: str) -> None:
     """Fetch the page and what it names."""
-    until = time.monotonic() + 60
+    until = time.monotonic() + 240
     while True:
         try:
             page = fetch(f"{base}/login")

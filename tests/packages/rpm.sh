@@ -5,7 +5,7 @@
 
 package=$(echo /dist/slipway-"$VERSION"-1.*.rpm)
 use_mirrors
-apt_get install systemd rpm python3.11 > /tmp/apt.log 2>&1 || { tail /tmp/apt.log; fail "rpm"; }
+apt_get install systemd procps rpm python3.11 > /tmp/apt.log 2>&1 || { tail /tmp/apt.log; fail "rpm"; }
 say "dependencies: $(rpm -qpR "$package" | grep -v '^rpmlib' | sort -u | tr '\n' ' ')"
 say "installing"
 rpm -i --nodeps "$package"
