@@ -33,6 +33,7 @@ from portal.config.annotate import annotated
 from portal.errors import PortalError
 from portal.logs.setup import configure
 from portal.services.owner_queue import OwnerQueue
+from portal.version import described
 from portal.wiring import now, wire
 from portal.worker import Worker, only_one
 
@@ -71,6 +72,7 @@ def _settings(options: argparse.Namespace) -> Settings:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="slipway", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"slipway {described()}")
     parser.add_argument("--config", help="settings file (default: /etc/slipway/slipway.toml)")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, command, text in (

@@ -72,8 +72,19 @@ def _rendered(settings: Settings, template: str) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    values = {"settings": settings, "bin": Path(sys.executable).parent}
+    values = {"settings": settings, "bin": programs(), "haproxy": haproxy()}
     return environment.get_template(template).render(values)
+
+
+def programs() -> Path:
+    """The folder of the programs of this installation."""
+    return Path(sys.executable).parent
+
+
+def haproxy() -> str:
+    """HAProxy: the one that came with this installation, else that of the machine's PATH."""
+    bundled = programs() / "haproxy"
+    return str(bundled) if bundled.is_file() else "haproxy"
 
 
 def _with_headers(units: dict[str, str]) -> Iterable[str]:

@@ -9,7 +9,7 @@ from flask import Flask
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from portal.services.container import Services
-from portal.services.monitoring.monitoring import version
+from portal.version import release
 from portal.web import context, errors, monitoring, observed, pages, runner, security
 from portal.web.api import openapi
 from portal.web.auth import browser
@@ -77,7 +77,7 @@ def _portal(services: Services) -> Flask:
         site=settings.web,
         second_factor=settings.login.second_factor,
         hub_url=settings.hub.url,
-        version=version(),
+        version=release(),
         own_registries=bool(services.registry_logins.registries),
         file_roots=tuple(settings.files.roots),
     )

@@ -13,7 +13,7 @@ from tests.paths import ROOT
 
 UNIT = ROOT / "tests" / "unit"
 PORTAL = ROOT / "portal"
-OTHERS = {"bench", "cluster", "docs", "gres", "images", "slurm_plugins", "templates"}
+OTHERS = {"bench", "cluster", "deploy", "docs", "gres", "images", "slurm_plugins", "templates"}
 """Folders of unit tests for files outside of portal/."""
 MOST_MODULES = 13
 MOST_LINES = 350

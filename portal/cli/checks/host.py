@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from jinja2 import TemplateError
 
 from portal.cli.findings import Finding, warn
-from portal.cli.render import haproxy_config
+from portal.cli.render import haproxy, haproxy_config
 from portal.config import Settings
 
 OLDEST_HAPROXY = (3, 0)
@@ -85,7 +85,7 @@ def check_keys(settings: Settings) -> Finding:
 def check_haproxy(settings: Settings) -> Iterator[Finding]:
     """HAProxy's version, and whether it accepts what `slipway render haproxy` writes."""
     try:
-        done = _run(["haproxy", "-v"])
+        done = _run([haproxy(), "-v"])
     except OSError:
         yield Finding(False, "haproxy is not installed on this machine, or not in PATH")
         return
@@ -110,7 +110,7 @@ def _accepted(text: str) -> Finding:
         file.flush()
         try:
             done = subprocess.run(
-                ["haproxy", "-c", "-f", file.name],
+                [haproxy(), "-c", "-f", file.name],
                 capture_output=True,
                 text=True,
                 timeout=SECONDS,

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from importlib import metadata
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -26,6 +25,7 @@ from portal.core.monitoring import (
     worker_part,
 )
 from portal.errors import PortalError
+from portal.version import release
 
 KEPT = 1.0
 """Seconds that an answer is given again; nobody can make the portal look more often."""
@@ -154,7 +154,7 @@ class Monitoring:
             name: (when - now).total_seconds() / _DAY for name, when in self._expiries().items()
         }
         return Snapshot(
-            version=version(),
+            version=release(),
             parts=self.parts(),
             figures=figures,
             worker=seconds_since(beats.get(WORKER), now),
@@ -163,11 +163,3 @@ class Monitoring:
             certificates=days,
             room=room,
         )
-
-
-def version() -> str:
-    """The version of the installed package; "" in a checkout that is not installed."""
-    try:
-        return metadata.version("slipway")
-    except metadata.PackageNotFoundError:
-        return ""

@@ -12,7 +12,9 @@ from tests.paths import ROOT
 
 FOLDER = ROOT / "docs" / "administrators"
 PAGES = sorted(FOLDER.glob("*.md"))
-_COMMAND = re.compile(r"^\s*(?:.*\bslipway\s+)?(?:runuser -u slipway -- )?slipway ((?!-u ).+)$")
+_COMMAND = re.compile(
+    r"^\s*(?:.*\bslipway\s+)?(?:runuser -u slipway -- )?slipway ((?!-u |--version).+)$"
+)
 
 
 def commands() -> list[tuple[str, str]]:
@@ -27,12 +29,8 @@ def commands() -> list[tuple[str, str]]:
 
 
 def test_there_are_pages_with_commands() -> None:
-    assert [page.name for page in PAGES] == [
-        "backup.md",
-        "break-in.md",
-        "monitoring.md",
-        "upgrade.md",
-    ]
+    known = {page.name for page in PAGES}
+    assert known >= {"backup.md", "break-in.md", "install.md", "monitoring.md", "upgrade.md"}
     assert len(commands()) >= 15
 
 
