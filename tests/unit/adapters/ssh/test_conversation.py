@@ -201,7 +201,7 @@ def test_waiting_log_ins_leave_threads_for_others(
     for thread in threads:
         thread.start()
     deadline = time.monotonic() + 5
-    while check._slots._value:  # type: ignore[attr-defined]
+    while check._slots._value:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     with pytest.raises(Unavailable, match="at once"):
