@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from datetime import timedelta
+from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, Field, field_validator, model_validator
 
 from portal.config.base import FROZEN
 from portal.core.apps.origins import Mode, Origins, PortPolicy, Range
@@ -18,6 +20,20 @@ _POOL = (10000, 10199)
 def _is_loopback(name: str) -> bool:
     name = name.lower().strip("[]")
     return name in ("localhost", "::1") or name.endswith(".localhost") or name.startswith("127.")
+
+
+def _network(text: str) -> str:
+    try:
+        network = ipaddress.ip_network(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is no address or network: {error}") from error
+    if network.prefixlen == 0:
+        raise ValueError(f"{text} would trust everybody: name the proxies' own networks")
+    return str(network)
+
+
+Proxy = Annotated[str, AfterValidator(_network)]
+"""An address or network, in its usual form."""
 
 
 class HelpLink(BaseModel):
@@ -95,6 +111,13 @@ class WebSettings(BaseModel):
     plain_http: bool = Field(
         False,
         description="Permit http under names of other machines: passwords can be intercepted.",
+    )
+    trusted_proxies: list[Proxy] = Field(
+        [],
+        description="Addresses or networks of TLS proxies and load balancers in front of HAProxy, "
+        'such as ["192.0.2.7", "2001:db8:7::/64"]. They must speak the PROXY protocol on every '
+        "connection to web.listen and the apps, and tell the client's address by it; limits and "
+        "the audit log then use that. Nobody else can claim an address.",
     )
     login_hours: int = Field(12, ge=1, description="Hours that a login lasts without being used.")
     login_days: int = Field(
