@@ -42,6 +42,7 @@ from portal.adapters.images.recipes import FolderRecipes
 from portal.adapters.images.roots import LocalRoots
 from portal.adapters.images.site import INSIDE, Site
 from portal.adapters.images.workspace import LocalWorkspaces
+from portal.adapters.oidc.provider import LocalAccountsFile, OidcProvider
 from portal.adapters.runner_client import GatewayRunners, resolve
 from portal.adapters.settings_file import LocalSettingsFile
 from portal.adapters.slurm.client import Slurm
@@ -54,6 +55,7 @@ from portal.adapters.ssh.transport import PasswordCheck, SshTransport
 from portal.config import Settings
 from portal.core.files.server import StartOrder
 from portal.core.interfaces.images import ImageStore, Note, Recipes
+from portal.core.interfaces.systems import Clock
 from portal.core.job.description import JobSettings
 from portal.core.launch.mounts import storage_of
 from portal.core.session.session import Home, Session
@@ -113,7 +115,16 @@ def real_systems(settings: Settings) -> Systems:
         if (file := settings.batch.settings_file)
         else None,
         clock=now,
+        identity_provider=identity_provider(settings, now),
+        accounts_file=LocalAccountsFile(settings.oidc.accounts_file),
     )
+
+
+def identity_provider(settings: Settings, clock: Clock) -> OidcProvider | None:
+    """The client of the site's OpenID provider, if there is one; nothing is asked yet."""
+    if not settings.oidc.enabled:
+        return None
+    return OidcProvider(settings.oidc, settings.web.own_origin, clock)
 
 
 def _file_servers(

@@ -24,6 +24,7 @@ from portal.adapters.db.engine import open_database
 from portal.adapters.db.tables import SessionRow
 from portal.adapters.encryption import Sealer, make_key
 from portal.adapters.images.folder import read_inventory
+from portal.adapters.oidc.provider import LocalAccountsFile
 from portal.adapters.slurm.client import Slurm
 from portal.adapters.slurm.jobs import SlurmJobs
 from portal.adapters.slurm.submitter import LoginNodeSubmitter
@@ -55,7 +56,7 @@ from portal.services.container import Services
 from portal.services.owner_queue import RunForOwner, run_now
 from portal.services.session.sessions import Sessions
 from portal.services.systems import Systems
-from portal.wiring import file_server_order, open_stores
+from portal.wiring import file_server_order, identity_provider, open_stores
 from tests.fake_files import FakeFileServers
 from tests.paths import ROOT
 
@@ -854,6 +855,8 @@ def make_world(
             own_images=settings.images.rules(settings.batch.command),
         ),
         clock=clock,
+        identity_provider=identity_provider(settings, clock),
+        accounts_file=LocalAccountsFile(settings.oidc.accounts_file),
     )
     services = assemble(settings, systems, run_for_owner)
     return World(clock, slurm, routes, runners, accounts, engine, systems, services, file_servers)

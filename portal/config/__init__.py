@@ -5,6 +5,7 @@
 
 from portal.config.cluster import LoginSettings, SlurmSettings
 from portal.config.gpu import GpuKindSettings, GpuSettings
+from portal.config.oidc import OidcSettings
 from portal.config.sessions import SessionSettings
 from portal.config.settings import Settings, SettingsError, load_settings, settings_file
 from portal.config.state import StateSettings
@@ -14,6 +15,7 @@ __all__ = [
     "GpuKindSettings",
     "GpuSettings",
     "LoginSettings",
+    "OidcSettings",
     "SessionSettings",
     "Settings",
     "SettingsError",

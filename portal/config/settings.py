@@ -18,6 +18,7 @@ from portal.config.gpu import GpuSettings
 from portal.config.hub import HubSettings
 from portal.config.images import ImageSettings
 from portal.config.messages import problems
+from portal.config.oidc import OidcSettings
 from portal.config.sessions import SessionSettings
 from portal.config.state import StateSettings
 from portal.config.web import WebSettings
@@ -50,6 +51,7 @@ class Settings(BaseModel):
 
     web: WebSettings = Field(WebSettings(), description="Addresses, logins and limits on requests.")
     login: LoginSettings = Field(LoginSettings(), description="The login node.")
+    oidc: OidcSettings = Field(OidcSettings(), description="Log-in by OpenID Connect.")
     slurm: SlurmSettings = Field(SlurmSettings(), description="How Slurm is queried.")
     sessions: SessionSettings = Field(SessionSettings(), description="What runs inside a session.")
     images: ImageSettings = Field(ImageSettings(), description="Users' own images.")

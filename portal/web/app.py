@@ -12,7 +12,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from portal.services.container import Services
 from portal.web import context, errors, pages, runner, security
 from portal.web.api import openapi
-from portal.web.auth import browser
+from portal.web.auth import browser, provider
 from portal.web.context import EXTENSION
 from portal.web.formatting import install_filters
 from portal.web.gate import data
@@ -82,6 +82,7 @@ def _portal(services: Services) -> Flask:
     settings = services.settings
     app.jinja_env.globals.update(
         site=settings.web,
+        oidc=settings.oidc,
         hub_url=settings.hub.url,
         version=_version(),
         own_registries=bool(services.registry_logins.registries),
@@ -89,6 +90,7 @@ def _portal(services: Services) -> Flask:
     )
     security.install(app, services.settings.web)
     browser.install(app)
+    app.register_blueprint(provider.blueprint)
     app.register_blueprint(pages.blueprint)
     app.register_blueprint(admin.blueprint)
     app.register_blueprint(runner.blueprint)

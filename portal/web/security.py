@@ -19,8 +19,14 @@ from portal.web.http.wsgi_types import Environ, StartResponse, Wsgi
 
 csrf = CSRFProtect()
 
-FOR_STRANGERS = frozenset({"auth.login", "auth.login_again"})
+FOR_STRANGERS = frozenset(
+    {"auth.login", "auth.login_again", "auth.login_kept", "provider.back_channel"}
+)
 """Forms that may be sent without a login."""
+
+WITHOUT_TOKEN = ("portal.web.auth.browser.login_kept", "portal.web.auth.provider.back_channel")
+"""Views that need no CSRF token: the first changes nothing, and a login has made its page's token
+invalid; the second is called by the OpenID provider, with a signed token."""
 
 FROM_RUNNERS = "HTTP_X_SLIPWAY_FRONTEND"
 """Set by HAProxy's call-back frontend only, and removed from requests of browsers."""
@@ -61,6 +67,8 @@ def origin_of(url: str) -> str:
 
 def install(app: Flask, web: WebSettings) -> None:
     """Install the checks of forms, and the security headers of every response."""
+    for view in WITHOUT_TOKEN:
+        csrf.exempt(view)
     own = origin_of(web.public_url)
     apps = " ".join(web.origins.patterns())  # any subdomain, any port of the pool
     policy = (
