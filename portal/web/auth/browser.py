@@ -185,7 +185,8 @@ def login() -> ResponseReturnValue:
 def login_kept() -> ResponseReturnValue:
     """Give the fields of a form back, which the login page kept while another window logged in."""
     if not current_user.is_authenticated:
-        return login_page(401, problem=_KEPT_TEXT)
+        owner = dict(kept_fields(request.form.get("kept", ""))).get(OWNER, "")
+        return login_page(401, owner, _KEPT_TEXT)
     return _kept_page(current_user.person.name) or redirect("/sessions", 303)
 
 

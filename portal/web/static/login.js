@@ -49,4 +49,5 @@
   new BroadcastChannel("slipway-login").addEventListener("message", look);
   addEventListener("focus", look);
   document.addEventListener("visibilitychange", look);
+  look();
 })();
