@@ -47,6 +47,7 @@ from portal.adapters.images.workspace import LocalWorkspaces
 from portal.adapters.monitoring.commands import MeasuredTransport
 from portal.adapters.monitoring.machine import expiries, room_in
 from portal.adapters.monitoring.prometheus import PrometheusMeasures
+from portal.adapters.oidc.provider import LocalAccountsFile, OidcProvider
 from portal.adapters.runner_client import GatewayRunners, resolve
 from portal.adapters.settings_file import LocalSettingsFile
 from portal.adapters.slurm.client import Slurm
@@ -62,6 +63,7 @@ from portal.adapters.ssh.transport import SshTransport
 from portal.config import Settings
 from portal.core.files.server import StartOrder
 from portal.core.interfaces.images import ImageStore, Note, Recipes
+from portal.core.interfaces.systems import Clock
 from portal.core.job.description import JobSettings
 from portal.core.launch.mounts import storage_of
 from portal.core.session.session import Home, Session
@@ -134,6 +136,8 @@ def real_systems(settings: Settings, metrics: Path | None = None) -> Systems:
             expiries=partial(expiries, settings.state.ca_file(""), settings.web.tls_certificate),
         ),
         clock=now,
+        identity_provider=identity_provider(settings, now),
+        accounts_file=LocalAccountsFile(settings.oidc.accounts_file),
     )
 
 
@@ -142,6 +146,13 @@ def queue_source(settings: Settings) -> Callable[[], str | None]:
     if settings.slurm.reader == "pyslurm":
         return PySlurmProcess(settings.slurm.command_seconds).queue
     return lambda: None
+
+
+def identity_provider(settings: Settings, clock: Clock) -> OidcProvider | None:
+    """The client of the site's OpenID provider, if there is one; nothing is asked yet."""
+    if not settings.oidc.enabled:
+        return None
+    return OidcProvider(settings.oidc, settings.web.own_origin, clock)
 
 
 def _file_servers(

@@ -25,6 +25,7 @@ from portal.adapters.db.tables import SessionRow
 from portal.adapters.encryption import Sealer, make_key
 from portal.adapters.images.folder import read_inventory
 from portal.adapters.monitoring.prometheus import PrometheusMeasures
+from portal.adapters.oidc.provider import LocalAccountsFile
 from portal.adapters.slurm.client import Slurm
 from portal.adapters.slurm.jobs import SlurmJobs
 from portal.adapters.slurm.submitter import LoginNodeSubmitter
@@ -57,7 +58,7 @@ from portal.services.container import Services
 from portal.services.owner_queue import RunForOwner, run_now
 from portal.services.session.sessions import Sessions
 from portal.services.systems import Monitors, Systems
-from portal.wiring import file_server_order, open_stores
+from portal.wiring import file_server_order, identity_provider, open_stores
 from tests.fake_files import FakeFileServers
 from tests.paths import ROOT
 
@@ -887,6 +888,8 @@ def make_world(
             expiries=lambda: {"server": clock.now + timedelta(days=300)},
         ),
         clock=clock,
+        identity_provider=identity_provider(settings, clock),
+        accounts_file=LocalAccountsFile(settings.oidc.accounts_file),
     )
     services = assemble(settings, systems, run_for_owner)
     return World(clock, slurm, routes, runners, accounts, engine, systems, services, file_servers)

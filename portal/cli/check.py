@@ -22,6 +22,7 @@ from portal.cli.checks.host import (
     check_keys,
     check_settings_file,
 )
+from portal.cli.checks.oidc import check_oidc
 from portal.cli.checks.operator import check_operator
 from portal.cli.checks.places import check_catalog, check_templates, check_toolkit
 from portal.cli.checks.queue_reader import check_queue_reader
@@ -61,6 +62,7 @@ def check(settings: Settings, file: Path | None = None) -> Generator[Finding, No
     database = list(check_database(settings.state.database_url))
     yield from database
     yield from check_callback(settings)
+    yield from check_oidc(settings)
     yield from check_toolkit(Path(settings.sessions.toolkit))
     if templates or not all(one.ok for one in database):
         return

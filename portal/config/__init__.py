@@ -5,6 +5,7 @@
 
 from portal.config.cluster import LoginSettings, SlurmSettings
 from portal.config.gpu import GpuKindSettings, GpuSettings
+from portal.config.oidc import OidcSettings
 from portal.config.operations.log import LogSettings
 from portal.config.operations.monitoring import MonitoringSettings
 from portal.config.sessions import SessionSettings
@@ -18,6 +19,7 @@ __all__ = [
     "LogSettings",
     "LoginSettings",
     "MonitoringSettings",
+    "OidcSettings",
     "SessionSettings",
     "Settings",
     "SettingsError",

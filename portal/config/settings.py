@@ -18,6 +18,7 @@ from portal.config.gpu import GpuSettings
 from portal.config.hub import HubSettings
 from portal.config.images import ImageSettings
 from portal.config.messages import problems
+from portal.config.oidc import OidcSettings
 from portal.config.operations.log import LogSettings
 from portal.config.operations.monitoring import MonitoringSettings
 from portal.config.sessions import SessionSettings
@@ -52,6 +53,7 @@ class Settings(BaseModel):
 
     web: WebSettings = Field(WebSettings(), description="Addresses, logins and limits on requests.")
     login: LoginSettings = Field(LoginSettings(), description="The login node.")
+    oidc: OidcSettings = Field(OidcSettings(), description="Log-in by OpenID Connect.")
     slurm: SlurmSettings = Field(SlurmSettings(), description="How Slurm is queried.")
     sessions: SessionSettings = Field(SessionSettings(), description="What runs inside a session.")
     images: ImageSettings = Field(ImageSettings(), description="Users' own images.")

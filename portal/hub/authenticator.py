@@ -14,13 +14,16 @@ from portal.hub.connection import ask, connection
 
 TOKEN = "slipway_token"  # noqa: S105
 """Where auth_state has the user's token."""
-WRONG = frozenset({401, 403, 422})
+WRONG = frozenset({401, 422})
+"""Statuses of a wrong password; 403 is a portal that accepts none, which its text says."""
 
 
 class SlipwayAuthenticator(Authenticator):  # type: ignore[misc]  # JupyterHub has no types
     """The portal checks the password, and answers with a token of the user's own.
 
-    The token is in auth_state, which JupyterHub encrypts with $JUPYTERHUB_CRYPT_KEY.
+    The token is in auth_state, which JupyterHub encrypts with $JUPYTERHUB_CRYPT_KEY. Where the
+    portal accepts no passwords (oidc.password = false), use an authenticator for the same OpenID
+    provider, and a service token of the portal's for the spawner.
     """
 
     portal_url = Unicode(help="Address of the portal.").tag(config=True)

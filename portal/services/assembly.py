@@ -17,6 +17,7 @@ from portal.services.apps.ssh import SshAccess
 from portal.services.apps.starter import AppStarter
 from portal.services.auth.accounts import AccountWatch
 from portal.services.auth.logins import Logins
+from portal.services.auth.provider_logins import ProviderLogins, ProviderTerms
 from portal.services.auth_assembly import AuthAssembly
 from portal.services.container import Services
 from portal.services.job_control import JobControl
@@ -85,6 +86,7 @@ class _Assembly(AuthAssembly):
             batch_settings=self.batch_settings,
             authenticate=systems.authenticate,
             logins=self.logins,
+            provider_logins=self.provider_logins,
             service_tokens=self.service_tokens,
             login_attempts=self.login_attempts,
             monitoring=self.monitoring,
@@ -332,10 +334,35 @@ class _Assembly(AuthAssembly):
             store=self._stores.logins,
             terms=self._settings.web.login_terms,
             administrators=self.administrators,
+            admin_issuer=self._settings.oidc.admin_issuer,
             clock=self._clock,
             record=self.administration.record,
             revoke_routes=self.proxy.revoke,
             address=caller_address.get,
+        )
+
+    @cached_property
+    def provider_logins(self) -> ProviderLogins | None:
+        provider, settings = self._systems.identity_provider, self._settings
+        if provider is None:
+            return None
+        return ProviderLogins(
+            provider=provider,
+            terms=ProviderTerms(
+                issuer=settings.oidc.issuer,
+                title=settings.oidc.title,
+                rule=settings.oidc.rule,
+                minimum_uid=max(settings.login.minimum_uid, settings.login.min_uid),
+                reserved=frozenset({settings.login.reader, settings.slurm.operator}),
+                logout=settings.oidc.logout,
+            ),
+            accounts=self._systems.accounts,
+            accounts_file=self._systems.accounts_file,
+            attempts=self._stores.attempts,
+            logins=self.logins,
+            clock=self._clock,
+            record=self.administration.record,
+            count_refusal=self.login_attempts.refused,
         )
 
     @cached_property

@@ -21,6 +21,7 @@ from portal.services.apps.starter import AppStarter
 from portal.services.auth.accounts import AccountWatch
 from portal.services.auth.attempts import LoginAttempts
 from portal.services.auth.logins import Logins
+from portal.services.auth.provider_logins import ProviderLogins
 from portal.services.auth.service_tokens import ServiceTokens
 from portal.services.cluster import Cluster, ClusterReader
 from portal.services.files.files import Files
@@ -97,6 +98,8 @@ class Services:
     batch_settings: BatchSettings
     authenticate: Authenticator
     logins: Logins
+    provider_logins: ProviderLogins | None
+    """None: the site has no OpenID provider."""
     service_tokens: ServiceTokens
     login_attempts: LoginAttempts
 

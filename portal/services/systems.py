@@ -14,6 +14,7 @@ from portal.core.interfaces.administration import AdministrationStore
 from portal.core.interfaces.auth import Accounts, AttemptStore, LoginStore, ServiceTokenStore
 from portal.core.interfaces.files.servers import FileServerHost, FileServerStore
 from portal.core.interfaces.files.shares import ShareStore
+from portal.core.interfaces.identity import AccountsFile, IdentityProvider
 from portal.core.interfaces.job_usage import JobMeter, JobPageStore
 from portal.core.interfaces.jobs import JobScheduler, JobStore
 from portal.core.interfaces.monitoring.measures import Disk, FigureStore, HeartbeatStore, Measures
@@ -101,3 +102,7 @@ class Systems:
     """Where login nodes read the settings of `slipway sbatch`; None: nowhere."""
     monitors: Monitors
     clock: Clock
+    identity_provider: IdentityProvider | None = None
+    """The OpenID provider; None: the site has none."""
+    accounts_file: AccountsFile = lambda: None
+    """Accounts by claim of that provider."""

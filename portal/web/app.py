@@ -12,7 +12,7 @@ from portal.services.container import Services
 from portal.version import release
 from portal.web import context, errors, monitoring, observed, pages, runner, security
 from portal.web.api import openapi
-from portal.web.auth import browser
+from portal.web.auth import browser, provider
 from portal.web.context import EXTENSION
 from portal.web.formatting import install_filters
 from portal.web.gate import data
@@ -76,6 +76,7 @@ def _portal(services: Services) -> Flask:
     app.jinja_env.globals.update(
         site=settings.web,
         second_factor=settings.login.second_factor,
+        oidc=settings.oidc,
         hub_url=settings.hub.url,
         version=release(),
         own_registries=bool(services.registry_logins.registries),
@@ -83,6 +84,7 @@ def _portal(services: Services) -> Flask:
     )
     security.install(app, services.settings.web)
     browser.install(app)
+    app.register_blueprint(provider.blueprint)
     app.register_blueprint(pages.blueprint)
     app.register_blueprint(admin.blueprint)
     app.register_blueprint(runner.blueprint)

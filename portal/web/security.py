@@ -19,7 +19,9 @@ from portal.web.http.wsgi_types import Environ, StartResponse, Wsgi
 
 csrf = CSRFProtect()
 
-FOR_STRANGERS = frozenset({"auth.login", "auth.login_again"})
+FOR_STRANGERS = frozenset(
+    {"auth.login", "auth.login_again", "auth.login_kept", "provider.back_channel"}
+)
 """Forms that may be sent without a login."""
 
 FRONTEND = "HTTP_X_SLIPWAY_FRONTEND"
@@ -27,6 +29,9 @@ FRONTEND = "HTTP_X_SLIPWAY_FRONTEND"
 FOR_RUNNERS, FOR_MONITORING = "runners", "monitoring"
 WATCHED = ("/livez", "/readyz", "/healthz", "/metrics")
 """What is served to programs that watch the portal, under any name."""
+WITHOUT_TOKEN = ("portal.web.auth.browser.login_kept", "portal.web.auth.provider.back_channel")
+"""Views that need no CSRF token: the first changes nothing, and a login has made its page's token
+invalid; the second is called by the OpenID provider, with a signed token."""
 
 
 class HostDispatcher:
@@ -65,6 +70,8 @@ def origin_of(url: str) -> str:
 
 def install(app: Flask, web: WebSettings) -> None:
     """Install the checks of forms, and the security headers of every response."""
+    for view in WITHOUT_TOKEN:
+        csrf.exempt(view)
     own = origin_of(web.public_url)
     apps = " ".join(web.origins.patterns())  # any subdomain, any port of the pool
     policy = (

@@ -52,6 +52,14 @@ class LoginStore(Protocol):
         """Delete tickets and grants of revoked logins; returns the keys to remove from HAProxy."""
         ...
 
+    def provider_logins(self, issuer: str, subject: str, sid: str, now: datetime) -> list[Login]:
+        """Live logins that a provider vouched for, of a subject and a session; "" is any."""
+        ...
+
+    def is_provider_admin(self, issuer: str, user: str, now: datetime) -> bool:
+        """Whether the user has a live login that a provider called an administrator's."""
+        ...
+
     def inside(self, since: datetime, now: datetime) -> set[str]:
         """Users who have used a login since a time, or have a browser in an app."""
         ...

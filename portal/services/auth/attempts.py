@@ -78,6 +78,11 @@ class LoginAttempts:
             self._store.give_back(key, self._interval)
         self._store.remember(user.lower(), network, _ms(self._clock()))
 
+    def remember(self, user: str) -> None:
+        """The user logged in without a password: remember the network."""
+        network = network_of(self._address.get())
+        self._store.remember(user, network, _ms(self._clock()))
+
     def refused(self, user: str) -> None:
         """The password was wrong: the first time in each hour is written to the audit log.
 

@@ -106,5 +106,5 @@ def revoke_token(token_id: str) -> NoContent:
 
 def token_response(login: Login, who: Person) -> TokenOut:
     """The response model of a token; `who` is the caller."""
-    admin = services().logins.is_admin(login.user)
+    admin = services().logins.may_administer(login.user)
     return TokenOut.of(login, current=login.hash == who.login, admin=admin)

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from werkzeug.exceptions import TooManyRequests
 
-from portal.errors import Unauthorized
+from portal.errors import Forbidden, Unauthorized
 from portal.web.context import services
 
 _MAX_PASSWORD, _MAX_CODE = 1024, 256
+NO_PASSWORDS = (
+    "Passwords are not accepted here. Log in with a browser; API tokens are created on the page "
+    "“Logins and API tokens”."
+)
 
 
 def check_password(name: str, password: str, code: str = "") -> str:
     """Return the account's name.
 
     Raises Unauthorized, with the same text for every cause; TooManyRequests after too many
-    attempts; and Unavailable when the login node does not answer.
+    attempts; Unavailable when the login node does not answer; and Forbidden where the site accepts
+    no passwords.
     """
+    if not services().settings.oidc.passwords:
+        raise Forbidden(NO_PASSWORDS)
     attempts = services().login_attempts
     # An impossible account name may be a password typed into the wrong field: not recorded.
     tried = name if services().settings.login.names.permits(name) else ""
