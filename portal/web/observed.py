@@ -35,7 +35,9 @@ _PROBES = frozenset(
         "runner.usage",
     )
 )
-"""Endpoints that programs ask every few seconds for ever: no line while they succeed."""
+"""Endpoints that programs ask every few seconds for ever."""
+_USUAL = (200, 503)
+"""Answers of these that have no line."""
 
 
 def install(app: Flask) -> None:
@@ -56,7 +58,7 @@ def install(app: Flask) -> None:
         route = request.url_rule.rule if request.url_rule else UNKNOWN
         method = request.method if request.method in _METHODS else "other"
         services().monitoring.note_request(method, route, response.status_code, seconds)
-        if request.endpoint not in _PROBES or response.status_code >= 400:
+        if request.endpoint not in _PROBES or response.status_code not in _USUAL:
             _log(response.status_code, seconds)
         return response
 

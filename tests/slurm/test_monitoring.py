@@ -18,7 +18,7 @@ def ask(cluster: Cluster, path: str) -> tuple[int, str]:
     """Status and text at the listener for monitoring, as a program on the portal's host sees it."""
     text = cluster.shell("portal", WATCHED.format(path=path))
     body, _, status = text.strip().rpartition("\n")
-    return int(status), body
+    return int(status), body.strip()
 
 
 def metric(cluster: Cluster, series: str) -> float:
