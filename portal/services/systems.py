@@ -15,6 +15,7 @@ from portal.core.interfaces.files.servers import FileServerHost, FileServerStore
 from portal.core.interfaces.files.shares import ShareStore
 from portal.core.interfaces.job_usage import JobMeter, JobPageStore
 from portal.core.interfaces.jobs import JobScheduler, JobStore
+from portal.core.interfaces.notices import NoticeStore
 from portal.core.interfaces.presets import PresetStore
 from portal.core.interfaces.registries import RegistryLoginStore
 from portal.core.interfaces.samples import SampleStore
@@ -32,6 +33,7 @@ from portal.core.interfaces.systems import (
     SettingsFile,
     UserFiles,
 )
+from portal.core.interfaces.usage import UsageStore
 from portal.core.job.description import JobSettings
 
 
@@ -47,6 +49,8 @@ class Stores:
     files: FileServerStore
     shares: ShareStore
     administration: AdministrationStore
+    notices: NoticeStore
+    usage: UsageStore
     presets: PresetStore
     registry_logins: RegistryLoginStore
     job_templates: JobTemplateStore

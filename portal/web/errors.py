@@ -16,6 +16,8 @@ from portal.errors import FieldError, InvalidRequest, PortalError
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = "15"
+RETRIED = (429, 503)
+"""Statuses after which trying again may help."""
 PROGRAMS = ("/api/", "/runner/", "/data/")
 
 _TEXTS = {
@@ -66,7 +68,10 @@ def install(app: Flask) -> None:
 def on_portal_error(error: PortalError) -> Response:
     """Respond with the error's own status and text."""
     errors, more = (error.errors, error.more) if isinstance(error, InvalidRequest) else ((), 0)
-    return error_response(error.status, error.title, error.text, errors, more)
+    response = error_response(error.status, error.title, error.text, errors, more)
+    if error.status in RETRIED:
+        response.headers["Retry-After"] = str(error.retry_seconds)
+    return response
 
 
 def _on_stale_form(_error: CSRFError) -> Response:
@@ -102,7 +107,7 @@ def error_response(
     else:
         page = render_template("error.html", status=status, title=title, text=text)
         response = make_response(page, status)
-    if status in (429, 503):
+    if status in RETRIED:
         response.headers["Retry-After"] = RETRY_SECONDS
     return response
 

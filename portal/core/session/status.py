@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from portal.core.cluster.usage import SlurmStatus
 from portal.core.session.end_reasons import LOG_SAYS
 from portal.core.session.holders import NOTHING, Holdings, explain_waiting
-from portal.core.session.pending_reasons import Reason, explain_reason
+from portal.core.session.pending_reasons import Reason, explain_reason, maintenance_reason
 from portal.core.session.session import OVER, SUSPENDED, Session, State
 
 SILENT_AFTER = timedelta(seconds=15)
@@ -62,7 +62,7 @@ def shown_reason(
         case State.SUBMITTING:
             return Reason("Submitting", "It is being handed to Slurm.")
         case State.PENDING:
-            return _waits(session, explain_waiting(session, status, holdings))
+            return _waits(session, explain_waiting(session, status, holdings), now)
         case State.STARTING | State.RUNNING if session.pending_reason == SUSPENDED:
             return explain_reason(SUSPENDED)
         case State.STARTING:
@@ -77,9 +77,10 @@ def shown_reason(
             return None
 
 
-def _waits(session: Session, reason: Reason) -> Reason:
+def _waits(session: Session, reason: Reason, now: datetime) -> Reason:
     if session.requeued is None:
-        return reason
+        held = session.begin if reason.code == "BeginTime" else None
+        return maintenance_reason(held, now) if held else reason
     again = (
         f"Slurm put it back into the queue at {session.requeued:%H:%M} UTC; "
         "it starts again with an empty home."
