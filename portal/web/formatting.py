@@ -79,13 +79,15 @@ def environment_title(environment: str) -> str:
     return services().catalog().environment_title(environment)
 
 
-def site_notices(person: Person | None) -> Shown:
-    """What administrators tell everybody; nothing if the database does not answer.
+def site_notices(person: object) -> Shown:
+    """What administrators tell the reader; nothing if the database does not answer.
+
+    `person`: the page's, which pages for strangers leave undefined.
 
     The page that says so has to be shown without it.
     """
     try:
-        return services().notices.shown(person is not None)
+        return services().notices.shown(isinstance(person, Person))
     except SQLAlchemyError:
         log.warning("announcements cannot be read", exc_info=True)
         return Shown([], None)

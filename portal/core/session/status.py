@@ -79,8 +79,9 @@ def shown_reason(
 
 def _waits(session: Session, reason: Reason, now: datetime) -> Reason:
     if session.requeued is None:
-        held = session.begin if reason.code == "BeginTime" else None
-        return maintenance_reason(held, now) if held else reason
+        # Right after its start was moved, Slurm says "None".
+        held = session.begin is not None and reason.code in ("BeginTime", "None")
+        return maintenance_reason(session.begin, now) if session.begin and held else reason
     again = (
         f"Slurm put it back into the queue at {session.requeued:%H:%M} UTC; "
         "it starts again with an empty home."
