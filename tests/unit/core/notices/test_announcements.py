@@ -20,7 +20,8 @@ NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
 
 
 def make(id: str = "a", **fields: Any) -> Announcement:
-    return Announcement(**{"id": id, "text": "New GPUs", "created": NOW} | fields)
+    values = {"id": id, "text": "New GPUs", "created": NOW} | fields
+    return Announcement.model_validate(values)
 
 
 @pytest.mark.parametrize(
