@@ -16,6 +16,7 @@ The tree (the web layer maps each to an HTTP status, in one place):
      │   └─ DatabaseFull         507  it can be read, but not written
      ├─ TooMany                  429  as many of the user's requests as may are being answered
      └─ Unavailable              503  Slurm, the login node or a compute node does not answer
+         ├─ UnderMaintenance    503  nothing can be launched, and nobody knows until when
          ├─ StillOpen            503  the proxy has not closed revoked access yet
          └─ OutcomeUnknown       503  the command was sent, but its result is unknown
 """
@@ -57,6 +58,8 @@ class PortalError(Exception):
     """What is wrong, for programs, where the text alone does not tell."""
     field = ""
     """The part of the request that is wrong, if one is."""
+    retry_seconds = 15
+    """When trying again may help, where it may (429 and 503)."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)

@@ -25,6 +25,7 @@ from portal.adapters.db.jobs.store import JobTables
 from portal.adapters.db.logins import LoginTables
 from portal.adapters.db.monitoring.figures import FigureTables
 from portal.adapters.db.monitoring.heartbeats import HeartbeatTables
+from portal.adapters.db.notices import NoticeTables
 from portal.adapters.db.samples import SampleTables
 from portal.adapters.db.saved.job_templates import JobTemplateTables
 from portal.adapters.db.saved.presets import PresetTables
@@ -33,6 +34,7 @@ from portal.adapters.db.saved.submissions import SubmissionTables
 from portal.adapters.db.service_tokens import ServiceTokenTables
 from portal.adapters.db.sessions import SessionTables
 from portal.adapters.db.status import StatusTables
+from portal.adapters.db.usage import UsageTables
 from portal.adapters.encryption import Sealer
 from portal.adapters.files.host import SshFileServers
 from portal.adapters.haproxy.routes import HaproxyRoutes
@@ -194,6 +196,8 @@ def open_stores(engine: Engine, sealer: Sealer) -> Stores:
         files=FileServerTables(engine),
         shares=FolderShareTables(engine),
         administration=AdministrationTables(engine),
+        notices=NoticeTables(engine),
+        usage=UsageTables(engine),
         presets=PresetTables(engine, sealer),
         registry_logins=RegistryLoginTables(engine, sealer),
         job_templates=JobTemplateTables(engine),

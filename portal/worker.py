@@ -95,6 +95,7 @@ class Worker:
                 PeriodicTask("requeued", 3.0, housekeeping.prepare_requeued),
                 PeriodicTask("slow starts", 10.0, housekeeping.read_slow_starts),
                 PeriodicTask("adopt", 5.0, services.adoption.adopt_waiting),
+                PeriodicTask("maintenance", 5.0, services.maintenance_follower.follow),
                 PeriodicTask("who", 10.0, housekeeping.ask_who_cancelled),
                 PeriodicTask("app starts", 5.0, housekeeping.retry_app_starts),
                 PeriodicTask("expire", 60.0, logins.expire),

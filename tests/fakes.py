@@ -106,6 +106,8 @@ class FakeJob:
     array: int = 0
     tasks: str = ""
     """The number of its array, and its tasks; or those of its heterogeneous job."""
+    begin: int | None = None
+    """Seconds to its earliest start, as scontrol was told last; None if it never was."""
     het: int = 0
     offset: int = 0
     texts: tuple[str, ...] = ("/home/x", "(null)", "/home/x/slurm-%j.out", "(null)", "(null)")
@@ -494,6 +496,9 @@ class FakeSlurm:
             return Completed(0, b"", "")
         if words[1] == "update":
             job = next(job for job in self.jobs if f"JobId={job.shown}" in words)
+            if words[-1].startswith("StartTime=now+"):
+                job.begin = int(words[-1].removeprefix("StartTime=now+"))
+                return Completed(0, b"", "")
             minutes = int(words[-1].removeprefix("TimeLimit="))
             job.limit = f"{minutes // 60}:{minutes % 60:02}:00"
             return Completed(0, b"", "")
@@ -726,6 +731,7 @@ class WorkerTasks:
         self.retry_app_starts = services.housekeeping.retry_app_starts
         self.prepare_requeued = services.housekeeping.prepare_requeued
         self.clean = services.housekeeping.clean
+        self.follow_maintenance = services.maintenance_follower.follow
         self.ask_who_cancelled = services.housekeeping.ask_who_cancelled
 
 

@@ -24,7 +24,12 @@ from portal.cli.checks.host import (
 )
 from portal.cli.checks.oidc import check_oidc
 from portal.cli.checks.operator import check_operator
-from portal.cli.checks.places import check_catalog, check_templates, check_toolkit
+from portal.cli.checks.places import (
+    check_catalog,
+    check_logos,
+    check_templates,
+    check_toolkit,
+)
 from portal.cli.checks.queue_reader import check_queue_reader
 from portal.cli.checks.running import check_worker
 from portal.cli.checks.tls import check_browsers_tls, check_callback
@@ -48,6 +53,7 @@ def check(settings: Settings, file: Path | None = None) -> Generator[Finding, No
         yield from check_settings_file(file)
     yield from _names(settings.web)
     yield from check_browsers_tls(settings.web)
+    yield from check_logos(settings)
     templates = list(check_templates(settings))
     yield from templates
     keys = check_keys(settings)

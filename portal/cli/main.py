@@ -23,6 +23,7 @@ from portal.cli.check import check, check_gpus
 from portal.cli.checks.try_sessions import try_sessions
 from portal.cli.images import add_parser as add_images
 from portal.cli.logout import add_parser as add_logout
+from portal.cli.maintenance import add_parser as add_maintenance
 from portal.cli.render import render
 from portal.cli.state.backup import add_parser as add_backup
 from portal.cli.state.restore import add_parser as add_restore
@@ -86,6 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     add_token(commands)
     add_images(commands)
     add_logout(commands)
+    add_maintenance(commands)
     add_backup(commands)
     add_restore(commands)
     add_rotate(commands)

@@ -8,12 +8,22 @@ from datetime import timedelta
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from portal.config.base import FROZEN
 from portal.core.apps.origins import Mode, Origins, PortPolicy, Range
 from portal.core.auth.logins import LoginTerms
+from portal.core.colours import accent_problem
 
+LOGO = r"^$|^/.*\.(png|svg)$"
+COLOUR = "^$|^#[0-9A-Fa-f]{6}$"
 _POOL = (10000, 10199)
 
 
@@ -67,6 +77,27 @@ class WebSettings(BaseModel):
     )
     help_links: tuple[HelpLink, ...] = Field(
         (), max_length=10, description="Pages of the site's own, on the help page and below others."
+    )
+    logo: str = Field(
+        "",
+        pattern=LOGO,
+        description="PNG or SVG file of at most 256 KB, in place of Slipway's own logo.",
+    )
+    logo_dark: str = Field(
+        "",
+        pattern=LOGO,
+        description="The same for dark colours, which the bar above every page has; logo if empty.",
+    )
+    accent: str = Field(
+        "",
+        pattern=COLOUR,
+        description='Colour of links and buttons on light pages, such as "#0b6478"; dark enough to '
+        "be read on white (a contrast of 4.5:1).",
+    )
+    accent_dark: str = Field(
+        "",
+        pattern=COLOUR,
+        description='The same on dark pages, such as "#67c5d4"; light enough to be read there.',
     )
     apps: Mode = Field(
         "ports",
@@ -249,6 +280,14 @@ class WebSettings(BaseModel):
     def seen_cookie(self, label: str) -> str:
         """Name of the cookie that records that a browser's storage was cleared at this origin."""
         return ("__Secure-" if self.secure else "") + f"slipway_seen_{label}"
+
+    @field_validator("accent", "accent_dark")
+    @classmethod
+    def _is_readable(cls, colour: str, info: ValidationInfo) -> str:
+        scheme = "dark" if info.field_name == "accent_dark" else "light"
+        if colour and (problem := accent_problem(colour, scheme)):
+            raise ValueError(problem)
+        return colour
 
     @field_validator("public_url")
     @classmethod

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from portal.config import Settings
 from portal.services.admin.administration import caller_address
+from portal.services.admin.usage import Usage
 from portal.services.apps.apps import Apps
 from portal.services.apps.control import AppControl
 from portal.services.apps.gate import AppGate
@@ -23,7 +24,9 @@ from portal.services.container import Services
 from portal.services.job_control import JobControl
 from portal.services.launch.estimates import Estimates
 from portal.services.launch.launcher import Launcher
+from portal.services.launch.outlook import MaintenanceOutlook
 from portal.services.launch.presets import Presets
+from portal.services.notices.follower import MaintenanceFollower
 from portal.services.owner_queue import RunForOwner, SessionQueue
 from portal.services.session.housekeeping import Housekeeping
 from portal.services.session.idle_culler import IdleCuller
@@ -56,6 +59,7 @@ class _Assembly(AuthAssembly):
             cluster=self.cluster,
             launcher=self.launcher,
             estimates=self.estimates,
+            maintenance_outlook=MaintenanceOutlook(self.notices, self._stores.status, self._clock),
             presets=Presets(self._stores.presets, self._clock),
             registry_logins=self.registry_logins,
             image_contents=self.image_contents,
@@ -83,6 +87,14 @@ class _Assembly(AuthAssembly):
             files=self.files,
             shares=self.shares,
             administration=self.administration,
+            notices=self.notices,
+            usage=Usage(
+                store=self._stores.usage,
+                sessions=self._stores.sessions,
+                status=self._stores.status,
+                administration=self.administration,
+                clock=self._clock,
+            ),
             batch_settings=self.batch_settings,
             authenticate=systems.authenticate,
             logins=self.logins,
@@ -96,6 +108,13 @@ class _Assembly(AuthAssembly):
             housekeeping=self.housekeeping,
             idle_culler=self.idle_culler,
             job_follower=self.job_follower,
+            maintenance_follower=MaintenanceFollower(
+                store=self._stores.sessions,
+                notices=self._stores.notices,
+                scheduler=self._systems.scheduler,
+                session_queue=self.session_queue,
+                clock=self._clock,
+            ),
         )
 
     @cached_property
@@ -208,12 +227,18 @@ class _Assembly(AuthAssembly):
             registry_login=self.registry_logins.for_image,
             grant=self.storage.granted,
             measures=self._systems.monitors.measures,
+            launch_begin=self.notices.launch_begin,
         )
 
     @cached_property
     def estimates(self) -> Estimates:
-        draft = self.launcher.draft
-        return Estimates(self._systems.scheduler, self.cluster, self._clock, draft)
+        return Estimates(
+            self._systems.scheduler,
+            self.cluster,
+            self._clock,
+            self.launcher.draft,
+            self.notices.launch_begin,
+        )
 
     # Sessions
 

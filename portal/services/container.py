@@ -11,6 +11,7 @@ from portal.core.cluster.gpu_offers import Gpus
 from portal.core.interfaces.systems import Authenticator, Clock
 from portal.services.admin.administration import Administration
 from portal.services.admin.batch_settings import BatchSettings
+from portal.services.admin.usage import Usage
 from portal.services.apps.apps import Apps
 from portal.services.apps.control import AppControl
 from portal.services.apps.gate import AppGate
@@ -37,9 +38,12 @@ from portal.services.jobs.usage import JobUse
 from portal.services.launch.enlarge import Enlarger
 from portal.services.launch.estimates import Estimates
 from portal.services.launch.launcher import Launcher
+from portal.services.launch.outlook import MaintenanceOutlook
 from portal.services.launch.presets import Presets
 from portal.services.launch.registry_logins import RegistryLogins
 from portal.services.monitoring.monitoring import Monitoring
+from portal.services.notices.follower import MaintenanceFollower
+from portal.services.notices.notices import Notices
 from portal.services.session.adoption import Adoption
 from portal.services.session.housekeeping import Housekeeping
 from portal.services.session.idle_culler import IdleCuller
@@ -64,6 +68,7 @@ class Services:
 
     launcher: Launcher
     estimates: Estimates
+    maintenance_outlook: MaintenanceOutlook
     presets: Presets
     registry_logins: RegistryLogins
     image_contents: ImageContents
@@ -95,6 +100,8 @@ class Services:
     shares: FolderShares
 
     administration: Administration
+    notices: Notices
+    usage: Usage
     batch_settings: BatchSettings
     authenticate: Authenticator
     logins: Logins
@@ -112,3 +119,4 @@ class Services:
     housekeeping: Housekeeping
     idle_culler: IdleCuller
     job_follower: JobFollower
+    maintenance_follower: MaintenanceFollower

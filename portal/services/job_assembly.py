@@ -20,6 +20,7 @@ from portal.services.jobs.usage import JobUse
 from portal.services.launch.checks import LaunchChecks
 from portal.services.launch.enlarge import Enlarger
 from portal.services.launch.registry_logins import RegistryLogins
+from portal.services.notices.notices import Notices
 from portal.services.owner_queue import RunForOwner
 from portal.services.session.adoption import Adoption
 from portal.services.systems import Systems
@@ -42,6 +43,10 @@ class JobAssembly:
     def administration(self) -> Administration:
         days = self._settings.state.journal_days
         return Administration(self._stores.administration, self._stores.status, self._clock, days)
+
+    @cached_property
+    def notices(self) -> Notices:
+        return Notices(self._stores.notices, self.administration, self._clock)
 
     @cached_property
     def cluster(self) -> Cluster:

@@ -18,6 +18,7 @@ from portal.core.interfaces.identity import AccountsFile, IdentityProvider
 from portal.core.interfaces.job_usage import JobMeter, JobPageStore
 from portal.core.interfaces.jobs import JobScheduler, JobStore
 from portal.core.interfaces.monitoring.measures import Disk, FigureStore, HeartbeatStore, Measures
+from portal.core.interfaces.notices import NoticeStore
 from portal.core.interfaces.presets import PresetStore
 from portal.core.interfaces.registries import RegistryLoginStore
 from portal.core.interfaces.samples import SampleStore
@@ -35,6 +36,7 @@ from portal.core.interfaces.systems import (
     SettingsFile,
     UserFiles,
 )
+from portal.core.interfaces.usage import UsageStore
 from portal.core.job.description import JobSettings
 from portal.core.monitoring import Snapshot
 
@@ -51,6 +53,8 @@ class Stores:
     files: FileServerStore
     shares: ShareStore
     administration: AdministrationStore
+    notices: NoticeStore
+    usage: UsageStore
     presets: PresetStore
     registry_logins: RegistryLoginStore
     job_templates: JobTemplateStore

@@ -10,7 +10,16 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 
 from portal.services.container import Services
 from portal.version import release
-from portal.web import context, errors, monitoring, observed, pages, runner, security
+from portal.web import (
+    branding,
+    context,
+    errors,
+    monitoring,
+    observed,
+    pages,
+    runner,
+    security,
+)
 from portal.web.api import openapi
 from portal.web.auth import browser, provider
 from portal.web.context import EXTENSION
@@ -82,6 +91,7 @@ def _portal(services: Services) -> Flask:
         own_registries=bool(services.registry_logins.registries),
         file_roots=tuple(settings.files.roots),
     )
+    branding.install(app, services.settings.web)
     security.install(app, services.settings.web)
     browser.install(app)
     app.register_blueprint(provider.blueprint)

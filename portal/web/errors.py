@@ -17,6 +17,8 @@ from portal.web.observed import reference
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = "15"
+RETRIED = (429, 503)
+"""Statuses after which trying again may help."""
 PROGRAMS = ("/api/", "/runner/", "/data/")
 
 _TEXTS = {
@@ -71,7 +73,10 @@ def install(app: Flask) -> None:
 def on_portal_error(error: PortalError) -> Response:
     """Respond with the error's own status and text."""
     errors, more = (error.errors, error.more) if isinstance(error, InvalidRequest) else ((), 0)
-    return error_response(error.status, error.title, error.text, errors, more, error.code)
+    response = error_response(error.status, error.title, error.text, errors, more, error.code)
+    if error.status in RETRIED:
+        response.headers["Retry-After"] = str(error.retry_seconds)
+    return response
 
 
 def _on_stale_form(_error: CSRFError) -> Response:
@@ -115,7 +120,7 @@ def error_response(
             "error.html", status=status, title=title, text=text, reference=quoted
         )
         response = make_response(page, status)
-    if status in (429, 503):
+    if status in RETRIED:
         response.headers["Retry-After"] = RETRY_SECONDS
     return response
 

@@ -58,6 +58,10 @@ class Scheduler(Protocol):
         """Release a user's own hold. Idempotent."""
         ...
 
+    def begin(self, user: str, job_id: str, seconds: int) -> None:
+        """Let a user's waiting job start in so many seconds at the earliest. Idempotent."""
+        ...
+
     @property
     def may_extend(self) -> bool:
         """Whether the portal has an account that may extend time limits."""

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from portal.core.cluster.usage import SlurmStatus
 from portal.core.session.end_reasons import LOG_SAYS
 from portal.core.session.holders import NOTHING, Holdings, explain_waiting
-from portal.core.session.pending_reasons import Reason, explain_reason
+from portal.core.session.pending_reasons import Reason, explain_reason, maintenance_reason
 from portal.core.session.session import OVER, SUSPENDED, Session, State
 
 SILENT_AFTER = timedelta(seconds=15)
@@ -58,7 +58,7 @@ def shown_reason(
         case State.SUBMITTING:
             return Reason("Submitting", "It is being handed to Slurm.")
         case State.PENDING:
-            return _waits(session, explain_waiting(session, status, holdings))
+            return _waits(session, explain_waiting(session, status, holdings), now)
         case State.STARTING | State.RUNNING if session.pending_reason == SUSPENDED:
             return explain_reason(SUSPENDED)
         case State.STARTING:
@@ -88,9 +88,11 @@ def _nobody_knows(status: SlurmStatus, since: datetime, now: datetime) -> Reason
     )
 
 
-def _waits(session: Session, reason: Reason) -> Reason:
+def _waits(session: Session, reason: Reason, now: datetime) -> Reason:
     if session.requeued is None:
-        return reason
+        # Right after its start was moved, Slurm says "None".
+        held = session.begin is not None and reason.code in ("BeginTime", "None")
+        return maintenance_reason(session.begin, now) if session.begin and held else reason
     again = (
         f"Slurm put it back into the queue at {session.requeued:%H:%M} UTC; "
         "it starts again with an empty home."

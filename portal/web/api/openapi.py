@@ -18,6 +18,7 @@ from portal.web.api import (
     estimate,
     jobs,
     lifecycle,
+    notices,
     open_to_all,
     people,
     presets,
@@ -60,6 +61,7 @@ BLUEPRINTS = (
     images.blueprint,
     ssh.blueprint,
     people.blueprint,
+    notices.blueprint,
     blueprint,
 )
 """All parts of the API."""

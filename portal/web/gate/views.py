@@ -63,6 +63,7 @@ def build(services: Services, templates: str, static: Path, max_body: int) -> Fl
     app.config["MAX_CONTENT_LENGTH"] = max_body
     app.extensions[EXTENSION] = services
     observed.install(app)
+    app.jinja_env.globals["site"] = services.settings.web
     app.jinja_env.globals["naming"] = lambda name, version: services.catalog().naming(name, version)
     app.register_blueprint(own_session.blueprint)
     app.register_blueprint(blueprint)

@@ -26,6 +26,7 @@ from portal.adapters.db.tables.files import FileServerRow, FolderShareRow
 from portal.adapters.db.tables.job_pages import JobReadingRow, JobUsageRow
 from portal.adapters.db.tables.jobs import JobHistoryRow, JobRow, JobTextRow
 from portal.adapters.db.tables.launch import PresetRow, RegistryLoginRow, TemplateRow
+from portal.adapters.db.tables.notices import AnnouncementRow
 from portal.adapters.db.tables.session import (
     LaunchKeyRow,
     SampleRow,
@@ -35,6 +36,7 @@ from portal.adapters.db.tables.session import (
 
 __all__ = [
     "AccountRow",
+    "AnnouncementRow",
     "AppRow",
     "AttemptRow",
     "ClusterNodesRow",
