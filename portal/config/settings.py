@@ -18,6 +18,7 @@ from portal.config.gpu import GpuSettings
 from portal.config.hub import HubSettings
 from portal.config.images import ImageSettings
 from portal.config.messages import problems
+from portal.config.service import ServiceSettings
 from portal.config.sessions import SessionSettings
 from portal.config.state import StateSettings
 from portal.config.web import WebSettings
@@ -61,6 +62,9 @@ class Settings(BaseModel):
     )
     hub: HubSettings = Field(HubSettings(), description="JupyterHub in front of sessions.")
     state: StateSettings = Field(StateSettings(), description="Where the portal keeps its data.")
+    service: ServiceSettings = Field(
+        ServiceSettings(), description="How the portal's own processes are run."
+    )
 
 
 class SettingsError(Exception):

@@ -1,4 +1,4 @@
-"""A real HAProxy is reloaded: it begins with the routes as they were, and never with revoked ones."""
+"""A reload of a real HAProxy begins with the routes as they are, never with revoked ones."""
 
 from __future__ import annotations
 
