@@ -13,7 +13,7 @@ from pathlib import Path
 from portal.cli.apply.account import Done, run, run_as_owner, slipway
 from portal.config import Settings
 
-WEB_SECONDS = 40.0
+WEB_SECONDS = 90.0
 """How long new gunicorn workers may take to answer."""
 _STARTS = 0.5
 """Seconds until the old gunicorn workers accept no more requests."""

@@ -116,7 +116,7 @@ class Site:
 
 
 def in_process(_: Settings, argv: Sequence[str], env: Mapping[str, str] | None = None) -> Done:
-    """Run a command of `slipway` here, which is quicker; the application's trial is not repeated."""
+    """Run a command of `slipway` here, which is quicker; the application is not tried."""
     if env is not None:
         return Done(0, "")
     said = io.StringIO()
@@ -193,7 +193,9 @@ def test_each_command_runs_as_the_portals_account_in_a_process_of_its_own(
 ) -> None:
     for module in (command, processes):
         monkeypatch.setattr(module, "run_as_owner", run_as_owner)
-    (site.folder / "state" / "secret_key").write_text("")  # the application refuses to start
+    key = site.folder / "state" / "secret_key"
+    key.unlink()
+    key.mkdir()  # the application cannot start
     running = site.process()
     site.set(requests_at_once=321)
     assert site.apply() == 1
