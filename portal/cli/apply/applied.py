@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import platform
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 import portal
@@ -25,6 +27,8 @@ class Applied:
     web: str = ""
     worker: str = ""
     """Both: settings and release."""
+    gunicorn: str = ""
+    """The versions of gunicorn and Python, which only a restart of the web application changes."""
 
 
 def wanted(settings: Settings, haproxy_config: str) -> Applied:
@@ -32,7 +36,8 @@ def wanted(settings: Settings, haproxy_config: str) -> Applied:
     pages = Path(settings.sessions.templates) / "haproxy"
     proxy = _digest([haproxy_config.encode(), *_contents([*_certificates(settings), pages])])
     program = _digest([settings.model_dump_json().encode(), release().encode(), *_code(settings)])
-    return Applied(proxy=proxy, web=program, worker=program)
+    server = f"gunicorn {version('gunicorn')}, Python {platform.python_version()}"
+    return Applied(proxy=proxy, web=program, worker=program, gunicorn=server)
 
 
 def read(settings: Settings) -> Applied:

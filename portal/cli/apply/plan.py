@@ -33,7 +33,7 @@ class Plan:
     @property
     def web(self) -> bool:
         """Whether gunicorn needs new workers."""
-        return self.known.web != self.wanted.web or self._differs("slipway-web.service")
+        return self.known.web != self.wanted.web or self.new_gunicorn
 
     @property
     def worker(self) -> bool:
@@ -46,9 +46,10 @@ class Plan:
         return self._differs(".service", ".target")
 
     @property
-    def new_web_unit(self) -> bool:
+    def new_gunicorn(self) -> bool:
         """Whether gunicorn itself has to be restarted."""
-        return self._differs("slipway-web.service")
+        other = self.known.gunicorn not in ("", self.wanted.gunicorn)
+        return other or self._differs("slipway-web.service")
 
     @property
     def new_proxy_unit(self) -> bool:
@@ -69,8 +70,10 @@ class Plan:
         if self.proxy:
             yield "slipway-proxy: reload; open streams go on"
         if self.web:
-            how = "restart" if self.new_web_unit else "reload"
-            yield f"slipway-web: {how}; requests wait some seconds"
+            if self.new_gunicorn:
+                yield "slipway-web: restart; pages answer 503 for some seconds, apps go on"
+            else:
+                yield "slipway-web: reload; requests wait some seconds"
         if self.worker:
             yield "slipway-worker: restart"
 

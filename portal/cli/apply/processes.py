@@ -57,12 +57,13 @@ class Processes:
         return _failed(run_as_owner(self._settings, words))
 
     def renew_web(self, restart: bool) -> str:
-        """New gunicorn workers; with `restart` a new gunicorn, for which requests wait longer."""
+        """New gunicorn workers, for which requests wait; with `restart` a new gunicorn."""
         if self._kind == "systemd":
             verb = "restart" if restart else "reload-or-restart"
             done = run(["systemctl", verb, "slipway-web"])
         else:
-            done = run([*self._control, "signal", "HUP", "web"])
+            words = ["restart"] if restart else ["signal", "HUP"]
+            done = run([*self._control, *words, "web"])
         return _failed(done) or self._await_web()
 
     def restart_worker(self) -> str:

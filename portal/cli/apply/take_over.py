@@ -36,6 +36,8 @@ def take_over(settings: Settings, plan: Plan, processes: Processes) -> int:
                 return _back(plan, processes, f"{name}: {problem}")
             return _half(name, problem)
         known, begun = replace(known, **{digest: getattr(plan.wanted, digest)}), True
+        if digest == "web":
+            known = replace(known, gunicorn=plan.wanted.gunicorn)
         save(settings, known)
     if plan.new_proxy_unit:
         print("slipway-proxy.service holds from its next start; a restart now cuts open streams")
@@ -54,7 +56,7 @@ def _steps(settings: Settings, plan: Plan, processes: Processes) -> Iterator[Ste
     if plan.proxy and not late:
         yield "slipway-proxy", "proxy", processes.reload_proxy
     if plan.web:
-        yield "slipway-web", "web", lambda: processes.renew_web(plan.new_web_unit)
+        yield "slipway-web", "web", lambda: processes.renew_web(plan.new_gunicorn)
     if plan.worker:
         yield "slipway-worker", "worker", processes.restart_worker
     if plan.proxy and late:

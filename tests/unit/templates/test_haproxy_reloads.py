@@ -35,6 +35,12 @@ def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
         yield running
 
 
+@pytest.fixture(autouse=True)
+def _no_routes(front: Front) -> Iterator[None]:
+    yield
+    front.routes.remove(*front.routes.entries())
+
+
 @pytest.fixture
 def haproxy(front: Front) -> Haproxy:
     """Its sockets."""

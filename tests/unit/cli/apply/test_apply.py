@@ -188,6 +188,16 @@ def test_only_what_must_be_is_restarted(site: Site, capsys: pytest.CaptureFixtur
     assert site.asked() == []
 
 
+def test_another_gunicorn_is_restarted(site: Site) -> None:
+    """A reload would go on with the one that runs."""
+    file = site.folder / "state" / "applied.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"gunicorn": "gunicorn 1.0"}))
+    assert site.apply() == 0
+    assert site.asked() == ["restart web"]
+    assert site.apply() == 0
+    assert site.asked() == []
+
+
 def test_each_command_runs_as_the_portals_account_in_a_process_of_its_own(
     site: Site, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -268,10 +278,10 @@ def test_a_file_that_cannot_be_written_changes_nothing(
     before = site.haproxy.read_text()
     site.set(requests_at_once=321)
 
-    def full(_: int) -> None:
+    def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files.os, "fsync", full)
+    monkeypatch.setattr(files, "_take_over", full)
     assert site.apply() == 1
     assert "No space left" in capsys.readouterr().err
     monkeypatch.undo()
