@@ -125,8 +125,17 @@ def in_process(_: Settings, argv: Sequence[str], env: Mapping[str, str] | None =
     return Done(status, said.getvalue().strip())
 
 
+@pytest.fixture(scope="module")
+def initialised(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `slipway init` makes: state and run."""
+    found = Site(tmp_path_factory.mktemp("site"), 20000)
+    found.set()
+    assert main(["--config", str(found.config), "init"]) == 0
+    return found.folder
+
+
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, initialised: Path) -> Iterator[Site]:
     """A portal that runs as its settings say, and whose file of routes is complete."""
     monkeypatch.setattr(processes, "_STARTS", 0.0)
     monkeypatch.setattr(processes, "_LIVES", 0.0)
@@ -135,7 +144,8 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     found = Site(tmp_path, free_ports(6))
     found.set()
     found.control()
-    assert main(["--config", str(found.config), "init"]) == 0
+    for name in ("state", "run"):
+        shutil.copytree(initialised / name, tmp_path / name)
     render = ["render", "haproxy", "--output", str(found.haproxy)]
     assert main(["--config", str(found.config), *render]) == 0
     run = tmp_path / "run"
