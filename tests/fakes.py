@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
@@ -552,6 +553,10 @@ class FakeRoutes:
     def set_background_requests(self, paths: Collection[str]) -> None:
         """Set the requests that do not count as use."""
         self.background = list(paths)
+
+    def exclusively(self) -> AbstractContextManager[None]:
+        """Nobody else changes it."""
+        return nullcontext()
 
     def add(self, key: str, target: str) -> None:
         """Add a route."""

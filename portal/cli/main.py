@@ -8,7 +8,7 @@ import logging
 import os
 import secrets
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -19,8 +19,12 @@ from portal.adapters.db.engine import open_database, upgrade
 from portal.adapters.db.reencrypt import seal_all
 from portal.adapters.db.urls import check_url
 from portal.adapters.encryption import Sealer, make_key, read_keys
+from portal.adapters.haproxy.map_files import MAPS
+from portal.cli.apply.checks import local_findings
+from portal.cli.apply.command import add_parser as add_apply
 from portal.cli.check import check, check_gpus
 from portal.cli.checks.try_sessions import try_sessions
+from portal.cli.findings import Finding
 from portal.cli.images import add_parser as add_images
 from portal.cli.logout import add_parser as add_logout
 from portal.cli.maintenance import add_parser as add_maintenance
@@ -91,6 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     add_backup(commands)
     add_restore(commands)
     add_rotate(commands)
+    add_apply(commands)
     check_parser = commands.add_parser(
         "check", help="report what is missing before the portal can work; for GPUs: check gpu"
     )
@@ -102,6 +107,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="USER",
         help="try the whole way of a session on the nodes, by a job of a minute in each partition, "
         "as USER (default: the first of slurm.admins)",
+    )
+    check_parser.add_argument(
+        "--local",
+        action="store_true",
+        help="only what needs no network, as `slipway apply` checks it",
     )
     check_parser.set_defaults(action=_check)
     render_parser = commands.add_parser("render", help="print or write configuration for this site")
@@ -147,8 +157,8 @@ def _prepare(settings: Settings, state: Path, run: Path) -> None:
     if not read_keys(settings.state.keys):
         make_key(settings.state.keys)
     _seal(settings)
-    for name in ("routes.map", "background.map", "hub.map"):
-        (run / name).touch()  # HAProxy needs the file to exist; its content is set at run time
+    for name in MAPS:
+        (run / name).touch()  # HAProxy needs the files to exist; routes are added at run time
 
 
 def _make_folders(*folders: Path) -> str:
@@ -204,7 +214,10 @@ def _render(settings: Settings, options: argparse.Namespace) -> int:
 
 def _check(settings: Settings, options: argparse.Namespace) -> int:
     problems = 0
-    if options.what == "gpu":
+    findings: Generator[Finding, None, None]
+    if options.local:
+        findings = local_findings(settings, settings_file(options.config))
+    elif options.what == "gpu":
         findings = check_gpus(settings)
     elif options.session is not None:
         findings = try_sessions(settings, options.session)

@@ -21,6 +21,7 @@ from portal.config.messages import problems
 from portal.config.oidc import OidcSettings
 from portal.config.operations.log import LogSettings
 from portal.config.operations.monitoring import MonitoringSettings
+from portal.config.service import ServiceSettings
 from portal.config.sessions import SessionSettings
 from portal.config.state import StateSettings
 from portal.config.web import WebSettings
@@ -68,6 +69,9 @@ class Settings(BaseModel):
     log: LogSettings = Field(LogSettings(), description="What the portal's processes log.")
     monitoring: MonitoringSettings = Field(
         MonitoringSettings(), description="Metrics and health, for programs that watch the portal."
+    )
+    service: ServiceSettings = Field(
+        ServiceSettings(), description="How the portal's own processes are run."
     )
 
 

@@ -101,10 +101,11 @@ def check_haproxy(settings: Settings) -> Iterator[Finding]:
     except (TemplateError, OSError) as error:
         yield Finding(False, f"HAProxy's configuration cannot be rendered: {error}")
         return
-    yield _accepted(text)
+    yield accepted(text)
 
 
-def _accepted(text: str) -> Finding:
+def accepted(text: str) -> Finding:
+    """Whether HAProxy accepts this configuration."""
     with tempfile.NamedTemporaryFile("w", suffix=".cfg", encoding="utf-8") as file:
         file.write(text)
         file.flush()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
 
@@ -217,6 +218,14 @@ class Certificates(Protocol):
 class Routes(Protocol):
     """HAProxy's route map: permitted requests and their targets. Raises Unavailable."""
 
+    def exclusively(self) -> AbstractContextManager[None]:
+        """Nobody else changes the map or reloads HAProxy meanwhile.
+
+        What a revocation has stored before is read inside; one that is stored later removes its
+        keys later, too. So what is added is valid at that moment.
+        """
+        ...
+
     def add(self, key: str, target: str) -> None:
         """Route requests with this key to the target, replacing an earlier one."""
         ...
@@ -249,11 +258,11 @@ class Routes(Protocol):
         ...
 
     def entries(self) -> dict[str, str]:
-        """The map; revoked keys that still have open connections have an empty target."""
+        """The map; keys that only connections, or only the next process have, have no target."""
         ...
 
     def fill(self, routes: Mapping[str, str]) -> None:
-        """Write the whole map to HAProxy."""
+        """Write the whole map to HAProxy; from then on it also begins a reload with it."""
         ...
 
 

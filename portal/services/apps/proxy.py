@@ -20,9 +20,10 @@ log = logging.getLogger(__name__)
 class ProxyRoutes:
     """Adds and removes the routes from browsers, and from SSH clients, to apps.
 
-    A grant is stored before its route is added, and checked again afterwards; a revocation is
-    stored together with the keys that HAProxy must forget (AccessStore). So a crash at any line
-    leaves no route that should not exist for longer than until the worker's next check.
+    A grant is stored before its route is added, and checked again while nobody else changes the
+    map; a revocation is stored together with the keys that HAProxy must forget (AccessStore). So a
+    crash at any line leaves no route that should not exist for longer than until the worker's next
+    check, and what has been removed never comes back.
     """
 
     def __init__(
@@ -47,11 +48,13 @@ class ProxyRoutes:
         target = route_target(session, self._catalog().server_of(app))
         if target is None:
             return
-        if key == hub_key(session.id):
-            self._routes.add_path(session.hub_prefix, key)
-        self._routes.add(key, target)
-        if not self._is_valid(key, session.id, app):  # it was revoked meanwhile
-            self._routes.remove(key)
+        with self._routes.exclusively():
+            if not self._is_valid(key, session.id, app):  # it was revoked meanwhile
+                self._routes.remove(key)
+                return
+            if key == hub_key(session.id):
+                self._routes.add_path(session.hub_prefix, key)
+            self._routes.add(key, target)
 
     def _is_valid(self, key: str, session: str, app: str) -> bool:
         label, _, secret = key.partition(".")
@@ -118,11 +121,9 @@ class ProxyRoutes:
         if not self._routes.is_lost():
             return False
         self._routes.set_background_requests(self._background())
-        filled = dict(self._expected())
-        self._routes.set_paths(self._paths())
-        self._routes.fill(filled)
-        # What was revoked meanwhile must not come back.
-        self._routes.remove(*(filled.keys() - dict(self._expected()).keys()))
+        with self._routes.exclusively():  # what is revoked meanwhile must not come back
+            self._routes.set_paths(self._paths())
+            self._routes.fill(dict(self._expected()))
         return True
 
     def retry_revocations(self) -> None:
@@ -135,7 +136,9 @@ class ProxyRoutes:
         After a crash or an outage: routes that should not exist are removed and their connections
         cut, missing ones are added.
         """
-        self._routes.set_paths(self._paths())
+        self._routes.set_background_requests(self._background())
+        with self._routes.exclusively():
+            self._routes.set_paths(self._paths())
         known = self._routes.entries()
         # Read after the map, so that it includes routes added meanwhile.
         expected = dict(self._expected())
@@ -144,11 +147,12 @@ class ProxyRoutes:
             expected = dict(self._expected())
             wrong = [key for key in wrong if key not in expected]
             self._routes.remove(*wrong)
-        missing = {key: to for key, to in expected.items() if known.get(key) != to}
-        for key, target in missing.items():
-            self._routes.add(key, target)
+        missing = {key for key, target in expected.items() if known.get(key) != target}
         if missing:
-            self._routes.remove(*(missing.keys() - dict(self._expected()).keys()))
+            with self._routes.exclusively():
+                for key, target in self._expected():
+                    if key in missing:
+                        self._routes.add(key, target)
         if wrong or missing:
             log.warning("routes: %d removed, %d added in HAProxy's map", len(wrong), len(missing))
         return len(wrong) + len(missing)

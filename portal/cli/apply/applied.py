@@ -1,0 +1,94 @@
+"""What the running processes were started with, as digests in the state directory."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import portal
+from portal.adapters import private_files
+from portal.cli.state.backup import release
+from portal.config import Settings
+
+_FILE = "applied.json"
+
+
+@dataclass(frozen=True)
+class Applied:
+    """Digests of what the processes depend on; "" where that is not known."""
+
+    proxy: str = ""
+    """HAProxy: its configuration, certificates and error pages."""
+    web: str = ""
+    worker: str = ""
+    """Both: settings and release."""
+    gunicorn: str = ""
+    """The versions of gunicorn and Python, which only a restart of the web application changes."""
+
+
+def wanted(settings: Settings, haproxy_config: str) -> Applied:
+    """The digests of a portal that was started now."""
+    pages = Path(settings.sessions.templates) / "haproxy"
+    proxy = _digest([haproxy_config.encode(), *_contents([*_certificates(settings), pages])])
+    program = _digest([settings.model_dump_json().encode(), release().encode(), *_code(settings)])
+    server = f"gunicorn {version('gunicorn')}, Python {platform.python_version()}"
+    return Applied(proxy=proxy, web=program, worker=program, gunicorn=server)
+
+
+def read(settings: Settings) -> Applied:
+    """What was applied last; nothing if that is not known."""
+    try:
+        data = json.loads(_place(settings).read_text(encoding="utf-8"))
+        return Applied(**{name: str(data[name]) for name in asdict(Applied())})
+    except (OSError, ValueError, KeyError, TypeError):
+        return Applied()
+
+
+def save(settings: Settings, applied: Applied) -> None:
+    """Store it; raises OSError."""
+    text = json.dumps(asdict(applied), indent=2) + "\n"
+    private_files.write(_place(settings), text.encode(), 0o644)
+
+
+def _place(settings: Settings) -> Path:
+    return Path(settings.state.directory) / _FILE
+
+
+def _certificates(settings: Settings) -> Iterator[Path]:
+    hub = settings.hub
+    for file in (settings.web.tls_certificate, hub.tls_certificate, hub.client_ca):
+        if file:
+            yield Path(file)
+    yield from sorted(settings.state.ca_file("").glob("*.pem"))
+
+
+def _contents(paths: Iterable[Path]) -> Iterator[bytes]:
+    for path in paths:
+        files = sorted(path.iterdir()) if path.is_dir() else [path]
+        for file in files:
+            try:
+                yield file.read_bytes()
+            except OSError:
+                yield b""  # the checks have named it
+
+
+def _code(settings: Settings) -> Iterator[bytes]:
+    """The program and its templates, by size and time: an upgrade replaces these files."""
+    package = Path(portal.__file__).parent
+    for folder in (package, Path(settings.sessions.templates)):
+        for file in sorted(folder.rglob("*")):
+            if file.suffix in (".py", ".html", ".j2", ".js", ".css") and file.is_file():
+                found = file.stat()
+                yield f"{file}:{found.st_size}:{found.st_mtime_ns}".encode()
+
+
+def _digest(parts: Iterable[bytes]) -> str:
+    total = hashlib.sha256()
+    for part in parts:
+        total.update(len(part).to_bytes(8, "big") + part)
+    return total.hexdigest()

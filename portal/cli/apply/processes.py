@@ -1,0 +1,121 @@
+"""How the portal's processes take over new files, by what runs them."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import shlex
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from portal.cli.apply.account import Done, run, run_as_owner, slipway
+from portal.config import Settings
+
+WEB_SECONDS = 90.0
+"""How long new gunicorn workers may take to answer."""
+_STARTS = 0.5
+"""Seconds until the old gunicorn workers accept no more requests."""
+_LIVES = 2.0
+"""Seconds after which a worker that cannot start has ended."""
+
+
+class Processes:
+    """The portal's processes; each action returns what went wrong, or ""."""
+
+    def __init__(
+        self, settings: Settings, file: Path, wait: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._settings, self._file, self._wait = settings, file, wait
+        self._kind = settings.service.supervisor
+        self._control = shlex.split(settings.service.supervisorctl)
+
+    def problem(self) -> str:
+        """Why this account cannot do it; "" if it can."""
+        if self._kind == "systemd":
+            if os.geteuid() != 0:
+                return "systemd obeys root: run `slipway apply` as root"
+            done = run(["systemctl", "show", "--property=Version"])
+            if done.status:
+                return f"systemd does not answer ({done.said}); see service.supervisor"
+        if self._kind == "supervisord":
+            done = run([*self._control, "status", "web", "worker"])
+            if done.status not in (0, 3):  # 3: one of them does not run
+                return f"supervisord: {done.said}; see service.supervisorctl"
+        return ""
+
+    def reread_units(self) -> str:
+        """Have systemd read its units again."""
+        return _failed(run(["systemctl", "daemon-reload"]))
+
+    def reload_proxy(self) -> str:
+        """A new HAProxy process with the current configuration; the old one keeps its streams."""
+        if self._kind == "systemd":
+            return _failed(run(["systemctl", "reload-or-restart", "slipway-proxy"]))
+        words = slipway(self._file, "reload-proxy")
+        return _failed(run_as_owner(self._settings, words))
+
+    def renew_web(self, restart: bool) -> str:
+        """New gunicorn workers, for which requests wait; with `restart` a new gunicorn."""
+        if self._kind == "systemd":
+            verb = "restart" if restart else "reload-or-restart"
+            done = run(["systemctl", verb, "slipway-web"])
+        else:
+            words = ["restart"] if restart else ["signal", "HUP"]
+            done = run([*self._control, *words, "web"])
+        return _failed(done) or self._await_web()
+
+    def restart_worker(self) -> str:
+        """A new worker; nobody waits for it."""
+        control = ["systemctl"] if self._kind == "systemd" else self._control
+        name = "slipway-worker" if self._kind == "systemd" else "worker"
+        if problem := _failed(run([*control, "restart", name])):
+            return problem
+        self._wait(_LIVES)
+        if self._kind == "systemd":
+            return _failed(run(["systemctl", "is-active", name]))
+        return _failed(run([*control, "status", name]))
+
+    def _await_web(self) -> str:
+        """Wait until new processes answer."""
+        self._wait(_STARTS)
+        socket_file = Path(self._settings.state.run) / "portal.sock"
+        deadline = time.monotonic() + WEB_SECONDS
+        said = ""
+        while time.monotonic() < deadline:
+            try:
+                status = _ask(socket_file, self._settings.web.host)
+            except (OSError, http.client.HTTPException) as error:
+                said = str(error)
+            else:
+                return "" if status == 200 else f"/healthz answers {status}"
+            self._wait(0.3)
+        return f"the web application does not answer at {socket_file}: {said}"
+
+
+def _ask(socket_file: Path, host: str) -> int:
+    """The status of the health check, asked without HAProxy."""
+    connection = http.client.HTTPConnection(host, timeout=WEB_SECONDS)
+    connection.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.sock.settimeout(WEB_SECONDS)
+        connection.sock.connect(str(socket_file))
+        connection.request("GET", "/healthz")
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def _failed(done: Done) -> str:
+    if done.status == 0:
+        return ""
+    return done.said or f"exit status {done.status}"
+
+
+BY_HAND = """\
+service.supervisor is "none": nothing was restarted. Now run, as the portal's account,
+
+    slipway reload-proxy
+
+send SIGHUP to gunicorn's first process, and restart `slipway worker`."""
