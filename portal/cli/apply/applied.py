@@ -12,8 +12,8 @@ from pathlib import Path
 
 import portal
 from portal.adapters import private_files
-from portal.cli.state.backup import release
 from portal.config import Settings
+from portal.version import release
 
 _FILE = "applied.json"
 

@@ -70,7 +70,7 @@ def test_an_announcement_is_written_changed_and_withdrawn(world: World) -> None:
         notices.withdraw(ADMIN, made.id, etag(made))
     notices.withdraw(ADMIN, made.id, etag(changed))
     assert notices.known(ADMIN) == []
-    for gone in (notices.withdraw, lambda *args: notices.change(*args, text())):
+    for gone in (notices.withdraw, lambda person, id: notices.change(person, id, text())):
         with pytest.raises(NotFound):
             gone(ADMIN, made.id)
     names = ["announcement.make", "announcement.change", "announcement.delete"]
