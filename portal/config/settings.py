@@ -18,9 +18,8 @@ from portal.config.gpu import GpuSettings
 from portal.config.hub import HubSettings
 from portal.config.images import ImageSettings
 from portal.config.messages import problems
-from portal.config.service import ServiceSettings
 from portal.config.sessions import SessionSettings
-from portal.config.state import StateSettings
+from portal.config.state import ServiceSettings, StateSettings
 from portal.config.web import WebSettings
 
 _FROM_OUTSIDE = {
