@@ -21,9 +21,8 @@ from portal.config.messages import problems
 from portal.config.oidc import OidcSettings
 from portal.config.operations.log import LogSettings
 from portal.config.operations.monitoring import MonitoringSettings
-from portal.config.service import ServiceSettings
 from portal.config.sessions import SessionSettings
-from portal.config.state import StateSettings
+from portal.config.state import ServiceSettings, StateSettings
 from portal.config.web import WebSettings
 
 _FROM_OUTSIDE = {
