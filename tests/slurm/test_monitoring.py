@@ -35,7 +35,7 @@ def without_worker(cluster: Cluster) -> Iterator[None]:
     cluster.daemon("stop", "portal", "worker")
     yield
     cluster.daemon("start", "portal", "worker")
-    wait_for("the worker", lambda: ask(cluster, "/readyz")[0] == 200)
+    wait_for("the worker", lambda: ask(cluster, "/readyz")[0] == 200, seconds=120)
 
 
 def test_all_parts_are_ready(cluster: Cluster) -> None:
