@@ -25,7 +25,6 @@ from portal.adapters.db.jobs.store import JobTables
 from portal.adapters.db.logins import LoginTables
 from portal.adapters.db.monitoring.figures import FigureTables
 from portal.adapters.db.monitoring.heartbeats import HeartbeatTables
-from portal.adapters.db.notices import NoticeTables
 from portal.adapters.db.samples import SampleTables
 from portal.adapters.db.saved.job_templates import JobTemplateTables
 from portal.adapters.db.saved.presets import PresetTables
@@ -33,8 +32,9 @@ from portal.adapters.db.saved.registry_logins import RegistryLoginTables
 from portal.adapters.db.saved.submissions import SubmissionTables
 from portal.adapters.db.service_tokens import ServiceTokenTables
 from portal.adapters.db.sessions import SessionTables
+from portal.adapters.db.site.notices import NoticeTables
+from portal.adapters.db.site.usage import UsageTables
 from portal.adapters.db.status import StatusTables
-from portal.adapters.db.usage import UsageTables
 from portal.adapters.encryption import Sealer
 from portal.adapters.files.host import SshFileServers
 from portal.adapters.haproxy.routes import HaproxyRoutes

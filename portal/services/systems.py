@@ -18,11 +18,12 @@ from portal.core.interfaces.identity import AccountsFile, IdentityProvider
 from portal.core.interfaces.job_usage import JobMeter, JobPageStore
 from portal.core.interfaces.jobs import JobScheduler, JobStore
 from portal.core.interfaces.monitoring.measures import Disk, FigureStore, HeartbeatStore, Measures
-from portal.core.interfaces.notices import NoticeStore
 from portal.core.interfaces.presets import PresetStore
 from portal.core.interfaces.registries import RegistryLoginStore
 from portal.core.interfaces.samples import SampleStore
 from portal.core.interfaces.sessions import SessionStore
+from portal.core.interfaces.site.notices import NoticeStore
+from portal.core.interfaces.site.usage import UsageStore
 from portal.core.interfaces.status import StatusStore
 from portal.core.interfaces.submission import JobTemplateStore, SubmissionStore, Submitter
 from portal.core.interfaces.systems import (
@@ -36,7 +37,6 @@ from portal.core.interfaces.systems import (
     SettingsFile,
     UserFiles,
 )
-from portal.core.interfaces.usage import UsageStore
 from portal.core.job.description import JobSettings
 from portal.core.monitoring import Snapshot
 

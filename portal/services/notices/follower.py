@@ -6,8 +6,8 @@ import logging
 import math
 from datetime import timedelta
 
-from portal.core.interfaces.notices import NoticeStore
 from portal.core.interfaces.sessions import SessionStore
+from portal.core.interfaces.site.notices import NoticeStore
 from portal.core.interfaces.systems import Clock, Scheduler
 from portal.core.notices.maintenance import begin_now
 from portal.core.session.session import Session, State

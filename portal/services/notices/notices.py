@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from portal.core.admin.audit import AuditEvent
 from portal.core.auth.person import Person
-from portal.core.interfaces.notices import NoticeStore
+from portal.core.interfaces.site.notices import NoticeStore
 from portal.core.interfaces.systems import Clock
 from portal.core.notices.announcements import (
     MOST,

@@ -15,7 +15,6 @@ from portal.core.launch.templates import Template
 from portal.core.site_rules import SiteRules
 from portal.errors import Unavailable
 from portal.web.api import guarded
-from portal.web.api.etags import expected, tagged
 from portal.web.api.models.admin import (
     CapsOut,
     ImageRuleListOut,
@@ -28,10 +27,11 @@ from portal.web.api.models.admin import (
 )
 from portal.web.api.models.base import NoContent
 from portal.web.api.models.templates import TemplateOut
-from portal.web.api.models.usage import InUseOut, UsageNowOut, UsageOut
 from portal.web.api.operation import IF_MATCH, Reply, operation
+from portal.web.api.operations.usage_models import InUseOut, UsageNowOut, UsageOut
 from portal.web.context import person, services
 from portal.web.http.body import read_model, read_nothing, read_query
+from portal.web.http.etags import expected, tagged
 
 blueprint = guarded("admin")
 

@@ -14,7 +14,7 @@ from portal.adapters.db.administration import OVERTAKEN, journal_row
 from portal.adapters.db.tables import AnnouncementRow, SiteRuleRow
 from portal.core.admin.audit import AuditEvent
 from portal.core.admin.etag import etag
-from portal.core.interfaces.notices import Change, MaintenanceChange, NoticeStore
+from portal.core.interfaces.site.notices import Change, MaintenanceChange, NoticeStore
 from portal.core.notices.announcements import Announcement
 from portal.core.notices.maintenance import Maintenance
 from portal.errors import Conflict
