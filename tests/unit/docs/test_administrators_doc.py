@@ -27,7 +27,9 @@ def commands() -> list[tuple[str, str]]:
 
 
 def test_there_are_pages_with_commands() -> None:
-    assert {"accounts.md", "backup.md", "break-in.md", "upgrade.md"} <= {page.name for page in PAGES}
+    assert {"accounts.md", "backup.md", "break-in.md", "upgrade.md"} <= {
+        page.name for page in PAGES
+    }
     assert len(commands()) >= 15
 
 
