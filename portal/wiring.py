@@ -60,7 +60,7 @@ from portal.adapters.slurm.usage import SlurmMeter
 from portal.adapters.ssh.accounts import LoginNodeAccounts
 from portal.adapters.ssh.home_files import HomeFiles
 from portal.adapters.ssh.hosts import HostOrder
-from portal.adapters.ssh.passwords import PasswordCheck
+from portal.adapters.ssh.login.passwords import PasswordCheck
 from portal.adapters.ssh.transport import SshTransport
 from portal.config import Settings
 from portal.core.files.server import StartOrder

@@ -15,7 +15,7 @@ import pytest
 from portal.adapters.certificates import CertificateAuthority, prepare_authorities
 from portal.adapters.ssh.accounts import LoginNodeAccounts
 from portal.adapters.ssh.hosts import HostOrder
-from portal.adapters.ssh.passwords import PasswordCheck
+from portal.adapters.ssh.login.passwords import PasswordCheck
 from portal.adapters.ssh.transport import SshTransport
 from portal.config import LoginSettings
 from portal.core.auth.accounts import Account

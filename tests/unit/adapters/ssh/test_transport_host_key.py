@@ -18,7 +18,7 @@ import pytest
 
 from portal.adapters.certificates import CertificateAuthority, prepare_authorities
 from portal.adapters.ssh.connect import open_transport
-from portal.adapters.ssh.passwords import PasswordCheck
+from portal.adapters.ssh.login.passwords import PasswordCheck
 from portal.config import LoginSettings
 from portal.core.auth.accounts import Account
 from portal.errors import Unavailable

@@ -11,8 +11,8 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from portal.adapters.ssh.conversation import MAX_PROMPTS, MAX_ROUNDS
-from portal.adapters.ssh.passwords import AT_ONCE, LATE, PasswordCheck
+from portal.adapters.ssh.login.conversation import MAX_PROMPTS, MAX_ROUNDS
+from portal.adapters.ssh.login.passwords import AT_ONCE, LATE, PasswordCheck
 from portal.errors import Unavailable
 from tests.unit.adapters.ssh.test_transport_host_key import PASSWORD, Sshd, person, settings
 
@@ -192,7 +192,7 @@ def test_sshd_cannot_ask_for_ever(make: Make, rounds: Sequence[Prompts]) -> None
 def test_waiting_log_ins_leave_threads_for_others(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portal.adapters.ssh.passwords.WAIT_SECONDS", 0.05)
+    monkeypatch.setattr("portal.adapters.ssh.login.passwords.WAIT_SECONDS", 0.05)
     _sshd, check = make(rounds=(FIRST,), answers=(PASSWORD,), delay=1.5)
     threads = [
         threading.Thread(target=check, args=("alice", PASSWORD), daemon=True)

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import paramiko
 
 from portal.adapters.ssh.connect import open_any
-from portal.adapters.ssh.conversation import LateError, converse
 from portal.adapters.ssh.hosts import HostOrder
+from portal.adapters.ssh.login.conversation import LateError, converse
 from portal.config import LoginSettings
 from portal.core.auth.accounts import Account
 from portal.core.interfaces.systems import Authenticator
