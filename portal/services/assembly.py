@@ -17,7 +17,6 @@ from portal.services.apps.ssh import SshAccess
 from portal.services.apps.starter import AppStarter
 from portal.services.auth.accounts import AccountWatch
 from portal.services.auth.logins import Logins
-from portal.services.auth.provider_logins import ProviderLogins, ProviderTerms
 from portal.services.auth_assembly import AuthAssembly
 from portal.services.cluster import ClusterReader
 from portal.services.container import Services
@@ -55,9 +54,7 @@ class _Assembly(AuthAssembly):
             gpus=self._gpus,
             cluster=self.cluster,
             launcher=self.launcher,
-            estimates=Estimates(
-                self._systems.scheduler, self.cluster, self._clock, self.launcher.draft
-            ),
+            estimates=self._estimates,
             presets=Presets(self._stores.presets, self._clock),
             registry_logins=self.registry_logins,
             image_contents=self.image_contents,
@@ -114,10 +111,9 @@ class _Assembly(AuthAssembly):
 
     @cached_property
     def proxy(self) -> ProxyRoutes:
-        stores = self._stores
         return ProxyRoutes(
-            stores.sessions,
-            stores.access,
+            self._stores.sessions,
+            self._stores.access,
             self._systems.routes,
             self._catalog,
             self.file_servers.expected_routes,
@@ -126,13 +122,8 @@ class _Assembly(AuthAssembly):
     @cached_property
     def app_starter(self) -> AppStarter:
         origin = self._settings.web.origins.url
-        return AppStarter(
-            self._stores.access,
-            self._systems.runners,
-            self._catalog,
-            origin,
-            self._hub_env,
-        )
+        systems, access = self._systems, self._stores.access
+        return AppStarter(access, systems.runners, self._catalog, origin, self._hub_env)
 
     def _hub_env(self, session: str) -> dict[str, str]:
         """The variables of JupyterHub's server, with the portal's address for its windows."""
@@ -178,8 +169,8 @@ class _Assembly(AuthAssembly):
 
     @cached_property
     def app_reports(self) -> AppReports:
-        is_admin = self._settings.slurm.admins.__contains__
-        return AppReports(self._stores.access, self.proxy, self._catalog, is_admin)
+        parts = (self._stores.access, self.proxy, self._catalog)
+        return AppReports(*parts, self.logins.may_administer)
 
     @cached_property
     def ssh(self) -> SshAccess:
@@ -211,6 +202,10 @@ class _Assembly(AuthAssembly):
             registry_login=self.registry_logins.for_image,
             grant=self.storage.granted,
         )
+
+    @cached_property
+    def _estimates(self) -> Estimates:
+        return Estimates(self._systems.scheduler, self.cluster, self._clock, self.launcher.draft)
 
     # Sessions
 
@@ -335,30 +330,6 @@ class _Assembly(AuthAssembly):
             record=self.administration.record,
             revoke_routes=self.proxy.revoke,
             address=caller_address.get,
-        )
-
-    @cached_property
-    def provider_logins(self) -> ProviderLogins | None:
-        provider, settings = self._systems.identity_provider, self._settings
-        if provider is None:
-            return None
-        return ProviderLogins(
-            provider=provider,
-            terms=ProviderTerms(
-                issuer=settings.oidc.issuer,
-                title=settings.oidc.title,
-                rule=settings.oidc.rule,
-                minimum_uid=max(settings.login.minimum_uid, settings.login.min_uid),
-                reserved=frozenset({settings.login.reader, settings.slurm.operator}),
-                logout=settings.oidc.logout,
-            ),
-            accounts=self._systems.accounts,
-            accounts_file=self._systems.accounts_file,
-            attempts=self._stores.attempts,
-            logins=self.logins,
-            clock=self._clock,
-            record=self.administration.record,
-            count_refusal=self.login_attempts.refused,
         )
 
     @cached_property
