@@ -80,7 +80,7 @@ def test_the_login_page_has_both_ways(
     page = context.new_page()
     for colours in ("light", "dark"):
         for width in (1280, 320):
-            page.emulate_media(color_scheme=colours)  # type: ignore[arg-type]
+            page.emulate_media(color_scheme=colours)
             page.set_viewport_size({"width": width, "height": 800})
             page.goto(f"{site.url}/login")
             assert page.evaluate("document.documentElement.scrollWidth") <= width
