@@ -131,15 +131,19 @@ def real_systems(settings: Settings, metrics: Path | None = None) -> Systems:
         batch_settings_file=LocalSettingsFile(file)
         if (file := settings.batch.settings_file)
         else None,
-        monitors=Monitors(
-            measures=measures,
-            exposition=measures.exposition,
-            disk=room_in,
-            expiries=partial(expiries, settings.state.ca_file(""), settings.web.tls_certificate),
-        ),
+        monitors=_monitors(settings, measures),
         clock=now,
         identity_provider=identity_provider(settings, now),
         accounts_file=LocalAccountsFile(settings.oidc.accounts_file),
+    )
+
+
+def _monitors(settings: Settings, measures: PrometheusMeasures) -> Monitors:
+    return Monitors(
+        measures=measures,
+        exposition=measures.exposition,
+        disk=room_in,
+        expiries=partial(expiries, settings.state.ca_file(""), settings.web.tls_certificate),
     )
 
 

@@ -54,61 +54,70 @@ class TaskThread:
         return begun is not None and time.monotonic() - begun > HANGS_AFTER
 
 
+def _threads(services: Services) -> list[TaskThread]:
+    """All tasks, by the thread that runs them."""
+    slurm = services.settings.slurm
+    cluster, reconciler = services.cluster_reader, services.reconciler
+    jobs = services.job_follower
+    return [
+        TaskThread(
+            PeriodicTask("partitions", slurm.partitions_seconds, cluster.read_partitions),
+            PeriodicTask("poll", slurm.poll_seconds, reconciler.poll),
+        ),
+        TaskThread(
+            PeriodicTask("jobs", 1.0, jobs.follow),
+            PeriodicTask("job texts", 3.0, jobs.read_texts),
+        ),
+        TaskThread(
+            PeriodicTask("job ends", 5.0, jobs.settle),
+            PeriodicTask("old jobs", 3600.0, jobs.forget),
+        ),
+        TaskThread(PeriodicTask("job history", 10.0, jobs.catch_up)),
+        TaskThread(PeriodicTask("limits", slurm.limits_seconds, cluster.read_limits)),
+        TaskThread(PeriodicTask("batch settings", 10.0, services.batch_settings.publish)),
+        TaskThread(
+            PeriodicTask("restore", 1.0, services.proxy.restore),
+            PeriodicTask("revoke", 1.0, services.proxy.retry_revocations),
+            PeriodicTask("abandoned", COMPARE_SECONDS, services.apps.close_abandoned),
+            PeriodicTask("compare", COMPARE_SECONDS, services.proxy.check_routes),
+        ),
+        TaskThread(PeriodicTask("accounts", CHECK_SECONDS, services.account_watch.check)),
+        TaskThread(PeriodicTask("uploads", 900.0, services.file_servers.clean_up)),
+        TaskThread(PeriodicTask("idle", MEASURE_SECONDS, services.idle_culler.cull)),
+        TaskThread(PeriodicTask("heartbeat", BEAT_SECONDS, services.monitoring.beat)),
+        _housekeeping(services),
+    ]
+
+
+def _housekeeping(services: Services) -> TaskThread:
+    housekeeping, logins = services.housekeeping, services.logins
+    return TaskThread(
+        PeriodicTask("clean", 1.0, housekeeping.clean),
+        PeriodicTask("requeued", 3.0, housekeeping.prepare_requeued),
+        PeriodicTask("slow starts", 10.0, housekeeping.read_slow_starts),
+        PeriodicTask("adopt", 5.0, services.adoption.adopt_waiting),
+        PeriodicTask("maintenance", 5.0, services.maintenance_follower.follow),
+        PeriodicTask("who", 10.0, housekeeping.ask_who_cancelled),
+        PeriodicTask("app starts", 5.0, housekeeping.retry_app_starts),
+        PeriodicTask("expire", 60.0, logins.expire),
+        PeriodicTask("file access", 60.0, services.file_servers.expire),
+        PeriodicTask("left over", 5.0, logins.revoke_left_over),
+        PeriodicTask("attempts", 60.0, services.login_attempts.record_finished_hours),
+        PeriodicTask("variables", 3600.0, housekeeping.forget_variables),
+        PeriodicTask("hub variables", 60.0, housekeeping.forget_hub_env),
+        PeriodicTask("samples", 3600.0, housekeeping.forget_samples),
+        PeriodicTask("job use", 3600.0, services.job_use.forget),
+        PeriodicTask("journal", 3600.0, services.administration.expire),
+    )
+
+
 class Worker:
     """Runs the periodic tasks, one after the other in each thread."""
 
     def __init__(self, services: Services, owner_queue: OwnerQueue) -> None:
-        slurm = services.settings.slurm
-        cluster, reconciler = services.cluster_reader, services.reconciler
-        housekeeping, logins = services.housekeeping, services.logins
-        jobs = services.job_follower
         self._stop = threading.Event()
         self._owner_queue = owner_queue
-        self._threads = [
-            TaskThread(
-                PeriodicTask("partitions", slurm.partitions_seconds, cluster.read_partitions),
-                PeriodicTask("poll", slurm.poll_seconds, reconciler.poll),
-            ),
-            TaskThread(
-                PeriodicTask("jobs", 1.0, jobs.follow),
-                PeriodicTask("job texts", 3.0, jobs.read_texts),
-            ),
-            TaskThread(
-                PeriodicTask("job ends", 5.0, jobs.settle),
-                PeriodicTask("old jobs", 3600.0, jobs.forget),
-            ),
-            TaskThread(PeriodicTask("job history", 10.0, jobs.catch_up)),
-            TaskThread(PeriodicTask("limits", slurm.limits_seconds, cluster.read_limits)),
-            TaskThread(PeriodicTask("batch settings", 10.0, services.batch_settings.publish)),
-            TaskThread(
-                PeriodicTask("restore", 1.0, services.proxy.restore),
-                PeriodicTask("revoke", 1.0, services.proxy.retry_revocations),
-                PeriodicTask("abandoned", COMPARE_SECONDS, services.apps.close_abandoned),
-                PeriodicTask("compare", COMPARE_SECONDS, services.proxy.check_routes),
-            ),
-            TaskThread(PeriodicTask("accounts", CHECK_SECONDS, services.account_watch.check)),
-            TaskThread(PeriodicTask("uploads", 900.0, services.file_servers.clean_up)),
-            TaskThread(PeriodicTask("idle", MEASURE_SECONDS, services.idle_culler.cull)),
-            TaskThread(PeriodicTask("heartbeat", BEAT_SECONDS, services.monitoring.beat)),
-            TaskThread(
-                PeriodicTask("clean", 1.0, housekeeping.clean),
-                PeriodicTask("requeued", 3.0, housekeeping.prepare_requeued),
-                PeriodicTask("slow starts", 10.0, housekeeping.read_slow_starts),
-                PeriodicTask("adopt", 5.0, services.adoption.adopt_waiting),
-                PeriodicTask("maintenance", 5.0, services.maintenance_follower.follow),
-                PeriodicTask("who", 10.0, housekeeping.ask_who_cancelled),
-                PeriodicTask("app starts", 5.0, housekeeping.retry_app_starts),
-                PeriodicTask("expire", 60.0, logins.expire),
-                PeriodicTask("file access", 60.0, services.file_servers.expire),
-                PeriodicTask("left over", 5.0, logins.revoke_left_over),
-                PeriodicTask("attempts", 60.0, services.login_attempts.record_finished_hours),
-                PeriodicTask("variables", 3600.0, housekeeping.forget_variables),
-                PeriodicTask("hub variables", 60.0, housekeeping.forget_hub_env),
-                PeriodicTask("samples", 3600.0, housekeeping.forget_samples),
-                PeriodicTask("job use", 3600.0, services.job_use.forget),
-                PeriodicTask("journal", 3600.0, services.administration.expire),
-            ),
-        ]
+        self._threads = _threads(services)
 
     def run(self) -> None:
         """Run until SIGTERM or SIGINT."""

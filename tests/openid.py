@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import parse_qs, unquote, urlencode, urlsplit
@@ -20,6 +21,12 @@ from joserfc.jwk import ECKey, KeySet, RSAKey
 
 CLIENT, SECRET = "slipway", "s3cret/+:%é"
 JSON = dict[str, Any]
+
+
+@cache
+def _first_key() -> RSAKey:
+    """Made once: this takes longer than a test."""
+    return RSAKey.generate_key(2048, {"kid": "first", "use": "sig", "alg": "RS256"})
 
 
 def _base64(data: bytes) -> str:
@@ -52,7 +59,7 @@ class OpenIdServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.clock = clock
         self.issuer = f"http://127.0.0.1:{self.server_port}"
-        self.key = RSAKey.generate_key(2048, {"kid": "first", "use": "sig", "alg": "RS256"})
+        self.key = _first_key()
         self.algorithm = "RS256"
         self.published: list[Any] = [self.key]
         self.codes: dict[str, Code] = {}

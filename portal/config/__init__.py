@@ -3,9 +3,9 @@
 `slipway config` prints every key with its description and default (annotate.py).
 """
 
+from portal.config.auth.oidc import OidcSettings
 from portal.config.cluster import LoginSettings, SlurmSettings
 from portal.config.gpu import GpuKindSettings, GpuSettings
-from portal.config.oidc import OidcSettings
 from portal.config.operations.log import LogSettings
 from portal.config.operations.monitoring import MonitoringSettings
 from portal.config.sessions import SessionSettings

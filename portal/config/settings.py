@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field, ValidationError
 
+from portal.config.auth.oidc import OidcSettings
 from portal.config.base import FROZEN
 from portal.config.batch import BatchSettings
 from portal.config.cluster import LoginSettings, SlurmSettings
@@ -18,7 +19,6 @@ from portal.config.gpu import GpuSettings
 from portal.config.hub import HubSettings
 from portal.config.images import ImageSettings
 from portal.config.messages import problems
-from portal.config.oidc import OidcSettings
 from portal.config.operations.log import LogSettings
 from portal.config.operations.monitoring import MonitoringSettings
 from portal.config.sessions import SessionSettings

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import cached_property
 from pathlib import Path
 
 from portal.services.admin.administration import caller_address
 from portal.services.auth.administrators import Administrators
 from portal.services.auth.attempts import LoginAttempts
+from portal.services.auth.logins import Logins
+from portal.services.auth.provider_assembly import build_provider_logins
+from portal.services.auth.provider_logins import ProviderLogins
 from portal.services.auth.service_tokens import ServiceTokens
 from portal.services.file_assembly import FileAssembly
 from portal.services.monitoring.monitoring import Monitoring
 
 
-class AuthAssembly(FileAssembly):
+class AuthAssembly(FileAssembly, ABC):
     """Builds each service once; logins are cut with the apps', so assembly.py builds them."""
 
     @cached_property
@@ -55,4 +59,15 @@ class AuthAssembly(FileAssembly):
             measures=self._systems.monitors.measures,
             exposition=self._systems.monitors.exposition,
             clock=self._clock,
+        )
+
+    @property
+    @abstractmethod
+    def logins(self) -> Logins:
+        """Built by assembly.py."""
+
+    @cached_property
+    def provider_logins(self) -> ProviderLogins | None:
+        return build_provider_logins(
+            self._systems, self._settings, self.logins, self.administration, self.login_attempts
         )

@@ -11,10 +11,16 @@ from portal.core.files.server import StartOrder
 from portal.core.images.inventory import Inventory
 from portal.core.interfaces.access import AccessStore
 from portal.core.interfaces.administration import AdministrationStore
-from portal.core.interfaces.auth import Accounts, AttemptStore, LoginStore, ServiceTokenStore
+from portal.core.interfaces.auth import (
+    Accounts,
+    AccountsFile,
+    AttemptStore,
+    IdentityProvider,
+    LoginStore,
+    ServiceTokenStore,
+)
 from portal.core.interfaces.files.servers import FileServerHost, FileServerStore
 from portal.core.interfaces.files.shares import ShareStore
-from portal.core.interfaces.identity import AccountsFile, IdentityProvider
 from portal.core.interfaces.job_usage import JobMeter, JobPageStore
 from portal.core.interfaces.jobs import JobScheduler, JobStore
 from portal.core.interfaces.monitoring.measures import Disk, FigureStore, HeartbeatStore, Measures

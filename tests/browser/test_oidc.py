@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from portal.config.oidc import OidcSettings
+from portal.config.auth.oidc import OidcSettings
 from tests.browser import openid
 from tests.browser.conftest import Picture
 from tests.fakes import World
@@ -148,7 +148,7 @@ def test_a_form_that_was_sent_too_late_is_kept(site: Site, context: BrowserConte
                 who: "alice", source: "editor", script: "#!/bin/sh\\necho kept", args: "",
                 key: "k" };
             for (const [name, value] of Object.entries(fields)) {
-                const field = document.createElement("input");
+                const field = document.createElement("textarea");
                 field.name = name; field.value = value; form.append(field);
             }
             document.body.append(form); form.submit();

@@ -21,7 +21,7 @@ from portal.core.auth.oidc import (
     claim_of,
     read_accounts,
 )
-from portal.core.interfaces.identity import IdentityProvider
+from portal.core.interfaces.auth import IdentityProvider
 from portal.core.interfaces.systems import Clock
 from portal.errors import Unauthorized, Unavailable
 

@@ -17,8 +17,7 @@ from portal.core.auth.oidc import (
     is_admin,
 )
 from portal.core.auth.person import hash_secret
-from portal.core.interfaces.auth import Accounts, AttemptStore
-from portal.core.interfaces.identity import AccountsFile, IdentityProvider
+from portal.core.interfaces.auth import Accounts, AccountsFile, AttemptStore, IdentityProvider
 from portal.core.interfaces.systems import Clock, RecordEvent
 from portal.errors import Forbidden, PortalError, Unauthorized, visible
 from portal.services.auth.logins import Logins

@@ -27,11 +27,10 @@ from portal.web.api.models.admin import (
 )
 from portal.web.api.models.base import NoContent
 from portal.web.api.models.templates import TemplateOut
-from portal.web.api.operation import IF_MATCH, Reply, operation
+from portal.web.api.operation import IF_MATCH, Reply, expected_tag, operation, tagged
 from portal.web.api.operations.usage_models import InUseOut, UsageNowOut, UsageOut
 from portal.web.context import person, services
 from portal.web.http.body import read_model, read_nothing, read_query
-from portal.web.http.etags import expected, tagged
 
 blueprint = guarded("admin")
 
@@ -59,7 +58,7 @@ def template(name: str) -> Reply[TemplateOut]:
 def save_template(name: str) -> Reply[TemplateOut]:
     """Create or replace a template."""
     asked = read_model(TemplateRequest)
-    return _template(services().administration.save_template(person(), name, asked, expected()))
+    return _template(services().administration.save_template(person(), name, asked, expected_tag()))
 
 
 @blueprint.delete("/admin/templates/<name>")
@@ -67,7 +66,7 @@ def save_template(name: str) -> Reply[TemplateOut]:
 def drop_template(name: str) -> NoContent:
     """Delete a template."""
     read_nothing()
-    services().administration.drop_template(person(), name, expected())
+    services().administration.drop_template(person(), name, expected_tag())
     return NoContent()
 
 
@@ -102,7 +101,7 @@ def show_image(environment: str, version: str) -> Reply[ImageRuleOut]:
     asked = read_model(ImageRequest)
     administration, catalog = services().administration, services().catalog()
     rule = administration.save_image_rule(
-        person(), catalog, environment, version, asked, expected()
+        person(), catalog, environment, version, asked, expected_tag()
     )
     found, _ = administration.image_rule(person(), catalog, environment, version)
     return tagged(ImageRuleOut.of(found, rule), rule)
@@ -123,7 +122,7 @@ def caps() -> Reply[CapsOut]:
 def save_caps() -> Reply[CapsOut]:
     """Replace the caps; those that are null or omitted are removed."""
     return _caps(
-        services().administration.save_rules(person(), read_model(CapsRequest), expected())
+        services().administration.save_rules(person(), read_model(CapsRequest), expected_tag())
     )
 
 

@@ -16,6 +16,8 @@ const provider = new Provider(issuer, {
     backchannel_logout_session_required: true,
   }],
   claims: { openid: ["sub", "sid"], profile: ["preferred_username", "groups"], email: ["email", "email_verified"] },
+  // The portal is on this machine, where the provider would send nothing by itself.
+  fetch: (url, { dispatcher, ...options }) => fetch(url, options),
   cookies: { keys: ["only for tests"] },
   features: { backchannelLogout: { enabled: true } },
   findAccount: (_context, id) => ({

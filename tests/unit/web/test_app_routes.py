@@ -22,6 +22,11 @@ OPEN_TO_ALL = {"static", "auth.login_form", "auth.login", "pages.healthz"} | {
     "pages.help_page",  # what these two reveal is tested below
     "auth.login_state",
     "auth.login_again",  # another login form; its attempts are limited, see below
+    "auth.login_kept",  # to its sender alone; this and these: auth/test_provider.py
+    "provider.start",
+    "provider.callback",
+    "provider.logged_out",
+    "provider.back_channel",
 }
 
 MOMENT = "2026-11-20T12:00:00Z"

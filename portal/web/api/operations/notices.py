@@ -9,7 +9,7 @@ from portal.core.notices.announcements import Announcement, AnnouncementRequest
 from portal.core.notices.maintenance import MaintenanceRequest
 from portal.web.api import guarded
 from portal.web.api.models.base import NoContent
-from portal.web.api.operation import IF_MATCH, Reply, operation
+from portal.web.api.operation import IF_MATCH, Reply, expected_tag, operation, tagged
 from portal.web.api.operations.notice_models import (
     AnnouncementListOut,
     AnnouncementOut,
@@ -17,7 +17,6 @@ from portal.web.api.operations.notice_models import (
 )
 from portal.web.context import person, services
 from portal.web.http.body import read_model, read_nothing
-from portal.web.http.etags import expected, tagged
 
 blueprint = guarded("notices")
 
@@ -51,7 +50,7 @@ def change(id: str) -> Reply[AnnouncementOut]:
     """Replace an announcement; for administrators."""
     _admit()
     asked = read_model(AnnouncementRequest)
-    return _reply(services().notices.change(person(), id, asked, expected()))
+    return _reply(services().notices.change(person(), id, asked, expected_tag()))
 
 
 @blueprint.delete("/announcements/<id>")
@@ -60,7 +59,7 @@ def withdraw(id: str) -> NoContent:
     """Delete an announcement; for administrators."""
     _admit()
     read_nothing()
-    services().notices.withdraw(person(), id, expected())
+    services().notices.withdraw(person(), id, expected_tag())
     return NoContent()
 
 
@@ -92,7 +91,7 @@ def begin_maintenance() -> Reply[MaintenanceOut]:
     """Begin or change maintenance; for administrators."""
     _admit()
     asked = read_model(MaintenanceRequest)
-    found = services().notices.begin_maintenance(person(), asked, expected())
+    found = services().notices.begin_maintenance(person(), asked, expected_tag())
     return tagged(MaintenanceOut.of(found), found)
 
 
@@ -102,5 +101,5 @@ def end_maintenance() -> NoContent:
     """End maintenance before its time; for administrators."""
     _admit()
     read_nothing()
-    services().notices.end_maintenance(person(), expected())
+    services().notices.end_maintenance(person(), expected_tag())
     return NoContent()
