@@ -82,7 +82,6 @@ def test_an_empty_database(alice: Api, cluster: Cluster) -> None:
     kernel = Kernel(lab)
     kernel.connect()
     assert kernel.run("a = 41").error == ""
-    stream = lab.websocket("/api/events/subscribe")
     queued = waiting(alice)
     place = f"/home/alice/.slipway/sessions/{queued['id']}/spec.json"
     spec = json.loads(cluster.run("login", "cat", place, user="alice"))
@@ -96,8 +95,7 @@ def test_an_empty_database(alice: Api, cluster: Cluster) -> None:
             assert time.monotonic() - begun < SECONDS
             for name in ("name", "environment", "version", "job_id", "node", "resources"):
                 assert found[name] == session[name], name
-            # What waited for its answer all the time goes on; a new login opens the app again.
-            assert stream.ping().wait(10)
+            # Logins and what they had opened are lost; a new one opens the app, which went on.
             fresh = again.open(session["id"], "jupyterlab")
             assert [one["id"] for one in fresh.get("/api/kernels").json()] == [kernel.id]
             bob = Api(cluster, "bob", login(cluster, "bob"))
