@@ -48,11 +48,13 @@ def apply(cluster: Cluster, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 def change(cluster: Cluster, *lines: str) -> None:
-    """Add lines to the section [web]."""
+    """Have these lines in the section [web]; what an earlier attempt left is replaced."""
     text = cluster.run("portal", "cat", SETTINGS)
-    cluster.ctl(
-        "put", "portal", SETTINGS, stdin=text.replace("[web]", "\n".join(["[web]", *lines]))
-    )
+    keys = {line.partition(" = ")[0] for line in lines}
+    kept = [line for line in text.splitlines() if line.partition(" = ")[0] not in keys]
+    section = kept.index("[web]") + 1
+    kept[section:section] = lines
+    cluster.ctl("put", "portal", SETTINGS, stdin="\n".join(kept) + "\n")
 
 
 class Requests:
