@@ -29,6 +29,8 @@ from portal.version import release
 
 KEPT = 1.0
 """Seconds that an answer is given again; nobody can make the portal look more often."""
+STALE = 10.0
+"""Seconds after which an answer is given no more, however slow the next look is."""
 _DAY = 86400.0
 Value = TypeVar("Value")
 
@@ -47,7 +49,8 @@ class Cached(Generic[Value]):
         known = self._known
         if known is not None and self._clock() - known[0] < KEPT:
             return known[1]
-        if not self._lock.acquire(blocking=known is None) and known is not None:
+        old = known is None or self._clock() - known[0] > STALE
+        if not self._lock.acquire(blocking=old) and known is not None:
             return known[1]
         try:
             again = self._known
