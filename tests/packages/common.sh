@@ -3,6 +3,8 @@
 set -euo pipefail
 STATE=/var/lib/slipway
 SETTINGS=/etc/slipway/slipway.toml
+# The role's test makes one host both: login nodes have another command of this name, in /usr/local/bin.
+PATH=/usr/bin:$PATH
 
 say() { printf -- '- %s\n' "$*"; }
 fail() {
