@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, ValidationInfo, field_validator, model_va
 from portal.config.base import FROZEN
 from portal.core.apps.origins import Mode, Origins, PortPolicy, Range
 from portal.core.auth.logins import LoginTerms
-from portal.core.colours import accent_problem
+from portal.core.colours import Scheme, accent_problem
 
 LOGO = r"^$|^/.*\.(png|svg)$"
 COLOUR = "^$|^#[0-9A-Fa-f]{6}$"
@@ -254,7 +254,7 @@ class WebSettings(BaseModel):
     @field_validator("accent", "accent_dark")
     @classmethod
     def _is_readable(cls, colour: str, info: ValidationInfo) -> str:
-        scheme = "dark" if info.field_name == "accent_dark" else "light"
+        scheme: Scheme = "dark" if info.field_name == "accent_dark" else "light"
         if colour and (problem := accent_problem(colour, scheme)):
             raise ValueError(problem)
         return colour
