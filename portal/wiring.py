@@ -22,6 +22,7 @@ from portal.adapters.db.files.shares import FolderShareTables
 from portal.adapters.db.jobs.pages import JobPageTables
 from portal.adapters.db.jobs.queued import queued_jobs
 from portal.adapters.db.jobs.store import JobTables
+from portal.adapters.db.lists.usage import UsageTables
 from portal.adapters.db.logins import LoginTables
 from portal.adapters.db.notices import NoticeTables
 from portal.adapters.db.samples import SampleTables
@@ -32,7 +33,6 @@ from portal.adapters.db.saved.submissions import SubmissionTables
 from portal.adapters.db.service_tokens import ServiceTokenTables
 from portal.adapters.db.sessions import SessionTables
 from portal.adapters.db.status import StatusTables
-from portal.adapters.db.usage import UsageTables
 from portal.adapters.encryption import Sealer
 from portal.adapters.files.host import SshFileServers
 from portal.adapters.haproxy.routes import HaproxyRoutes

@@ -9,6 +9,7 @@ from portal.core.apps.catalog import Catalog, Image
 from portal.core.files.server import StartOrder
 from portal.core.images.inventory import Inventory
 from portal.core.interfaces.access import AccessStore
+from portal.core.interfaces.admin.usage import UsageStore
 from portal.core.interfaces.administration import AdministrationStore
 from portal.core.interfaces.auth import Accounts, AttemptStore, LoginStore, ServiceTokenStore
 from portal.core.interfaces.files.servers import FileServerHost, FileServerStore
@@ -33,7 +34,6 @@ from portal.core.interfaces.systems import (
     SettingsFile,
     UserFiles,
 )
-from portal.core.interfaces.usage import UsageStore
 from portal.core.job.description import JobSettings
 
 

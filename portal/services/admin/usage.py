@@ -20,10 +20,10 @@ from portal.core.admin.usage import (
 )
 from portal.core.auth.person import Person
 from portal.core.cluster.node_use import Held, overview
+from portal.core.interfaces.admin.usage import UsageStore
 from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.status import StatusStore
 from portal.core.interfaces.systems import Clock
-from portal.core.interfaces.usage import UsageStore
 from portal.core.session.holders import HOLDING
 from portal.core.session.session import WAITING, Session
 from portal.services.admin.administration import Administration

@@ -10,7 +10,7 @@ from portal.core.notices.maintenance import MaintenanceRequest
 from portal.web.api import guarded
 from portal.web.api.etags import expected, tagged
 from portal.web.api.models.base import NoContent
-from portal.web.api.models.notices import AnnouncementListOut, AnnouncementOut, MaintenanceOut
+from portal.web.api.notices.models import AnnouncementListOut, AnnouncementOut, MaintenanceOut
 from portal.web.api.operation import IF_MATCH, Reply, operation
 from portal.web.context import person, services
 from portal.web.http.body import read_model, read_nothing

@@ -24,7 +24,7 @@ from sqlalchemy import (
 from portal.adapters.db.tables import JournalRow, SessionRow, UtcDateTime
 from portal.adapters.db.tables.admin import OPENED
 from portal.core.admin.usage import By, Flow, Only, Share, Span
-from portal.core.interfaces.usage import UsageStore
+from portal.core.interfaces.admin.usage import UsageStore
 
 _SESSION: Any = SessionRow.__table__  # type: ignore[attr-defined]
 _JOURNAL: Any = JournalRow.__table__  # type: ignore[attr-defined]

@@ -1,0 +1,1 @@
+"""Interfaces to what administrators read."""

@@ -1,0 +1,1 @@
+"""Announcements and maintenance over the REST API."""
