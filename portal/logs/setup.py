@@ -36,6 +36,8 @@ def configure(settings: LogSettings) -> None:
     root.setLevel(settings.level.upper())
     for name in _QUIET:
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
+    # Its threads log tracebacks of failed connections, which are exceptions of ours anyhow.
+    logging.getLogger("paramiko.transport").setLevel(logging.CRITICAL)
     logging.getLogger(ACCESS).setLevel(logging.INFO if settings.access else logging.CRITICAL)
     for name in ("gunicorn.error", "gunicorn.access"):  # gunicorn gives them handlers of their own
         logger = logging.getLogger(name)

@@ -27,6 +27,9 @@ OPEN_TO_ALL = {"static", "auth.login_form", "auth.login", "pages.healthz"} | {
     "provider.callback",
     "provider.logged_out",
     "provider.back_channel",
+    "branding.site_logo",  # the site's own pictures and colours: test_branding.py
+    "branding.site_logo_dark",
+    "branding.site_style",
 }
 
 MOMENT = "2026-11-20T12:00:00Z"

@@ -176,7 +176,7 @@ def test_only_what_must_be_is_restarted(site: Site, capsys: pytest.CaptureFixtur
     assert "runs as the settings say" in capsys.readouterr().out
     assert (site.asked(), site.process()) == ([], running)
 
-    site.set(site_name="Campus")  # nothing of HAProxy's
+    site.set(contact="help@example.org")  # nothing of HAProxy's
     assert site.apply("--dry-run") == 0
     assert "slipway-web: reload" in capsys.readouterr().out
     assert site.asked() == []
@@ -185,7 +185,7 @@ def test_only_what_must_be_is_restarted(site: Site, capsys: pytest.CaptureFixtur
     assert site.process() == running
 
     before = site.haproxy.read_text()
-    site.set(site_name="Campus", requests_at_once=321)
+    site.set(contact="help@example.org", requests_at_once=321)
     assert site.apply() == 0
     shown = capsys.readouterr().out
     assert "sc0_conn_cur gt 321" in shown
@@ -264,7 +264,7 @@ def test_a_port_that_another_program_has_leaves_the_old_process(
     assert "everything runs as before" in capsys.readouterr().err
     assert site.haproxy.read_text() == before
     assert (site.asked(), site.process()) == ([], running)
-    site.set(site_name="Campus", requests_at_once=321)
+    site.set(contact="help@example.org", requests_at_once=321)
     assert site.apply() == 0, "and it can be reloaded again"
     assert site.process() != running
 
