@@ -13,6 +13,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.axe import clean_in_both_themes, fits
 from tests.browser.conftest import LogIn, Picture, Researcher
 from tests.browser.test_files import bash, listed, row
+from tests.client import Api
 from tests.cluster import Cluster
 
 WHO = "alice"
@@ -253,12 +254,23 @@ def test_files_and_folders_are_uploaded_by_button_and_by_dropping(
     assert bash(cluster, "stat -c %s ~/shelf/cut.dat") == "20000000\n"
 
 
-def test_a_folder_is_shared_and_a_notebook_opens_in_a_running_session(
-    cluster: Cluster, log_in: LogIn, researcher: Researcher, picture: Picture
-) -> None:
+EMPTY = '{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
+"""JupyterLab leaves the address of a file that is no notebook."""
+
+
+@pytest.fixture
+def sharer(researcher: Researcher) -> Iterator[Api]:
+    """Who shares the folder papers; it is not shared any more afterwards, whatever happened."""
     api = researcher(WHO)
-    bash(cluster, "mkdir -p ~/storage/papers; echo '{}' > ~/storage/papers/'a b.ipynb'")
-    api.running(name="reader", mounts=["papers"], resources={"cpus": 1, "memory": "600m"})
+    yield api
+    api("DELETE", "/folders/papers/shares/user/bob")
+
+
+def test_a_folder_is_shared_and_a_notebook_opens_in_a_running_session(
+    cluster: Cluster, log_in: LogIn, sharer: Api, picture: Picture
+) -> None:
+    bash(cluster, f"mkdir -p ~/storage/papers; echo '{EMPTY}' > ~/storage/papers/'a b.ipynb'")
+    sharer.running(name="reader", mounts=["papers"], resources={"cpus": 1, "memory": "600m"})
     page = log_in(WHO)
     page.goto(f"{cluster.url}/files")
     papers = page.locator('tr[data-name="papers"]')
