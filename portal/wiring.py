@@ -16,9 +16,11 @@ from portal.adapters.certificates import CertificateAuthority
 from portal.adapters.db.access import AccessTables
 from portal.adapters.db.administration import AdministrationTables
 from portal.adapters.db.attempts import AttemptTables
-from portal.adapters.db.engine import open_database
+from portal.adapters.db.engine import CheckWriter, open_database
 from portal.adapters.db.files.servers import FileServerTables
 from portal.adapters.db.files.shares import FolderShareTables
+from portal.adapters.db.hosts.lease import LeaseTables
+from portal.adapters.db.hosts.store import HostTables
 from portal.adapters.db.jobs.pages import JobPageTables
 from portal.adapters.db.jobs.queued import queued_jobs
 from portal.adapters.db.jobs.store import JobTables
@@ -33,6 +35,7 @@ from portal.adapters.db.sessions import SessionTables
 from portal.adapters.db.status import StatusTables
 from portal.adapters.encryption import Sealer
 from portal.adapters.files.host import SshFileServers
+from portal.adapters.haproxy.agent import machine_id
 from portal.adapters.haproxy.routes import HaproxyRoutes
 from portal.adapters.images.apptainer import Apptainer
 from portal.adapters.images.cluster import SlurmRunner
@@ -53,6 +56,7 @@ from portal.adapters.ssh.home_files import HomeFiles
 from portal.adapters.ssh.transport import PasswordCheck, SshTransport
 from portal.config import Settings
 from portal.core.files.server import StartOrder
+from portal.core.interfaces.hosts import LeaseStore
 from portal.core.interfaces.images import ImageStore, Note, Recipes
 from portal.core.job.description import JobSettings
 from portal.core.launch.mounts import storage_of
@@ -71,17 +75,27 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def wire(settings: Settings, run_for_owner: RunForOwner = run_now) -> Services:
-    """Build all services on the real systems."""
-    return assemble(settings, real_systems(settings), run_for_owner)
+def wire(
+    settings: Settings,
+    run_for_owner: RunForOwner = run_now,
+    check_writer: CheckWriter | None = None,
+) -> Services:
+    """Build all services on the real systems; `check_writer` as for open_database."""
+    return assemble(settings, real_systems(settings, check_writer), run_for_owner)
 
 
-def real_systems(settings: Settings) -> Systems:
+def lease_of(settings: Settings, forced: bool) -> LeaseStore:
+    """The lease of the worker; `forced`: of one that holds a lock already."""
+    return LeaseTables(open_database(settings.state.database_url), forced=forced)
+
+
+def real_systems(settings: Settings, check_writer: CheckWriter | None = None) -> Systems:
     """Build the adapters of the systems in the settings."""
     authority = CertificateAuthority(settings.state.ca_file(""))
     transport = SshTransport(settings.login, authority, settings.slurm.operator)
     directory = settings.sessions.directory
-    stores = open_stores(open_database(settings.state.database_url), Sealer(settings.state.keys))
+    engine = open_database(settings.state.database_url, check_writer)
+    stores = open_stores(engine, Sealer(settings.state.keys))
     found = stores.access.image_apps
     return Systems(
         stores=stores,
@@ -104,6 +118,7 @@ def real_systems(settings: Settings) -> Systems:
         file_server_order=partial(file_server_order, settings),
         certificates=authority,
         routes=HaproxyRoutes(settings.state.run),
+        machine=machine_id(settings.state.run) if settings.state.several_hosts else "",
         runners=GatewayRunners(settings.state.ca_file("")),
         resolve=resolve,
         accounts=LoginNodeAccounts(settings.login, authority, transport),
@@ -164,6 +179,7 @@ def open_stores(engine: Engine, sealer: Sealer) -> Stores:
         service_tokens=ServiceTokenTables(engine),
         attempts=AttemptTables(engine),
         job_pages=JobPageTables(engine),
+        hosts=HostTables(engine),
     )
 
 

@@ -14,6 +14,7 @@ from portal.services.admin.batch_settings import BatchSettings
 from portal.services.apps.apps import Apps
 from portal.services.apps.control import AppControl
 from portal.services.apps.gate import AppGate
+from portal.services.apps.host_agent import HostAgent
 from portal.services.apps.proxy import ProxyRoutes
 from portal.services.apps.reports import AppReports
 from portal.services.apps.ssh import SshAccess
@@ -98,6 +99,8 @@ class Services:
     login_attempts: LoginAttempts
 
     # Used by the worker only
+    host_agent: HostAgent | None
+    """Where there may be several portal hosts; it runs on each of them."""
     account_watch: AccountWatch
     cluster_reader: ClusterReader
     reconciler: Reconciler

@@ -13,6 +13,7 @@ from portal.core.interfaces.administration import AdministrationStore
 from portal.core.interfaces.auth import Accounts, AttemptStore, LoginStore, ServiceTokenStore
 from portal.core.interfaces.files.servers import FileServerHost, FileServerStore
 from portal.core.interfaces.files.shares import ShareStore
+from portal.core.interfaces.hosts import HostStore
 from portal.core.interfaces.job_usage import JobMeter, JobPageStore
 from portal.core.interfaces.jobs import JobScheduler, JobStore
 from portal.core.interfaces.presets import PresetStore
@@ -55,6 +56,7 @@ class Stores:
     service_tokens: ServiceTokenStore
     attempts: AttemptStore
     job_pages: JobPageStore
+    hosts: HostStore
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,8 @@ class Systems:
     """What a file server is told: user, id, certificate with key, and the clients' authority."""
     certificates: Certificates
     routes: Routes
+    machine: str
+    """What tells this machine from another one of the same name."""
     runners: Runners
     resolve: Resolver
     accounts: Accounts

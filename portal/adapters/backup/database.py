@@ -152,13 +152,8 @@ def _tables() -> list[Table]:
 
 def _move_rows(source: str, target: str) -> None:
     reading, writing = open_database(source), open_database(target)
-    options = (
-        {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
-        if reading.dialect.name == "postgresql"
-        else {"read_only": True}
-    )
     try:
-        with reading.connect().execution_options(**options) as old, writing.begin() as new:
+        with reading.connect().execution_options(read_only=True) as old, writing.begin() as new:
             for table in reversed(_tables()):
                 new.execute(table.delete())
             for table in _tables():

@@ -23,6 +23,7 @@ from portal.adapters.db.tables.cluster import ClusterNodesRow, ClusterRow
 from portal.adapters.db.tables.columns import MountList, UtcDateTime, WordTuple
 from portal.adapters.db.tables.compose import JobTemplateRow, SubmissionRow
 from portal.adapters.db.tables.files import FileServerRow, FolderShareRow
+from portal.adapters.db.tables.hosts import HostRow, LeaseRow, RemovedRow
 from portal.adapters.db.tables.job_pages import JobReadingRow, JobUsageRow
 from portal.adapters.db.tables.jobs import JobHistoryRow, JobRow, JobTextRow
 from portal.adapters.db.tables.launch import PresetRow, RegistryLoginRow, TemplateRow
@@ -43,6 +44,7 @@ __all__ = [
     "FileServerRow",
     "FolderShareRow",
     "GrantRow",
+    "HostRow",
     "ImageAppsRow",
     "ImageRuleRow",
     "JobHistoryRow",
@@ -54,6 +56,7 @@ __all__ = [
     "JournalRow",
     "KnownNetworkRow",
     "LaunchKeyRow",
+    "LeaseRow",
     "LoginRow",
     "MountList",
     "OriginRow",
@@ -61,6 +64,7 @@ __all__ = [
     "PresetRow",
     "RefusalRow",
     "RegistryLoginRow",
+    "RemovedRow",
     "SampleRow",
     "ServiceTokenRow",
     "ServiceUseRow",
