@@ -84,9 +84,10 @@ def wire(
     return assemble(settings, real_systems(settings, check_writer), run_for_owner)
 
 
-def lease_of(settings: Settings, forced: bool) -> LeaseStore:
-    """The lease of the worker; `forced`: of one that holds a lock already."""
-    return LeaseTables(open_database(settings.state.database_url), forced=forced)
+def lease_of(settings: Settings) -> LeaseStore:
+    """The lease of the worker. With SQLite, whoever takes it holds a lock already."""
+    engine = open_database(settings.state.database_url)
+    return LeaseTables(engine, forced=engine.dialect.name == "sqlite")
 
 
 def real_systems(settings: Settings, check_writer: CheckWriter | None = None) -> Systems:

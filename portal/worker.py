@@ -13,10 +13,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from portal.adapters.db.hosts.lease import Fence
+from portal.adapters.haproxy.agent import AgentSocket
+from portal.config import Settings
+from portal.core.hosts import LEASE_SECONDS, LOOK_SECONDS, Holder
 from portal.errors import PortalError
+from portal.lease import Lease
 from portal.services.auth.accounts import CHECK_SECONDS
 from portal.services.container import Services
 from portal.services.owner_queue import OwnerQueue
+from portal.wiring import lease_of, wire
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +32,8 @@ MEASURE_SECONDS = 20.0
 """Time between two measurements of the apps' traffic."""
 COMPARE_SECONDS = 10.0
 """Time between two comparisons of HAProxy's map with the database."""
+FOLLOW_SECONDS = 1.0
+"""The same, where other hosts open and close routes as well."""
 
 
 @dataclass
@@ -52,80 +60,129 @@ class TaskThread:
         return begun is not None and time.monotonic() - begun > HANGS_AFTER
 
 
-class Worker:
-    """Runs the periodic tasks, one after the other in each thread."""
+def _host_threads(services: Services) -> list[TaskThread]:
+    """What each portal host does for its own HAProxy."""
+    agent, proxy = services.host_agent, services.proxy
+    if agent is None:
+        return [
+            TaskThread(
+                PeriodicTask("restore", 1.0, proxy.restore),
+                PeriodicTask("revoke", 1.0, proxy.retry_revocations),
+                PeriodicTask("compare", COMPARE_SECONDS, proxy.check_routes),
+            )
+        ]
+    return [
+        TaskThread(PeriodicTask("follow", LOOK_SECONDS, agent.follow)),
+        TaskThread(PeriodicTask("compare", FOLLOW_SECONDS, agent.compare)),
+        TaskThread(
+            PeriodicTask("settle", 1.0, agent.settle),
+            PeriodicTask("traffic", MEASURE_SECONDS / 2, agent.note_traffic),
+        ),
+    ]
 
-    def __init__(self, services: Services, owner_queue: OwnerQueue) -> None:
-        slurm = services.settings.slurm
-        cluster, reconciler = services.cluster_reader, services.reconciler
-        housekeeping, logins = services.housekeeping, services.logins
-        jobs = services.job_follower
+
+def _site_threads(services: Services) -> list[TaskThread]:
+    """What one worker does for all portal hosts."""
+    slurm = services.settings.slurm
+    cluster, reconciler = services.cluster_reader, services.reconciler
+    housekeeping, logins = services.housekeeping, services.logins
+    jobs = services.job_follower
+    return [
+        TaskThread(
+            PeriodicTask("partitions", slurm.partitions_seconds, cluster.read_partitions),
+            PeriodicTask("poll", slurm.poll_seconds, reconciler.poll),
+        ),
+        TaskThread(
+            PeriodicTask("jobs", 1.0, jobs.follow),
+            PeriodicTask("job texts", 3.0, jobs.read_texts),
+        ),
+        TaskThread(
+            PeriodicTask("job ends", 5.0, jobs.settle),
+            PeriodicTask("old jobs", 3600.0, jobs.forget),
+        ),
+        TaskThread(PeriodicTask("job history", 10.0, jobs.catch_up)),
+        TaskThread(PeriodicTask("limits", slurm.limits_seconds, cluster.read_limits)),
+        TaskThread(PeriodicTask("batch settings", 10.0, services.batch_settings.publish)),
+        TaskThread(
+            PeriodicTask("abandoned", COMPARE_SECONDS, services.apps.close_abandoned),
+        ),
+        TaskThread(PeriodicTask("accounts", CHECK_SECONDS, services.account_watch.check)),
+        TaskThread(PeriodicTask("uploads", 900.0, services.file_servers.clean_up)),
+        TaskThread(PeriodicTask("idle", MEASURE_SECONDS, services.idle_culler.cull)),
+        TaskThread(
+            PeriodicTask("clean", 1.0, housekeeping.clean),
+            PeriodicTask("requeued", 3.0, housekeeping.prepare_requeued),
+            PeriodicTask("slow starts", 10.0, housekeeping.read_slow_starts),
+            PeriodicTask("who", 10.0, housekeeping.ask_who_cancelled),
+            PeriodicTask("app starts", 5.0, housekeeping.retry_app_starts),
+            PeriodicTask("expire", 60.0, logins.expire),
+            PeriodicTask("file access", 60.0, services.file_servers.expire),
+            PeriodicTask("left over", 5.0, logins.revoke_left_over),
+            PeriodicTask("attempts", 60.0, services.login_attempts.record_finished_hours),
+            PeriodicTask("variables", 3600.0, housekeeping.forget_variables),
+            PeriodicTask("hub variables", 60.0, housekeeping.forget_hub_env),
+            PeriodicTask("samples", 3600.0, housekeeping.forget_samples),
+            PeriodicTask("job use", 3600.0, services.job_use.forget),
+            PeriodicTask("journal", 3600.0, services.administration.expire),
+        ),
+    ]
+
+
+class Worker:
+    """Runs the periodic tasks, one after the other in each thread.
+
+    Without a lease all of them. With one, those for this host's HAProxy by services of their own,
+    and the others only once, and as long as, this worker has the lease.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        owner_queue: OwnerQueue,
+        host_services: Services | None = None,
+        lease: Lease | None = None,
+    ) -> None:
         self._stop = threading.Event()
         self._owner_queue = owner_queue
-        self._threads = [
-            TaskThread(
-                PeriodicTask("partitions", slurm.partitions_seconds, cluster.read_partitions),
-                PeriodicTask("poll", slurm.poll_seconds, reconciler.poll),
-            ),
-            TaskThread(
-                PeriodicTask("jobs", 1.0, jobs.follow),
-                PeriodicTask("job texts", 3.0, jobs.read_texts),
-            ),
-            TaskThread(
-                PeriodicTask("job ends", 5.0, jobs.settle),
-                PeriodicTask("old jobs", 3600.0, jobs.forget),
-            ),
-            TaskThread(PeriodicTask("job history", 10.0, jobs.catch_up)),
-            TaskThread(PeriodicTask("limits", slurm.limits_seconds, cluster.read_limits)),
-            TaskThread(PeriodicTask("batch settings", 10.0, services.batch_settings.publish)),
-            TaskThread(
-                PeriodicTask("restore", 1.0, services.proxy.restore),
-                PeriodicTask("revoke", 1.0, services.proxy.retry_revocations),
-                PeriodicTask("abandoned", COMPARE_SECONDS, services.apps.close_abandoned),
-                PeriodicTask("compare", COMPARE_SECONDS, services.proxy.check_routes),
-            ),
-            TaskThread(PeriodicTask("accounts", CHECK_SECONDS, services.account_watch.check)),
-            TaskThread(PeriodicTask("uploads", 900.0, services.file_servers.clean_up)),
-            TaskThread(PeriodicTask("idle", MEASURE_SECONDS, services.idle_culler.cull)),
-            TaskThread(
-                PeriodicTask("clean", 1.0, housekeeping.clean),
-                PeriodicTask("requeued", 3.0, housekeeping.prepare_requeued),
-                PeriodicTask("slow starts", 10.0, housekeeping.read_slow_starts),
-                PeriodicTask("who", 10.0, housekeeping.ask_who_cancelled),
-                PeriodicTask("app starts", 5.0, housekeeping.retry_app_starts),
-                PeriodicTask("expire", 60.0, logins.expire),
-                PeriodicTask("file access", 60.0, services.file_servers.expire),
-                PeriodicTask("left over", 5.0, logins.revoke_left_over),
-                PeriodicTask("attempts", 60.0, services.login_attempts.record_finished_hours),
-                PeriodicTask("variables", 3600.0, housekeeping.forget_variables),
-                PeriodicTask("hub variables", 60.0, housekeeping.forget_hub_env),
-                PeriodicTask("samples", 3600.0, housekeeping.forget_samples),
-                PeriodicTask("job use", 3600.0, services.job_use.forget),
-                PeriodicTask("journal", 3600.0, services.administration.expire),
-            ),
-        ]
+        self._lease = lease
+        self._host_threads = _host_threads(host_services or services)
+        self._threads = _site_threads(services)
+        self._running: list[threading.Thread] = []
 
     def run(self) -> None:
         """Run until SIGTERM or SIGINT."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._stop.set())
+        self._start(self._host_threads)
+        watched = list(self._host_threads)
+        if self._lease is not None:
+            while not self._lease.acquire():
+                self._look_after(watched)
+                if self._stop.wait(1.0):
+                    return
+            self._lease.keep()
         self._owner_queue.start()
-        running = [
-            threading.Thread(target=self._repeat, args=(thread,), daemon=True)
-            for thread in self._threads
-        ]
-        for each in running:
-            each.start()
+        self._start(self._threads)
+        watched += self._threads
         while not self._stop.wait(1.0):
-            # The supervisor restarts the worker, rather than leave it running without a thread.
-            if not all(each.is_alive() for each in running):
-                raise SystemExit("a thread of the worker ended")
-            for thread in self._threads:
-                if thread.hangs:
-                    names = ", ".join(task.name for task in thread.tasks)
-                    raise SystemExit(f"a thread of the worker hangs: {names}")
+            self._look_after(watched)
             if self._owner_queue.is_stuck(HANGS_AFTER):
                 raise SystemExit("an action for a session owner hangs")
+
+    def _start(self, threads: list[TaskThread]) -> None:
+        for thread in threads:
+            running = threading.Thread(target=self._repeat, args=(thread,), daemon=True)
+            self._running.append(running)
+            running.start()
+
+    def _look_after(self, threads: list[TaskThread]) -> None:
+        # The supervisor restarts the worker, rather than leave it running without a thread.
+        if not all(each.is_alive() for each in self._running):
+            raise SystemExit("a thread of the worker ended")
+        for thread in threads:
+            if thread.hangs:
+                names = ", ".join(task.name for task in thread.tasks)
+                raise SystemExit(f"a thread of the worker hangs: {names}")
 
     def _repeat(self, thread: TaskThread) -> None:
         while not self._stop.is_set():
@@ -152,11 +209,52 @@ class Worker:
 
 
 @contextmanager
-def only_one(run_directory: str) -> Iterator[None]:
-    """Hold the worker's lock; a second worker waits for the first to end."""
+def only_one(run_directory: str, who: Callable[[], str] = str) -> Iterator[None]:
+    """Hold the lock of this host's worker; a second one waits, and says for whom (`who`)."""
     descriptor = os.open(Path(run_directory) / "worker.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            log.warning("another worker runs on %s, waiting", who() or "this host")
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)
+
+
+class OnlyOneHost(PortalError):
+    """Another host's worker runs, although the settings say that there is one host."""
+
+
+def _refuse_others(holder: Holder | None, this_host: str) -> None:
+    if holder and holder.silent < LEASE_SECONDS and holder.host != this_host:
+        raise OnlyOneHost(
+            f'a worker runs on {holder}, but state.hosts = "one": apps that are closed at one host '
+            'would stay open at the other. Write hosts = "several" on all hosts'
+        )
+
+
+def run_worker(settings: Settings) -> None:
+    """Run the worker of this host, and the site's while no other host's does.
+
+    Raises OnlyOneHost.
+    """
+    state, queue = settings.state, OwnerQueue()
+    fenced = not state.database_url.startswith("sqlite")
+    fence, store = Fence(), lease_of(settings)
+    lease = Lease(store, state.this_host, fence.take, fenced=fenced)
+    if fenced and not state.several_hosts:
+        _refuse_others(store.holder(), state.this_host)
+    host_services = wire(settings)
+    agent = host_services.host_agent
+    answers = AgentSocket(state.run, agent.is_open) if agent else None
+    if answers is not None:
+        answers.start()
+    try:
+        services = wire(settings, queue, fence.check if fenced else None)
+        Worker(services, queue, host_services, lease).run()
+    finally:
+        lease.release()
+        if answers is not None:
+            answers.stop()

@@ -9,8 +9,11 @@ import os
 import secrets
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from sqlalchemy.exc import SQLAlchemyError
 
 from portal.adapters.backup.database import keep_copy
 from portal.adapters.backup.state import BACKUPS, in_use
@@ -31,9 +34,8 @@ from portal.cli.token import add_parser as add_token
 from portal.config import Settings, SettingsError, load_settings, settings_file
 from portal.config.annotate import annotated
 from portal.errors import PortalError
-from portal.services.owner_queue import OwnerQueue
-from portal.wiring import now, wire
-from portal.worker import Worker, only_one
+from portal.wiring import lease_of, now, wire
+from portal.worker import only_one, run_worker
 
 Command = Callable[[Settings, argparse.Namespace], int]
 
@@ -181,10 +183,17 @@ def _rotate(settings: Settings, _options: argparse.Namespace) -> int:
 
 
 def _worker(settings: Settings, _options: argparse.Namespace) -> int:
-    with in_use(settings.state), only_one(settings.state.run):
-        queue = OwnerQueue()
-        Worker(wire(settings, queue), queue).run()
+    with in_use(settings.state), only_one(settings.state.run, partial(_holder, settings)):
+        run_worker(settings)
     return 0
+
+
+def _holder(settings: Settings) -> str:
+    """Who runs the worker, as far as the database knows."""
+    try:
+        return str(lease_of(settings).holder() or "")
+    except SQLAlchemyError:
+        return ""
 
 
 def _render(settings: Settings, options: argparse.Namespace) -> int:

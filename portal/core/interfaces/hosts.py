@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
 from typing import Protocol
 
 from portal.core.hosts import Holder, HostStatus, Removal, View
@@ -49,7 +48,7 @@ class HostStore(Protocol):
 class LeaseStore(Protocol):
     """The lease of the one worker that acts for all hosts."""
 
-    def acquire(self, host: str, pid: int, now: datetime) -> int | None:
+    def acquire(self, host: str, pid: int) -> int | None:
         """Take the lease if it is free or its holder is silent; its number, or None."""
         ...
 

@@ -29,6 +29,10 @@ class Fence:
     def __init__(self) -> None:
         self.number: int | None = None
 
+    def take(self, number: int) -> None:
+        """From now on this process has the lease of this number."""
+        self.number = number
+
     def check(self, connection: Connection) -> None:
         """Raise LeaseLost unless the lease still has this number."""
         found = connection.execute(text("SELECT number FROM lease WHERE id = 1")).scalar()
@@ -46,10 +50,11 @@ class LeaseTables(LeaseStore):
         self._own = engine.execution_options(unserialized=True)
         self._forced = forced
 
-    def acquire(self, host: str, pid: int, now: datetime) -> int | None:
+    def acquire(self, host: str, pid: int) -> int | None:
         with Database(self._engine) as db:
-            row = db.exec(select(LeaseRow).with_for_update()).first() or LeaseRow(since=now)
+            found = db.exec(select(LeaseRow).with_for_update()).first()
             time = db.exec(select(database_time(self._engine))).one()
+            row = found or LeaseRow(since=time)
             held = row.renewed is not None and _seconds(row.renewed, time) < LEASE_SECONDS
             if held and not self._forced:
                 return None
