@@ -28,6 +28,7 @@ from portal.cli.images import add_parser as add_images
 from portal.cli.logout import add_parser as add_logout
 from portal.cli.render import render
 from portal.cli.state.backup import add_parser as add_backup
+from portal.cli.state.move import add_parser as add_move
 from portal.cli.state.restore import add_parser as add_restore
 from portal.cli.state.rotate import add_parser as add_rotate
 from portal.cli.token import add_parser as add_token
@@ -87,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     add_backup(commands)
     add_restore(commands)
     add_rotate(commands)
+    add_move(commands)
     check_parser = commands.add_parser(
         "check", help="report what is missing before the portal can work; for GPUs: check gpu"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -87,8 +88,6 @@ def test_a_host_that_falls_behind_cuts_everything(front: Front, agent: Agent, de
 
 def test_a_host_whose_agent_hangs_cuts_everything(front: Front) -> None:
     """It accepts connections, as a stopped process does, and never answers."""
-    import socket
-
     silent = socket.socket(socket.AF_UNIX)
     silent.bind(f"{front.ca.parent}/agent.sock")
     silent.listen(100)
