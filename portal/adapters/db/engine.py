@@ -81,11 +81,16 @@ def _begin_sqlite(connection: Any) -> None:
 def _begin_postgresql(connection: Connection) -> None:
     options = connection.get_execution_options()
     if options.get("read_only", False):
-        connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        first = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
     elif not options.get("unserialized", False):
         # As BEGIN IMMEDIATE does: what is read before it is written cannot change in between. The
         # first statement, so that the transaction sees all that earlier writers have committed.
-        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_WRITERS})")
+        first = f"SELECT pg_advisory_xact_lock({_WRITERS})"
+    else:
+        return
+    # Not by a cursor of the server's, which a connection may be set to read by.
+    plain = {"stream_results": False, "yield_per": None}
+    connection.exec_driver_sql(first, execution_options=plain)
 
 
 def _check_writer(check: CheckWriter, connection: Connection) -> None:
