@@ -56,6 +56,7 @@ from portal.adapters.ssh.home_files import HomeFiles
 from portal.adapters.ssh.transport import PasswordCheck, SshTransport
 from portal.config import Settings
 from portal.core.files.server import StartOrder
+from portal.core.hosts import Holder, HostStatus
 from portal.core.interfaces.hosts import LeaseStore
 from portal.core.interfaces.images import ImageStore, Note, Recipes
 from portal.core.job.description import JobSettings
@@ -88,6 +89,15 @@ def lease_of(settings: Settings) -> LeaseStore:
     """The lease of the worker. With SQLite, whoever takes it holds a lock already."""
     engine = open_database(settings.state.database_url)
     return LeaseTables(engine, forced=engine.dialect.name == "sqlite")
+
+
+def workers_of(settings: Settings) -> tuple[Holder | None, Sequence[HostStatus]]:
+    """The worker that acts for the site, and the portal's hosts that were seen lately."""
+    engine = open_database(settings.state.database_url)
+    try:
+        return LeaseTables(engine).holder(), HostTables(engine).hosts()
+    finally:
+        engine.dispose()
 
 
 def real_systems(settings: Settings, check_writer: CheckWriter | None = None) -> Systems:

@@ -22,7 +22,7 @@ from portal.lease import Lease
 from portal.services.auth.accounts import CHECK_SECONDS
 from portal.services.container import Services
 from portal.services.owner_queue import OwnerQueue
-from portal.wiring import lease_of, wire
+from portal.wiring import lease_of, wire, workers_of
 
 log = logging.getLogger(__name__)
 
@@ -242,10 +242,10 @@ def run_worker(settings: Settings) -> None:
     """
     state, queue = settings.state, OwnerQueue()
     fenced = not state.database_url.startswith("sqlite")
-    fence, store = Fence(), lease_of(settings)
-    lease = Lease(store, state.this_host, fence.take, fenced=fenced)
     if fenced and not state.several_hosts:
-        _refuse_others(store.holder(), state.this_host)
+        _refuse_others(workers_of(settings)[0], state.this_host)
+    fence = Fence()
+    lease = Lease(lease_of(settings), state.this_host, fence.take, fenced=fenced)
     host_services = wire(settings)
     agent = host_services.host_agent
     answers = AgentSocket(state.run, agent.is_open) if agent else None

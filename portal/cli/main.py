@@ -35,7 +35,7 @@ from portal.cli.token import add_parser as add_token
 from portal.config import Settings, SettingsError, load_settings, settings_file
 from portal.config.annotate import annotated
 from portal.errors import PortalError
-from portal.wiring import lease_of, now, wire
+from portal.wiring import now, wire, workers_of
 from portal.worker import only_one, run_worker
 
 Command = Callable[[Settings, argparse.Namespace], int]
@@ -193,7 +193,7 @@ def _worker(settings: Settings, _options: argparse.Namespace) -> int:
 def _holder(settings: Settings) -> str:
     """Who runs the worker, as far as the database knows."""
     try:
-        return str(lease_of(settings).holder() or "")
+        return str(workers_of(settings)[0] or "")
     except SQLAlchemyError:
         return ""
 

@@ -84,7 +84,7 @@ class LeaseTables(LeaseStore):
         if found is None or found[0].renewed is None:
             return None
         row, now = found
-        return Holder(row.host, row.pid, row.since, _seconds(row.renewed, now))
+        return Holder(row.host, row.pid, row.since, _seconds(row.renewed or now, now))
 
 
 def _seconds(seen: datetime, now: datetime) -> float:

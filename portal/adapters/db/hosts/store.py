@@ -113,7 +113,7 @@ class HostTables(HostStore):
                     left.add(mark)
             for host, marks in confirmed.items():
                 for key, since in marks - left:
-                    which = (RemovedRow.key == key, RemovedRow.host == host)
+                    which = (col(RemovedRow.key) == key, col(RemovedRow.host) == host)
                     db.exec(delete(RemovedRow).where(*which, col(RemovedRow.since) == since))
             db.commit()
 

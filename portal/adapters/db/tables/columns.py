@@ -29,8 +29,10 @@ class UtcDateTime(TypeDecorator[datetime]):
 
     def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
         """Add the zone, where the database has none (SQLite)."""
-        if value is None or value.tzinfo is None:
-            return value.replace(tzinfo=UTC) if value is not None else None
+        if not isinstance(value, datetime):
+            return None
+        if value.tzinfo is None:
+            return value.replace(tzinfo=UTC)
         return value.astimezone(UTC)  # PostgreSQL answers in the zone of its server
 
 
