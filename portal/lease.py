@@ -11,7 +11,7 @@ from collections.abc import Callable
 from sqlalchemy.exc import SQLAlchemyError
 
 from portal.core.hosts import GIVE_UP_SECONDS, RENEW_SECONDS
-from portal.core.interfaces.hosts import LeaseStore
+from portal.core.interfaces.hosts.stores import LeaseStore
 
 log = logging.getLogger(__name__)
 

@@ -57,7 +57,7 @@ from portal.adapters.ssh.transport import PasswordCheck, SshTransport
 from portal.config import Settings
 from portal.core.files.server import StartOrder
 from portal.core.hosts import Holder, HostStatus
-from portal.core.interfaces.hosts import LeaseStore
+from portal.core.interfaces.hosts.stores import LeaseStore
 from portal.core.interfaces.images import ImageStore, Note, Recipes
 from portal.core.job.description import JobSettings
 from portal.core.launch.mounts import storage_of

@@ -32,11 +32,12 @@ from portal.cli.state.move import add_parser as add_move
 from portal.cli.state.restore import add_parser as add_restore
 from portal.cli.state.rotate import add_parser as add_rotate
 from portal.cli.token import add_parser as add_token
+from portal.cli.worker import run_worker
 from portal.config import Settings, SettingsError, load_settings, settings_file
 from portal.config.annotate import annotated
 from portal.errors import PortalError
 from portal.wiring import now, wire, workers_of
-from portal.worker import only_one, run_worker
+from portal.worker import only_one
 
 Command = Callable[[Settings, argparse.Namespace], int]
 

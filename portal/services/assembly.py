@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 
@@ -10,8 +11,7 @@ from portal.services.admin.administration import caller_address
 from portal.services.apps.apps import Apps
 from portal.services.apps.control import AppControl
 from portal.services.apps.gate import AppGate
-from portal.services.apps.host_agent import HostAgent
-from portal.services.apps.hosts import Hosts, OneHost, SeveralHosts
+from portal.services.apps.host_agent import agent_of, hosts_of
 from portal.services.apps.origins import AppOrigins
 from portal.services.apps.proxy import ProxyRoutes
 from portal.services.apps.reports import AppReports
@@ -41,7 +41,9 @@ from portal.services.systems import Systems
 
 def assemble(settings: Settings, systems: Systems, run_for_owner: RunForOwner) -> Services:
     """Build all services; `run_for_owner` runs actions that may have to wait for a user."""
-    return _Assembly(settings, systems, run_for_owner).services()
+    assembly = _Assembly(settings, systems, run_for_owner)
+    services = assembly.services()
+    return replace(services, host_agent=agent_of(settings.state, systems, services.proxy))
 
 
 class _Assembly(AuthAssembly):
@@ -76,7 +78,6 @@ class _Assembly(AuthAssembly):
             apps=self.apps,
             gate=self.gate,
             proxy=self.proxy,
-            host_agent=self.host_agent,
             app_starter=self.app_starter,
             app_control=self.app_control,
             app_reports=self.app_reports,
@@ -122,28 +123,7 @@ class _Assembly(AuthAssembly):
             self._systems.routes,
             self._catalog,
             self.file_servers.expected_routes,
-            self.hosts,
-        )
-
-    @cached_property
-    def hosts(self) -> Hosts:
-        state, stores = self._settings.state, self._stores
-        if state.several_hosts:
-            return SeveralHosts(stores.hosts, state.this_host)
-        return OneHost(stores.access)
-
-    @cached_property
-    def host_agent(self) -> HostAgent | None:
-        """Only where there may be several hosts."""
-        state = self._settings.state
-        if not state.several_hosts:
-            return None
-        return HostAgent(
-            store=self._stores.hosts,
-            host=state.this_host,
-            machine=self._systems.machine,
-            routes=self._systems.routes,
-            proxy=self.proxy,
+            hosts_of(self._settings.state, self._stores),
         )
 
     @cached_property

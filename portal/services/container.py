@@ -99,11 +99,12 @@ class Services:
     login_attempts: LoginAttempts
 
     # Used by the worker only
-    host_agent: HostAgent | None
-    """Where there may be several portal hosts; it runs on each of them."""
     account_watch: AccountWatch
     cluster_reader: ClusterReader
     reconciler: Reconciler
     housekeeping: Housekeeping
     idle_culler: IdleCuller
     job_follower: JobFollower
+
+    host_agent: HostAgent | None = None
+    """Where there may be several portal hosts; it runs on each of them."""

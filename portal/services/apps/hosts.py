@@ -10,7 +10,7 @@ from typing import Protocol
 
 from portal.core.hosts import SHUT_SECONDS, Removal
 from portal.core.interfaces.access import AccessStore
-from portal.core.interfaces.hosts import HostStore
+from portal.core.interfaces.hosts.stores import HostStore
 from portal.core.session.idle import Traffic
 from portal.errors import StillOpen
 

@@ -27,7 +27,7 @@ def commands() -> list[tuple[str, str]]:
 
 
 def test_there_are_pages_with_commands() -> None:
-    assert [page.name for page in PAGES] == ["backup.md", "break-in.md", "upgrade.md"]
+    assert [page.name for page in PAGES] == ["backup.md", "break-in.md", "hosts.md", "upgrade.md"]
     assert len(commands()) >= 15
 
 

@@ -13,8 +13,8 @@ from portal.adapters.db.hosts.lease import LeaseTables
 from portal.adapters.db.hosts.store import HostTables
 from portal.adapters.db.tables import LeaseRow
 from portal.cli.checks.database import check_hosts
+from portal.cli.worker import OnlyOneHost, run_worker
 from portal.config import Settings
-from portal.worker import OnlyOneHost, run_worker
 
 
 def settings(url: str, folder: Path, **state: str) -> Settings:

@@ -11,7 +11,7 @@ from sqlmodel import col, select, update
 from portal.adapters.db.hosts.clock import database_time
 from portal.adapters.db.tables import LeaseRow
 from portal.core.hosts import LEASE_SECONDS, Holder
-from portal.core.interfaces.hosts import LeaseStore
+from portal.core.interfaces.hosts.stores import LeaseStore
 from portal.errors import PortalError
 
 

@@ -16,7 +16,7 @@ from sqlmodel import col, delete, select, update
 from portal.adapters.db.hosts.clock import database_time
 from portal.adapters.db.tables import HostRow, PendingRemovalRow, RemovedRow
 from portal.core.hosts import FORGET_SECONDS, HostStatus, Removal, View
-from portal.core.interfaces.hosts import HostStore
+from portal.core.interfaces.hosts.stores import HostStore
 from portal.core.session.idle import Traffic
 
 
