@@ -117,25 +117,15 @@ class _Assembly(AuthAssembly):
     @cached_property
     def proxy(self) -> ProxyRoutes:
         stores = self._stores
+        files, hosts = self.file_servers.expected_routes, hosts_of(self._settings.state, stores)
         return ProxyRoutes(
-            stores.sessions,
-            stores.access,
-            self._systems.routes,
-            self._catalog,
-            self.file_servers.expected_routes,
-            hosts_of(self._settings.state, self._stores),
+            stores.sessions, stores.access, self._systems.routes, self._catalog, files, hosts
         )
 
     @cached_property
     def app_starter(self) -> AppStarter:
-        origin = self._settings.web.origins.url
-        return AppStarter(
-            self._stores.access,
-            self._systems.runners,
-            self._catalog,
-            origin,
-            self._hub_env,
-        )
+        origin, runners = self._settings.web.origins.url, self._systems.runners
+        return AppStarter(self._stores.access, runners, self._catalog, origin, self._hub_env)
 
     def _hub_env(self, session: str) -> dict[str, str]:
         """The variables of JupyterHub's server, with the portal's address for its windows."""

@@ -27,20 +27,11 @@ PROCESSES = ("web", "worker", "haproxy")
 SEED = 20261124
 
 
-class Second(Cluster):
-    """The same cluster, by way of its second portal host."""
-
-    @property
-    def url(self) -> str:  # type: ignore[override]
-        """The second host's base URL."""
-        return self.run("portal2", "printenv", "SLIPWAY_PUBLIC_URL").strip()
-
-
 @pytest.fixture(scope="module")
 def both(cluster: Cluster) -> list[Api]:
     """Alice's API clients of the two hosts."""
     token = login(cluster, "alice")
-    second = Second(cluster.project, cluster.port)
+    second = Cluster(cluster.project, cluster.port)
     second.__dict__["url"] = second.run("portal2", "printenv", "SLIPWAY_PUBLIC_URL").strip()
     return [Api(cluster, "alice", token), Api(second, "alice", token)]
 
