@@ -19,15 +19,10 @@ SECTIONS = (
     ("Users", "users"),
     ("Administrators", "administrators"),
     ("Developers", "developers"),
+    ("Reference", "reference"),
 )
-FIRST = ("first-session.md", "install.md", "app.md")
+FIRST = ("first-session.md", "install.md", "app.md", "settings.md")
 """The page with which each section begins; the others are in the order of their names."""
-REFERENCE = (
-    "reference/settings.md",
-    "reference/api.md",
-    "reference/security.md",
-    "reference/changelog.md",
-)
 _EXAMPLE = "https://slipway.example.org"
 
 
@@ -59,17 +54,15 @@ def navigation(files: Files) -> list[Any]:
     for title, folder in SECTIONS:
         pages = [path for path in known if path.startswith(f"{folder}/")]
         pages.sort(key=lambda path: (path.rpartition("/")[2] not in FIRST, path))
-        if pages:
-            menu.append({title: pages})
-    return [*menu, {"Reference": list(REFERENCE)}]
+        menu.append({title: pages})
+    return menu
 
 
 def settings_page() -> str:
     """All keys of the settings file."""
-    text = annotated().replace("```", "'''")
     return (
         "# Settings\n\n`/etc/slipway/slipway.toml` has only what differs from the defaults below; "
-        f"`slipway config` prints the same.\n\n```toml\n{text}```\n"
+        f"`slipway config` prints the same.\n\n```toml\n{annotated()}```\n"
     )
 
 

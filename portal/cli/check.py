@@ -73,7 +73,9 @@ def check(settings: Settings, file: Path | None = None) -> Generator[Finding, No
     if templates or not all(one.ok for one in database):
         return
     yield from check_haproxy(settings)
-    systems = real_systems(settings)
+    # squeue by itself, which serves where pyslurm cannot; check_queue_reader looks at pyslurm.
+    commands = settings.slurm.model_copy(update={"reader": "commands"})
+    systems = real_systems(settings.model_copy(update={"slurm": commands}))
     yield from check_worker(systems.stores.heartbeats, now())
     yield from check_catalog(settings, systems.catalog())
     yield from check_cluster(settings, systems.scheduler)

@@ -18,7 +18,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, TextIO
 
-SEPARATOR = "\x1f"
+SEPARATOR = "\x1f"  # as in commands.py: nothing of the portal's can be imported here (python -I)
 NEEDED = ("Jobs", "job", "RPCError")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import select
 import subprocess
 import sys
@@ -20,6 +21,7 @@ log = logging.getLogger(__name__)
 CHILD = (sys.executable, "-I", str(Path(__file__).with_name("child.py")))
 AGAIN = 60.0
 """Seconds until pyslurm is tried again after it could not be used."""
+_JOBS = re.compile(r"jobs ([0-9]{1,9})")
 MOST_BYTES = 256 << 20
 """Of one answer; a job is about 200."""
 
@@ -45,11 +47,11 @@ class PySlurmProcess:
             if time.monotonic() < self._not_before:
                 return None
             first, _, rest = self._ask().partition("\n")
-            word, _, detail = first.partition(" ")
-            if word == "jobs":
+            if _JOBS.fullmatch(first):
                 self.problem = ""
                 return rest
             self.end()
+            word, _, detail = first.partition(" ")
             if word == "down":
                 raise Unavailable(f"Slurm does not answer: {detail}")
             self._not_before = time.monotonic() + AGAIN
@@ -75,16 +77,16 @@ class PySlurmProcess:
                 self._argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
             )
         process = self._process
-        assert process.stdin is not None  # noqa: S101
+        assert process.stdin is not None  # noqa: S101  # a pipe
         # A process that has already said why it cannot be used reads no more.
         with contextlib.suppress(OSError):
             process.stdin.write(b"jobs\n")
         return self._read(process, time.monotonic() + self._seconds)
 
     def _read(self, process: subprocess.Popen[bytes], deadline: float) -> str:
-        assert process.stdout is not None  # noqa: S101
-        answer = bytearray()
-        while not _complete(answer):
+        assert process.stdout is not None  # noqa: S101  # a pipe
+        answer, lines, announced = bytearray(), 0, 0
+        while lines <= announced:
             left = deadline - time.monotonic()
             ready = left > 0 and select.select([process.stdout], [], [], left)[0]
             if not ready or len(answer) > MOST_BYTES:
@@ -94,13 +96,14 @@ class PySlurmProcess:
             if not piece:
                 return answer.decode(errors="replace") if answer.startswith(b"unusable ") else ""
             answer += piece
+            new = piece.count(b"\n")
+            if new and not lines:
+                announced = _announced(answer)
+            lines += new
         return answer.decode(errors="replace")
 
 
-def _complete(answer: bytearray) -> bool:
-    """Whether the first line is there, and as many lines after it as it announces."""
-    end = answer.find(b"\n")
-    if end < 0:
-        return False
-    word, _, number = bytes(answer[:end]).partition(b" ")
-    return word != b"jobs" or answer.count(b"\n") > int(number)
+def _announced(answer: bytearray) -> int:
+    """How many lines follow the first one."""
+    found = _JOBS.fullmatch(answer.partition(b"\n")[0].decode(errors="replace"))
+    return int(found[1]) if found else 0

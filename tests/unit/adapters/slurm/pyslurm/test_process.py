@@ -84,6 +84,7 @@ def test_slurm_that_does_not_answer_is_not_asked_by_squeue_as_well(start: Start)
     [
         ("print('unusable pyslurm cannot be imported: none')", "pyslurm cannot be imported: none"),
         ("sys.exit(1)", "the process with pyslurm ended"),
+        ("print('jobs of slurmctld, a line of a library')", "of slurmctld"),
         (answering("range(1)").replace("print(line", "sys.exit(1); print(line"), "ended"),
     ],
 )
