@@ -21,7 +21,7 @@ OTHERS = [
     {"user": "bob"},
     {"app": "jupyterlab"},
     {"session": "0" * 32},
-    {"label": "10199"},
+    {"label": "20000"},  # outside the range that labels are drawn from
 ]
 
 
