@@ -3,10 +3,10 @@
 
 image_exists() { engine image inspect "$1" >/dev/null 2>&1; }
 
-# ensure_base [SUITE] — the base comes from a registry, or is built here under the same name if no registry is
+# ensure_base SUITE — the base comes from a registry, or is built here under the same name if no registry is
 # reachable.
 ensure_base() {
-    local suite=${1:-trixie}
+    local suite=$1
     local image=debian:$suite-slim
     image_exists "$image" && return
     echo "fetching $image"
