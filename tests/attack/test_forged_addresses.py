@@ -88,12 +88,14 @@ def logged_address(cluster: Cluster, account: str) -> str:
     return wait_for(f"a line about {account}", found, 30)
 
 
-def refused(cluster: Cluster, machine: str, first: bytes = b"", **headers: str) -> str:
+def refused(
+    cluster: Cluster, machine: str, first: bytes = b"", headers: dict[str, str] | None = None
+) -> str:
     """The address for which the portal counts a wrong password from a machine."""
     found: list[str] = []
 
     def attempt() -> bool:
-        said, account = guess(cluster, machine, first, headers)
+        said, account = guess(cluster, machine, first, headers or {})
         assert said in ("HTTP/1.1 401", "HTTP/1.1 429"), said
         found[:] = [account]
         return said.endswith("401")
@@ -122,7 +124,7 @@ def behind_a_proxy(cluster: Cluster) -> Iterator[None]:
 
 
 def test_a_header_claims_nothing(cluster: Cluster) -> None:
-    assert refused(cluster, STRANGER, **HEADERS) == address(cluster, STRANGER)
+    assert refused(cluster, STRANGER, headers=HEADERS) == address(cluster, STRANGER)
 
 
 @FORMS
@@ -142,7 +144,7 @@ def test_strangers_do_not_speak_for_others(
         said, account = guess(cluster, STRANGER, form(claimed), {})
         assert said in ("closed", "", "HTTP/1.1 400")
         assert account not in cluster.log_tail("portal")
-    assert refused(cluster, STRANGER, **HEADERS) == address(cluster, STRANGER)
+    assert refused(cluster, STRANGER, headers=HEADERS) == address(cluster, STRANGER)
 
 
 @FORMS
@@ -152,7 +154,7 @@ def test_clients_behind_the_proxy_are_whom_it_names(
 ) -> None:
     """Their own headers, which a proxy for TCP passes on, claim nothing."""
     client = f"198.51.100.{secrets.randbelow(250) + 1}"
-    assert refused(cluster, PROXY, form(client), **HEADERS) == client
+    assert refused(cluster, PROXY, form(client), HEADERS) == client
 
 
 def test_the_proxy_itself_must_name_somebody(cluster: Cluster, behind_a_proxy: None) -> None:

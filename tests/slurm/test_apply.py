@@ -21,7 +21,10 @@ SETTINGS = "/etc/slipway/slipway.toml"
 EVERY = 0.02
 """Seconds between two requests."""
 SIZE = 64 * 1024 * 1024
-SECONDS = 180.0
+SECONDS = 500.0
+LONGEST = 15.0
+"""No request waits as long as a new gunicorn worker needs to load the application, on a machine
+that is busy: a second or two on one that is not."""
 SOCKET = "/api/events/subscribe"
 CONFIG = "/run/slipway/haproxy.cfg"
 
@@ -47,13 +50,13 @@ def apply(cluster: Cluster, *options: str) -> subprocess.CompletedProcess[str]:
     return cluster.attempt("exec", "portal", "--", "slipway", "apply", *options, seconds=SECONDS)
 
 
-def change(cluster: Cluster, *lines: str) -> None:
-    """Have these lines in the section [web]; what an earlier attempt left is replaced."""
+def change(cluster: Cluster, *lines: str, section: str = "web") -> None:
+    """Have these lines in a section; what an earlier attempt left is replaced."""
     text = cluster.run("portal", "cat", SETTINGS)
     keys = {line.partition(" = ")[0] for line in lines}
     kept = [line for line in text.splitlines() if line.partition(" = ")[0] not in keys]
-    section = kept.index("[web]") + 1
-    kept[section:section] = lines
+    place = kept.index(f"[{section}]") + 1
+    kept[place:place] = lines
     cluster.ctl("put", "portal", SETTINGS, stdin="\n".join(kept) + "\n")
 
 

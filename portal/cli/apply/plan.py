@@ -71,7 +71,7 @@ class Plan:
             yield "slipway-proxy: reload; open streams go on"
         if self.web:
             if self.new_gunicorn:
-                yield "slipway-web: restart; requests wait some seconds, apps go on"
+                yield "slipway-web: restart; pages answer 503 for some seconds, apps go on"
             else:
                 yield "slipway-web: reload; its workers are replaced one by one"
         if self.worker:
