@@ -22,7 +22,7 @@ EVERY = 0.02
 """Seconds between two requests."""
 SIZE = 64 * 1024 * 1024
 SECONDS = 500.0
-LONGEST = 15.0
+LONGEST = 10.0
 """No request waits as long as a new gunicorn worker needs to load the application, on a machine
 that is busy: a second or two on one that is not."""
 SOCKET = "/api/events/subscribe"
@@ -121,11 +121,14 @@ def test_nothing_is_refused_and_no_stream_is_cut(
         print(name, dict(sender.answers), f"longest {sender.longest:.1f} s")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "sc0_conn_cur gt 150" in done.stdout
+    assert "its workers are replaced one by one" in done.stdout
     assert set(senders["pages"].answers) == {200}
     assert set(senders["app"].answers) == {200}
     assert set(senders["posts"].answers) == {422}
     assert alive([socket]) == 1
     assert before[0] in workers(cluster)[1:], "a new process; the old one keeps its streams"
+    longest = {name: sender.longest for name, sender in senders.items()}
+    assert max(longest.values()) < LONGEST, longest
     socket.close()
     assert "Campus" in page.get(login, timeout=TIMEOUT).text
 
@@ -133,7 +136,8 @@ def test_nothing_is_refused_and_no_stream_is_cut(
 @pytest.mark.parametrize(
     ("line", "status", "words"),
     [
-        ('tls_certificate = "/nowhere.pem"', 1, "/nowhere.pem"),
+        # What compose.yaml sets by variables, such as the certificate, counts more than the file.
+        ('listen_runners = "127.0.0.1:99999"', 1, "HAProxy refuses"),
         ("requests_at_one = 150", 2, "requests_at_one"),
     ],
 )
