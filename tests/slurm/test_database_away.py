@@ -25,6 +25,7 @@ print("held", flush=True)
 sys.stdin.read()
 held.execute("ROLLBACK")
 """
+NEW: Json = {"environment": "python"}
 SMALL: Json = {"resources": {"cpus": 1, "memory": "300m"}}
 
 
@@ -44,8 +45,7 @@ def locked(cluster: Cluster) -> Iterator[None]:
         assert process.stdout.readline() == "held\n"
         yield
     finally:
-        process.stdin.close()
-        process.wait(60)
+        process.communicate(timeout=60)
 
 
 @pytest.mark.timeout(900)
@@ -57,7 +57,7 @@ def test_the_database_does_not_answer(alice: Api, cluster: Cluster) -> None:
         with locked(cluster):
             until = time.monotonic() + AWAY
             # What cannot be stored is not said to be stored.
-            answer = alice("POST", "/sessions", json=SMALL, timeout=90)
+            answer = alice("POST", "/sessions", json=NEW | SMALL, timeout=90)
             assert answer.status_code in (503, 507), answer.text
             assert "database" in answer.json()["detail"]
             # What is only read is shown, as it was stored last.
