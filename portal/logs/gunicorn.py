@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from gunicorn.glogging import Logger
@@ -17,3 +18,14 @@ class PortalLogger(Logger):  # type: ignore[misc]
         """Replace gunicorn's handlers; raises SettingsError, with which gunicorn does not start."""
         super().setup(cfg)
         configure(load_settings().log)
+        _forget()
+
+
+def _forget() -> None:
+    """Have each worker load the portal's modules again.
+
+    This is gunicorn's first process, which outlives upgrades. Workers are forked from it, and
+    would go on with the modules of the release that it was started with.
+    """
+    for name in [one for one in sys.modules if one.partition(".")[0] == "portal"]:
+        del sys.modules[name]

@@ -10,6 +10,8 @@ from portal.logs.format import JsonFormatter, TextFormatter
 
 ACCESS = "portal.access"
 """Logger with a line for each request."""
+_NAME = "slipway"
+"""Our handler's name; its class may be an earlier release's, see gunicorn.py."""
 _QUIET = ("paramiko", "alembic", "urllib3", "werkzeug")
 """Libraries whose notes at INFO tell nothing that an administrator needs."""
 
@@ -29,9 +31,10 @@ class StderrHandler(logging.Handler):
 def configure(settings: LogSettings) -> None:
     """Log to standard error, in the form and from the level of the settings. Idempotent."""
     handler = StderrHandler()
+    handler.set_name(_NAME)
     handler.setFormatter(JsonFormatter() if settings.format == "json" else TextFormatter())
     root = logging.getLogger()
-    root.handlers[:] = [one for one in root.handlers if not isinstance(one, StderrHandler)]
+    root.handlers[:] = [one for one in root.handlers if one.name != _NAME]
     root.addHandler(handler)
     root.setLevel(settings.level.upper())
     for name in _QUIET:

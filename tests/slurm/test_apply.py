@@ -21,7 +21,10 @@ SETTINGS = "/etc/slipway/slipway.toml"
 EVERY = 0.02
 """Seconds between two requests."""
 SIZE = 64 * 1024 * 1024
-SECONDS = 180.0
+SECONDS = 500.0
+LONGEST = 10.0
+"""No request waits as long as a new gunicorn worker needs to load the application, on a machine
+that is busy: a second or two on one that is not."""
 SOCKET = "/api/events/subscribe"
 CONFIG = "/run/slipway/haproxy.cfg"
 
@@ -47,13 +50,13 @@ def apply(cluster: Cluster, *options: str) -> subprocess.CompletedProcess[str]:
     return cluster.attempt("exec", "portal", "--", "slipway", "apply", *options, seconds=SECONDS)
 
 
-def change(cluster: Cluster, *lines: str) -> None:
-    """Have these lines in the section [web]; what an earlier attempt left is replaced."""
+def change(cluster: Cluster, *lines: str, section: str = "web") -> None:
+    """Have these lines in a section; what an earlier attempt left is replaced."""
     text = cluster.run("portal", "cat", SETTINGS)
     keys = {line.partition(" = ")[0] for line in lines}
     kept = [line for line in text.splitlines() if line.partition(" = ")[0] not in keys]
-    section = kept.index("[web]") + 1
-    kept[section:section] = lines
+    place = kept.index(f"[{section}]") + 1
+    kept[place:place] = lines
     cluster.ctl("put", "portal", SETTINGS, stdin="\n".join(kept) + "\n")
 
 
@@ -118,11 +121,14 @@ def test_nothing_is_refused_and_no_stream_is_cut(
         print(name, dict(sender.answers), f"longest {sender.longest:.1f} s")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "sc0_conn_cur gt 150" in done.stdout
+    assert "its workers are replaced one by one" in done.stdout
     assert set(senders["pages"].answers) == {200}
     assert set(senders["app"].answers) == {200}
     assert set(senders["posts"].answers) == {422}
     assert alive([socket]) == 1
     assert before[0] in workers(cluster)[1:], "a new process; the old one keeps its streams"
+    longest = {name: sender.longest for name, sender in senders.items()}
+    assert max(longest.values()) < LONGEST, longest
     socket.close()
     assert "Campus" in page.get(login, timeout=TIMEOUT).text
 
@@ -130,7 +136,8 @@ def test_nothing_is_refused_and_no_stream_is_cut(
 @pytest.mark.parametrize(
     ("line", "status", "words"),
     [
-        ('tls_certificate = "/nowhere.pem"', 1, "/nowhere.pem"),
+        # What compose.yaml sets by variables, such as the certificate, counts more than the file.
+        ('listen_runners = "127.0.0.1:99999"', 1, "HAProxy refuses"),
         ("requests_at_one = 150", 2, "requests_at_one"),
     ],
 )

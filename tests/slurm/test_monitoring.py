@@ -58,7 +58,8 @@ def test_what_the_portal_does_is_measured(alice: Api, cluster: Cluster) -> None:
             'slipway_logins_total{outcome="refused"}',
         )
     }
-    alice.running(resources={"cpus": 1, "memory": "300m"})
+    session = alice.launch(resources={"cpus": 1, "memory": "300m"})
+    alice.wait_state(session["id"], "RUNNING", seconds=180)
     body = {"username": "alice", "password": "wrong"}
     address = f"{cluster.url}/api/v1/tokens"
     assert (
@@ -73,13 +74,13 @@ def test_what_the_portal_does_is_measured(alice: Api, cluster: Cluster) -> None:
 def test_the_worker_is_down(alice: Api, cluster: Cluster, without_worker: None) -> None:
     session = alice.launch(resources={"cpus": 1, "memory": "300m"})["id"]
     unknown = wait_for(
-        "UNKNOWN", lambda: (now := alice.get(session))["unknown_since"] and now["reason"]
+        "UNKNOWN", lambda: (now := alice.get(session))["unknown_since"] and now["reason"], 120
     )
     assert unknown["code"] == "WorkerDown"
     assert "background process" in unknown["text"]
     assert "Slurm has not answered" not in unknown["text"]
     silent = (503, "not ready: worker, slurm")
-    wait_for("not ready", lambda: ask(cluster, "/readyz") == silent, seconds=60)
+    wait_for("not ready", lambda: ask(cluster, "/readyz") == silent, seconds=120)
     time.sleep(1.5)  # the web's other process may give its last answer for another second
     parts = json.loads(ask(cluster, "/readyz?verbose")[1])["parts"]
     assert "not running" in parts["worker"]["text"]

@@ -28,7 +28,18 @@ class Applied:
     worker: str = ""
     """Both: settings and release."""
     gunicorn: str = ""
-    """The versions of gunicorn and Python, which only a restart of the web application changes."""
+    """The versions of what gunicorn's first process has loaded, which only a restart changes."""
+
+
+IN_GUNICORN = (
+    "gunicorn",
+    "pydantic",
+    "pydantic-core",
+    "annotated-types",
+    "typing-extensions",
+    "typing-inspection",
+)
+"""Packages that gunicorn's first process loads, for the portal's form of its log."""
 
 
 def wanted(settings: Settings, haproxy_config: str) -> Applied:
@@ -36,7 +47,8 @@ def wanted(settings: Settings, haproxy_config: str) -> Applied:
     pages = Path(settings.sessions.templates) / "haproxy"
     proxy = _digest([haproxy_config.encode(), *_contents([*_certificates(settings), pages])])
     program = _digest([settings.model_dump_json().encode(), release().encode(), *_code(settings)])
-    server = f"gunicorn {version('gunicorn')}, Python {platform.python_version()}"
+    packages = ", ".join(f"{name} {version(name)}" for name in IN_GUNICORN)
+    server = f"{packages}, Python {platform.python_version()}"
     return Applied(proxy=proxy, web=program, worker=program, gunicorn=server)
 
 

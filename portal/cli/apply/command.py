@@ -1,4 +1,4 @@
-"""`slipway apply`, and `slipway reload-proxy`, which it uses."""
+"""`slipway apply`, and `slipway reload-proxy` and `reload-web`, which it uses."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from pathlib import Path
 
 from portal.adapters.haproxy.map_files import MapFiles
 from portal.adapters.haproxy.runtime_api import Haproxy
+from portal.adapters.web_processes import Gunicorn
 from portal.cli.apply.account import run_as_owner, slipway
 from portal.cli.apply.files import RenderedFile
 from portal.cli.apply.plan import Plan, Refused, make_plan
 from portal.cli.apply.processes import BY_HAND, Processes
+from portal.cli.apply.reload_web import WebReload
 from portal.cli.apply.take_over import save, take_over, undo
 from portal.cli.state.account import fail, wrong_account
 from portal.config import Settings, settings_file
@@ -40,6 +42,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "reload-proxy", help="have HAProxy read its configuration again; no route changes meanwhile"
     )
     parser.set_defaults(action=_reload_proxy)
+    parser = commands.add_parser(
+        "reload-web", help="replace gunicorn's workers by new ones, while the old ones still answer"
+    )
+    parser.set_defaults(action=_reload_web)
 
 
 def _reload_proxy(settings: Settings, _options: argparse.Namespace) -> int:
@@ -47,6 +53,13 @@ def _reload_proxy(settings: Settings, _options: argparse.Namespace) -> int:
         return fail(wrong)
     with MapFiles(settings.state.run).exclusively():
         Haproxy(settings.state.run).reload()
+    return 0
+
+
+def _reload_web(settings: Settings, _options: argparse.Namespace) -> int:
+    if wrong := wrong_account(settings):
+        return fail(wrong)
+    WebReload(Gunicorn(Path(settings.state.run))).run()
     return 0
 
 

@@ -73,7 +73,7 @@ class Plan:
             if self.new_gunicorn:
                 yield "slipway-web: restart; pages answer 503 for some seconds, apps go on"
             else:
-                yield "slipway-web: reload; requests wait some seconds"
+                yield "slipway-web: reload; its workers are replaced one by one"
         if self.worker:
             yield "slipway-worker: restart"
 

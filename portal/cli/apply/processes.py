@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from portal.adapters.web_processes import SOCKET, Gunicorn
 from portal.cli.apply.account import Done, run, run_as_owner, slipway
 from portal.config import Settings
+from portal.errors import Unavailable
 
 WEB_SECONDS = 90.0
 """How long new gunicorn workers may take to answer."""
-_STARTS = 0.5
-"""Seconds until the old gunicorn workers accept no more requests."""
 _LIVES = 2.0
 """Seconds after which a worker that cannot start has ended."""
 
@@ -57,14 +57,22 @@ class Processes:
         return _failed(run_as_owner(self._settings, words))
 
     def renew_web(self, restart: bool) -> str:
-        """New gunicorn workers, for which requests wait; with `restart` a new gunicorn."""
+        """New gunicorn workers, one after the other; with `restart` a new gunicorn."""
+        if not restart and self._is_listening():
+            words = slipway(self._file, "reload-web")
+            return _failed(run_as_owner(self._settings, words)) or self._await_web()
         if self._kind == "systemd":
-            verb = "restart" if restart else "reload-or-restart"
-            done = run(["systemctl", verb, "slipway-web"])
+            done = run(["systemctl", "restart", "slipway-web"])
         else:
-            words = ["restart"] if restart else ["signal", "HUP"]
-            done = run([*self._control, *words, "web"])
+            done = run([*self._control, "restart", "web"])
         return _failed(done) or self._await_web()
+
+    def _is_listening(self) -> bool:
+        try:
+            Gunicorn(Path(self._settings.state.run)).first()
+        except Unavailable:
+            return False
+        return True
 
     def restart_worker(self) -> str:
         """A new worker; nobody waits for it."""
@@ -79,8 +87,7 @@ class Processes:
 
     def _await_web(self) -> str:
         """Wait until new processes answer."""
-        self._wait(_STARTS)
-        socket_file = Path(self._settings.state.run) / "portal.sock"
+        socket_file = Path(self._settings.state.run) / SOCKET
         deadline = time.monotonic() + WEB_SECONDS
         said = ""
         while time.monotonic() < deadline:
@@ -117,5 +124,6 @@ BY_HAND = """\
 service.supervisor is "none": nothing was restarted. Now run, as the portal's account,
 
     slipway reload-proxy
+    slipway reload-web
 
-send SIGHUP to gunicorn's first process, and restart `slipway worker`."""
+and restart `slipway worker`."""

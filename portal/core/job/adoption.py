@@ -172,12 +172,23 @@ def adopt(
         mounts=claims.mounts,
         home=claims.home,
         hub_prefix=claims.hub_prefix,
+        begin=_begin(report),
         created=min(report.submitted or now, now),
         submitted=now,
         token_hash=token_hash,
         job_id=report.job_id,
         restarts=report.restarts,
     )
+
+
+def _begin(report: JobReport) -> datetime | None:
+    """The end of the maintenance that it waits for: nobody else gives a session a time to start.
+
+    From then on it is moved as if it had been known, so that it does not wait for a maintenance
+    that was lost as well. A requeued job has such a time from Slurm.
+    """
+    waits = report.state is JobState.PENDING and report.reason == "BeginTime"
+    return report.start if waits and not report.restarts else None
 
 
 def _gpu(report: JobReport, claims: Claims) -> dict[str, Any]:

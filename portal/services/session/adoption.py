@@ -49,6 +49,8 @@ ACTOR = "Slipway"
 BELIEVED = timedelta(seconds=5)
 """How long what Slurm and the owner's file said is used again: anybody may call, as often as they
 like, and with the id of any job that they see in the queue."""
+HEARD = timedelta(minutes=1)
+"""A session whose own runner has reported so recently is not lost: nothing is asked about it."""
 LOOKED = timedelta(minutes=10)
 """After this a waiting job that was found not to be a session is looked at again."""
 AGAIN = timedelta(minutes=1)
@@ -111,6 +113,8 @@ class Adoption:
             if known.state in OVER or known.state is State.ENDING:
                 raise Gone("The session is over.")
             return known
+        if known is not None and known.usage_at and self._clock() - known.usage_at < HEARD:
+            raise SessionUnknown
         report = self._proven(session_id, token_hash, message)
         if known is not None:
             return self._renew_token(known, report, token_hash)
@@ -118,7 +122,7 @@ class Adoption:
 
     def _proven(self, session_id: str, token_hash: str, message: AdoptMessage) -> JobReport:
         """The job that is running the caller, as Slurm and its owner's home confirm."""
-        if not is_session_id(session_id) or not self._is_queued(session_id, message.job_id):
+        if not is_session_id(session_id) or not self._is_running(session_id, message):
             raise SessionUnknown
         found = self._evidence(session_id)
         report = found.report
@@ -131,10 +135,14 @@ class Adoption:
             raise SessionUnknown
         return report
 
-    def _is_queued(self, session_id: str, job_id: str) -> bool:
-        """Whether the worker has seen this job in the queue: others cost Slurm nothing."""
-        jobs = self._jobs.get_many([job_id])
-        return any(job.id == job_id and _may_be(job, session_id) for job in jobs)
+    def _is_running(self, session_id: str, message: AdoptMessage) -> bool:
+        """Whether the worker has seen this job run there: others cost Slurm nothing."""
+        return any(
+            job.id == message.job_id
+            and _may_be(job, session_id)
+            and runs_on(job.report, message.node)
+            for job in self._jobs.get_many([message.job_id])
+        )
 
     def _evidence(self, session_id: str) -> _Evidence:
         now = self._clock()

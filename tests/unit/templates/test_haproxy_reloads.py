@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import shutil
 import signal
 import threading
@@ -100,6 +101,24 @@ def test_no_request_is_refused_while_it_is_reloaded(
             each.result()
     assert set(seen) == {(200, "app")}
     assert len(seen) >= 6
+
+
+def test_a_connection_that_is_idle_meanwhile_gets_one_more_answer(
+    front: Front, haproxy: Haproxy
+) -> None:
+    """A client may be sending its next request just then."""
+    connection = http.client.HTTPConnection("127.0.0.1", front.port, timeout=20)
+    with closing(connection):
+        said = []
+        for _ in range(2):
+            connection.request("GET", "/x", headers={"Host": f"localhost:{front.port}"})
+            answer = connection.getresponse()
+            answer.read()
+            said.append((answer.status, answer.getheader("Connection")))
+            with front.routes.exclusively():
+                haproxy.reload()
+            time.sleep(0.3)
+    assert said == [(200, None), (200, "close")]
 
 
 def reload(front: Front, haproxy: Haproxy, how: str) -> None:

@@ -110,6 +110,11 @@ class Site:
         notes.unlink(missing_ok=True)
         return [line for line in lines if not line.startswith("status")]
 
+    def run(self) -> None:
+        """Note that gunicorn's workers are to be replaced."""
+        with (self.folder / "notes").open("a") as notes:
+            notes.write("reload-web\n")
+
     def process(self) -> str:
         """The newest process of HAProxy's."""
         return Haproxy(str(self.folder / "run")).newest().prefix
@@ -137,11 +142,12 @@ def initialised(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, initialised: Path) -> Iterator[Site]:
     """A portal that runs as its settings say, and whose file of routes is complete."""
-    monkeypatch.setattr(processes, "_STARTS", 0.0)
     monkeypatch.setattr(processes, "_LIVES", 0.0)
     for module in (command, processes):
         monkeypatch.setattr(module, "run_as_owner", in_process)
     found = Site(tmp_path, free_ports(6))
+    # What listens as gunicorn is this process; test_reload_web.py has a real one.
+    monkeypatch.setattr(command, "WebReload", lambda _: found)
     found.set()
     found.control()
     for name in ("state", "run"):
@@ -181,7 +187,7 @@ def test_only_what_must_be_is_restarted(site: Site, capsys: pytest.CaptureFixtur
     assert "slipway-web: reload" in capsys.readouterr().out
     assert site.asked() == []
     assert site.apply() == 0
-    assert site.asked() == ["signal HUP web", "restart worker"]
+    assert site.asked() == ["reload-web", "restart worker"]
     assert site.process() == running
 
     before = site.haproxy.read_text()
@@ -190,7 +196,7 @@ def test_only_what_must_be_is_restarted(site: Site, capsys: pytest.CaptureFixtur
     shown = capsys.readouterr().out
     assert "sc0_conn_cur gt 321" in shown
     assert "slipway-proxy: reload" in shown
-    assert site.asked() == ["signal HUP web", "restart worker"]
+    assert site.asked() == ["reload-web", "restart worker"]
     assert site.process() != running
     assert (site.folder / "haproxy.cfg.previous").read_text() == before
     assert site.haproxy.stat().st_mode & 0o777 == 0o644
@@ -276,7 +282,7 @@ def test_a_process_that_does_not_follow_is_named_and_tried_again(
     site.control('"restart worker"')
     assert site.apply() == 3
     assert "slipway-worker: no such process" in capsys.readouterr().err
-    assert site.asked() == ["signal HUP web", "restart worker"]
+    assert site.asked() == ["reload-web", "restart worker"]
     site.control()
     assert site.apply() == 0
     assert site.asked() == ["restart worker"]
@@ -305,7 +311,8 @@ def test_without_a_supervisor_it_says_what_to_do(
 ) -> None:
     site.set("none", requests_at_once=321)
     assert site.apply() == 0
-    assert "slipway reload-proxy" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "slipway reload-proxy\n    slipway reload-web" in said
     assert "gt 321" in site.haproxy.read_text()
     assert site.asked() == []
     running = site.process()

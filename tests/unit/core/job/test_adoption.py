@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -58,6 +59,19 @@ def test_a_session_is_adopted_as_it_was() -> None:
         name for name in Session.model_fields if getattr(again, name) != getattr(SESSION, name)
     }
     assert changed == {"job_id"}
+
+
+def test_one_that_waits_for_the_end_of_maintenance_still_does() -> None:
+    """And a maintenance that ends earlier, or was lost as well, moves it."""
+    later = datetime(2026, 11, 25, 6, tzinfo=UTC)
+    waits = JobReport("7", "alice", JobState.PENDING, reason="BeginTime", start=later)
+    for report, begin in (
+        (waits, later),
+        (replace(waits, reason="Priority"), None),
+        (replace(waits, restarts=1), None),  # Slurm's own pause
+        (replace(REPORT, start=NOW), None),
+    ):
+        assert adopt(ID, report, read_claims({}), "x", NOW).begin == begin
 
 
 def test_no_secret_is_told() -> None:

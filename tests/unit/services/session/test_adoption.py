@@ -15,10 +15,11 @@ from portal.core.admin.audit import AuditFilter
 from portal.core.auth.person import hash_secret
 from portal.core.job import adoption
 from portal.core.job.adoption import AdoptMessage
+from portal.core.job.runner_protocol import Heartbeat
 from portal.core.launch.request import LaunchRequest
 from portal.core.session.session import Session, State
 from portal.errors import Gone, SessionUnknown
-from portal.services.session.adoption import BELIEVED, LOOKED
+from portal.services.session.adoption import BELIEVED, HEARD, LOOKED
 from tests.fakes import FakeJob, World
 from tests.unit.services.session.test_reconciler import poll_slurm
 from tests.unit.services.session.test_sessions import ALICE, REQUEST, ready
@@ -199,6 +200,22 @@ def test_calls_of_strangers_cost_slurm_and_homes_nothing(world: World, lost: Fak
         refused(world, lost, f"guess-{number}")
     assert len(world.slurm.commands) == 2  # squeue and the file, once
     assert claim(world, lost).owner == "alice"
+
+
+def test_a_session_that_reports_is_not_asked_about(world: World) -> None:
+    """Its owner's home is not read for strangers: that would use up the owner's connections."""
+    session = running(world)
+    job = job_of(world, session.id)
+    prove(world, "alice", session.id, token_of(job))
+    look(world)
+    beat = Heartbeat(cpu_seconds=1, memory_bytes=1)
+    world.services.runner_calls.record_usage(session, beat)
+    world.slurm.commands.clear()
+    refused(world, job, "a-guess")
+    assert world.slurm.commands == []
+    world.clock.advance(seconds=HEARD.total_seconds())
+    refused(world, job, "a-guess")
+    assert len(world.slurm.commands) == 2
 
 
 def test_a_token_that_the_backup_does_not_have_is_renewed(world: World) -> None:
