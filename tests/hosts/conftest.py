@@ -1,0 +1,7 @@
+"""The running cluster, which has two portal hosts."""
+
+from __future__ import annotations
+
+from tests.slurm.conftest import cluster
+
+__all__ = ["cluster"]
