@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from portal.adapters.private_files import write
+from portal.core.hosts import CHECK_TIMEOUT_SECONDS
 
 OPEN = b"open\n"
 SHUT = b"shut\n"
@@ -24,6 +25,17 @@ SHUT = b"shut\n"
 def socket_path(run_directory: str) -> str:
     """The socket of HAProxy's checks."""
     return f"{run_directory}/agent.sock"
+
+
+def follows(run_directory: str) -> bool:
+    """Whether this host's agent says that it follows the database, as HAProxy asks it."""
+    try:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(CHECK_TIMEOUT_SECONDS)
+            connection.connect(socket_path(run_directory))
+            return connection.recv(len(OPEN)) == OPEN
+    except OSError:
+        return False
 
 
 def machine_id(run_directory: str) -> str:

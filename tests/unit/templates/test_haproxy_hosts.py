@@ -5,17 +5,19 @@ from __future__ import annotations
 import shutil
 import socket
 import time
+from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
-from portal.adapters.haproxy.agent import AgentSocket, machine_id
+from portal.adapters.haproxy.agent import AgentSocket, follows, machine_id
 from portal.adapters.haproxy.runtime_api import Haproxy
+from portal.cli.apply.command import _reload_proxy
 from portal.core.apps.access import ssh_key
 from portal.core.hosts import CHECK_SECONDS, CHECKS, OPEN_SECONDS, SHUT_SECONDS
-from tests.unit.web.front import Front, Stream, running_front
+from tests.unit.web.front import Front, Stream, make_settings, running_front
 
 pytestmark = pytest.mark.skipif(shutil.which("haproxy") is None, reason="needs haproxy")
 
@@ -112,8 +114,40 @@ def test_a_reload_refuses_nothing(front: Front, agent: Agent) -> None:
     assert agent.open
 
 
+@pytest.mark.parametrize("open_", [False, True])
+def test_a_reload_of_a_host_that_is_shut_begins_without_routes(
+    front: Front, agent: Agent, open_: bool
+) -> None:
+    """A new process serves until its first check; what was revoked meanwhile must not open."""
+    folder = front.ca.parent
+    agent.open = open_
+    time.sleep(2 * CHECK_SECONDS)
+    assert follows(str(folder)) is open_
+    assert _reload_proxy(make_settings(folder, several=True), Namespace()) == 0
+    if open_:
+        assert front.app().seen["who"] == "app"
+        return
+    answers = [front.app() for _ in range(50)]
+    assert all(answer.status == 503 or answer.seen["who"] == "portal" for answer in answers)
+    assert front.routes.is_lost()
+
+
 def test_a_machine_is_known_by_its_number(tmp_path: Path) -> None:
     first = machine_id(str(tmp_path))
     assert machine_id(str(tmp_path)) == first
     (tmp_path / "other").mkdir()
     assert machine_id(str(tmp_path / "other")) != first
+
+
+def test_a_host_that_falls_behind_cuts_streams_of_before_a_reload(
+    front: Front, agent: Agent
+) -> None:
+    """A process that HAProxy has left behind for its open streams looks after them as before."""
+    time.sleep(2 * CHECK_SECONDS)
+    streams = [Stream(front), Stream(front, front.web.ssh_ports[0])]
+    assert all(stream.opened for stream in streams)
+    Haproxy(str(front.ca.parent)).reload()
+    time.sleep(1.0)
+    agent.socket.stop()
+    took = ends_within(streams, SHUT_SECONDS)
+    assert took > 2.0
