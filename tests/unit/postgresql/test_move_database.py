@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import Engine, NullPool, create_engine, inspect, text
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    Column,
+    Engine,
+    Enum,
+    Float,
+    Integer,
+    LargeBinary,
+    NullPool,
+    create_engine,
+    inspect,
+    text,
+)
 
 from portal.adapters.backup import database
 from portal.adapters.backup.database import row_counts
 from portal.adapters.db.engine import open_database
+from portal.adapters.db.tables import MountList, UtcDateTime, WordTuple
 from portal.cli.main import main
+from portal.core.launch.mounts import Mount
 from tests.postgresql import PostgreSQL
 from tests.unit.cli.state.test_rotate import store
 from tests.unit.cli.test_main import config
@@ -149,3 +166,41 @@ def test_a_wrong_url(
 def test_itself(config: str, state: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert move(config, f"sqlite:///{state}/slipway.db") == 1
     assert "already" in capsys.readouterr().err
+
+
+SAMPLES: list[tuple[type, object]] = [
+    (UtcDateTime, datetime(2026, 11, 24, 12, 30, 15, 123456, UTC)),
+    (WordTuple, ("one", "two")),
+    (MountList, (Mount(folder="data", read_only=True),)),
+    (JSON, ["a"]),
+    (Boolean, True),
+    (Integer, 7),
+    (Float, 1.25),
+    (LargeBinary, b"\0\1"),
+]
+
+
+def sample(column: Column[Any]) -> object:
+    """A value that none of its defaults is."""
+    if isinstance(column.type, Enum):
+        kind = column.type
+        return kind.enum_class[kind.enums[-1]] if kind.enum_class else kind.enums[-1]
+    found = [value for kind, value in SAMPLES if isinstance(column.type, kind)]
+    return found[0] if found else f"of {column.name}"
+
+
+def test_each_table_arrives_with_each_column(config: str, state: Path, target: str) -> None:
+    source = f"sqlite:///{state}/slipway.db"
+    engine = open_database(source)
+    with engine.begin() as connection:
+        for table in database._tables():
+            connection.execute(table.delete())
+        for table in database._tables():
+            row = {column.name: sample(column) for column in table.columns}
+            connection.execute(table.insert().values(row))
+    engine.dispose()
+    before = content(source)
+    assert {len(rows) for rows in before.values()} == {1}
+    assert {"announcement", "heartbeat", "host", "lease", "removed"} <= before.keys()
+    assert move(config, target) == 0
+    assert content(target) == before
