@@ -5,70 +5,28 @@ Only on a cluster with two hosts: `make test-hosts`, or a running one of `HOSTS=
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from urllib.parse import urlsplit
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
-import requests
-from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import ClientConnection
 
-from tests.client import Api, Visitor, login
+from tests.client import Api, Visitor, http_session, login
 from tests.cluster import Cluster, wait_for
+from tests.hosts.doors import at, ends, reaches
+from tests.slurm.test_apply import SETTINGS, Requests, apply, change
+from tests.slurm.test_reload import alive
 
 TINY = {"cpus": 1, "memory": "400m"}
-OPERATIONS = 100
-MOST_OPEN_SECONDS = 5.0
-PROCESSES = ("web", "worker", "haproxy")
-SEED = 20261124
-
-
-@pytest.fixture(scope="module")
-def both(cluster: Cluster) -> list[Api]:
-    """Alice's API clients of the two hosts."""
-    token = login(cluster, "alice")
-    second = Cluster(cluster.project, cluster.port)
-    second.__dict__["url"] = second.run("portal2", "printenv", "SLIPWAY_PUBLIC_URL").strip()
-    return [Api(cluster, "alice", token), Api(second, "alice", token)]
+HOSTS = ("portal", "portal2")
 
 
 @pytest.fixture(scope="module")
 def session(both: list[Api]) -> Iterator[str]:
     yield both[0].running(resources=TINY)["id"]
     both[0].clean()
-
-
-def at(visitor: Visitor, api: Api) -> Visitor:
-    """The same browser, at the other host: with the same cookies."""
-    here, there = urlsplit(visitor.origin), urlsplit(api.cluster.url)
-    name = here.netloc.partition(":")[0]
-    found = Visitor(f"{here.scheme}://{name}:{there.port}/")
-    found.http = visitor.http
-    return found
-
-
-def reaches(visitor: Visitor) -> bool:
-    """Whether requests reach the app."""
-    try:
-        answer = visitor.get("/", timeout=3, allow_redirects=False)
-    except requests.RequestException:
-        return False
-    return answer.status_code == 200 and "ttyd" in answer.text.lower()
-
-
-def ends(stream: ClientConnection) -> bool:
-    """Whether a stream is cut, after what was sent before."""
-    try:
-        while True:
-            stream.recv(timeout=2)
-    except ConnectionClosed:
-        return True
-    except TimeoutError:
-        return False
 
 
 def within(seconds: float, probe: Callable[[], bool]) -> float:
@@ -119,86 +77,63 @@ def test_one_worker_runs_and_another_takes_over(both: list[Api]) -> None:
         cluster.ctl("daemon", "start", first, "worker")
 
 
-@dataclass
-class Door:
-    """One browser's access to an app, watched at both hosts."""
-
-    visitors: list[Visitor]
-    shut: float | None = None
-    late: list[str] = field(default_factory=list)
-
-
-class Watch:
-    """Asks all doors all the time; an open one long after it was shut is noted."""
-
-    def __init__(self) -> None:
-        self.doors: list[Door] = []
-        self.asked = 0
-        self.late: list[str] = []
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            for door in list(self.doors)[-12:]:
-                for visitor in door.visitors:
-                    shut, asked = door.shut, time.monotonic()
-                    found = reaches(visitor)
-                    self.asked += 1
-                    if found and shut is not None and asked - shut > MOST_OPEN_SECONDS:
-                        self.late.append(f"{visitor.origin}: {asked - shut:.1f} s")
-            time.sleep(0.05)
-
-    def stop(self) -> None:
-        """Ask all doors once more, and end."""
-        self._stop.set()
-        self._thread.join()
+@pytest.fixture
+def settings(clusters: list[Cluster]) -> Iterator[list[Cluster]]:
+    """The cluster; afterwards both hosts have their own settings again."""
+    cluster = clusters[0]
+    before = {host: cluster.run(host, "cat", SETTINGS) for host in HOSTS}
+    yield clusters
+    for host, text in before.items():
+        cluster.ctl("put", host, SETTINGS, stdin=text)
+        assert apply(cluster, host=host).returncode == 0
 
 
-def test_no_door_stays_open_while_everything_is_killed(both: list[Api], session: str) -> None:
-    cluster, dice, watch = both[0].cluster, random.Random(SEED), Watch()
-    done: dict[str, int] = {}
-    current: Door | None = None
-    try:
-        for number in range(OPERATIONS):
-            api = dice.choice(both)
-            what = dice.choice(["open", "open", "shut", "kill"])
-            path = f"/sessions/{session}/apps/terminal"
-            try:
-                if what == "kill" and number % 2 == 0:
-                    host, process = dice.choice(["portal", "portal2"]), dice.choice(PROCESSES)
-                    cluster.ctl("daemon", "kill", host, process, check=False)
-                elif what == "open" and (current is None or current.shut is not None):
-                    link = api("POST", path, timeout=10).json()["url"]
-                    visitor = Visitor(link)
-                    visitor.get(link.removeprefix(visitor.origin), timeout=5)
-                    current = Door([at(visitor, one) for one in both])
-                    watch.doors.append(current)
-                elif what == "shut" and current is not None and current.shut is None:
-                    answer = api("DELETE", path, timeout=15)
-                    if answer.status_code < 300:
-                        current.shut = time.monotonic()
-                else:
-                    continue
-            except (requests.RequestException, KeyError, ValueError):
-                continue  # what was killed did not answer
-            done[what] = done.get(what, 0) + 1
-            time.sleep(dice.random() * 0.3)
-        if current is not None and current.shut is None:
+def users(api: Api, visitor: Visitor) -> dict[str, Requests]:
+    """Somebody who loads pages of a host, one who uses an app there, and a program."""
+    page, browser, program = http_session(), visitor.copy(), Api(api.cluster, "alice")
+    program.http.headers.update(api.http.headers)
+    url = f"{api.cluster.url}/login"
+    return {
+        f"pages of {url}": Requests(lambda: page.get(url, timeout=60)),
+        f"app by {url}": Requests(lambda: browser.get("/", timeout=60)),
+        f"API of {url}": Requests(lambda: program("GET", "/sessions", timeout=60)),
+    }
 
-            def closed() -> bool:
-                try:
-                    return both[0]("DELETE", path, timeout=15).status_code < 300
-                except requests.RequestException:
-                    return False
 
-            wait_for("closing", closed, 30)
-            current.shut = time.monotonic()
-        time.sleep(MOST_OPEN_SECONDS + 1)
-    finally:
-        watch.stop()
-    print(done, watch.asked)
-    assert watch.late == []
-    assert min(done[what] for what in ("open", "shut", "kill")) >= 3
-    assert watch.asked > 100
+def test_a_rolling_restart_loses_no_request_and_cuts_no_stream(
+    settings: list[Cluster], both: list[Api], session: str
+) -> None:
+    """New settings at one host after the other, while both are used."""
+    here = both[0].open(session, "terminal")
+    visitors = [at(here, api) for api in both]
+    for visitor in visitors:
+        within(2, partial(reaches, visitor))
+    sockets = [visitor.websocket("/ws", "tty") for visitor in visitors]
+    senders = {
+        name: sender
+        for api, visitor in zip(both, visitors, strict=True)
+        for name, sender in users(api, visitor).items()
+    }
+    stop = threading.Event()
+    with ThreadPoolExecutor(len(senders)) as pool:
+        sending = [pool.submit(sender.run, stop) for sender in senders.values()]
+        try:
+            for host in HOSTS:
+                lines = (f'site_name = "At {host}"', "requests_at_once = 150")
+                change(settings[0], *lines, host=host)
+                done = apply(settings[0], host=host)
+                assert done.returncode == 0, done.stdout + done.stderr
+                assert "slipway-worker: restart" in done.stdout
+            time.sleep(2)
+        finally:
+            stop.set()
+        for future in sending:
+            future.result()
+    for name, sender in senders.items():
+        print(name, dict(sender.answers), f"longest {sender.longest:.1f} s")
+    assert all(set(sender.answers) == {200} for sender in senders.values())
+    assert alive(sockets) == len(HOSTS)
+    for socket in sockets:
+        socket.close()
+    for host, each in zip(HOSTS, settings, strict=True):
+        assert f"At {host}" in http_session().get(f"{each.url}/login", timeout=30).text
