@@ -1,8 +1,8 @@
 # The entry points. PORT=9090 make up: another port; SLURM=26.05 make up: another Slurm version;
 # HTTPS=1 make up: with https; APPS=ports or APPS=subdomains: the kind of the apps' origins.
 # SESSION_HOME=persistent make up: sessions in users' own home directories.
-.PHONY: help up hub down logs shell image images test test-images test-cgroup2 attack check clean assets docs packages \
-    test-packages
+.PHONY: help up hub down logs shell image images test test-images test-hosts test-cgroup2 attack check clean \
+    assets docs packages test-packages
 
 help:
 	@echo "make up     install, build and start everything; prints the address"
@@ -14,6 +14,7 @@ help:
 	@echo "make test   all tests, on separate clusters"
 	@echo "make images which images are built; ALL=1 builds all that need no registry"
 	@echo "make test-images  every built image: its own test, and in sessions on a separate cluster"
+	@echo "make test-hosts two portal hosts on a PostgreSQL, on a separate cluster"
 	@echo "make test-cgroup2 in a virtual machine whose kernel has cgroup v2 only; SLURM=26.05: one version"
 	@echo "make attack only the attacks, on separate clusters"
 	@echo "make check  only the static checks: ruff, mypy, import rules, shellcheck"
@@ -49,6 +50,9 @@ images:
 
 test-images:
 	@bash tests/run.sh images
+
+test-hosts:
+	@bash tests/run.sh hosts
 
 test-cgroup2:
 	@bash tests/run.sh cgroup2

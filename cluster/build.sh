@@ -84,6 +84,8 @@ remove_old_images() { engine image prune --force --filter label=slipway.inputs >
 build_portal_image() {
     # Tagged, so that its layers survive remove_old_images and need not be rebuilt.
     build_assets_image
+    [ "$HOSTS" != 2 ] || build_image database "localhost/slipway-database:$SLIPWAY_CLONE" cluster/Containerfile \
+        cluster/build cluster/bin/start-database
     build_image portal "localhost/slipway-portal:$SLIPWAY_CLONE" cluster/Containerfile cluster/build \
         cluster/bin/start-portal cluster/supervisor/portal.conf cluster/etc/slipway.toml \
         pyproject.toml requirements.txt portal templates apps

@@ -16,9 +16,11 @@ from portal.adapters.certificates import CertificateAuthority
 from portal.adapters.db.access import AccessTables
 from portal.adapters.db.administration import AdministrationTables
 from portal.adapters.db.attempts import AttemptTables
-from portal.adapters.db.engine import open_database
+from portal.adapters.db.engine import CheckWriter, open_database
 from portal.adapters.db.files.servers import FileServerTables
 from portal.adapters.db.files.shares import FolderShareTables
+from portal.adapters.db.hosts.lease import LeaseTables
+from portal.adapters.db.hosts.store import HostTables
 from portal.adapters.db.jobs.pages import JobPageTables
 from portal.adapters.db.jobs.queued import queued_jobs
 from portal.adapters.db.jobs.store import JobTables
@@ -37,6 +39,7 @@ from portal.adapters.db.site.usage import UsageTables
 from portal.adapters.db.status import StatusTables
 from portal.adapters.encryption import Sealer
 from portal.adapters.files.host import SshFileServers
+from portal.adapters.haproxy.agent import machine_id
 from portal.adapters.haproxy.routes import HaproxyRoutes
 from portal.adapters.images.apptainer import Apptainer
 from portal.adapters.images.cluster import SlurmRunner
@@ -64,6 +67,8 @@ from portal.adapters.ssh.login.passwords import PasswordCheck
 from portal.adapters.ssh.transport import SshTransport
 from portal.config import Settings
 from portal.core.files.server import StartOrder
+from portal.core.hosts import Holder, HostStatus
+from portal.core.interfaces.hosts.stores import LeaseStore
 from portal.core.interfaces.images import ImageStore, Note, Recipes
 from portal.core.interfaces.systems import Clock
 from portal.core.job.description import JobSettings
@@ -84,13 +89,36 @@ def now() -> datetime:
 
 
 def wire(
-    settings: Settings, run_for_owner: RunForOwner = run_now, metrics: Path | None = None
+    settings: Settings,
+    run_for_owner: RunForOwner = run_now,
+    metrics: Path | None = None,
+    check_writer: CheckWriter | None = None,
 ) -> Services:
-    """Build all services on the real systems; processes with the same `metrics` count together."""
-    return assemble(settings, real_systems(settings, metrics), run_for_owner)
+    """Build all services on the real systems.
+
+    Processes with the same `metrics` count together; `check_writer` is as for open_database.
+    """
+    return assemble(settings, real_systems(settings, metrics, check_writer), run_for_owner)
 
 
-def real_systems(settings: Settings, metrics: Path | None = None) -> Systems:
+def lease_of(settings: Settings) -> LeaseStore:
+    """The lease of the worker. With SQLite, whoever takes it holds a lock already."""
+    engine = open_database(settings.state.database_url)
+    return LeaseTables(engine, forced=engine.dialect.name == "sqlite")
+
+
+def workers_of(settings: Settings) -> tuple[Holder | None, Sequence[HostStatus]]:
+    """The worker that acts for the site, and the portal's hosts that were seen lately."""
+    engine = open_database(settings.state.database_url)
+    try:
+        return LeaseTables(engine).holder(), HostTables(engine).hosts()
+    finally:
+        engine.dispose()
+
+
+def real_systems(
+    settings: Settings, metrics: Path | None = None, check_writer: CheckWriter | None = None
+) -> Systems:
     """Build the adapters of the systems in the settings."""
     authority = CertificateAuthority(settings.state.ca_file(""))
     measures = PrometheusMeasures(metrics)
@@ -99,7 +127,8 @@ def real_systems(settings: Settings, metrics: Path | None = None) -> Systems:
         settings.login, authority, settings.slurm.operator, hosts, measures
     )
     directory = settings.sessions.directory
-    stores = open_stores(open_database(settings.state.database_url), Sealer(settings.state.keys))
+    engine = open_database(settings.state.database_url, check_writer)
+    stores = open_stores(engine, Sealer(settings.state.keys))
     found = stores.access.image_apps
     return Systems(
         stores=stores,
@@ -123,6 +152,7 @@ def real_systems(settings: Settings, metrics: Path | None = None) -> Systems:
         file_server_order=partial(file_server_order, settings),
         certificates=authority,
         routes=HaproxyRoutes(settings.state.run),
+        machine=machine_id(settings.state.run) if settings.state.several_hosts else "",
         runners=GatewayRunners(settings.state.ca_file("")),
         resolve=resolve,
         accounts=LoginNodeAccounts(settings.login, authority, transport, hosts),
@@ -212,6 +242,7 @@ def open_stores(engine: Engine, sealer: Sealer) -> Stores:
         job_pages=JobPageTables(engine),
         heartbeats=HeartbeatTables(engine),
         figures=FigureTables(engine),
+        hosts=HostTables(engine),
     )
 
 

@@ -876,6 +876,7 @@ def make_world(
         file_server_order=partial(file_server_order, settings),
         certificates=FakeCertificates(),
         routes=routes,
+        machine="machine",
         runners=runners,
         resolve=lambda node: {"n1": "10.0.0.1", "n2": "10.0.0.2"}.get(node, "127.0.0.1"),
         accounts=accounts,

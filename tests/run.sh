@@ -4,6 +4,7 @@
 #   bash tests/run.sh [check] [unit] [slurm] [browser] [attack]     only these parts; by default, all
 #   bash tests/run.sh cgroup2   in a virtual machine with cgroup v2 only (tests/cgroup2), for 24.11 and 26.05
 #   bash tests/run.sh docs      the documentation as a site, in build/site
+#   bash tests/run.sh hosts     two portal hosts on a PostgreSQL, on a cluster of their own (tests/hosts)
 #   bash tests/run.sh images    every image that is built: its own test, and in sessions on one cluster
 #
 # Tests on clusters mostly wait for Slurm, so they run in parallel: each of CLUSTERS clusters (4; 2 on a
@@ -66,6 +67,7 @@ needs_of() {
             need tmux tmux
             need gcc gcc libc6-dev
             need make make
+            [ -n "$(ls /usr/lib/postgresql/*/bin/initdb 2> /dev/null)" ] || need initdb postgresql
             need rclone rclone
             need curl curl
             ;;
@@ -84,7 +86,7 @@ needs_of() {
             need firefox-esr firefox-esr
             need npm npm
             ;;&
-        slurm | browser | attack | images)
+        slurm | browser | attack | images | hosts)
             need ssh openssh-client
             need rsync rsync
             need flock util-linux
@@ -441,6 +443,12 @@ main() {
         case $part in
             check | unit | cgroup2 | docs) ;;
             slurm | browser | attack) paths+=("tests/$part") ;;
+            hosts)
+                paths+=(tests/hosts)
+                CLUSTERS=1
+                export HOSTS=2 PORT2
+                PORT2=${PORT2:-$(free_port)}
+                ;;
             images)
                 paths+=(tests/slurm/test_recipes.py tests/browser/test_{frameworks,desktop,desktop_xfce}.py)
                 CLUSTERS=${CLUSTERS:-1}

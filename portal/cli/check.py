@@ -14,7 +14,7 @@ from portal.adapters.ssh.transport import SshTransport
 from portal.cli.check_certificates import certificate_findings
 from portal.cli.check_slurm import check_slurm
 from portal.cli.checks.connection import check_admin_groups, check_connection
-from portal.cli.checks.database import check_database
+from portal.cli.checks.database import check_database, check_hosts
 from portal.cli.checks.host import (
     check_account,
     check_folders,
@@ -72,6 +72,7 @@ def check(settings: Settings, file: Path | None = None) -> Generator[Finding, No
     yield from check_toolkit(Path(settings.sessions.toolkit))
     if templates or not all(one.ok for one in database):
         return
+    yield from check_hosts(settings)
     yield from check_haproxy(settings)
     # squeue by itself, which serves where pyslurm cannot; check_queue_reader looks at pyslurm.
     commands = settings.slurm.model_copy(update={"reader": "commands"})

@@ -9,8 +9,11 @@ import os
 import secrets
 import sys
 from collections.abc import Callable, Generator
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from sqlalchemy.exc import SQLAlchemyError
 
 from portal.adapters.backup.database import keep_copy
 from portal.adapters.backup.state import BACKUPS, in_use
@@ -30,17 +33,18 @@ from portal.cli.logout import add_parser as add_logout
 from portal.cli.maintenance import add_parser as add_maintenance
 from portal.cli.render import render
 from portal.cli.state.backup import add_parser as add_backup
+from portal.cli.state.move import add_parser as add_move
 from portal.cli.state.restore import add_parser as add_restore
 from portal.cli.state.rotate import add_parser as add_rotate
 from portal.cli.token import add_parser as add_token
+from portal.cli.worker import run_worker
 from portal.config import LogSettings, Settings, SettingsError, load_settings, settings_file
 from portal.config.annotate import annotated
-from portal.errors import PortalError
+from portal.errors import DatabaseUnavailable, PortalError
 from portal.logs.setup import configure
-from portal.services.owner_queue import OwnerQueue
 from portal.version import described
-from portal.wiring import now, wire
-from portal.worker import Worker, only_one
+from portal.wiring import now, wire, workers_of
+from portal.worker import only_one
 
 Command = Callable[[Settings, argparse.Namespace], int]
 
@@ -96,6 +100,7 @@ def _parser() -> argparse.ArgumentParser:
     add_restore(commands)
     add_rotate(commands)
     add_apply(commands)
+    add_move(commands)
     check_parser = commands.add_parser(
         "check", help="report what is missing before the portal can work; for GPUs: check gpu"
     )
@@ -197,10 +202,17 @@ def _rotate(settings: Settings, _options: argparse.Namespace) -> int:
 
 
 def _worker(settings: Settings, _options: argparse.Namespace) -> int:
-    with in_use(settings.state), only_one(settings.state.run):
-        queue = OwnerQueue()
-        Worker(wire(settings, queue, settings.state.metrics), queue).run()
+    with in_use(settings.state), only_one(settings.state.run, partial(_holder, settings)):
+        run_worker(settings)
     return 0
+
+
+def _holder(settings: Settings) -> str:
+    """Who runs the worker, as far as the database knows."""
+    try:
+        return str(workers_of(settings)[0] or "")
+    except (SQLAlchemyError, DatabaseUnavailable):
+        return ""
 
 
 def _render(settings: Settings, options: argparse.Namespace) -> int:

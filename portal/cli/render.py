@@ -11,6 +11,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from portal.config import Settings
+from portal.core import hosts
 from portal.core.cluster.fgpu import kinds_as_json
 from portal.wiring import wire
 
@@ -72,7 +73,7 @@ def _rendered(settings: Settings, template: str) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    values = {"settings": settings, "bin": programs(), "haproxy": haproxy()}
+    values = {"settings": settings, "bin": programs(), "haproxy": haproxy(), "hosts": hosts}
     return environment.get_template(template).render(values)
 
 

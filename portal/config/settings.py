@@ -27,6 +27,7 @@ from portal.config.web import WebSettings
 
 _FROM_OUTSIDE = {
     "SLIPWAY_PUBLIC_URL": ("web", "public_url"),
+    "SLIPWAY_DATABASE": ("state", "database"),
     "SLIPWAY_APPS": ("web", "apps"),
     "SLIPWAY_APPS_PORTS": ("web", "apps_ports"),
     "SLIPWAY_SSH_PORTS": ("web", "ssh_ports"),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from portal.core.cluster.usage import SlurmStatus
+from portal.core.hosts import HostStatus
 
 READY_WITHIN = timedelta(seconds=30)
 """Maximum age of the worker's last sign of life, and of its last look at Slurm."""
@@ -88,6 +89,17 @@ def slurm_part(status: SlurmStatus, beats: Mapping[str, datetime], now: datetime
     if status.failing_since is not None:
         return Part("slurm", False, f"no answer since {status.failing_since:%Y-%m-%dT%H:%M:%SZ}")
     return Part("slurm", True, f"answered {look:.0f} s ago")
+
+
+def host_part(name: str, hosts: Iterable[HostStatus]) -> Part:
+    """This one of several portal hosts: whether it serves apps."""
+    found = next((host for host in hosts if host.name == name), None)
+    if found is None:
+        return Part("host", False, f"{name} has not followed the database yet; see slipway-worker")
+    if not found.is_open:
+        text = f"{name} is shut off from apps: it has been silent for {found.silent:.0f} s"
+        return Part("host", False, f"{text}; see its slipway-worker")
+    return Part("host", True, f"{name} follows the database")
 
 
 def disk_part(room: Room, needed_mb: int) -> Part:

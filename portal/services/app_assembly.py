@@ -8,6 +8,7 @@ from portal.services.admin.administration import caller_address
 from portal.services.apps.apps import Apps
 from portal.services.apps.control import AppControl
 from portal.services.apps.gate import AppGate
+from portal.services.apps.host_agent import HostAgent, agent_of, hosts_of
 from portal.services.apps.origins import AppOrigins
 from portal.services.apps.proxy import ProxyRoutes
 from portal.services.apps.reports import AppReports
@@ -35,13 +36,15 @@ class AppAssembly(AuthAssembly):
 
     @cached_property
     def proxy(self) -> ProxyRoutes:
+        stores = self._stores
+        files, hosts = self.file_servers.expected_routes, hosts_of(self._settings.state, stores)
         return ProxyRoutes(
-            self._stores.sessions,
-            self._stores.access,
-            self._systems.routes,
-            self._catalog,
-            self.file_servers.expected_routes,
+            stores.sessions, stores.access, self._systems.routes, self._catalog, files, hosts
         )
+
+    @cached_property
+    def host_agent(self) -> HostAgent | None:
+        return agent_of(self._settings.state, self._systems, self.proxy)
 
     @cached_property
     def app_starter(self) -> AppStarter:

@@ -60,6 +60,7 @@ class _Assembly(AppAssembly):
             cluster_reader=self.cluster_reader, reconciler=self.reconciler,
             housekeeping=self.housekeeping, idle_culler=self.idle_culler,
             job_follower=self.job_follower, maintenance_follower=self.maintenance_follower,
+            host_agent=self.host_agent,
         )  # fmt: skip
 
     @cached_property

@@ -47,13 +47,16 @@ class AuthAssembly(FileAssembly, ABC):
 
     @cached_property
     def monitoring(self) -> Monitoring:
+        state = self._settings.state
         return Monitoring(
             heartbeats=self._stores.heartbeats,
             figures=self._stores.figures,
             status=self._stores.status,
+            hosts=self._stores.hosts,
+            this_host=state.this_host if state.several_hosts else "",
             routes=self._systems.routes,
             disk=self._systems.monitors.disk,
-            state=Path(self._settings.state.directory),
+            state=Path(state.directory),
             needed_mb=self._settings.monitoring.free_mb,
             expiries=self._systems.monitors.expiries,
             measures=self._systems.monitors.measures,

@@ -15,6 +15,7 @@ from portal.services.admin.usage import Usage
 from portal.services.apps.apps import Apps
 from portal.services.apps.control import AppControl
 from portal.services.apps.gate import AppGate
+from portal.services.apps.host_agent import HostAgent
 from portal.services.apps.proxy import ProxyRoutes
 from portal.services.apps.reports import AppReports
 from portal.services.apps.ssh import SshAccess
@@ -120,3 +121,6 @@ class Services:
     idle_culler: IdleCuller
     job_follower: JobFollower
     maintenance_follower: MaintenanceFollower
+
+    host_agent: HostAgent | None
+    """Where there may be several portal hosts; it runs on each of them."""

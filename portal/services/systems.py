@@ -21,6 +21,7 @@ from portal.core.interfaces.auth import (
 )
 from portal.core.interfaces.files.servers import FileServerHost, FileServerStore
 from portal.core.interfaces.files.shares import ShareStore
+from portal.core.interfaces.hosts.stores import HostStore
 from portal.core.interfaces.job_usage import JobMeter, JobPageStore
 from portal.core.interfaces.jobs import JobScheduler, JobStore
 from portal.core.interfaces.monitoring.measures import Disk, FigureStore, HeartbeatStore, Measures
@@ -71,6 +72,7 @@ class Stores:
     job_pages: JobPageStore
     heartbeats: HeartbeatStore
     figures: FigureStore
+    hosts: HostStore
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,8 @@ class Systems:
     """What a file server is told: user, id, certificate with key, and the clients' authority."""
     certificates: Certificates
     routes: Routes
+    machine: str
+    """What tells this machine from another one of the same name."""
     runners: Runners
     resolve: Resolver
     accounts: Accounts

@@ -7,11 +7,13 @@ proxy on the same host every client of the public address would look like a loop
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from flask import Blueprint, jsonify, make_response, request
 from flask.typing import ResponseReturnValue
 
-from portal.core.monitoring import summary
-from portal.errors import NotFound
+from portal.core.monitoring import Part, summary
+from portal.errors import FieldError, InvalidRequest, NotFound
 from portal.web.context import services
 from portal.web.security import FOR_MONITORING, FRONTEND
 
@@ -35,8 +37,11 @@ def livez() -> ResponseReturnValue:
 
 @blueprint.get("/readyz")
 def readyz() -> ResponseReturnValue:
-    """Whether everything works that users need: 200, or 503 with the names of what does not."""
-    parts = services().monitoring.parts()
+    """Whether everything works that users need: 200, or 503 with the names of what does not.
+
+    With `?part=` once or more only these are asked for; raises InvalidRequest.
+    """
+    parts = _chosen(services().monitoring.parts(), request.args.getlist("part"))
     ready = all(part.ok for part in parts)
     status = 200 if ready else 503
     if not (inside() and "verbose" in request.args):
@@ -45,6 +50,14 @@ def readyz() -> ResponseReturnValue:
     answer = make_response(jsonify({"ready": ready, "parts": told}), status)
     answer.headers["Cache-Control"] = "no-store"
     return answer
+
+
+def _chosen(parts: Sequence[Part], names: Sequence[str]) -> list[Part]:
+    known = {part.name for part in parts}
+    if unknown := [name for name in names if name not in known]:
+        text = f"{unknown[0][:40]!r} is none of {', '.join(sorted(known))}"
+        raise InvalidRequest([FieldError("part", text)])
+    return [part for part in parts if not names or part.name in names]
 
 
 @blueprint.get("/metrics")

@@ -45,19 +45,23 @@ def _as_before(cluster: Cluster) -> Iterator[None]:
     assert apply(cluster).returncode == 0
 
 
-def apply(cluster: Cluster, *options: str) -> subprocess.CompletedProcess[str]:
+def apply(
+    cluster: Cluster, *options: str, host: str = "portal"
+) -> subprocess.CompletedProcess[str]:
     """Run the command as root."""
-    return cluster.attempt("exec", "portal", "--", "slipway", "apply", *options, seconds=SECONDS)
+    return cluster.attempt("exec", host, "--", "slipway", "apply", *options, seconds=SECONDS)
 
 
-def change(cluster: Cluster, *lines: str, section: str = "web") -> None:
+def change(cluster: Cluster, *lines: str, section: str = "web", host: str = "portal") -> None:
     """Have these lines in a section; what an earlier attempt left is replaced."""
-    text = cluster.run("portal", "cat", SETTINGS)
+    text = cluster.run(host, "cat", SETTINGS)
     keys = {line.partition(" = ")[0] for line in lines}
     kept = [line for line in text.splitlines() if line.partition(" = ")[0] not in keys]
     place = kept.index(f"[{section}]") + 1
     kept[place:place] = lines
-    cluster.ctl("put", "portal", SETTINGS, stdin="\n".join(kept) + "\n")
+    cluster.ctl("put", host, SETTINGS, stdin="
+".join(kept) + "
+")
 
 
 class Requests:

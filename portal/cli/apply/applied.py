@@ -68,7 +68,10 @@ def save(settings: Settings, applied: Applied) -> None:
 
 
 def _place(settings: Settings) -> Path:
-    return Path(settings.state.directory) / _FILE
+    state = settings.state
+    # Several hosts may share the directory.
+    name = f"applied-{state.this_host}.json" if state.several_hosts else _FILE
+    return Path(state.directory) / name
 
 
 def _certificates(settings: Settings) -> Iterator[Path]:

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from portal.adapters.haproxy.map_files import MapFiles
+from portal.adapters.haproxy.agent import follows
+from portal.adapters.haproxy.map_files import ROUTES, MapFiles
 from portal.adapters.haproxy.runtime_api import Haproxy
 from portal.adapters.web_processes import Gunicorn
 from portal.cli.apply.account import run_as_owner, slipway
@@ -51,7 +52,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def _reload_proxy(settings: Settings, _options: argparse.Namespace) -> int:
     if wrong := wrong_account(settings):
         return fail(wrong)
-    with MapFiles(settings.state.run).exclusively():
+    files = MapFiles(settings.state.run)
+    with files.exclusively():
+        if settings.state.several_hosts and not follows(settings.state.run):
+            # Others count on its being shut, and a new process serves until its first check.
+            files.write(ROUTES, {})
         Haproxy(settings.state.run).reload()
     return 0
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from portal.core.apps.access import AppState, OpenApp, hub_key, public_key, route_target, ssh_key
 from portal.core.apps.catalog import Catalog, split_request
+from portal.core.hosts import Removal
 from portal.core.interfaces.access import AccessStore
 from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Routes
 from portal.core.session.idle import Traffic
 from portal.core.session.session import Session, State
 from portal.errors import StillOpen, Unavailable
+from portal.services.apps.hosts import Hosts
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +35,9 @@ class ProxyRoutes:
         routes: Routes,
         catalog: Callable[[], Catalog],
         file_routes: Callable[[], dict[str, str]],
+        hosts: Hosts,
     ) -> None:
+        self._hosts = hosts
         self._file_routes = file_routes
         self._sessions = sessions
         self._store = store
@@ -64,19 +68,26 @@ class ProxyRoutes:
         return entry.grant is not None or key in self._standing_keys(entry.opened)
 
     def revoke(self, *keys: str) -> None:
-        """Remove routes and cut the connections made with them; raises StillOpen."""
+        """Remove routes and cut the connections made with them, at all hosts; raises StillOpen."""
+        if keys:
+            self._hosts.await_others(self._remove(self._hosts.pending(keys), keys))
+
+    def revoke_later(self, *keys: str) -> None:
+        """The same, but never raises or waits: the worker, and each host's agent, retry."""
+        try:
+            if keys:
+                self._remove(self._hosts.pending(keys), keys)
+        except StillOpen as error:
+            log.warning("%d routes: %s", len(keys), error)
+
+    def _remove(self, removals: Sequence[Removal], keys: Collection[str]) -> Sequence[Removal]:
+        """Remove routes at this host; returns the revocations that it has carried out."""
         try:
             self._routes.remove(*keys)
         except Unavailable as error:
             raise StillOpen from error
-        self._store.removed(keys)
-
-    def revoke_later(self, *keys: str) -> None:
-        """The same, but never raises: if HAProxy does not answer, the worker retries."""
-        try:
-            self.revoke(*keys)
-        except StillOpen as error:
-            log.warning("%d routes: %s", len(keys), error)
+        self._hosts.confirm(removals)
+        return removals
 
     def add_standing_routes(self, session: Session, opened: OpenApp) -> None:
         """Add the route that requires no cookie, if the app has one: SSH, or a public app."""
@@ -112,9 +123,9 @@ class ProxyRoutes:
 
     def traffic(self) -> dict[str, Traffic]:
         """Traffic from browsers so far, by the app's gateway name."""
-        return self._routes.traffic()
+        return self._hosts.traffic(self._routes.traffic())
 
-    # Periodic tasks of the worker
+    # Periodic tasks of the worker, or of each host's agent
 
     def restore(self) -> bool:
         """Restore HAProxy's map after its restart; returns whether that was necessary."""
@@ -127,8 +138,9 @@ class ProxyRoutes:
         return True
 
     def retry_revocations(self) -> None:
-        """Remove revoked routes that HAProxy has not confirmed; raises StillOpen."""
-        self.revoke(*self._store.pending_removals())
+        """Remove revoked routes that this host's HAProxy has not confirmed; raises StillOpen."""
+        removals = self._hosts.pending()
+        self._remove(removals, [removal.key for removal in removals])
 
     def check_routes(self) -> int:
         """Make HAProxy's map match the database; returns the number of wrong entries.

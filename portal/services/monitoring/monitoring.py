@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from portal.core.cluster.usage import SlurmStatus
+from portal.core.interfaces.hosts.stores import HostStore
 from portal.core.interfaces.monitoring.measures import Disk, FigureStore, HeartbeatStore, Measures
 from portal.core.interfaces.status import StatusStore
 from portal.core.interfaces.systems import Clock, Routes
@@ -20,6 +21,7 @@ from portal.core.monitoring import (
     Part,
     Snapshot,
     disk_part,
+    host_part,
     seconds_since,
     slurm_part,
     worker_part,
@@ -70,6 +72,8 @@ class Monitoring:
         heartbeats: HeartbeatStore,
         figures: FigureStore,
         status: StatusStore,
+        hosts: HostStore,
+        this_host: str,
         routes: Routes,
         disk: Disk,
         state: Path,
@@ -80,9 +84,12 @@ class Monitoring:
         clock: Clock,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`this_host`: its name, if it is one of several."""
         self._heartbeats = heartbeats
         self._figures = figures
         self._status = status
+        self._hosts = hosts
+        self._this_host = this_host
         self._routes = routes
         self._disk = disk
         self._state = state
@@ -105,7 +112,7 @@ class Monitoring:
         self._measures.request(method, route, status, seconds)
 
     def beat(self) -> None:
-        """The worker's sign of life; raises DatabaseUnavailable."""
+        """The sign of life of the worker that acts for the site; raises DatabaseUnavailable."""
         self._heartbeats.beat(WORKER, self._clock())
 
     def _parts(self) -> Iterator[Part]:
@@ -119,6 +126,7 @@ class Monitoring:
         else:
             yield worker_part(beats, now)
             yield slurm_part(status, beats, now)
+            yield from self._host()
         yield self._proxy()
         yield self._room()
 
@@ -128,6 +136,14 @@ class Monitoring:
         except PortalError as error:
             return Part("database", False, error.title.lower())
         return Part("database", True, "can be written")
+
+    def _host(self) -> Iterator[Part]:
+        if not self._this_host:
+            return
+        try:
+            yield host_part(self._this_host, self._hosts.hosts())
+        except PortalError:
+            yield Part("host", False, "not known: the database does not answer")
 
     def _proxy(self) -> Part:
         try:

@@ -30,7 +30,14 @@ def commands() -> list[tuple[str, str]]:
 
 def test_there_are_pages_with_commands() -> None:
     known = {page.name for page in PAGES}
-    assert known >= {"accounts.md", "backup.md", "break-in.md", "install.md", "monitoring.md"}
+    assert known >= {
+        "accounts.md",
+        "backup.md",
+        "break-in.md",
+        "hosts.md",
+        "install.md",
+        "monitoring.md",
+    }
     assert len(commands()) >= 15
 
 

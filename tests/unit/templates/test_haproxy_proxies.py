@@ -7,6 +7,7 @@ import json
 import shutil
 import socket
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,11 @@ def front(
     """One HAProxy for all tests here, in each mode, with the app's route added."""
     mode: Mode = request.param
     folder = tmp_path_factory.mktemp("front")
-    more = {"trusted_proxies": [PROXY], "connections_per_address": EACH, "requests_per_second": 10}
+    more: dict[str, Any] = {
+        "trusted_proxies": [PROXY],
+        "connections_per_address": EACH,
+        "requests_per_second": 10,
+    }
     with running_front(folder, mode, **more) as running:
         running.routes.add(running.key, running.target)
         yield running

@@ -29,6 +29,7 @@ from jinja2 import Environment, StrictUndefined
 from portal.adapters.certificates import CertificateAuthority, prepare_authorities
 from portal.adapters.haproxy.routes import HaproxyRoutes
 from portal.config import Settings, WebSettings
+from portal.core import hosts
 from portal.core.apps.origins import Mode
 from portal.core.auth.person import hash_secret
 from portal.errors import Unavailable
@@ -313,24 +314,35 @@ def render(settings: Settings) -> str:
     """The configuration, as written by `slipway render haproxy`."""
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     text = (TEMPLATES / "haproxy" / "portal.cfg.j2").read_text()
-    return environment.from_string(text).render(settings=settings) + "\n"
+    return environment.from_string(text).render(settings=settings, hosts=hosts) + "\n"
 
 
-def make_settings(folder: Path, hub_port: int = 0, watch_port: int = 0, **web: object) -> Settings:
-    """Settings whose state and sockets are in a folder; others may connect on loopback."""
+def make_settings(
+    folder: Path, hub_port: int = 0, watch_port: int = 0, *, several: bool = False, **web: object
+) -> Settings:
+    """Settings whose state and sockets are in a folder; others may connect on loopback.
+
+    `several`: the portal has several hosts.
+    """
     return Settings.model_validate(
         {
             "web": web,
             "hub": {"listen": f"127.0.0.1:{hub_port}"} if hub_port else {},
             "monitoring": {"listen": f"127.0.0.1:{watch_port}"} if watch_port else {},
-            "state": {"directory": str(folder), "run": str(folder)},
+            "state": {
+                "directory": str(folder),
+                "run": str(folder),
+                "hosts": "several" if several else "one",
+            },
             "sessions": {"templates": str(TEMPLATES)},
         }
     )
 
 
 @contextmanager
-def running_front(folder: Path, mode: Mode = "ports", **web: object) -> Iterator[Front]:
+def running_front(
+    folder: Path, mode: Mode = "ports", *, several: bool = False, **web: object
+) -> Iterator[Front]:
     """HAProxy between the test, a portal and one session; further web settings can be given."""
     ca = folder / "ca"
     prepare_authorities(ca, "portal")
@@ -340,6 +352,7 @@ def running_front(folder: Path, mode: Mode = "ports", **web: object) -> Iterator
         folder,
         hub_port,
         watch_port,
+        several=several,
         public_url=f"http://localhost:{port}",
         listen=f"127.0.0.1:{port}",
         listen_runners=f"127.0.0.1:{runners_port}",

@@ -126,3 +126,13 @@ def test_a_session_is_unknown_because_of_the_worker(
     page = alice.get(f"/sessions/{session}").text
     assert "background process is not running. Sessions and open apps go on" in page
     assert "Slurm has not answered" not in page
+
+
+def test_a_balancer_asks_for_one_part(app: Flask, running: World) -> None:
+    running.clock.advance(seconds=31)
+    assert ask(app, "/readyz").text == "not ready: worker, slurm\n"
+    assert ask(app, "/readyz?part=haproxy&part=database").status_code == 200
+    assert ask(app, "/readyz?part=haproxy&part=worker").text == "not ready: worker\n"
+    answer = ask(app, "/readyz?part=host", "monitoring")
+    assert answer.status_code == 422
+    assert "part: " in answer.text and "host" in answer.text

@@ -23,8 +23,8 @@ _AWAY = {
 }
 _FULL_STATES = ("53100", "25006")
 """PostgreSQL: disk_full, read_only_sql_transaction."""
-_AWAY_STATES = ("08", "57P", "53")
-"""Beginnings: no connection, shutting down, too many connections or no memory."""
+_AWAY_STATES = ("08", "57P", "53", "55P03")
+"""Beginnings: no connection, shutting down, too many connections or no memory, a lock held long."""
 _seldom = Seldom()
 
 
@@ -33,6 +33,8 @@ def translate(context: ExceptionContext) -> None:
 
     Faults of a statement remain SQLAlchemy's errors. One line a minute says what happened.
     """
+    if context.is_pre_ping:
+        return  # the pool replaces this connection, and nobody notices
     error = context.original_exception
     meant = meaning(error, context.is_disconnect)
     if meant is None:

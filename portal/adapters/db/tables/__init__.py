@@ -23,6 +23,7 @@ from portal.adapters.db.tables.cluster import ClusterNodesRow, ClusterRow, Heart
 from portal.adapters.db.tables.columns import MountList, UtcDateTime, WordTuple
 from portal.adapters.db.tables.compose import JobTemplateRow, SubmissionRow
 from portal.adapters.db.tables.files import FileServerRow, FolderShareRow
+from portal.adapters.db.tables.hosts import HostRow, LeaseRow, RemovedRow
 from portal.adapters.db.tables.job_pages import JobReadingRow, JobUsageRow
 from portal.adapters.db.tables.jobs import JobHistoryRow, JobRow, JobTextRow
 from portal.adapters.db.tables.launch import PresetRow, RegistryLoginRow, TemplateRow
@@ -46,6 +47,7 @@ __all__ = [
     "FolderShareRow",
     "GrantRow",
     "HeartbeatRow",
+    "HostRow",
     "ImageAppsRow",
     "ImageRuleRow",
     "JobHistoryRow",
@@ -57,6 +59,7 @@ __all__ = [
     "JournalRow",
     "KnownNetworkRow",
     "LaunchKeyRow",
+    "LeaseRow",
     "LoginRow",
     "MountList",
     "OriginRow",
@@ -64,6 +67,7 @@ __all__ = [
     "PresetRow",
     "RefusalRow",
     "RegistryLoginRow",
+    "RemovedRow",
     "SampleRow",
     "ServiceTokenRow",
     "ServiceUseRow",

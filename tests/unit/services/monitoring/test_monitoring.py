@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import threading
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from sqlalchemy import event
+from sqlmodel import Session as Database
+from sqlmodel import update
 
+from portal.adapters.db.hosts.store import HostTables
+from portal.adapters.db.tables import HostRow
+from portal.core.hosts import SHUT_SECONDS
 from portal.errors import Unavailable
 from portal.services.monitoring.monitoring import Cached
 from tests.fakes import World, make_world
@@ -102,3 +108,22 @@ def test_nobody_waits_for_a_slow_look() -> None:
     go.set()
     slow.join()
     assert cached() == "b"
+
+
+def test_one_of_several_hosts(tmp_path: Path) -> None:
+    """It is ready only while its own worker follows the database."""
+    settings = make_settings(tmp_path)
+    state = settings.state.model_copy(update={"hosts": "several", "host_name": "a"})
+    world = make_world(settings.model_copy(update={"state": state}))
+    assert not states(world)["host"]
+    HostTables(world.engine).report("b", "b")
+    assert not states(world)["host"]
+    agent = world.services.host_agent
+    assert agent is not None
+    agent.follow()
+    assert states(world)["host"]
+    seen = datetime.now(UTC) - timedelta(seconds=SHUT_SECONDS)
+    with Database(world.engine) as db:
+        db.exec(update(HostRow).values(seen=seen))
+        db.commit()
+    assert [name for name, ok in states(world).items() if not ok] == ["worker", "slurm", "host"]

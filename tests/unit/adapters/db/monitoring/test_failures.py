@@ -34,6 +34,7 @@ def of_sqlite(code: int) -> sqlite3.Error:
         (psycopg.errors.ReadOnlySqlTransaction(), DatabaseFull),
         (psycopg.errors.AdminShutdown(), DatabaseUnavailable),
         (psycopg.errors.TooManyConnections(), DatabaseUnavailable),
+        (psycopg.errors.LockNotAvailable(), DatabaseUnavailable),
         (psycopg.OperationalError("connection refused"), DatabaseUnavailable),
         (psycopg.errors.UniqueViolation(), type(None)),
         (psycopg.errors.UndefinedTable(), type(None)),

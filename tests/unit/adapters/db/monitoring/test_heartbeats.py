@@ -10,14 +10,15 @@ from portal.adapters.db.monitoring.heartbeats import HeartbeatTables
 from portal.config import StateSettings
 from portal.core.auth.person import Person
 from portal.core.launch.request import LaunchRequest
-from tests.fakes import fresh_database, make_world
+from tests import fakes
+from tests.fakes import make_world
 from tests.unit.web.conftest import LAUNCH, make_settings
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
 def test_the_last_sign_counts(tmp_path: Path) -> None:
-    beats = HeartbeatTables(fresh_database(StateSettings(directory=str(tmp_path))))
+    beats = HeartbeatTables(fakes.fresh_database(StateSettings(directory=str(tmp_path))))
     assert beats.beats() == {}
     beats.beat("worker", NOON)
     beats.beat("look", NOON)
