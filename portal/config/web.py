@@ -68,7 +68,11 @@ class WebSettings(BaseModel):
         "http://localhost:8080", description="Address of the portal in browsers."
     )
     site_name: str = Field(
-        "Slipway", min_length=1, max_length=40, description="Name of the portal on its pages."
+        "Slipway",
+        min_length=1,
+        max_length=40,
+        pattern=r"^[^\x00-\x1f\x7f]+$",
+        description="Name of the portal on its pages.",
     )
     contact: str = Field(
         "",
