@@ -1,4 +1,4 @@
-"""What browsers read while the portal, or a session's node, does not answer: the site's own page."""
+"""What browsers read while the portal or a session's node does not answer: the site's own page."""
 
 from __future__ import annotations
 
