@@ -3,7 +3,11 @@
   // In a narrow window the parts scroll sideways: show the one that is open.
   const parts = document.querySelector(".parts");
   const open = parts?.querySelector("[aria-current]");
-  if (open) parts.scrollLeft = open.offsetLeft - parts.offsetLeft - (parts.clientWidth - open.offsetWidth) / 2;
+  const centre = () => {
+    if (open) parts.scrollLeft = open.offsetLeft - parts.offsetLeft - (parts.clientWidth - open.offsetWidth) / 2;
+  };
+  centre();
+  addEventListener("resize", centre);
 
   const ask = document.getElementById("ask");
   document.addEventListener("click", (event) => {
