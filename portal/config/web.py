@@ -68,7 +68,10 @@ class WebSettings(BaseModel):
         "http://localhost:8080", description="Address of the portal in browsers."
     )
     site_name: str = Field(
-        "Slipway", min_length=1, max_length=40, description="Name of the portal on its pages."
+        "Slipway",
+        max_length=40,
+        pattern=r"^[^\x00-\x1f\x7f]+$",
+        description="Name of the portal on its pages.",
     )
     contact: str = Field(
         "",
@@ -165,7 +168,6 @@ class WebSettings(BaseModel):
         description="Login attempts per account and hour from networks that it never logged in "
         "from, and wrong passwords per hour from each network that it did.",
     )
-
     connections: int = Field(
         8000,
         ge=1000,

@@ -16,6 +16,7 @@ from portal.core.auth.person import Person
 from portal.core.cluster.gpu_offers import share as gpu_share
 from portal.core.cluster.gpu_offers import unit_words
 from portal.core.launch.environment import HIDDEN_NAMES
+from portal.core.notices.maintenance import sentence
 from portal.core.units import (
     exact_size,
     fgpu_number,
@@ -56,6 +57,7 @@ def install_filters(app: Flask) -> None:
         mb=parse_size,
         fgpu=fgpu_number,
         visible=visible,
+        sentence=sentence,
         worker_down=lambda status: status.worker_down(services().clock()),
     )
     app.jinja_env.globals.update(

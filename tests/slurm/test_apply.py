@@ -59,9 +59,7 @@ def change(cluster: Cluster, *lines: str, section: str = "web", host: str = "por
     kept = [line for line in text.splitlines() if line.partition(" = ")[0] not in keys]
     place = kept.index(f"[{section}]") + 1
     kept[place:place] = lines
-    cluster.ctl("put", host, SETTINGS, stdin="
-".join(kept) + "
-")
+    cluster.ctl("put", host, SETTINGS, stdin="\n".join(kept) + "\n")
 
 
 class Requests:

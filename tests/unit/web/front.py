@@ -24,12 +24,11 @@ from urllib.parse import urlsplit
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from jinja2 import Environment, StrictUndefined
 
 from portal.adapters.certificates import CertificateAuthority, prepare_authorities
 from portal.adapters.haproxy.routes import HaproxyRoutes
+from portal.cli.render import haproxy_config
 from portal.config import Settings, WebSettings
-from portal.core import hosts
 from portal.core.apps.origins import Mode
 from portal.core.auth.person import hash_secret
 from portal.errors import Unavailable
@@ -312,9 +311,7 @@ def _gateway(ca: Path, folder: Path) -> GatewayServer:
 
 def render(settings: Settings) -> str:
     """The configuration, as written by `slipway render haproxy`."""
-    environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    text = (TEMPLATES / "haproxy" / "portal.cfg.j2").read_text()
-    return environment.from_string(text).render(settings=settings, hosts=hosts) + "\n"
+    return haproxy_config(settings)
 
 
 def make_settings(

@@ -159,7 +159,8 @@ def begin_maintenance() -> ResponseReturnValue:
         services().notices.begin_maintenance(person(), asked, seen)
     except PortalError as error:
         return _list(refused(_again(values, ("until",)), seen, error), error.status)
-    return _saved("Maintenance is on: sessions go on, new ones wait.")
+    launches = "what is launched waits until then" if asked.until else "launches are refused"
+    return _saved(f"Maintenance is on: sessions go on, {launches}.")
 
 
 @blueprint.post("/maintenance/end")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from urllib.parse import urlencode
 
 from flask import Response, make_response, render_template, request
@@ -15,7 +15,7 @@ from portal.errors import InvalidRequest
 from portal.web.context import person, services
 from portal.web.pages.admin.views import blueprint
 
-UNITS = {"day": "days", "week": "weeks", "month": "months"}
+UNITS = {"day": "day", "week": "week", "month": "month"}
 BY = {"person": "person", "account": "account", "environment": "environment", "app": "app"}
 _NAMES = ("unit", "by", "first", "last", "of")
 SHOWN = 50
@@ -49,6 +49,7 @@ def usage() -> ResponseReturnValue:
         person=person(),
         now=services().usage.now(person()),
         asked=asked | _chosen(report),
+        shown=_days(report),
         report=report,
         spans=_spans(report) if report else [],
         groups=_groups(report, asked) if report else [],
@@ -79,19 +80,15 @@ def _query(asked: dict[str, str]) -> UsageQuery:
 
 def _chosen(report: Report | None) -> dict[str, str]:
     """What the form shows where nothing was asked for."""
+    return {"unit": report.query.unit, "by": report.query.by} if report else {}
+
+
+def _days(report: Report | None) -> tuple[date, date] | None:
+    """The first and the last day of a report, up to today."""
     if report is None:
-        return {}
-    first, last = report.spans[0][0], report.spans[-1][0]
-    return {
-        "unit": report.query.unit,
-        "by": report.query.by,
-        "first": f"{first.begin:%Y-%m-%d}",
-        "last": f"{report.query.last or _last_day(last):%Y-%m-%d}",
-    }
-
-
-def _last_day(span: Span) -> object:
-    return min(span.end - timedelta(days=1), services().clock()).date()
+        return None
+    end = report.spans[-1][0].end - timedelta(days=1)
+    return report.spans[0][0].begin.date(), min(end, services().clock()).date()
 
 
 def _spans(report: Report) -> list[Bar]:
