@@ -208,6 +208,34 @@ def test_another_gunicorn_is_restarted(site: Site) -> None:
     assert site.asked() == []
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="systemd obeys root")
+@pytest.mark.parametrize("known", [True, False])
+def test_another_unit_of_a_package_restarts_gunicorn(
+    site: Site, monkeypatch: pytest.MonkeyPatch, known: bool
+) -> None:
+    """Its units are not in service.units; nothing is known of a portal that systemd has started."""
+    tools, file = site.folder / "tools", site.folder / "state" / "applied.json"
+    tools.mkdir()
+    (site.folder / "ctl").rename(tools / "systemctl")
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    site.set("systemd")
+    assert site.apply() == 0
+    site.asked()
+    site.set("systemd", contact="help@example.org")
+    assert site.apply() == 0
+    assert "reload-or-restart slipway-web" in site.asked()
+    now = json.loads(file.read_text())
+    if known:
+        other = now["gunicorn"].rpartition(" ")[0] + " 0123456789abcdef"
+        file.write_text(json.dumps(now | {"gunicorn": other}))
+    else:
+        file.unlink()
+    assert site.apply() == 0
+    assert "restart slipway-web" in site.asked()
+    assert site.apply() == 0
+    assert "restart slipway-web" not in site.asked()
+
+
 def test_each_command_runs_as_the_portals_account_in_a_process_of_its_own(
     site: Site, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
