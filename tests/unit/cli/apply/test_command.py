@@ -236,6 +236,19 @@ def test_another_unit_of_a_package_restarts_gunicorn(
     assert "restart slipway-web" not in site.asked()
 
 
+def test_what_does_not_run_is_started(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    file = site.folder / "ctl"
+    stopped = '[ "$1 $2" != "status web" ] || exit 3\n'
+    file.write_text(file.read_text() + stopped)
+    assert site.apply("--dry-run") == 0
+    assert "slipway-web: start" in capsys.readouterr().out.splitlines()
+    assert site.apply() == 0
+    assert site.asked() == ["restart web"]
+    site.control()
+    assert site.apply() == 0
+    assert site.asked() == []
+
+
 def test_each_command_runs_as_the_portals_account_in_a_process_of_its_own(
     site: Site, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
