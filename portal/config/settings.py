@@ -37,6 +37,9 @@ _FROM_OUTSIDE = {
     "SLIPWAY_HUB_URL": ("hub", "url"),
     "SLIPWAY_HUB_TLS_CERTIFICATE": ("hub", "tls_certificate"),
     "SLIPWAY_HUB_CLIENT_CA": ("hub", "client_ca"),
+    "SLIPWAY_SUPERVISOR": ("service", "supervisor"),
+    "SLIPWAY_SUPERVISORCTL": ("service", "supervisorctl"),
+    "SLIPWAY_HAPROXY_CONFIG": ("service", "haproxy_config"),
 }
 """Settings that are known only when a container starts."""
 _LISTS: dict[str, Callable[[str], Any]] = {

@@ -40,6 +40,7 @@ all:
       login: {host: login.example.org}
       slurm: {admins: [alice]}
       sessions: {callback: "https://slipway.example.org:8443"}
+      service: {supervisor: none}
 YAML
 sed -i "1i# Slipway $VERSION" /tmp/inventory.yml
 say "first"
@@ -53,7 +54,7 @@ try_services
 say "again"
 played "changed=0 "
 say "another setting"
-played "changed=[1-9]" --extra-vars '{"slipway_settings": {"slurm": {"admins": ["alice", "bob"]}}}'
+played "changed=[1-9]" --extra-vars '{"slipway_settings": {"slurm": {"admins": ["alice", "bob"]}, "service": {"supervisor": "none"}}}'
 grep -q '"bob"' "$SETTINGS" || fail "the settings were not written"
 say "settings that are refused"
 ! play --extra-vars '{"slipway_settings": {"web": {"no_such_key": 1}}}' || fail "a wrong key was accepted"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # make test-packages: what `make packages` left in dist/, tried in fresh containers. Needs root and a container engine.
-#   run.sh [debian12] [debian13] [rpm] [wheel] [container] [ansible] [systemd]      by default, all
+#   run.sh [debian12] [debian13] [rpm] [wheel] [container] [ansible] [systemd] [guide]      by default, all
+# guide follows install.md in front of a cluster of its own, at port $GUIDE_PORT.
 # Not part of `make test`, since each takes minutes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -43,10 +44,20 @@ try_systemd() {
     ENGINE=$ENGINE DIST=$DIST VERSION=$VERSION SITE_DIR=$SITE_DIR bash tests/packages/systemd.sh
 }
 
+try_guide() (
+    export COMPOSE_PROJECT_NAME=$GUIDE_PROJECT PORT=${GUIDE_PORT:-8291} DIST VERSION SITE_DIR
+    ensure_base trixie
+    write_sources trixie
+    [ -n "${GUIDE_KEEP:-}" ] || trap 'cluster/down.sh --data > /dev/null 2>&1' EXIT
+    cluster/up.sh
+    bash tests/packages/guide.sh
+)
+
 become_root "$@"
 choose_engine
+GUIDE_PROJECT=${GUIDE_PROJECT:-slipway-guide}
 collect_site
-[ $# -gt 0 ] || set -- debian12 debian13 rpm wheel container ansible systemd
+[ $# -gt 0 ] || set -- debian12 debian13 rpm wheel container ansible systemd guide
 for part in "$@"; do
     started=$SECONDS
     printf '\n=== %s ===\n' "$part"

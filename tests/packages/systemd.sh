@@ -52,6 +52,21 @@ answers http://localhost:443
 runs
 read -r web worker proxy <<< "$(inside 'systemctl show --value -p MainPID slipway-web slipway-worker slipway-proxy' | xargs)"
 [[ $pids != *"$web"* && $pids != *"$worker"* && $pids == *"$proxy" ]] || { echo "not restarted, or the proxy was: $pids"; exit 1; }
+inside 'slipway apply' | grep -qx 'The portal runs as the settings say.'
+
+echo "- a new setting, an upgrade with settings that are wrong, and with stopped services"
+inside 'sed -i "s/^\[web\]/&\nsite_name = \"Campus\"/" /etc/slipway/slipway.toml && slipway apply' | grep -qx 'slipway-web: reload; requests wait some seconds'
+[ "$(inside 'systemctl show --value -p MainPID slipway-web slipway-proxy' | xargs)" = "$web $proxy" ]
+inside 'cp /etc/slipway/slipway.toml /root/right && echo "lissten = 1" >> /etc/slipway/slipway.toml'
+inside "dpkg -i '/dist/$package' 2>&1" | grep -q 'this release is installed, but'
+answers http://localhost:443
+runs
+inside 'cp /root/right /etc/slipway/slipway.toml && systemctl stop slipway-web slipway-worker'
+inside "dpkg -i '/dist/$package' > /dev/null"
+! inside 'systemctl is-active slipway-web' > /dev/null || { echo "a stopped service was started"; exit 1; }
+inside 'slipway apply' | grep -qx 'slipway-web: start'
+answers http://localhost:443
+runs
 
 echo "- removal"
 inside 'dpkg -r slipway > /dev/null && ! systemctl is-active slipway-web slipway-worker slipway-proxy > /dev/null

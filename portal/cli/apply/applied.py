@@ -12,6 +12,7 @@ from pathlib import Path
 
 import portal
 from portal.adapters import private_files
+from portal.cli.render import systemd_units
 from portal.config import Settings
 from portal.version import release
 
@@ -28,7 +29,7 @@ class Applied:
     worker: str = ""
     """Both: settings and release."""
     gunicorn: str = ""
-    """The versions of what gunicorn's first process has loaded, which only a restart changes."""
+    """What only a restart changes: what gunicorn's first process has loaded, and its unit."""
 
 
 IN_GUNICORN = (
@@ -49,16 +50,23 @@ def wanted(settings: Settings, haproxy_config: str) -> Applied:
     program = _digest([settings.model_dump_json().encode(), release().encode(), *_code(settings)])
     packages = ", ".join(f"{name} {version(name)}" for name in IN_GUNICORN)
     server = f"{packages}, Python {platform.python_version()}"
+    if settings.service.supervisor == "systemd":
+        # A package brings units of its own, which an upgrade replaces.
+        unit = systemd_units(settings)["slipway-web.service"]
+        server += f", unit {_digest([unit.encode()])[:16]}"
     return Applied(proxy=proxy, web=program, worker=program, gunicorn=server)
 
 
 def read(settings: Settings) -> Applied:
-    """What was applied last; nothing if that is not known."""
+    """What was applied last; nothing if that is not known.
+
+    Then systemd may run a gunicorn of an earlier release, which a package has replaced.
+    """
     try:
         data = json.loads(_place(settings).read_text(encoding="utf-8"))
         return Applied(**{name: str(data[name]) for name in asdict(Applied())})
     except (OSError, ValueError, KeyError, TypeError):
-        return Applied()
+        return Applied(gunicorn="unknown" if settings.service.supervisor == "systemd" else "")
 
 
 def save(settings: Settings, applied: Applied) -> None:

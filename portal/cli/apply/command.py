@@ -72,12 +72,13 @@ def _apply(settings: Settings, options: argparse.Namespace) -> int:
     file = settings_file(options.config)
     try:
         _check(settings, file)
-        plan = make_plan(settings)
+        processes = Processes(settings, file)
+        plan = make_plan(settings, processes.stopped())
         print("\n".join(plan.lines()) or "The portal runs as the settings say.", flush=True)
         if options.dry_run or not plan:
             return 0
         with _alone(settings):
-            return _carry_out(settings, file, plan)
+            return _carry_out(settings, file, plan, processes)
     except Refused as error:
         return fail(f"{error}\nNothing was changed.")
 
@@ -108,8 +109,7 @@ def _alone(settings: Settings) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _carry_out(settings: Settings, file: Path, plan: Plan) -> int:
-    processes = Processes(settings, file)
+def _carry_out(settings: Settings, file: Path, plan: Plan, processes: Processes) -> int:
     if problem := processes.problem():
         raise Refused(problem)
     # Migrates the database and renews certificates, both of which can be repeated.
@@ -120,7 +120,7 @@ def _carry_out(settings: Settings, file: Path, plan: Plan) -> int:
     tried = run_as_owner(settings, trial, {"SLIPWAY_CONFIG": str(file.absolute())})
     if tried.status:
         raise Refused(f"the web application does not start with these settings:\n{tried.said}")
-    plan = make_plan(settings)  # with the certificates that are new
+    plan = make_plan(settings, plan.stopped)  # with the certificates that are new
     _write(plan)
     if settings.service.supervisor == "none":
         save(settings, plan.wanted)

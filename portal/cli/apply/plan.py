@@ -24,11 +24,14 @@ class Plan:
     files: Sequence[RenderedFile]
     known: Applied
     wanted: Applied
+    stopped: frozenset[str] = frozenset()
+    """Of "proxy", "web" and "worker", those that do not run."""
 
     @property
     def proxy(self) -> bool:
         """Whether HAProxy has to be reloaded."""
-        return self.known.proxy != self.wanted.proxy or self._differs(".cfg")
+        changed = self.known.proxy != self.wanted.proxy or self._differs(".cfg")
+        return changed or "proxy" in self.stopped
 
     @property
     def web(self) -> bool:
@@ -38,7 +41,8 @@ class Plan:
     @property
     def worker(self) -> bool:
         """Whether the worker has to be restarted."""
-        return self.known.worker != self.wanted.worker or self._differs("slipway-worker.service")
+        changed = self.known.worker != self.wanted.worker
+        return changed or self._differs("slipway-worker.service") or "worker" in self.stopped
 
     @property
     def units(self) -> bool:
@@ -49,7 +53,7 @@ class Plan:
     def new_gunicorn(self) -> bool:
         """Whether gunicorn itself has to be restarted."""
         other = self.known.gunicorn not in ("", self.wanted.gunicorn)
-        return other or self._differs("slipway-web.service")
+        return other or self._differs("slipway-web.service") or "web" in self.stopped
 
     @property
     def new_proxy_unit(self) -> bool:
@@ -68,21 +72,23 @@ class Plan:
             if file.differs:
                 yield from file.diff()
         if self.proxy:
-            yield "slipway-proxy: reload; open streams go on"
-        if self.web:
-            if self.new_gunicorn:
-                yield "slipway-web: restart; pages answer 503 for some seconds, apps go on"
-            else:
-                yield "slipway-web: reload; its workers are replaced one by one"
+            yield self._line("proxy", "reload; open streams go on")
+        if self.web and self.new_gunicorn:
+            yield self._line("web", "restart; requests wait some seconds, apps go on")
+        elif self.web:
+            yield self._line("web", "reload; its workers are replaced one by one")
         if self.worker:
-            yield "slipway-worker: restart"
+            yield self._line("worker", "restart")
+
+    def _line(self, name: str, action: str) -> str:
+        return f"slipway-{name}: {'start' if name in self.stopped else action}"
 
 
-def make_plan(settings: Settings) -> Plan:
+def make_plan(settings: Settings, stopped: frozenset[str]) -> Plan:
     """Compare; raises Refused."""
     try:
         files = rendered_files(settings)
     except (OSError, TemplateError) as error:
         raise Refused(f"the files cannot be rendered: {error}") from error
     known = applied.read(settings)
-    return Plan(files, known, applied.wanted(settings, files[0].text))
+    return Plan(files, known, applied.wanted(settings, files[0].text), stopped)

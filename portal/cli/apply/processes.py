@@ -20,6 +20,9 @@ WEB_SECONDS = 90.0
 _LIVES = 2.0
 """Seconds after which a worker that cannot start has ended."""
 
+_NOT_RUNNING = 3
+"""The exit status of systemctl and supervisorctl for that."""
+
 
 class Processes:
     """The portal's processes; each action returns what went wrong, or ""."""
@@ -44,6 +47,16 @@ class Processes:
             if done.status not in (0, 3):  # 3: one of them does not run
                 return f"supervisord: {done.said}; see service.supervisorctl"
         return ""
+
+    def stopped(self) -> frozenset[str]:
+        """Of "proxy", "web" and "worker", those that are known not to run."""
+        asks = {}
+        if self._kind == "systemd":
+            names = ("proxy", "web", "worker")
+            asks = {name: ["systemctl", "is-active", f"slipway-{name}"] for name in names}
+        elif self._kind == "supervisord":  # the name of HAProxy's program is the site's
+            asks = {name: [*self._control, "status", name] for name in ("web", "worker")}
+        return frozenset(name for name, ask in asks.items() if run(ask).status == _NOT_RUNNING)
 
     def reread_units(self) -> str:
         """Have systemd read its units again."""

@@ -116,6 +116,7 @@ def accepted(text: str) -> Finding:
                 text=True,
                 timeout=SECONDS,
                 check=False,
+                cwd="/",  # it wants to return to where it began, such as root's home
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             return Finding(False, f"haproxy -c: {error}")

@@ -21,8 +21,8 @@ def commands() -> list[tuple[str, str]]:
     found = []
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
-        for block in re.findall(r"```\n(.*?)```", text, re.DOTALL):
-            for line in block.splitlines():
+        for kind, block in re.findall(r"^ *```(\w*)\n(.*?)^ *```$", text, re.DOTALL | re.MULTILINE):
+            for line in block.splitlines() if not kind else ():
                 if match := _COMMAND.match(line):
                     found.append((page.name, match[1]))
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ pytestmark = pytest.mark.skipif(shutil.which("haproxy") is None, reason="needs h
 
 NAME = """O'Ní "HPC" <b> & #1 $HOME %[src] \\ x"""
 WRITTEN = "O&#39;Ní &#34;HPC&#34; &lt;b&gt; &amp; #1 $HOME %[src] \\ x"
-COLOURS = {"accent": "#7a1f5c", "accent_dark": "#e7a6d0"}
+COLOURS: dict[str, Any] = {"accent": "#7a1f5c", "accent_dark": "#e7a6d0"}
 
 
 def test_both_pages_have_the_sites_name_and_colours(tmp_path: Path) -> None:
