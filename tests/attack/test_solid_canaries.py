@@ -153,8 +153,10 @@ def test_no_secret_is_logged_as_json_with_all_details(
     wrong = {"username": "alice", "password": f"{known['password']}-mistyped"}
     assert Api(cluster, "")("POST", "/tokens", json=wrong).status_code in (401, 429)
     output = cluster.ctl("logs", "portal")
-    asked = [line.partition(" | ")[2] for line in output.splitlines() if "/nowhere/" in line]
+    path = f"GET /api/v1/sessions/{session['id']} 200"
+    asked = [line.partition(" | ")[2] for line in output.splitlines() if path in line]
     assert json.loads(asked[-1])["user"] == "alice", "the log has these requests"
+    assert f"GET /nowhere/{session['id']} 404" in output
     new = {"token": token, "ticket": ticket, "cookie": visitor.cookie}
     seen = [name for found in (known, new) for name, value in found.items() if value in output]
     assert seen == []

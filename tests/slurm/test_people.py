@@ -128,7 +128,7 @@ def test_a_session_of_somebody_with_such_a_name(api: Api, person: Account) -> No
     assert queue.split() == [person.name]
     terminal = api.open(session["id"], "terminal")
     assert terminal.get("/").status_code == 200
-    assert [one["id"] for one in api.list()] == [session["id"]]
+    assert {one["owner"] for one in api.list()} == {person.name}
 
 
 @pytest.mark.timeout(900)

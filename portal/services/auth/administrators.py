@@ -50,12 +50,18 @@ class Administrators:
         self._first = threading.Lock()
         self._silent_until: datetime | None = None
 
-    def includes(self, user: str) -> bool:
-        """Whether the user is an administrator now; an unanswered question makes nobody one."""
+    def includes(self, user: str, since: datetime | None = None) -> bool:
+        """Whether the user is an administrator now; an unanswered question makes nobody one.
+
+        `since`: when the user logged in. Who was no member before that is asked about again, in
+        each process, as requests of one login come to all of them.
+        """
         if user in self._users:
             return True
         if not self._groups:
             return False
+        if since is not None:
+            self._forget_others(user, since)
         waits = not self._is_known(user) and self._first.acquire(timeout=WAIT_SECONDS)
         try:
             return self._is_member(user)
@@ -68,11 +74,10 @@ class Administrators:
             known = self._known.get(user)
             return known is not None and known.answered is not None
 
-    def forget_others(self, user: str) -> None:
-        """Ask again about a user who is no member, as they log in."""
+    def _forget_others(self, user: str, since: datetime) -> None:
         with self._lock:
             known = self._known.get(user)
-            if known is not None and not known.member:
+            if known is not None and known.answered and not known.member and known.asked < since:
                 del self._known[user]
 
     def _is_member(self, user: str) -> bool:

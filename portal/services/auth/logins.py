@@ -66,7 +66,6 @@ class Logins:
     def open_browser(self, user: str, proof: Proof = BY_PASSWORD) -> tuple[str, Login]:
         """Create a browser login; the secret is returned once and never stored."""
         secret, login = self._make(user, BROWSER, "", (), self.terms.idle)
-        self._administrators.forget_others(user)
         login = replace(login, **vars(proof))
         if not self._store.add_login(login, MAX_BROWSERS):
             self.revoke_all(user, user, (BROWSER,))
@@ -143,9 +142,13 @@ class Logins:
 
     # Using
 
-    def is_admin(self, user: str) -> bool:
-        """Whether the user is an administrator of the site."""
-        return self._administrators.includes(user)
+    def is_admin(self, user: str, since: datetime | None = None) -> bool:
+        """Whether the user, who logged in at `since`, is an administrator of the site."""
+        return self._administrators.includes(user, since)
+
+    def newcomer(self, user: str) -> Person:
+        """Somebody who has given the right password just now, and has no login yet."""
+        return Person(user, self.is_admin(user, self._clock()), login="")
 
     def find(self, secret: str, kind: str) -> Login | None:
         """The live login behind a secret."""
@@ -157,7 +160,9 @@ class Logins:
 
     def person(self, login: Login) -> Person:
         """The user of a login; an administrator only if the login has that scope."""
-        admin = login.allows("admin") and (self.is_admin(login.user) or self._by_group(login))
+        admin = login.allows("admin") and (
+            self.is_admin(login.user, login.created) or self._by_group(login)
+        )
         return Person(login.user, admin, login.hash)
 
     def _by_group(self, login: Login) -> bool:

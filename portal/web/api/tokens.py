@@ -84,7 +84,7 @@ def _creator(body: TokenRequest) -> Person:
         missing = "username" if body.username is None else "password"
         raise InvalidRequest([FieldError(missing, "this is missing")])
     user = check_password(body.username, body.password, body.code or "")
-    set_person(Person(user, services().logins.is_admin(user), login=""))
+    set_person(services().logins.newcomer(user))
     return person()
 
 

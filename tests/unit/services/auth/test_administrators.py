@@ -63,8 +63,9 @@ def test_a_removed_member_is_none_a_minute_later(rig: Rig) -> None:
     assert rig.after(seconds=59)
     assert not rig.after(seconds=1)
     rig.accounts.identities["alice"] = STAFF
-    rig.found.forget_others("alice")
-    assert rig.found.includes("alice")
+    rig.clock.advance(seconds=1)
+    assert not rig.found.includes("alice")
+    assert rig.found.includes("alice", since=rig.clock())
     rig.accounts.removed.add("alice")
     assert not rig.after(seconds=60)
 
@@ -78,8 +79,28 @@ def test_a_new_member_is_one_after_the_next_log_in_or_ten_minutes(rig: Rig) -> N
     rig.accounts.identities["alice"] = OTHER
     assert not rig.after(minutes=1)
     rig.accounts.identities["alice"] = STAFF
-    rig.found.forget_others("alice")
-    assert rig.found.includes("alice")
+    rig.clock.advance(seconds=1)
+    assert not rig.found.includes("alice")
+    assert rig.found.includes("alice", since=rig.clock())
+
+
+def test_a_log_in_counts_in_every_process(rig: Rig) -> None:
+    """Requests of one login come to all processes; each has asked before at another time."""
+    rig.accounts.identities["alice"] = OTHER
+    processes = [Administrators([], ["hpc-staff"], rig.accounts, rig.clock) for _ in range(3)]
+    for each in processes:
+        assert not each.includes("alice")
+        rig.clock.advance(seconds=1)
+    rig.accounts.identities["alice"] = STAFF
+    logged_in = rig.clock()
+    rig.accounts.asked.clear()
+    for _ in range(5):
+        assert [each.includes("alice", logged_in) for each in processes] == [True] * 3
+    rig.accounts.identities["alice"] = OTHER
+    rig.clock.advance(minutes=1)
+    for _ in range(5):  # the log-in has had its answer
+        assert [each.includes("alice", logged_in) for each in processes] == [False] * 3
+    assert len(rig.accounts.asked) == 6
 
 
 def test_an_outage_keeps_the_last_answer_for_five_minutes(rig: Rig) -> None:
