@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from portal.cli.apply.account import Done, run, run_as_owner, slipway
+from portal.cli.apply.meanwhile import Meanwhile
 from portal.config import Settings
 
 WEB_SECONDS = 90.0
@@ -68,6 +69,10 @@ class Processes:
 
     def restart_worker(self) -> str:
         """A new worker; nobody waits for it."""
+        with Meanwhile(self._settings, self._file, self._wait):
+            return self._restart_worker()
+
+    def _restart_worker(self) -> str:
         control = ["systemctl"] if self._kind == "systemd" else self._control
         name = "slipway-worker" if self._kind == "systemd" else "worker"
         if problem := _failed(run([*control, "restart", name])):
