@@ -152,10 +152,20 @@ class Worker:
         self._threads = _site_threads(services)
         self._running: list[threading.Thread] = []
 
-    def run(self) -> None:
-        """Run until SIGTERM or SIGINT."""
+    def run_host_only(self, is_over: Callable[[], bool]) -> None:
+        """Run the tasks for this host's HAProxy, until it is over, SIGTERM or SIGINT."""
+        self._await_signals()
+        self._start(self._host_threads)
+        while not self._stop.wait(0.2) and not is_over():
+            self._look_after(self._host_threads)
+
+    def _await_signals(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._stop.set())
+
+    def run(self) -> None:
+        """Run until SIGTERM or SIGINT."""
+        self._await_signals()
         self._start(self._host_threads)
         watched = list(self._host_threads)
         if self._lease is not None:

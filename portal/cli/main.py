@@ -9,11 +9,8 @@ import os
 import secrets
 import sys
 from collections.abc import Callable, Generator
-from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
-
-from sqlalchemy.exc import SQLAlchemyError
 
 from portal.adapters.backup.database import keep_copy
 from portal.adapters.backup.state import BACKUPS, in_use
@@ -37,14 +34,13 @@ from portal.cli.state.move import add_parser as add_move
 from portal.cli.state.restore import add_parser as add_restore
 from portal.cli.state.rotate import add_parser as add_rotate
 from portal.cli.token import add_parser as add_token
-from portal.cli.worker import run_worker
+from portal.cli.worker import add_parser as add_worker
 from portal.config import LogSettings, Settings, SettingsError, load_settings, settings_file
 from portal.config.annotate import annotated
-from portal.errors import DatabaseUnavailable, PortalError
+from portal.errors import PortalError
 from portal.logs.setup import configure
 from portal.version import described
-from portal.wiring import now, wire, workers_of
-from portal.worker import only_one
+from portal.wiring import now, wire
 
 Command = Callable[[Settings, argparse.Namespace], int]
 
@@ -88,10 +84,10 @@ def _parser() -> argparse.ArgumentParser:
         ("config", None, "print a settings file with every key, its description and its default"),
         ("init", _init, "create keys, certificates and the database; what exists is kept"),
         ("rotate-keys", _rotate, "create a new key for values of variables, and re-encrypt them"),
-        ("worker", _worker, "poll Slurm's queue until stopped"),
         ("apps", _apps, "list the apps, and the images that can run each"),
     ):
         commands.add_parser(name, help=text).set_defaults(action=command)
+    add_worker(commands)
     add_token(commands)
     add_images(commands)
     add_logout(commands)
@@ -199,20 +195,6 @@ def _rotate(settings: Settings, _options: argparse.Namespace) -> int:
     print(f"created key {number} in {settings.state.keys}; older keys are kept")
     _seal(settings)
     return 0
-
-
-def _worker(settings: Settings, _options: argparse.Namespace) -> int:
-    with in_use(settings.state), only_one(settings.state.run, partial(_holder, settings)):
-        run_worker(settings)
-    return 0
-
-
-def _holder(settings: Settings) -> str:
-    """Who runs the worker, as far as the database knows."""
-    try:
-        return str(workers_of(settings)[0] or "")
-    except (SQLAlchemyError, DatabaseUnavailable):
-        return ""
 
 
 def _render(settings: Settings, options: argparse.Namespace) -> int:

@@ -55,9 +55,8 @@ class AgentSocket:
     """A thread that answers each connection with one line."""
 
     def __init__(self, run_directory: str, is_open: Callable[[], bool]) -> None:
-        path = socket_path(run_directory)
-        with contextlib.suppress(FileNotFoundError):
-            Path(path).unlink()  # of a worker that was killed; the caller is the only one
+        path = Path(socket_path(run_directory))
+        draft = path.with_name(f".agent{secrets.token_hex(2)}")  # paths of sockets are short
 
         class Answer(socketserver.BaseRequestHandler):
             """One check."""
@@ -70,9 +69,18 @@ class AgentSocket:
 
         before = os.umask(0o177)
         try:
-            self._server = socketserver.UnixStreamServer(path, Answer)
+            self._server = socketserver.UnixStreamServer(str(draft), Answer)
         finally:
             os.umask(before)
+
+        draft.replace(path)  # at once in the place of another process, or of one that was killed
+        self._path, self._inode = path, path.stat().st_ino
+
+    def is_replaced(self) -> bool:
+        """Whether another process answers HAProxy's checks now."""
+        with contextlib.suppress(OSError):
+            return self._path.stat().st_ino != self._inode
+        return True
 
     def start(self) -> None:
         """Answer from now on."""

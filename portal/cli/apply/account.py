@@ -29,6 +29,21 @@ def run_as_owner(
     settings: Settings, argv: Sequence[str], env: Mapping[str, str] | None = None
 ) -> Done:
     """Run a command as the owner of the state directory; root changes to that account."""
+    variables, identity = _as_owner(settings)
+    return run(argv, variables | dict(env or {}), **identity)
+
+
+def start_as_owner(settings: Settings, argv: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Start a command as that account, which goes on meanwhile; raises OSError."""
+    variables, identity = _as_owner(settings)
+    nothing = subprocess.DEVNULL
+    return subprocess.Popen(
+        argv, stdin=nothing, stdout=nothing, stderr=nothing, cwd="/", env=variables,
+        umask=0o077, **identity,
+    )  # fmt: skip
+
+
+def _as_owner(settings: Settings) -> tuple[dict[str, str], dict[str, Any]]:
     owner = Path(settings.state.directory).stat()
     identity: dict[str, Any] = {}
     home = {}
@@ -39,7 +54,7 @@ def run_as_owner(
         home = {"HOME": entry.pw_dir, "USER": entry.pw_name}
     # The same release as this one, wherever it was started.
     place = {"PYTHONPATH": str(Path(portal.__file__).parent.parent)}
-    return run(argv, os.environ | home | place | dict(env or {}), **identity)
+    return os.environ | home | place, identity
 
 
 def run(argv: Sequence[str], env: Mapping[str, str] | None = None, **identity: Any) -> Done:

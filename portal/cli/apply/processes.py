@@ -12,6 +12,7 @@ from pathlib import Path
 
 from portal.adapters.web_processes import SOCKET, Gunicorn
 from portal.cli.apply.account import Done, run, run_as_owner, slipway
+from portal.cli.apply.meanwhile import Meanwhile
 from portal.config import Settings
 from portal.errors import Unavailable
 
@@ -89,6 +90,10 @@ class Processes:
 
     def restart_worker(self) -> str:
         """A new worker; nobody waits for it."""
+        with Meanwhile(self._settings, self._file, self._wait):
+            return self._restart_worker()
+
+    def _restart_worker(self) -> str:
         control = ["systemctl"] if self._kind == "systemd" else self._control
         name = "slipway-worker" if self._kind == "systemd" else "worker"
         if problem := _failed(run([*control, "restart", name])):
