@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import getpass
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from portal.config import Settings
 from portal.core.auth.person import Person
@@ -27,8 +27,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     on.add_argument(
         "--until",
         metavar="TIME",
-        help="when it is over, such as 18:00 or 2026-11-24T18:00, in this machine's zone unless it "
-        "ends with an offset; without it launches are refused instead of waiting",
+        help="when it is over, such as 18:00 (the next time that the clock shows it) or "
+        "2026-11-24T18:00, in this machine's zone unless it ends with an offset; without it "
+        "launches are refused instead of waiting",
     )
     on.add_argument("--message", required=True, metavar="TEXT", help="what everybody reads")
     on.set_defaults(action=_on)
@@ -39,11 +40,15 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def read_until(text: str, now: datetime) -> datetime:
-    """A time of today (`now` has the zone), or a date and time; raises InvalidRequest."""
+    """The next time that the clock shows (`now` has the zone), or a date and time.
+
+    Raises InvalidRequest.
+    """
     try:
         if _CLOCK.fullmatch(text):
             clock = datetime.strptime(text, "%H:%M").time()
-            return datetime.combine(now.date(), clock, now.tzinfo)
+            today = datetime.combine(now.date(), clock, now.tzinfo)
+            return today if today > now else today + timedelta(days=1)
         found = datetime.fromisoformat(text)
     except ValueError:
         problem = f"use a time such as 18:00 or 2026-11-24T18:00, not “{text[:40]}”"

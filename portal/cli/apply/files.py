@@ -13,6 +13,7 @@ from portal.cli.render import haproxy_config, systemd_units
 from portal.config import Settings
 
 _MOST_LINES = 60
+_MOST_CHARACTERS = 160
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class RenderedFile:
                 n=1,
             )
         )
-        yield from lines[:_MOST_LINES]
+        yield from map(_shortened, lines[:_MOST_LINES])
         if len(lines) > _MOST_LINES:
             yield f"… {len(lines) - _MOST_LINES} more lines"
 
@@ -62,6 +63,11 @@ class RenderedFile:
             self.path.unlink(missing_ok=True)
         else:
             _replace(self.path, self.before, self.path)
+
+
+def _shortened(line: str) -> str:
+    """Some lines of HAProxy's configuration are whole pages."""
+    return line if len(line) <= _MOST_CHARACTERS else f"{line[:_MOST_CHARACTERS]}…"
 
 
 def rendered_files(settings: Settings) -> list[RenderedFile]:

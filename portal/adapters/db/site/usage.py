@@ -11,6 +11,7 @@ from sqlalchemy import (
     Connection,
     Engine,
     Float,
+    Integer,
     and_,
     bindparam,
     case,
@@ -113,9 +114,14 @@ _OPENED = (
 )
 
 
+# Constants without parameters: PostgreSQL must see that what is selected is what is grouped by.
+_ONE: Any = literal_column("1", Integer())
 _NAME = func.length(_OPENED.c.detail) - func.length(_C.name)
 _APP = case(
-    (func.substr(_OPENED.c.detail, _NAME + 1) == _C.name, func.substr(_OPENED.c.detail, 1, _NAME)),
+    (
+        func.substr(_OPENED.c.detail, _NAME + _ONE) == _C.name,
+        func.substr(_OPENED.c.detail, _ONE, _NAME),
+    ),
     else_=_OPENED.c.detail,
 )
 """The audit log's "JupyterLab of tidy-crane" without the session's name: there are few groups then.
