@@ -13,6 +13,7 @@ from portal.cli.render import haproxy_config, systemd_units
 from portal.config import Settings
 
 _MOST_LINES = 60
+_LONGEST_LINE = 160
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class RenderedFile:
                 n=1,
             )
         )
-        yield from lines[:_MOST_LINES]
+        yield from (_short(line) for line in lines[:_MOST_LINES])
         if len(lines) > _MOST_LINES:
             yield f"… {len(lines) - _MOST_LINES} more lines"
 
@@ -72,6 +73,11 @@ def rendered_files(settings: Settings) -> list[RenderedFile]:
         units = {Path(place.units) / name: text for name, text in systemd_units(settings).items()}
         texts |= {path: text for path, text in units.items() if path.exists()}
     return [RenderedFile(path, text, _read(path)) for path, text in texts.items()]
+
+
+def _short(line: str) -> str:
+    """A line for a terminal; those of error pages have a whole page."""
+    return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…"
 
 
 def _read(path: Path) -> str | None:
