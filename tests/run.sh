@@ -21,6 +21,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 PREFIX=slipway-test-
 RESULTS=build/test-results
+TOOLS=build/tools
 ENOUGH_MEMORY=10000000 # kB available; four clusters and their browsers take about 8 GB
 # What depends most on Slurm's own words and fields.
 OTHER_SLURM_TESTS=(tests/slurm/test_{launcher,session,queue,slurm_options,gpu_node,sbatch_options}.py)
@@ -57,10 +58,24 @@ need() {
     command -v "$1" > /dev/null || missing+=("${@:2}")
 }
 
+# take PROGRAM PACKAGE FILE: only the program is taken out of a package whose server nobody wants to have running.
+take() {
+    local folder
+    ! command -v "$1" > /dev/null || return 0
+    echo "fetching $1"
+    folder=$(mktemp -d)
+    as_root apt-get -o DPkg::Lock::Timeout=300 update -qq > /dev/null
+    (cd "$folder" && apt-get download -qq "$2" > /dev/null 2>&1 && dpkg-deb --extract ./*.deb .)
+    mkdir -p "$TOOLS"
+    mv "$folder/$3" "$TOOLS/$1"
+    rm -rf "$folder"
+}
+
 needs_of() {
     case $1 in
         check) need shellcheck shellcheck ;;
         unit)
+            take promtool prometheus usr/bin/promtool
             need haproxy haproxy
             need openssl openssl
             need lua5.1 lua5.1
@@ -460,6 +475,7 @@ main() {
         esac
     done
     parts=("$@")
+    PATH=$PATH:$PWD/$TOOLS
     trap finish EXIT
     mkdir -p "$RESULTS"
     timed preparing prepare "$@"
