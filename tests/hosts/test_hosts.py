@@ -107,7 +107,7 @@ def test_a_rolling_restart_loses_no_request_and_cuts_no_stream(
     here = both[0].open(session, "terminal")
     visitors = [at(here, api) for api in both]
     for visitor in visitors:
-        within(2, partial(reaches, visitor))
+        within(30, partial(reaches, visitor))  # its worker may have been started just now
     sockets = [visitor.websocket("/ws", "tty") for visitor in visitors]
     senders = {
         name: sender
