@@ -19,7 +19,7 @@ MOST_OPEN_SECONDS = 5.0
 """A door that was shut so long ago must be closed at each host."""
 WATCHED_SECONDS = 40.0
 """So long a shut door is tried in each round; after that now and then."""
-_OPEN = 200
+_OPEN, _LIMITED = 200, 429
 _PAUSE = 0.05
 
 
@@ -32,13 +32,20 @@ def at(visitor: Visitor, api: Api) -> Visitor:
     return found
 
 
-def reaches(visitor: Visitor, words: str = "ttyd") -> bool:
-    """Whether requests reach the app, which answers with these words."""
+def found(visitor: Visitor, words: str) -> str:
+    """What is behind a door: "open" if the app answers with these words."""
     try:
         answer = visitor.get("/", timeout=3, allow_redirects=False)
     except requests.RequestException:
-        return False
-    return answer.status_code == _OPEN and words in answer.text.lower()
+        return "closed"
+    if answer.status_code == _LIMITED:
+        return "limited"
+    return "open" if answer.status_code == _OPEN and words in answer.text.lower() else "closed"
+
+
+def reaches(visitor: Visitor, words: str = "ttyd") -> bool:
+    """Whether requests reach the app, which answers with these words."""
+    return found(visitor, words) == "open"
 
 
 def ends(stream: ClientConnection, seconds: float = 2.0) -> bool:
@@ -56,6 +63,7 @@ def ends(stream: ClientConnection, seconds: float = 2.0) -> bool:
 class Door:
     """A way to an app, at each host."""
 
+    user: str
     session: str
     words: str
     visitors: Sequence[Visitor]
@@ -96,13 +104,12 @@ class Watch:
 
     def _try(self, door: Door, host: int) -> None:
         shut, asked = door.shut, time.monotonic()
-        is_open = reaches(door.visitors[host], door.words)
-        when = "before" if shut is None else "after"
-        self.tried[f"{'open' if is_open else 'closed'} {when}"] += 1
+        behind = found(door.visitors[host], door.words)
+        self.tried[f"{behind} {'before' if shut is None else 'after'}"] += 1
         # It may have been opened again, and shut again, while it was tried.
         if shut is None or door.shut != shut or asked - shut <= MOST_OPEN_SECONDS:
             return
-        if is_open:
+        if behind == "open":
             self._note(f"{door.visitors[host].origin}, {asked - shut:.1f} s after it was shut")
         if host == 0:
             for stream in door.streams:

@@ -13,11 +13,12 @@ from functools import partial
 
 import pytest
 
+from portal.core.hosts import SHUT_SECONDS
 from tests.client import Api, Visitor, http_session, login
 from tests.cluster import Cluster, wait_for
 from tests.hosts.doors import at, ends, reaches
 from tests.slurm.test_apply import SETTINGS, Requests, apply, change
-from tests.slurm.test_reload import alive
+from tests.slurm.test_reload import alive, workers
 
 TINY = {"cpus": 1, "memory": "400m"}
 HOSTS = ("portal", "portal2")
@@ -77,6 +78,33 @@ def test_one_worker_runs_and_another_takes_over(both: list[Api]) -> None:
         cluster.ctl("daemon", "start", first, "worker")
 
 
+def test_a_host_without_a_worker_cuts_streams_also_of_before_a_reload(
+    both: list[Api], session: str
+) -> None:
+    """An old process of HAProxy makes no health checks, and would have kept them."""
+    cluster, (here, there) = both[0].cluster, HOSTS
+    visitors = [at(both[0].open(session, "terminal"), api) for api in both]
+    for visitor in visitors:
+        within(30, partial(reaches, visitor))
+    kept, old = (visitor.websocket("/ws", "tty") for visitor in visitors)
+    before = workers(cluster, there)
+    cluster.daemon("reload", there, "haproxy")
+    wait_for("a new process", lambda: workers(cluster, there)[0] != before[0], 30)
+    new = visitors[1].websocket("/ws", "tty")
+    assert alive([kept, old, new]) == 3
+    cluster.ctl("daemon", "stop", there, "worker")
+    try:
+        within(SHUT_SECONDS, lambda: not reaches(visitors[1]))
+        assert ends(old)
+        assert ends(new)
+        assert reaches(visitors[0])
+        assert alive([kept]) == 1, f"{here} follows the database"
+    finally:
+        cluster.ctl("daemon", "start", there, "worker")
+    within(30, partial(reaches, visitors[1]))
+    kept.close()
+
+
 @pytest.fixture
 def settings(clusters: list[Cluster]) -> Iterator[list[Cluster]]:
     """The cluster; afterwards both hosts have their own settings again."""
@@ -107,7 +135,7 @@ def test_a_rolling_restart_loses_no_request_and_cuts_no_stream(
     here = both[0].open(session, "terminal")
     visitors = [at(here, api) for api in both]
     for visitor in visitors:
-        within(2, partial(reaches, visitor))
+        within(30, partial(reaches, visitor))  # its worker may have been started just now
     sockets = [visitor.websocket("/ws", "tty") for visitor in visitors]
     senders = {
         name: sender

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import os
 import random
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
-import pytest
 import requests
 from websockets.exceptions import WebSocketException
 
@@ -23,14 +25,17 @@ from tests.hosts.doors import MOST_OPEN_SECONDS, Door, Watch, at, reaches
 
 OPERATIONS = int(os.environ.get("SLIPWAY_OPERATIONS", "100"))
 SEED = int(os.environ.get("SLIPWAY_SEED", "20261124"))
+SECONDS = float(os.environ.get("SLIPWAY_SECONDS", "5400"))
+"""They are given up after this time; the doors are looked at nevertheless."""
 HOSTS = ("portal", "portal2")
 PROCESSES = ("web", "worker", "haproxy")
 TINY = {"cpus": 1, "memory": "400m"}
 SESSIONS = 2
 TERMINAL, LISTING = "ttyd", "directory listing"
 PUBLIC = {"asked": "cd && exec python -m http.server $PORT", "public": True}
-LOGIN_PAUSE = 10.0
-"""Seconds between two log-ins; ten a minute are permitted."""
+USERS = ("alice", "bob")
+LOGIN_PAUSE = 15.0
+"""Seconds between two log-ins of one user; ten a minute are permitted."""
 WEIGHTS = {
     "open": 30, "publish": 10, "hide": 9, "close": 14, "log out": 7, "end": 3,
     "kill web": 7, "kill worker": 7, "kill haproxy": 7, "kill host": 3, "reload haproxy": 3,
@@ -48,19 +53,52 @@ def sure(answer: requests.Response) -> requests.Response:
     return answer
 
 
-class Site:
-    """Somebody who uses, and somebody who destroys, two hosts."""
+class Trouble:
+    """Somebody who destroys what others use."""
 
-    def __init__(self, clusters: Sequence[Cluster], both: Sequence[Api], watch: Watch) -> None:
-        self.dice = random.Random(SEED)
-        self.clusters, self.both, self.watch = clusters, both, watch
+    def __init__(self, cluster: Cluster, seed: int) -> None:
+        self._cluster, self._dice, self._lock = cluster, random.Random(seed), threading.Lock()
+        self._down: tuple[str, float] | None = None
+
+    def make(self, what: str) -> None:
+        """Kill a process or a whole host, or have HAProxy reloaded."""
+        action, _, name = what.partition(" ")
+        with self._lock:
+            host = self._dice.choice(HOSTS)
+            if name != "host":
+                self._cluster.ctl("daemon", action, host, name, check=False)
+            elif self._down is None:
+                self._cluster.ctl("kill", host)
+                self._down = (host, time.monotonic() + self._dice.uniform(0.0, 9.0))
+            else:
+                raise Refused("one host is down already")
+
+    def restart(self, *, now: bool = False) -> None:
+        """Start the host that was killed, once it is time."""
+        with self._lock:
+            if self._down is not None and (now or time.monotonic() > self._down[1]):
+                self._cluster.ctl("start", self._down[0])
+                self._down = None
+
+
+class Site:
+    """Somebody who uses two hosts."""
+
+    def __init__(
+        self, user: str, clusters: Sequence[Cluster], watch: Watch, trouble: Trouble, seed: int
+    ) -> None:
+        self.user, self.clusters, self.watch, self.trouble = user, clusters, watch, trouble
+        self.dice = random.Random(seed)
+        token = login(clusters[0], user)
+        self.both = [Api(each, user, token) for each in clusters]
         self.sessions: list[str] = []
         self.logins: dict[str, list[Api]] = {}
         self.logged_in = 0.0
-        self.down: tuple[str, float] | None = None
+        self.done: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()
 
     def api(self) -> Api:
-        """Alice's client of one host."""
+        """A client of one host."""
         return self.dice.choice(self.both)
 
     def session(self) -> str:
@@ -93,7 +131,7 @@ class Site:
         if not visitor.cookie:
             raise Refused("no cookie")
         visitors = [at(visitor, api).copy() for api in self.both]
-        door = Door(session, TERMINAL, visitors, login=name)
+        door = Door(self.user, session, TERMINAL, visitors, login=name)
         for each in visitors:
             if reaches(each):
                 with suppress(OSError, WebSocketException):
@@ -118,7 +156,7 @@ class Site:
         if door is None and answer.json()["public"]:
             address = Visitor(answer.json()["public_url"])
             visitors = [at(address, api).copy() for api in self.both]
-            self.watch.doors.append(Door(session, LISTING, visitors))
+            self.watch.doors.append(Door(self.user, session, LISTING, visitors))
 
     def hide(self) -> None:
         """Make it private."""
@@ -156,84 +194,75 @@ class Site:
             raise Refused("too soon")
         self.logged_in = time.monotonic()
         try:
-            token = login(self.dice.choice(self.clusters), "alice")
+            token = login(self.dice.choice(self.clusters), self.user)
         except AssertionError as error:
             raise Refused(str(error)) from error
-        clients = [Api(each, "alice", token) for each in self.clusters]
+        clients = [Api(each, self.user, token) for each in self.clusters]
         tokens = sure(clients[0]("GET", "/tokens", timeout=10)).json()["tokens"]
         newest: dict[str, Any] = max(tokens, key=lambda one: one["created"])
         self.logins[newest["id"]] = clients
 
-    # What fails
-
-    def disturb(self, what: str) -> None:
-        """Kill a process or a whole host, or have HAProxy reloaded."""
-        action, _, name = what.partition(" ")
-        host = self.dice.choice(HOSTS)
-        if name != "host":
-            self.clusters[0].ctl("daemon", action, host, name, check=False)
-        elif self.down is None:
-            self.clusters[0].ctl("kill", host)
-            self.down = (host, time.monotonic() + self.dice.uniform(0.0, 9.0))
-        else:
-            raise Refused("one host is down already")
-
-    def restart(self, *, now: bool = False) -> None:
-        """Start the host that was killed, once it is time."""
-        if self.down is not None and (now or time.monotonic() > self.down[1]):
-            self.clusters[0].ctl("start", self.down[0])
-            self.down = None
-
     def do(self, what: str) -> None:
         """Do one thing; raises Refused, or what requests raises."""
-        self.restart()
+        self.trouble.restart()
         self.launch()
         if what.startswith(("kill", "reload")):
-            self.disturb(what)
+            self.trouble.make(what)
         else:
             getattr(self, what.replace(" ", "_"))()
 
-
-@pytest.fixture
-def site(clusters: list[Cluster], both: list[Api]) -> Site:
-    """The two hosts, with a watch over all doors."""
-    return Site(clusters, both, Watch())
-
-
-def finish(site: Site) -> None:
-    """End everything, also what is left of lost answers."""
-    site.restart(now=True)
-    for cluster in site.clusters:
-        wait_for("the portal", lambda cluster=cluster: healthy(cluster), 90)  # type: ignore[misc]
-    api = site.both[0]
-    for session in api.list(state="running"):
-        wait_for("its end", lambda it=session: api("DELETE", f"/sessions/{it['id']}").ok, 30)  # type: ignore[misc]
-    site.shut(lambda _door: True)
-
-
-def test_no_door_stays_open_while_everything_is_killed(site: Site) -> None:
-    done: Counter[str] = Counter()
-    refused: Counter[str] = Counter()
-    try:
-        while done.total() < OPERATIONS:
-            what = site.dice.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+    def run(self, operations: int) -> None:
+        """Do so many things that happened."""
+        begun = time.monotonic()
+        while self.done.total() < operations and time.monotonic() - begun < SECONDS:
+            what = self.dice.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
             try:
-                site.do(what)
+                self.do(what)
             except (requests.RequestException, Refused):
-                refused[what] += 1
+                self.refused[what] += 1
                 time.sleep(0.2)
-                assert refused.total() < 20 * OPERATIONS
+                assert self.refused.total() < 20 * OPERATIONS
                 continue
-            done[what] += 1
-            time.sleep(site.dice.random() * 0.3)
-        finish(site)
+            self.done[what] += 1
+            if self.done.total() % 50 == 0:
+                print(f"{time.strftime('%H:%M:%S')} {self.user}: {self.done.total()}", flush=True)
+            time.sleep(self.dice.random() * 0.3)
+
+    def finish(self) -> None:
+        """End everything, also what is left of lost answers."""
+        api = self.both[0]
+        for session in api.list(state="running"):
+            path = f"/sessions/{session['id']}"
+            wait_for("its end", lambda path=path: api("DELETE", path).ok, 30)  # type: ignore[misc]
+        self.shut(lambda door: door.user == self.user)
+
+
+def test_no_door_stays_open_while_everything_is_killed(clusters: list[Cluster]) -> None:
+    watch, trouble = Watch(), Trouble(clusters[0], SEED)
+    try:
+        people = [
+            Site(user, clusters, watch, trouble, SEED + number)
+            for number, user in enumerate(USERS, start=1)
+        ]
+        with ThreadPoolExecutor(len(people)) as pool:
+            for future in [pool.submit(one.run, OPERATIONS // len(people)) for one in people]:
+                future.result()
+        trouble.restart(now=True)
+        for cluster in clusters:
+            wait_for("the portal", partial(healthy, cluster), 90)
+        for one in people:
+            one.finish()
         time.sleep(MOST_OPEN_SECONDS + 3)
     finally:
-        site.watch.stop()
-        site.restart(now=True)
-    print(dict(done), "refused:", dict(refused), dict(site.watch.tried))
-    assert site.watch.late == []
+        watch.stop()
+        trouble.restart(now=True)
+    done = sum((one.done for one in people), Counter())
+    refused = sum((one.refused for one in people), Counter())
+    print(dict(done), "refused:", dict(refused), dict(watch.tried))
+    assert watch.late == []
+    assert done.total() >= OPERATIONS - len(USERS)
     assert all(done[what] >= weight * OPERATIONS // 400 for what, weight in WEIGHTS.items())
-    tried = site.watch.tried
+    tried = watch.tried
     assert min(tried["open before"], tried["closed after"]) > OPERATIONS
+    assert tried["limited after"] < tried["closed after"] // 50
     assert tried["streams"] >= OPERATIONS // 20
