@@ -130,7 +130,8 @@ def test_nothing_is_refused_and_no_stream_is_cut(
 @pytest.mark.parametrize(
     ("line", "status", "words"),
     [
-        ('tls_certificate = "/nowhere.pem"', 1, "/nowhere.pem"),
+        # Not a setting that the cluster's environment sets, as it does web.tls_certificate.
+        ('listen = "nowhere.example.org:8080"', 1, "nowhere.example.org"),
         ("requests_at_one = 150", 2, "requests_at_one"),
     ],
 )
