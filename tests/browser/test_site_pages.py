@@ -135,3 +135,14 @@ def test_an_announcement_by_keyboard_alone(admin: Page) -> None:
     admin.keyboard.press("Enter")
     expect(banner).to_be_hidden()
     expect(admin.locator("#main")).to_be_focused()
+
+
+def test_the_open_part_of_administration_is_in_view_in_a_narrow_window(admin: Page) -> None:
+    admin.set_viewport_size(NARROW)  # type: ignore[arg-type]
+    for part in ("templates", "announcements", "journal"):
+        admin.goto(f"{admin.url.partition('/sessions')[0].partition('/admin')[0]}/admin/{part}")
+        place = admin.get_by_role("navigation", name="Administration").locator("[aria-current]")
+        box = place.bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= NARROW["width"]

@@ -5,15 +5,15 @@ from __future__ import annotations
 import difflib
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from portal.cli.render import haproxy_config, systemd_units
 from portal.config import Settings
 
-_MOST_LINES = 60
-_MOST_CHARACTERS = 160
+_MOST_LINES = 100
+_MOST_CHARACTERS = 300
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,8 @@ class RenderedFile:
                 n=1,
             )
         )
-        yield from map(_shortened, lines[:_MOST_LINES])
+        lines = list(_once(map(_shortened, lines)))
+        yield from lines[:_MOST_LINES]
         if len(lines) > _MOST_LINES:
             yield f"… {len(lines) - _MOST_LINES} more lines"
 
@@ -68,6 +69,21 @@ class RenderedFile:
 def _shortened(line: str) -> str:
     """Some lines of HAProxy's configuration are whole pages."""
     return line if len(line) <= _MOST_CHARACTERS else f"{line[:_MOST_CHARACTERS]}…"
+
+
+def _once(lines: Iterable[str]) -> Iterator[str]:
+    """Each line once, and no place without one: backends have the same pages of errors."""
+    seen: set[str] = set()
+    place = ""
+    for line in lines:
+        if line.startswith("@@"):
+            place = line
+        elif line not in seen:
+            if place:
+                yield place
+                place = ""
+            seen.add(line)
+            yield line
 
 
 def rendered_files(settings: Settings) -> list[RenderedFile]:
