@@ -32,7 +32,7 @@ answers http://localhost:8080
 inside 'systemctl reload slipway-proxy'
 answers http://localhost:8080
 runs
-inside 'stat -c "%a %U" /var/lib/slipway /run/slipway' | sort -u | grep -qx '700 slipway'
+inside 'stat -c "%a %U" /var/lib/slipway /run/slipway' | sort -u | grep -x '700 slipway' > /dev/null
 inside 'systemctl stop slipway.target'
 
 echo "- other folders, port 443"
@@ -52,19 +52,19 @@ answers http://localhost:443
 runs
 read -r web worker proxy <<< "$(inside 'systemctl show --value -p MainPID slipway-web slipway-worker slipway-proxy' | xargs)"
 [[ $pids != *"$web"* && $pids != *"$worker"* && $pids == *"$proxy" ]] || { echo "not restarted, or the proxy was: $pids"; exit 1; }
-inside 'slipway apply' | grep -qx 'The portal runs as the settings say.'
+inside 'slipway apply' | grep -x 'The portal runs as the settings say.' > /dev/null
 
 echo "- a new setting, an upgrade with settings that are wrong, and with stopped services"
-inside 'sed -i "s/^\[web\]/&\nsite_name = \"Campus\"/" /etc/slipway/slipway.toml && slipway apply' | grep -qx 'slipway-web: reload; requests wait some seconds'
+inside 'sed -i "s/^\[web\]/&\nsite_name = \"Campus\"/" /etc/slipway/slipway.toml && slipway apply' | grep -x 'slipway-web: reload; requests wait some seconds' > /dev/null
 [ "$(inside 'systemctl show --value -p MainPID slipway-web slipway-proxy' | xargs)" = "$web $proxy" ]
 inside 'cp /etc/slipway/slipway.toml /root/right && echo "lissten = 1" >> /etc/slipway/slipway.toml'
-inside "dpkg -i '/dist/$package' 2>&1" | grep -q 'this release is installed, but'
+inside "dpkg -i '/dist/$package' 2>&1" | grep 'this release is installed, but' > /dev/null
 answers http://localhost:443
 runs
 inside 'cp /root/right /etc/slipway/slipway.toml && systemctl stop slipway-web slipway-worker'
 inside "dpkg -i '/dist/$package' > /dev/null"
 ! inside 'systemctl is-active slipway-web' > /dev/null || { echo "a stopped service was started"; exit 1; }
-inside 'slipway apply' | grep -qx 'slipway-web: start'
+inside 'slipway apply' | grep -x 'slipway-web: start' > /dev/null
 answers http://localhost:443
 runs
 
