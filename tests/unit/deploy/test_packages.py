@@ -20,14 +20,14 @@ SCRIPTS = [
     *(PACKAGES / "debian" / name for name in ("postinst", "prerm", "postrm")),
     *sorted((ROOT / "tests" / "packages").glob("*.sh")),
 ]
-PROGRAMS = ("systemd-sysusers", "systemd-tmpfiles", "systemctl", "chown", "slipway", "haproxy")
+PROGRAMS = ("systemd-sysusers", "systemd-tmpfiles", "systemctl", "chown", "slipway")
 PROGRAM = """\
 #!/bin/sh
 echo "$(basename "$0") $*" >> "$LOG"
 case "$(basename "$0") $1" in
     "slipway config") echo "# every key" ;;
-    "slipway render") echo new > "$4" ;;
-    haproxy*) exit "${HAPROXY:-0}" ;;
+    "slipway apply") exit "${APPLY:-0}" ;;
+    "systemctl is-active") [ "$3" != "${STOPPED:-}" ] || exit 3 ;;
 esac
 """
 
@@ -106,25 +106,26 @@ def test_settings_that_are_there_are_kept(machine: Machine, upgrade: list[str]) 
     assert not any(line.startswith("slipway config") for line in machine.started())
 
 
-def test_an_upgrade_restarts_what_runs_and_reloads_the_proxy(machine: Machine) -> None:
-    proxy = machine.root / "etc/slipway/haproxy.cfg"
-    proxy.parent.mkdir()
-    proxy.write_text("old")
-    configure(machine, "upgrade")
-    assert proxy.read_text() == "new\n"
+def test_an_upgrade_takes_the_release_into_service(machine: Machine) -> None:
+    assert configure(machine, "upgrade") == ""
     started = machine.started()
-    assert "systemctl try-restart slipway-web.service slipway-worker.service" in started
-    assert started[-1] == "systemctl try-reload-or-restart slipway-proxy.service"
+    assert started[-1] == "slipway apply"
+    assert started.index("systemctl daemon-reload") < started.index("slipway apply")
 
 
-def test_a_proxy_configuration_that_is_refused_replaces_nothing(machine: Machine) -> None:
-    proxy = machine.root / "etc/slipway/haproxy.cfg"
-    proxy.parent.mkdir()
-    proxy.write_text("old")
-    assert "run slipway check" in configure(machine, "upgrade", HAPROXY="1")
-    assert proxy.read_text() == "old"
-    assert sorted(file.name for file in proxy.parent.iterdir()) == ["haproxy.cfg", "slipway.toml"]
-    assert not any("slipway-proxy" in line for line in machine.started())
+@pytest.mark.parametrize("stopped", ["slipway-web.service", "slipway-worker.service"])
+def test_an_upgrade_starts_nothing_that_was_stopped(machine: Machine, stopped: str) -> None:
+    """A rollback restores the database before the earlier release starts."""
+    assert "nothing was started" in configure(machine, "upgrade", STOPPED=stopped)
+    assert "slipway apply" not in machine.started()
+
+
+@pytest.mark.parametrize("status", ["1", "2", "3"])
+def test_a_release_that_is_not_taken_over_is_installed_all_the_same(
+    machine: Machine, status: str
+) -> None:
+    assert "run as root: slipway apply" in configure(machine, "upgrade", APPLY=status)
+    assert not any("restart" in line for line in machine.started())
 
 
 def test_without_systemd_nothing_is_restarted(machine: Machine) -> None:
