@@ -12,6 +12,12 @@ clean() {
     "$ENGINE" rmi --force "$image" > /dev/null 2>&1 || true
 }
 answers() { inside "/usr/lib/slipway/venv/bin/python /tests/answers.py $1" || { inside 'journalctl --no-pager -n 40 -u "slipway*"'; exit 1; }; }
+# says TEXT COMMAND — its output contains the text.
+says() {
+    local seen
+    seen=$(inside "$2" 2>&1) || true
+    grep -qF -- "$1" <<< "$seen" || { echo "FAILED: no \"$1\" in: $seen"; exit 1; }
+}
 runs() { inside 'systemctl is-active slipway.target slipway-web slipway-worker slipway-proxy' > /dev/null; }
 trap clean EXIT
 
@@ -32,7 +38,7 @@ answers http://localhost:8080
 inside 'systemctl reload slipway-proxy'
 answers http://localhost:8080
 runs
-inside 'stat -c "%a %U" /var/lib/slipway /run/slipway' | sort -u | grep -qx '700 slipway'
+inside 'stat -c "%a %U" /var/lib/slipway /run/slipway' | sort -u | grep -x '700 slipway' > /dev/null
 inside 'systemctl stop slipway.target'
 
 echo "- other folders, port 443"
@@ -52,19 +58,19 @@ answers http://localhost:443
 runs
 read -r web worker proxy <<< "$(inside 'systemctl show --value -p MainPID slipway-web slipway-worker slipway-proxy' | xargs)"
 [[ $pids != *"$web"* && $pids != *"$worker"* && $pids == *"$proxy" ]] || { echo "not restarted, or the proxy was: $pids"; exit 1; }
-inside 'slipway apply' | grep -qx 'The portal runs as the settings say.'
+says 'The portal runs as the settings say.' 'slipway apply'
 
 echo "- a new setting, an upgrade with settings that are wrong, and with stopped services"
-inside 'sed -i "s/^\[web\]/&\nsite_name = \"Campus\"/" /etc/slipway/slipway.toml && slipway apply' | grep -qx 'slipway-web: reload; requests wait some seconds'
+says 'slipway-web: reload; requests wait some seconds' 'sed -i "s/^\[web\]/&\nsite_name = \"Campus\"/" /etc/slipway/slipway.toml && slipway apply'
 [ "$(inside 'systemctl show --value -p MainPID slipway-web slipway-proxy' | xargs)" = "$web $proxy" ]
 inside 'cp /etc/slipway/slipway.toml /root/right && echo "lissten = 1" >> /etc/slipway/slipway.toml'
-inside "dpkg -i '/dist/$package' 2>&1" | grep -q 'this release is installed, but'
+says 'this release is installed, but' "dpkg -i '/dist/$package'"
 answers http://localhost:443
 runs
 inside 'cp /root/right /etc/slipway/slipway.toml && systemctl stop slipway-web slipway-worker'
 inside "dpkg -i '/dist/$package' > /dev/null"
 ! inside 'systemctl is-active slipway-web' > /dev/null || { echo "a stopped service was started"; exit 1; }
-inside 'slipway apply' | grep -qx 'slipway-web: start'
+says 'slipway-web: start' 'slipway apply'
 answers http://localhost:443
 runs
 

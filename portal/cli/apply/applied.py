@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -30,6 +30,9 @@ class Applied:
     """Both: settings and release."""
     gunicorn: str = ""
     """What only a restart changes: what gunicorn's first process has loaded, and its unit."""
+    web_process: str = ""
+    worker_process: str = ""
+    """The processes of which this is known, by number and start."""
 
 
 IN_GUNICORN = (
@@ -57,16 +60,30 @@ def wanted(settings: Settings, haproxy_config: str) -> Applied:
     return Applied(proxy=proxy, web=program, worker=program, gunicorn=server)
 
 
-def read(settings: Settings) -> Applied:
-    """What was applied last; nothing if that is not known.
+def read(settings: Settings, running: Mapping[str, str]) -> Applied:
+    """What these processes run, as far as it is known.
 
-    Then systemd may run a gunicorn of an earlier release, which a package has replaced.
+    Nothing is known of those that were started since: a rollback may have started an earlier
+    release. Then systemd may also run an earlier gunicorn, which a package has replaced.
     """
+    known = _read(settings)
+    if known.web_process != running.get("web", ""):
+        known = replace(known, web="", gunicorn=_unknown(settings))
+    if known.worker_process != running.get("worker", ""):
+        known = replace(known, worker="")
+    return known
+
+
+def _unknown(settings: Settings) -> str:
+    return "unknown" if settings.service.supervisor == "systemd" else ""
+
+
+def _read(settings: Settings) -> Applied:
     try:
         data = json.loads(_place(settings).read_text(encoding="utf-8"))
         return Applied(**{name: str(data[name]) for name in asdict(Applied())})
     except (OSError, ValueError, KeyError, TypeError):
-        return Applied(gunicorn="unknown" if settings.service.supervisor == "systemd" else "")
+        return Applied(gunicorn=_unknown(settings))
 
 
 def save(settings: Settings, applied: Applied) -> None:

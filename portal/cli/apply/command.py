@@ -73,7 +73,7 @@ def _apply(settings: Settings, options: argparse.Namespace) -> int:
     try:
         _check(settings, file)
         processes = Processes(settings, file)
-        plan = make_plan(settings, processes.stopped())
+        plan = make_plan(settings, processes)
         print("\n".join(plan.lines()) or "The portal runs as the settings say.", flush=True)
         if options.dry_run or not plan:
             return 0
@@ -120,7 +120,7 @@ def _carry_out(settings: Settings, file: Path, plan: Plan, processes: Processes)
     tried = run_as_owner(settings, trial, {"SLIPWAY_CONFIG": str(file.absolute())})
     if tried.status:
         raise Refused(f"the web application does not start with these settings:\n{tried.said}")
-    plan = make_plan(settings, plan.stopped)  # with the certificates that are new
+    plan = make_plan(settings, processes)  # with the certificates that are new
     _write(plan)
     if settings.service.supervisor == "none":
         save(settings, plan.wanted)

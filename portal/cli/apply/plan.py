@@ -10,6 +10,7 @@ from jinja2 import TemplateError
 from portal.cli.apply import applied
 from portal.cli.apply.applied import Applied
 from portal.cli.apply.files import RenderedFile, rendered_files
+from portal.cli.apply.processes import Processes
 from portal.config import Settings
 
 
@@ -74,7 +75,7 @@ class Plan:
         if self.proxy:
             yield self._line("proxy", "reload; open streams go on")
         if self.web and self.new_gunicorn:
-            yield self._line("web", "restart; requests wait some seconds, apps go on")
+            yield self._line("web", "restart; pages answer 503 for some seconds, apps go on")
         elif self.web:
             yield self._line("web", "reload; its workers are replaced one by one")
         if self.worker:
@@ -84,11 +85,11 @@ class Plan:
         return f"slipway-{name}: {'start' if name in self.stopped else action}"
 
 
-def make_plan(settings: Settings, stopped: frozenset[str]) -> Plan:
+def make_plan(settings: Settings, processes: Processes) -> Plan:
     """Compare; raises Refused."""
     try:
         files = rendered_files(settings)
     except (OSError, TemplateError) as error:
         raise Refused(f"the files cannot be rendered: {error}") from error
-    known = applied.read(settings)
-    return Plan(files, known, applied.wanted(settings, files[0].text), stopped)
+    known = applied.read(settings, processes.running())
+    return Plan(files, known, applied.wanted(settings, files[0].text), processes.stopped())

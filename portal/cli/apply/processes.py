@@ -59,6 +59,17 @@ class Processes:
             asks = {name: [*self._control, "status", name] for name in ("web", "worker")}
         return frozenset(name for name, ask in asks.items() if run(ask).status == _NOT_RUNNING)
 
+    def running(self) -> dict[str, str]:
+        """Number and start of web's and worker's processes, as far as they are known."""
+        if self._kind == "none":
+            return {}
+        return {name: _identity(run(self._ask_number(name)).said) for name in ("web", "worker")}
+
+    def _ask_number(self, name: str) -> list[str]:
+        if self._kind == "systemd":
+            return ["systemctl", "show", "--property=MainPID", "--value", f"slipway-{name}"]
+        return [*self._control, "pid", name]
+
     def reread_units(self) -> str:
         """Have systemd read its units again."""
         return _failed(run(["systemctl", "daemon-reload"]))
@@ -130,6 +141,17 @@ def _ask(socket_file: Path, host: str) -> int:
         return connection.getresponse().status
     finally:
         connection.close()
+
+
+def _identity(number: str) -> str:
+    """A process's number with its start, as numbers are used again; "" if there is none."""
+    if not number.isdecimal():
+        return ""
+    try:
+        stat = Path("/proc", number, "stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return f"{number} {stat.rpartition(')')[2].split()[19]}"  # proc(5): starttime
 
 
 def _failed(done: Done) -> str:

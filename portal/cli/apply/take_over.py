@@ -36,8 +36,13 @@ def take_over(settings: Settings, plan: Plan, processes: Processes) -> int:
                 return _back(plan, processes, f"{name}: {problem}")
             return _half(name, problem)
         known, begun = replace(known, **{digest: getattr(plan.wanted, digest)}), True
+        running = processes.running()
         if digest == "web":
-            known = replace(known, gunicorn=plan.wanted.gunicorn)
+            known = replace(
+                known, gunicorn=plan.wanted.gunicorn, web_process=running.get("web", "")
+            )
+        if digest == "worker":
+            known = replace(known, worker_process=running.get("worker", ""))
         save(settings, known)
     if plan.new_proxy_unit:
         print("slipway-proxy.service holds from its next start; a restart now cuts open streams")

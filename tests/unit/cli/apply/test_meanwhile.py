@@ -12,9 +12,7 @@ from portal.adapters.haproxy.agent import AgentSocket, follows
 from portal.cli.apply import meanwhile
 from portal.cli.apply.meanwhile import Meanwhile
 from portal.config import Settings, load_settings
-from tests.unit.cli.apply.test_command import Site, initialised, site
-
-__all__ = ["initialised", "site"]
+from tests.unit.cli.apply.site import Site
 
 
 @pytest.fixture
