@@ -51,17 +51,15 @@ class LoginSettings(BaseModel):
         description="Seconds that a log-in may take, confirmation on a telephone included.",
     )
     reader: str = Field("slipway", description="Unprivileged account that reads Slurm's state.")
-    minimum_uid: int = Field(1000, description="Accounts with a lower number (UID) are refused.")
+    minimum_uid: int = Field(
+        1000,
+        description="Accounts with a lower number (UID) are refused; services never act for them.",
+    )
     certificate_minutes: int = Field(
         5, ge=1, description="Minutes that a user's SSH certificate is valid."
     )
     source_address: str = Field(
         "", description="Address that certificates are restricted to; empty: the connection's own."
-    )
-    min_uid: int = Field(
-        1000,
-        ge=1,
-        description="Smallest user number of a person; services never act for accounts below it.",
     )
     account_checks: int = Field(
         300,

@@ -26,7 +26,7 @@ class AuthAssembly(FileAssembly, ABC):
             self._stores.service_tokens,
             self._systems.accounts,
             self._settings.login.names,
-            self._settings.login.min_uid,
+            self._settings.login.minimum_uid,
             self._clock,
             self.administration.record,
         )

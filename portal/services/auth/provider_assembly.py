@@ -27,7 +27,7 @@ def build_provider_logins(
             issuer=oidc.issuer,
             title=oidc.title,
             rule=oidc.rule,
-            minimum_uid=max(login.minimum_uid, login.min_uid),
+            minimum_uid=login.minimum_uid,
             reserved=frozenset({login.reader, settings.slurm.operator}),
             logout=oidc.logout,
         ),
