@@ -40,8 +40,8 @@ LOG_GIVEN_UP = timedelta(minutes=10)
 ACCOUNTING_GIVEN_UP = timedelta(days=1)
 """How long accounting is asked who cancelled a job."""
 CLEANED_AGAIN = timedelta(minutes=10)
-"""The longest pause until files that could not be deleted are tried again: their owner's account may
-be gone."""
+"""The longest pause until files that could not be deleted are tried again: their owner may
+have left."""
 
 
 @dataclass(frozen=True)
