@@ -47,10 +47,11 @@ export HUB HUB_PORT=${HUB_PORT:-8000} HUB_TAG=$HUB-$SLIPWAY_CLONE
 export HUB_CERTIFICATE='' HUB_CLIENT_CA=''
 [ -z "$HUB" ] || [ -z "$HTTPS" ] || HUB_CERTIFICATE=/etc/slipway/hub/servers.pem HUB_CLIENT_CA=/etc/slipway/hub/clients.pem
 # HOSTS=2: a second portal host, at its own port, and a PostgreSQL that both use.
-export HOSTS=${HOSTS:-1} PORT2=${PORT2:-$((PORT + 1))} DATABASE_URL=''
-export PUBLIC_URL2=$SCHEME://localhost:$PORT2
+export HOSTS=${HOSTS:-1} DATABASE_URL=''
 SERVICES=(ctl login n1 n2 portal ${HUB:+hub})
 if [ "$HOSTS" = 2 ]; then
+    export PORT2=${PORT2:-$((PORT + 1))}
+    export PUBLIC_URL2=$SCHEME://localhost:$PORT2
     DATABASE_URL='postgresql+psycopg://slipway@database/postgres?passfile=/run/database/pgpass'
     # shellcheck disable=SC2034  # used where this is sourced
     SERVICES=(ctl login n1 n2 database portal portal2 ${HUB:+hub})

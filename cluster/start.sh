@@ -108,7 +108,7 @@ is_current() {
         [ "$(cat "$PROJECT_DIR/started-$1" 2>/dev/null)" = "$(settings_of)" ]
 }
 
-settings_of() { echo "$(sha256sum < "$CLUSTER_DIR/compose.yaml" | cut -c1-16) $(cat "$PROJECT_DIR/network" "$PROJECT_DIR/ports" | tr '\n' ' ') $PORT $HOSTS $PORT2 $HUB $HUB_PORT $SCHEME $APPS $SLURM ${SESSION_HOME:-} ${NODE_MEMORY:-} ${NODE_MAX_CPUS:-}"; }
+settings_of() { echo "$(sha256sum < "$CLUSTER_DIR/compose.yaml" | cut -c1-16) $(cat "$PROJECT_DIR/network" "$PROJECT_DIR/ports" | tr '\n' ' ') $PORT $HOSTS ${PORT2:-} $HUB $HUB_PORT $SCHEME $APPS $SLURM ${SESSION_HOME:-} ${NODE_MEMORY:-} ${NODE_MAX_CPUS:-}"; }
 
 start_cluster() {
     local service stale=()
