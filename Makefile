@@ -1,7 +1,8 @@
 # The entry points. PORT=9090 make up: another port; SLURM=26.05 make up: another Slurm version;
 # HTTPS=1 make up: with https; APPS=ports or APPS=subdomains: the kind of the apps' origins.
 # SESSION_HOME=persistent make up: sessions in users' own home directories.
-.PHONY: help up hub down logs shell image images test test-images test-cgroup2 attack check clean assets docs
+.PHONY: help up hub down logs shell image images test test-images test-hosts test-cgroup2 attack check clean \
+    assets docs packages test-packages
 
 help:
 	@echo "make up     install, build and start everything; prints the address"
@@ -13,11 +14,14 @@ help:
 	@echo "make test   all tests, on separate clusters"
 	@echo "make images which images are built; ALL=1 builds all that need no registry"
 	@echo "make test-images  every built image: its own test, and in sessions on a separate cluster"
+	@echo "make test-hosts two portal hosts on a PostgreSQL, on a separate cluster"
 	@echo "make test-cgroup2 in a virtual machine whose kernel has cgroup v2 only; SLURM=26.05: one version"
 	@echo "make attack only the attacks, on separate clusters"
 	@echo "make check  only the static checks: ruff, mypy, import rules, shellcheck"
 	@echo "make docs   the documentation as a site, in build/site"
 	@echo "make assets the browser libraries, for work on the pages outside the cluster"
+	@echo "make packages  a release in dist/: wheel, .deb, .rpm, container image, files for the nodes, SHA256SUMS"
+	@echo "make test-packages  what make packages made, in fresh containers"
 	@echo "make clean  stop it and delete its data"
 
 up:
@@ -47,6 +51,9 @@ images:
 test-images:
 	@bash tests/run.sh images
 
+test-hosts:
+	@bash tests/run.sh hosts
+
 test-cgroup2:
 	@bash tests/run.sh cgroup2
 
@@ -61,6 +68,12 @@ docs:
 
 assets:
 	@bash portal/web/assets/build.sh
+
+packages:
+	@bash deploy/packages/build.sh
+
+test-packages:
+	@bash tests/packages/run.sh
 
 clean:
 	@cluster/down.sh --data

@@ -22,6 +22,7 @@ from typing import Any
 
 from portal.adapters.db.engine import open_database, upgrade
 from portal.adapters.db.jobs.store import JobTables
+from portal.adapters.db.monitoring.heartbeats import HeartbeatTables
 from portal.adapters.db.status import StatusTables
 from portal.adapters.slurm.commands import SEPARATOR
 from portal.adapters.slurm.queue import QueueReader, squeue_parse
@@ -65,7 +66,7 @@ class Bench:
         self.round = 0
         self.queue = QueueReader()
         none: Any = None
-        self.reader = ClusterReader(none, StatusTables(engine), NO_GPUS)
+        self.reader = ClusterReader(none, StatusTables(engine), HeartbeatTables(engine), NO_GPUS)
         week = timedelta(days=7)
         self.follower = JobFollower(
             store=self.store, scheduler=none, clock=lambda: NOW, history=week, kept=week

@@ -1,37 +1,38 @@
 # shellcheck shell=bash
 # The images of the cluster: rebuilt only if their sources have changed.
 
-BASE_IMAGE=debian:trixie-slim
-
 image_exists() { engine image inspect "$1" >/dev/null 2>&1; }
 
-# The base comes from a registry, or is built here under the same name if no registry is reachable.
+# ensure_base SUITE — the base comes from a registry, or is built here under the same name if no registry is
+# reachable.
 ensure_base() {
-    image_exists "$BASE_IMAGE" && return
-    echo "fetching $BASE_IMAGE"
-    engine pull --quiet "$BASE_IMAGE" 2>&1 && return
-    echo "no registry is reachable: building $BASE_IMAGE with debootstrap"
-    make_base
+    local suite=$1
+    local image=debian:$suite-slim
+    image_exists "$image" && return
+    echo "fetching $image"
+    engine pull --quiet "$image" 2>&1 && return
+    echo "no registry is reachable: building $image with debootstrap"
+    make_base "$suite" "$image"
 }
 
 make_base() {
-    local root mirror
+    local suite=$1 image=$2 root mirror
     command -v debootstrap >/dev/null || apt_install debootstrap debian-archive-keyring
     root=$(mktemp -d /var/tmp/slipway-base.XXXXXX)
     mirror=$(cat "$SITE_DIR/mirror")
-    debootstrap --variant=minbase trixie "$root/rootfs" ${mirror:+"$mirror"}
+    debootstrap --variant=minbase "$suite" "$root/rootfs" ${mirror:+"$mirror"}
     find "$root/rootfs/dev" -mindepth 1 -delete
     rm -rf "$root/rootfs/var/cache/apt/archives" "$root/rootfs/var/lib/apt/lists"
     mkdir -p "$root/rootfs/var/lib/apt/lists/partial" "$root/rootfs/var/cache/apt/archives/partial" "$BASES_DIR"
     # The session images start from it as well.
-    tar -C "$root/rootfs" -cf "$BASES_DIR/trixie.tar" .
+    tar -C "$root/rootfs" -cf "$BASES_DIR/$suite.tar" .
     local uri
     uri=$(sed -nE 's/^deb +([^ ]+).*/\1/p' "$root/rootfs/etc/apt/sources.list" | head -n 1)
     rm -f "$root/rootfs/etc/apt/sources.list"
-    printf 'Types: deb\nURIs: %s\nSuites: trixie\nComponents: main\nSigned-By: %s\n' \
-        "$uri" /usr/share/keyrings/debian-archive-keyring.gpg \
+    printf 'Types: deb\nURIs: %s\nSuites: %s\nComponents: main\nSigned-By: %s\n' \
+        "$uri" "$suite" /usr/share/keyrings/debian-archive-keyring.gpg \
         > "$root/rootfs/etc/apt/sources.list.d/debian.sources"
-    tar -C "$root/rootfs" -c . | engine import - "$BASE_IMAGE"
+    tar -C "$root/rootfs" -c . | engine import - "$image"
     rm -rf "$root"
 }
 
@@ -60,10 +61,18 @@ SLURM_INPUTS=(cluster/Containerfile cluster/build cluster/bin cluster/supervisor
     slurm_plugins tests/standin gres/build.sh gres/shim/glibc_compat.h portal/core/cluster/fgpu.py
     portal/core/launch/reference.py portal/gpu portal/batch portal/file_server)
 
+# Toolkit and session images are built in it (software.sh).
+build_builder_image() {
+    build_image builder "localhost/slipway-builder:$SLIPWAY_CLONE" cluster/Containerfile cluster/build requirements.txt
+}
+
+build_assets_image() {
+    build_image assets "localhost/slipway-assets:$SLIPWAY_CLONE" cluster/Containerfile cluster/build portal/web/assets
+}
+
 build_cluster_images() {
     local target
-    # Tagged, so that it is kept: toolkit and session images are built in it (software.sh).
-    build_image builder "localhost/slipway-builder:$SLIPWAY_CLONE" cluster/Containerfile cluster/build requirements.txt
+    build_builder_image
     for target in ctl login node; do
         build_image "$target" "localhost/slipway-$target:$SLURM_TAG" "${SLURM_INPUTS[@]}"
     done
@@ -74,7 +83,9 @@ remove_old_images() { engine image prune --force --filter label=slipway.inputs >
 
 build_portal_image() {
     # Tagged, so that its layers survive remove_old_images and need not be rebuilt.
-    build_image assets "localhost/slipway-assets:$SLIPWAY_CLONE" cluster/Containerfile cluster/build portal/web/assets
+    build_assets_image
+    [ "$HOSTS" != 2 ] || build_image database "localhost/slipway-database:$SLIPWAY_CLONE" cluster/Containerfile \
+        cluster/build cluster/bin/start-database
     build_image portal "localhost/slipway-portal:$SLIPWAY_CLONE" cluster/Containerfile cluster/build \
         cluster/bin/start-portal cluster/supervisor/portal.conf cluster/etc/slipway.toml \
         pyproject.toml requirements.txt portal templates apps

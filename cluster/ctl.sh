@@ -11,7 +11,7 @@
 #
 # `images` reads definitions and recipes relative to the current folder. All clusters of a clone share the
 # images, and `prune` knows the sessions and jobs of one cluster only.
-# Services: ctl login n1 n2 portal. COMPOSE_PROJECT_NAME chooses the cluster (default: slipway).
+# Services: ctl login n1 n2 portal, with HOSTS=2 also portal2 database. COMPOSE_PROJECT_NAME chooses the cluster (default: slipway).
 # shellcheck disable=SC2016  # the sh -c pieces are expanded in the container
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

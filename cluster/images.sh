@@ -85,7 +85,7 @@ background() {
 prepare() {
     install_missing
     collect_site
-    ensure_base
+    ensure_base trixie
     build_image builder "localhost/slipway-builder:$SLIPWAY_CLONE" cluster/Containerfile cluster/build
 }
 

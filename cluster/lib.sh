@@ -46,8 +46,16 @@ esac
 export HUB HUB_PORT=${HUB_PORT:-8000} HUB_TAG=$HUB-$SLIPWAY_CLONE
 export HUB_CERTIFICATE='' HUB_CLIENT_CA=''
 [ -z "$HUB" ] || [ -z "$HTTPS" ] || HUB_CERTIFICATE=/etc/slipway/hub/servers.pem HUB_CLIENT_CA=/etc/slipway/hub/clients.pem
-# shellcheck disable=SC2034  # used where this is sourced
+# HOSTS=2: a second portal host, at its own port, and a PostgreSQL that both use.
+export HOSTS=${HOSTS:-1} DATABASE_URL=''
 SERVICES=(ctl login n1 n2 portal ${HUB:+hub})
+if [ "$HOSTS" = 2 ]; then
+    export PORT2=${PORT2:-$((PORT + 1))}
+    export PUBLIC_URL2=$SCHEME://localhost:$PORT2
+    DATABASE_URL='postgresql+psycopg://slipway@database/postgres?passfile=/run/database/pgpass'
+    # shellcheck disable=SC2034  # used where this is sourced
+    SERVICES=(ctl login n1 n2 database portal portal2 ${HUB:+hub})
+fi
 
 fail() {
     printf '%s\n' "$@" >&2
@@ -58,7 +66,7 @@ fail() {
 become_root() {
     [ "$(id -u)" -ne 0 ] || return 0
     command -v sudo >/dev/null || fail "Please run this as root, or install sudo."
-    exec sudo --preserve-env=PORT,HUB,HUB_PORT,APPS,HTTPS,SESSION_HOME,SLURM,DEMO_PASSWORD,IMAGES,COMPOSE_PROJECT_NAME,NODE_MEMORY,NODE_MAX_CPUS,http_proxy,https_proxy,no_proxy \
+    exec sudo --preserve-env=PORT,HOSTS,PORT2,HUB,HUB_PORT,APPS,HTTPS,SESSION_HOME,SLURM,DEMO_PASSWORD,IMAGES,COMPOSE_PROJECT_NAME,NODE_MEMORY,NODE_MAX_CPUS,http_proxy,https_proxy,no_proxy \
         "$0" "$@"
 }
 

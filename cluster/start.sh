@@ -96,7 +96,8 @@ is_current() {
     is_running "$1" || return 1
     container=$(container_of "$1")
     case $1 in
-        portal) tag=localhost/slipway-portal:$SLIPWAY_CLONE ;;
+        portal | portal2) tag=localhost/slipway-portal:$SLIPWAY_CLONE ;;
+        database) tag=localhost/slipway-database:$SLIPWAY_CLONE ;;
         hub) tag=localhost/slipway-hub:$HUB_TAG ;;
         n1 | n2) tag=localhost/slipway-node:$SLURM_TAG ;;
         *) tag=localhost/slipway-$1:$SLURM_TAG ;;
@@ -107,7 +108,7 @@ is_current() {
         [ "$(cat "$PROJECT_DIR/started-$1" 2>/dev/null)" = "$(settings_of)" ]
 }
 
-settings_of() { echo "$(sha256sum < "$CLUSTER_DIR/compose.yaml" | cut -c1-16) $(cat "$PROJECT_DIR/network" "$PROJECT_DIR/ports" | tr '\n' ' ') $PORT $HUB $HUB_PORT $SCHEME $APPS $SLURM ${SESSION_HOME:-} ${NODE_MEMORY:-} ${NODE_MAX_CPUS:-}"; }
+settings_of() { echo "$(sha256sum < "$CLUSTER_DIR/compose.yaml" | cut -c1-16) $(cat "$PROJECT_DIR/network" "$PROJECT_DIR/ports" | tr '\n' ' ') $PORT $HOSTS ${PORT2:-} $HUB $HUB_PORT $SCHEME $APPS $SLURM ${SESSION_HOME:-} ${NODE_MEMORY:-} ${NODE_MAX_CPUS:-}"; }
 
 start_cluster() {
     local service stale=()
@@ -146,7 +147,7 @@ start_from_nothing() {
 
 remove_everything_but_data() {
     local service
-    for service in "${SERVICES[@]}" hub; do
+    for service in "${SERVICES[@]}" hub portal2 database; do
         remove_container "$service" &
     done
     wait
@@ -181,11 +182,16 @@ portal_answers() {
         --connect-to "localhost:$PORT:127.0.0.1:8080" "$PUBLIC_URL/healthz"
 }
 
+second_portal_answers() {
+    engine exec "$(container_of portal2)" curl -fsSk -o /dev/null "$SCHEME://127.0.0.1:8080/healthz"
+}
+
 port_is_taken() { (: < "/dev/tcp/127.0.0.1/$PORT") 2>/dev/null; }
 
 wait_for_portal() {
     wait_for 60 portal_answers || { last_lines portal; return 1; }
     wait_for 10 port_is_taken
+    [ "$HOSTS" != 2 ] || wait_for 60 second_portal_answers || { last_lines portal2; return 1; }
     keep_certificate
 }
 
@@ -207,6 +213,7 @@ print_welcome() {
     printf '\nSlipway is up: %s\n' "$PUBLIC_URL"
     [ -z "$HTTPS" ] || printf 'Browsers trust it once they trust this authority, which is valid for *.localhost only:\n    %s\n' \
         "$PROJECT_DIR/ca.crt"
+    [ "$HOSTS" != 2 ] || printf 'The second portal host: %s\n' "$PUBLIC_URL2"
     [ -z "$HUB" ] || printf 'JupyterHub: http://localhost:%s\n' "$HUB_PORT"
     printf '\nDemo accounts:\n'
     awk -F: '{ printf "    %-8s password: %s\n", $1, substr($0, length($1) + 2) }' "$CLUSTER_PASSWORDS"

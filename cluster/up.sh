@@ -41,7 +41,7 @@ main() {
     mkdir -p "$PROJECT_DIR/logs" "$CLUSTER_SOFTWARE"
     local network="check that this machine reaches its package mirrors, then run the same command again"
     step "Preparing this machine" "$network" prepare_machine
-    step "Base image" "$network" ensure_base
+    step "Base image" "$network" ensure_base trixie
     step "Images of the cluster (Slurm $SLURM)" "$network" build_cluster_images
     step "Image of the portal" "$network" build_portal_image
     [ -z "$HUB" ] || step "Image of JupyterHub $HUB" "$network" build_hub_image

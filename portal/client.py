@@ -200,11 +200,18 @@ class Client:
 
     # Tokens
 
-    def make_token(self, username: str, password: str, name: str, days: int | None = None) -> str:
+    def make_token(
+        self, username: str, password: str, name: str, days: int | None = None, code: str = ""
+    ) -> str:
         """Exchange a password for a token of its owner's, without an administrator's rights."""
         body = {"username": username, "password": password, "name": name, "scopes": SCOPES}
-        answer = self._send("POST", "/tokens", json=body | ({"days": days} if days else {}))
+        more = ({"days": days} if days else {}) | ({"code": code} if code else {})
+        answer = self._send("POST", "/tokens", json=body | more)
         return str(answer["token"])
+
+    def account(self) -> str:
+        """The name of the token's owner, as the cluster writes it."""
+        return str(self._send("GET", "/me")["name"])
 
     # Requests
 

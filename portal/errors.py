@@ -9,10 +9,14 @@ The tree (the web layer maps each to an HTTP status, in one place):
      ├─ Unauthorized             401  no credentials, or invalid ones
      ├─ Forbidden                403  valid credentials that do not permit this
      ├─ NotFound                 404  also for what belongs to other users
+     │   └─ SessionUnknown       404  a runner calls for a session that this portal does not know
      ├─ Conflict                 409  the resource is not in a state that permits this
      ├─ Gone                     410  the session is over
+     ├─ DatabaseUnavailable      503  the portal's database does not answer
+     │   └─ DatabaseFull         507  it can be read, but not written
      ├─ TooMany                  429  as many of the user's requests as may are being answered
      └─ Unavailable              503  Slurm, the login node or a compute node does not answer
+         ├─ UnderMaintenance    503  nothing can be launched, and nobody knows until when
          ├─ StillOpen            503  the proxy has not closed revoked access yet
          └─ OutcomeUnknown       503  the command was sent, but its result is unknown
 """
@@ -54,6 +58,8 @@ class PortalError(Exception):
     """What is wrong, for programs, where the text alone does not tell."""
     field = ""
     """The part of the request that is wrong, if one is."""
+    retry_seconds = 15
+    """When trying again may help, where it may (429 and 503)."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -115,6 +121,16 @@ class NotFound(PortalError):
     title = "Not found"
 
 
+class SessionUnknown(NotFound):
+    """The portal does not know this runner's session: it may have lost it, so it has not ended."""
+
+    title = "This session is not known"
+    code = "session_unknown"
+
+    def __init__(self) -> None:
+        super().__init__("The portal does not know this session.")
+
+
 class Conflict(PortalError):
     """The resource exists but is not in a state that permits this."""
 
@@ -131,6 +147,7 @@ class Gone(PortalError):
 
     status = 410
     title = "This session is over"
+    code = "session_ended"
 
 
 class TooMany(PortalError):
@@ -138,6 +155,34 @@ class TooMany(PortalError):
 
     status = 429
     title = "Too many at once"
+
+
+class DatabaseUnavailable(PortalError):
+    """The portal's database does not answer; not Unavailable, which is said of other systems."""
+
+    status = 503
+    title = "Temporarily not available"
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__(
+            text
+            or "The portal's database does not answer. Running sessions and open apps are not "
+            "affected. Try again in a minute; the administrators can see the cause in the log."
+        )
+
+
+class DatabaseFull(DatabaseUnavailable):
+    """The portal's database can be read, but not written."""
+
+    status = 507
+    title = "Nothing can be stored"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The portal's disk is full, or its database can only be read, so this could not be "
+            "stored. What is stored already is kept, and running sessions and open apps go on. "
+            "Tell the administrators, and try again once they have made room."
+        )
 
 
 class Unavailable(PortalError):

@@ -16,13 +16,17 @@ from portal.adapters.certificates import CertificateAuthority
 from portal.adapters.db.access import AccessTables
 from portal.adapters.db.administration import AdministrationTables
 from portal.adapters.db.attempts import AttemptTables
-from portal.adapters.db.engine import open_database
+from portal.adapters.db.engine import CheckWriter, open_database
 from portal.adapters.db.files.servers import FileServerTables
 from portal.adapters.db.files.shares import FolderShareTables
+from portal.adapters.db.hosts.lease import LeaseTables
+from portal.adapters.db.hosts.store import HostTables
 from portal.adapters.db.jobs.pages import JobPageTables
 from portal.adapters.db.jobs.queued import queued_jobs
 from portal.adapters.db.jobs.store import JobTables
 from portal.adapters.db.logins import LoginTables
+from portal.adapters.db.monitoring.figures import FigureTables
+from portal.adapters.db.monitoring.heartbeats import HeartbeatTables
 from portal.adapters.db.samples import SampleTables
 from portal.adapters.db.saved.job_templates import JobTemplateTables
 from portal.adapters.db.saved.presets import PresetTables
@@ -30,9 +34,12 @@ from portal.adapters.db.saved.registry_logins import RegistryLoginTables
 from portal.adapters.db.saved.submissions import SubmissionTables
 from portal.adapters.db.service_tokens import ServiceTokenTables
 from portal.adapters.db.sessions import SessionTables
+from portal.adapters.db.site.notices import NoticeTables
+from portal.adapters.db.site.usage import UsageTables
 from portal.adapters.db.status import StatusTables
 from portal.adapters.encryption import Sealer
 from portal.adapters.files.host import SshFileServers
+from portal.adapters.haproxy.agent import machine_id
 from portal.adapters.haproxy.routes import HaproxyRoutes
 from portal.adapters.images.apptainer import Apptainer
 from portal.adapters.images.cluster import SlurmRunner
@@ -42,6 +49,10 @@ from portal.adapters.images.recipes import FolderRecipes
 from portal.adapters.images.roots import LocalRoots
 from portal.adapters.images.site import INSIDE, Site
 from portal.adapters.images.workspace import LocalWorkspaces
+from portal.adapters.monitoring.commands import MeasuredTransport
+from portal.adapters.monitoring.machine import expiries, room_in
+from portal.adapters.monitoring.prometheus import PrometheusMeasures
+from portal.adapters.oidc.provider import LocalAccountsFile, OidcProvider
 from portal.adapters.runner_client import GatewayRunners, resolve
 from portal.adapters.settings_file import LocalSettingsFile
 from portal.adapters.slurm.client import Slurm
@@ -51,10 +62,15 @@ from portal.adapters.slurm.submitter import LoginNodeSubmitter
 from portal.adapters.slurm.usage import SlurmMeter
 from portal.adapters.ssh.accounts import LoginNodeAccounts
 from portal.adapters.ssh.home_files import HomeFiles
-from portal.adapters.ssh.transport import PasswordCheck, SshTransport
+from portal.adapters.ssh.hosts import HostOrder
+from portal.adapters.ssh.login.passwords import PasswordCheck
+from portal.adapters.ssh.transport import SshTransport
 from portal.config import Settings
 from portal.core.files.server import StartOrder
+from portal.core.hosts import Holder, HostStatus
+from portal.core.interfaces.hosts.stores import LeaseStore
 from portal.core.interfaces.images import ImageStore, Note, Recipes
+from portal.core.interfaces.systems import Clock
 from portal.core.job.description import JobSettings
 from portal.core.launch.mounts import storage_of
 from portal.core.session.session import Home, Session
@@ -64,7 +80,7 @@ from portal.services.images.builder import ImageBuilder
 from portal.services.images.keeper import ImageKeeper
 from portal.services.images.tester import ImageTester
 from portal.services.owner_queue import RunForOwner, run_now
-from portal.services.systems import Stores, Systems
+from portal.services.systems import Monitors, Stores, Systems
 
 
 def now() -> datetime:
@@ -72,17 +88,47 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def wire(settings: Settings, run_for_owner: RunForOwner = run_now) -> Services:
-    """Build all services on the real systems."""
-    return assemble(settings, real_systems(settings), run_for_owner)
+def wire(
+    settings: Settings,
+    run_for_owner: RunForOwner = run_now,
+    metrics: Path | None = None,
+    check_writer: CheckWriter | None = None,
+) -> Services:
+    """Build all services on the real systems.
+
+    Processes with the same `metrics` count together; `check_writer` is as for open_database.
+    """
+    return assemble(settings, real_systems(settings, metrics, check_writer), run_for_owner)
 
 
-def real_systems(settings: Settings) -> Systems:
+def lease_of(settings: Settings) -> LeaseStore:
+    """The lease of the worker. With SQLite, whoever takes it holds a lock already."""
+    engine = open_database(settings.state.database_url)
+    return LeaseTables(engine, forced=engine.dialect.name == "sqlite")
+
+
+def workers_of(settings: Settings) -> tuple[Holder | None, Sequence[HostStatus]]:
+    """The worker that acts for the site, and the portal's hosts that were seen lately."""
+    engine = open_database(settings.state.database_url)
+    try:
+        return LeaseTables(engine).holder(), HostTables(engine).hosts()
+    finally:
+        engine.dispose()
+
+
+def real_systems(
+    settings: Settings, metrics: Path | None = None, check_writer: CheckWriter | None = None
+) -> Systems:
     """Build the adapters of the systems in the settings."""
     authority = CertificateAuthority(settings.state.ca_file(""))
-    transport = SshTransport(settings.login, authority, settings.slurm.operator)
+    measures = PrometheusMeasures(metrics)
+    hosts = HostOrder(settings.login.all_hosts, settings.login.port)
+    transport = MeasuredTransport(
+        settings.login, authority, settings.slurm.operator, hosts, measures
+    )
     directory = settings.sessions.directory
-    stores = open_stores(open_database(settings.state.database_url), Sealer(settings.state.keys))
+    engine = open_database(settings.state.database_url, check_writer)
+    stores = open_stores(engine, Sealer(settings.state.keys))
     found = stores.access.image_apps
     return Systems(
         stores=stores,
@@ -106,15 +152,28 @@ def real_systems(settings: Settings) -> Systems:
         file_server_order=partial(file_server_order, settings),
         certificates=authority,
         routes=HaproxyRoutes(settings.state.run),
+        machine=machine_id(settings.state.run) if settings.state.several_hosts else "",
         runners=GatewayRunners(settings.state.ca_file("")),
         resolve=resolve,
-        accounts=LoginNodeAccounts(settings.login, authority, transport),
-        authenticate=PasswordCheck(settings.login, transport.uid),
+        accounts=LoginNodeAccounts(settings.login, authority, transport, hosts),
+        authenticate=PasswordCheck(settings.login, transport.account, hosts),
         job_settings=_job_settings(settings),
         batch_settings_file=LocalSettingsFile(file)
         if (file := settings.batch.settings_file)
         else None,
+        monitors=_monitors(settings, measures),
         clock=now,
+        identity_provider=identity_provider(settings, now),
+        accounts_file=LocalAccountsFile(settings.oidc.accounts_file),
+    )
+
+
+def _monitors(settings: Settings, measures: PrometheusMeasures) -> Monitors:
+    return Monitors(
+        measures=measures,
+        exposition=measures.exposition,
+        disk=room_in,
+        expiries=partial(expiries, settings.state.ca_file(""), settings.web.tls_certificate),
     )
 
 
@@ -125,13 +184,19 @@ def queue_source(settings: Settings) -> Callable[[], str | None]:
     return lambda: None
 
 
+def identity_provider(settings: Settings, clock: Clock) -> OidcProvider | None:
+    """The client of the site's OpenID provider, if there is one; nothing is asked yet."""
+    if not settings.oidc.enabled:
+        return None
+    return OidcProvider(settings.oidc, settings.web.own_origin, clock)
+
+
 def _file_servers(
     settings: Settings, authority: CertificateAuthority, transport: SshTransport
 ) -> SshFileServers:
     login = settings.login
-    if login.files_host and login.files_host != login.host:
-        there = login.model_copy(update={"host": login.files_host})
-        transport = SshTransport(there, authority)
+    if login.files_host and login.all_hosts != (login.files_host,):
+        transport = SshTransport(login.at(login.files_host), authority)
     return SshFileServers(transport, settings.batch.command, settings.state.ca_file(""))
 
 
@@ -165,6 +230,8 @@ def open_stores(engine: Engine, sealer: Sealer) -> Stores:
         files=FileServerTables(engine),
         shares=FolderShareTables(engine),
         administration=AdministrationTables(engine),
+        notices=NoticeTables(engine),
+        usage=UsageTables(engine),
         presets=PresetTables(engine, sealer),
         registry_logins=RegistryLoginTables(engine, sealer),
         job_templates=JobTemplateTables(engine),
@@ -173,6 +240,9 @@ def open_stores(engine: Engine, sealer: Sealer) -> Stores:
         service_tokens=ServiceTokenTables(engine),
         attempts=AttemptTables(engine),
         job_pages=JobPageTables(engine),
+        heartbeats=HeartbeatTables(engine),
+        figures=FigureTables(engine),
+        hosts=HostTables(engine),
     )
 
 
@@ -247,9 +317,8 @@ def log_in_with_next(settings: Settings) -> None:
         CertificateAuthority(settings.state.ca_file(""), "user_ca.next"),
         settings.login,
     )
-    for host in dict.fromkeys((login.host, login.files_host or login.host)):
-        there = login.model_copy(update={"host": host})
-        SshTransport(there, authority).run(login.reader, ["true"])
+    for host in dict.fromkeys((*login.all_hosts, login.files_host or login.host)):
+        SshTransport(login.at(host), authority).run(login.reader, ["true"])
 
 
 def _job_settings(settings: Settings) -> JobSettings:

@@ -13,7 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from portal.errors import PortalError
+from portal.core.hosts import LOOK_SECONDS
+from portal.errors import DatabaseUnavailable, PortalError
+from portal.lease import Lease
 from portal.services.auth.accounts import CHECK_SECONDS
 from portal.services.container import Services
 from portal.services.owner_queue import OwnerQueue
@@ -22,10 +24,14 @@ log = logging.getLogger(__name__)
 
 HANGS_AFTER = 300.0
 """Seconds; every command to Slurm, users' homes and runners has a much shorter deadline."""
+BEAT_SECONDS = 3.0
+"""Time between two signs of life (core/cluster/usage.py, WORKER_SILENT_AFTER)."""
 MEASURE_SECONDS = 20.0
 """Time between two measurements of the apps' traffic."""
 COMPARE_SECONDS = 10.0
 """Time between two comparisons of HAProxy's map with the database."""
+FOLLOW_SECONDS = 1.0
+"""The same, where other hosts open and close routes as well."""
 
 
 @dataclass
@@ -52,80 +58,144 @@ class TaskThread:
         return begun is not None and time.monotonic() - begun > HANGS_AFTER
 
 
-class Worker:
-    """Runs the periodic tasks, one after the other in each thread."""
+def _host_threads(services: Services) -> list[TaskThread]:
+    """What each portal host does for its own HAProxy."""
+    agent, proxy = services.host_agent, services.proxy
+    if agent is None:
+        return [
+            TaskThread(
+                PeriodicTask("restore", 1.0, proxy.restore),
+                PeriodicTask("revoke", 1.0, proxy.retry_revocations),
+                PeriodicTask("compare", COMPARE_SECONDS, proxy.check_routes),
+            )
+        ]
+    return [
+        TaskThread(PeriodicTask("follow", LOOK_SECONDS, agent.follow)),
+        TaskThread(PeriodicTask("compare", FOLLOW_SECONDS, agent.compare)),
+        TaskThread(
+            PeriodicTask("settle", 1.0, agent.settle),
+            PeriodicTask("traffic", MEASURE_SECONDS / 2, agent.note_traffic),
+        ),
+    ]
 
-    def __init__(self, services: Services, owner_queue: OwnerQueue) -> None:
-        slurm = services.settings.slurm
-        cluster, reconciler = services.cluster_reader, services.reconciler
-        housekeeping, logins = services.housekeeping, services.logins
-        jobs = services.job_follower
+
+def _site_threads(services: Services) -> list[TaskThread]:
+    """What one worker does for all portal hosts."""
+    slurm = services.settings.slurm
+    cluster, reconciler = services.cluster_reader, services.reconciler
+    jobs = services.job_follower
+    return [
+        TaskThread(
+            PeriodicTask("partitions", slurm.partitions_seconds, cluster.read_partitions),
+            PeriodicTask("poll", slurm.poll_seconds, reconciler.poll),
+        ),
+        TaskThread(
+            PeriodicTask("jobs", 1.0, jobs.follow),
+            PeriodicTask("job texts", 3.0, jobs.read_texts),
+        ),
+        TaskThread(
+            PeriodicTask("job ends", 5.0, jobs.settle),
+            PeriodicTask("old jobs", 3600.0, jobs.forget),
+        ),
+        TaskThread(PeriodicTask("job history", 10.0, jobs.catch_up)),
+        TaskThread(PeriodicTask("limits", slurm.limits_seconds, cluster.read_limits)),
+        TaskThread(PeriodicTask("batch settings", 10.0, services.batch_settings.publish)),
+        TaskThread(PeriodicTask("abandoned", COMPARE_SECONDS, services.apps.close_abandoned)),
+        TaskThread(PeriodicTask("accounts", CHECK_SECONDS, services.account_watch.check)),
+        TaskThread(PeriodicTask("uploads", 900.0, services.file_servers.clean_up)),
+        TaskThread(PeriodicTask("idle", MEASURE_SECONDS, services.idle_culler.cull)),
+        TaskThread(PeriodicTask("heartbeat", BEAT_SECONDS, services.monitoring.beat)),
+        _housekeeping(services),
+    ]
+
+
+def _housekeeping(services: Services) -> TaskThread:
+    housekeeping, logins = services.housekeeping, services.logins
+    return TaskThread(
+        PeriodicTask("clean", 1.0, housekeeping.clean),
+        PeriodicTask("requeued", 3.0, housekeeping.prepare_requeued),
+        PeriodicTask("slow starts", 10.0, housekeeping.read_slow_starts),
+        PeriodicTask("adopt", 5.0, services.adoption.adopt_waiting),
+        PeriodicTask("maintenance", 5.0, services.maintenance_follower.follow),
+        PeriodicTask("who", 10.0, housekeeping.ask_who_cancelled),
+        PeriodicTask("app starts", 5.0, housekeeping.retry_app_starts),
+        PeriodicTask("expire", 60.0, logins.expire),
+        PeriodicTask("file access", 60.0, services.file_servers.expire),
+        PeriodicTask("left over", 5.0, logins.revoke_left_over),
+        PeriodicTask("attempts", 60.0, services.login_attempts.record_finished_hours),
+        PeriodicTask("variables", 3600.0, housekeeping.forget_variables),
+        PeriodicTask("hub variables", 60.0, housekeeping.forget_hub_env),
+        PeriodicTask("samples", 3600.0, housekeeping.forget_samples),
+        PeriodicTask("job use", 3600.0, services.job_use.forget),
+        PeriodicTask("journal", 3600.0, services.administration.expire),
+    )
+
+
+class Worker:
+    """Runs the periodic tasks, one after the other in each thread.
+
+    Without a lease all of them. With one, those for this host's HAProxy by services of their own,
+    and the others only once, and as long as, this worker has the lease.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        owner_queue: OwnerQueue,
+        host_services: Services | None = None,
+        lease: Lease | None = None,
+    ) -> None:
         self._stop = threading.Event()
         self._owner_queue = owner_queue
-        self._threads = [
-            TaskThread(
-                PeriodicTask("partitions", slurm.partitions_seconds, cluster.read_partitions),
-                PeriodicTask("poll", slurm.poll_seconds, reconciler.poll),
-            ),
-            TaskThread(
-                PeriodicTask("jobs", 1.0, jobs.follow),
-                PeriodicTask("job texts", 3.0, jobs.read_texts),
-            ),
-            TaskThread(
-                PeriodicTask("job ends", 5.0, jobs.settle),
-                PeriodicTask("old jobs", 3600.0, jobs.forget),
-            ),
-            TaskThread(PeriodicTask("job history", 10.0, jobs.catch_up)),
-            TaskThread(PeriodicTask("limits", slurm.limits_seconds, cluster.read_limits)),
-            TaskThread(PeriodicTask("batch settings", 10.0, services.batch_settings.publish)),
-            TaskThread(
-                PeriodicTask("restore", 1.0, services.proxy.restore),
-                PeriodicTask("revoke", 1.0, services.proxy.retry_revocations),
-                PeriodicTask("abandoned", COMPARE_SECONDS, services.apps.close_abandoned),
-                PeriodicTask("compare", COMPARE_SECONDS, services.proxy.check_routes),
-            ),
-            TaskThread(PeriodicTask("accounts", CHECK_SECONDS, services.account_watch.check)),
-            TaskThread(PeriodicTask("uploads", 900.0, services.file_servers.clean_up)),
-            TaskThread(PeriodicTask("idle", MEASURE_SECONDS, services.idle_culler.cull)),
-            TaskThread(
-                PeriodicTask("clean", 1.0, housekeeping.clean),
-                PeriodicTask("requeued", 3.0, housekeeping.prepare_requeued),
-                PeriodicTask("slow starts", 10.0, housekeeping.read_slow_starts),
-                PeriodicTask("who", 10.0, housekeeping.ask_who_cancelled),
-                PeriodicTask("app starts", 5.0, housekeeping.retry_app_starts),
-                PeriodicTask("expire", 60.0, logins.expire),
-                PeriodicTask("file access", 60.0, services.file_servers.expire),
-                PeriodicTask("left over", 5.0, logins.revoke_left_over),
-                PeriodicTask("attempts", 60.0, services.login_attempts.record_finished_hours),
-                PeriodicTask("variables", 3600.0, housekeeping.forget_variables),
-                PeriodicTask("hub variables", 60.0, housekeeping.forget_hub_env),
-                PeriodicTask("samples", 3600.0, housekeeping.forget_samples),
-                PeriodicTask("job use", 3600.0, services.job_use.forget),
-                PeriodicTask("journal", 3600.0, services.administration.expire),
-            ),
-        ]
+        self._lease = lease
+        self._host_threads = _host_threads(host_services or services)
+        self._threads = _site_threads(services)
+        self._running: list[threading.Thread] = []
+
+    def run_host_only(self, is_over: Callable[[], bool]) -> None:
+        """Run the tasks for this host's HAProxy, until it is over, SIGTERM or SIGINT."""
+        self._await_signals()
+        self._start(self._host_threads)
+        while not self._stop.wait(0.2) and not is_over():
+            self._look_after(self._host_threads)
+
+    def _await_signals(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self._stop.set())
 
     def run(self) -> None:
         """Run until SIGTERM or SIGINT."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self._stop.set())
+        self._await_signals()
+        self._start(self._host_threads)
+        watched = list(self._host_threads)
+        if self._lease is not None:
+            while not self._lease.acquire():
+                self._look_after(watched)
+                if self._stop.wait(1.0):
+                    return
+            self._lease.keep()
         self._owner_queue.start()
-        running = [
-            threading.Thread(target=self._repeat, args=(thread,), daemon=True)
-            for thread in self._threads
-        ]
-        for each in running:
-            each.start()
+        self._start(self._threads)
+        watched += self._threads
         while not self._stop.wait(1.0):
-            # The supervisor restarts the worker, rather than leave it running without a thread.
-            if not all(each.is_alive() for each in running):
-                raise SystemExit("a thread of the worker ended")
-            for thread in self._threads:
-                if thread.hangs:
-                    names = ", ".join(task.name for task in thread.tasks)
-                    raise SystemExit(f"a thread of the worker hangs: {names}")
+            self._look_after(watched)
             if self._owner_queue.is_stuck(HANGS_AFTER):
                 raise SystemExit("an action for a session owner hangs")
+
+    def _start(self, threads: list[TaskThread]) -> None:
+        for thread in threads:
+            running = threading.Thread(target=self._repeat, args=(thread,), daemon=True)
+            self._running.append(running)
+            running.start()
+
+    def _look_after(self, threads: list[TaskThread]) -> None:
+        # The supervisor restarts the worker, rather than leave it running without a thread.
+        if not all(each.is_alive() for each in self._running):
+            raise SystemExit("a thread of the worker ended")
+        for thread in threads:
+            if thread.hangs:
+                names = ", ".join(task.name for task in thread.tasks)
+                raise SystemExit(f"a thread of the worker hangs: {names}")
 
     def _repeat(self, thread: TaskThread) -> None:
         while not self._stop.is_set():
@@ -142,6 +212,8 @@ class Worker:
         begun = time.monotonic()
         try:
             task.action()
+        except DatabaseUnavailable:
+            pass  # the database's adapter says it, once a minute for all tasks
         except PortalError as error:
             log.warning("%s: %s", task.name, error)
         except Exception:
@@ -152,11 +224,15 @@ class Worker:
 
 
 @contextmanager
-def only_one(run_directory: str) -> Iterator[None]:
-    """Hold the worker's lock; a second worker waits for the first to end."""
+def only_one(run_directory: str, who: Callable[[], str] = str) -> Iterator[None]:
+    """Hold the lock of this host's worker; a second one waits, and says for whom (`who`)."""
     descriptor = os.open(Path(run_directory) / "worker.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            log.warning("another worker runs on %s, waiting", who() or "this host")
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)

@@ -186,6 +186,12 @@ class Visitor:
         # Tells the app's responses from the gate's error pages.
         return step == "ready" and self.get("/", allow_redirects=False).status_code < 400
 
+    def copy(self) -> Visitor:
+        """The same browser with connections of its own, for another thread."""
+        found = Visitor(f"{self.origin}/")
+        found.http.cookies.update(self.http.cookies)
+        return found
+
     def get(self, path: str, **options: Any) -> requests.Response:
         """Load a path."""
         options.setdefault("timeout", TIMEOUT)

@@ -17,7 +17,7 @@ hypothesis.register_profile("ci", derandomize=True)
 if os.environ.get("CI"):
     hypothesis.load_profile("ci")
 
-REPEATED = {Path(__file__).parent / "browser", Path(__file__).parent / "slurm"}
+REPEATED = {Path(__file__).parent / kind for kind in ("browser", "slurm", "unit")}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -28,8 +28,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the tests of this share, the longest files first; some may be repeated.
 
-    Tests in the browser and with Slurm wait for other people's programs, on two cores; one that
-    fails runs once more, as Playwright recommends for CI, and tests/run.sh names it at its end.
+    Tests in the browser and with Slurm wait for other people's programs, on two cores, and so do
+    unit tests with a real HAProxy, shell or database server; one that fails runs once more, as
+    Playwright recommends for CI, and tests/run.sh names it at its end.
     Attacks are not repeated: an attack that succeeds once has succeeded.
     """
     for item in items:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
@@ -24,6 +25,8 @@ from portal.adapters.db.engine import open_database
 from portal.adapters.db.tables import SessionRow
 from portal.adapters.encryption import Sealer, make_key
 from portal.adapters.images.folder import read_inventory
+from portal.adapters.monitoring.prometheus import PrometheusMeasures
+from portal.adapters.oidc.provider import LocalAccountsFile
 from portal.adapters.slurm.client import Slurm
 from portal.adapters.slurm.jobs import SlurmJobs
 from portal.adapters.slurm.submitter import LoginNodeSubmitter
@@ -43,6 +46,7 @@ from portal.core.interfaces.systems import Scheduler
 from portal.core.job.description import JobSettings
 from portal.core.job.runner_protocol import StartRequest
 from portal.core.launch.request import LaunchRequest
+from portal.core.monitoring import Room
 from portal.core.session.idle import Traffic
 from portal.core.session.session import Home, Session
 from portal.errors import OutcomeUnknown, Unavailable
@@ -54,8 +58,8 @@ from portal.services.assembly import assemble
 from portal.services.container import Services
 from portal.services.owner_queue import RunForOwner, run_now
 from portal.services.session.sessions import Sessions
-from portal.services.systems import Systems
-from portal.wiring import file_server_order, open_stores
+from portal.services.systems import Monitors, Systems
+from portal.wiring import file_server_order, identity_provider, open_stores
 from tests.fake_files import FakeFileServers
 from tests.paths import ROOT
 
@@ -103,6 +107,8 @@ class FakeJob:
     array: int = 0
     tasks: str = ""
     """The number of its array, and its tasks; or those of its heterogeneous job."""
+    begin: int | None = None
+    """Seconds to its earliest start, as scontrol was told last; None if it never was."""
     het: int = 0
     offset: int = 0
     texts: tuple[str, ...] = ("/home/x", "(null)", "/home/x/slurm-%j.out", "(null)", "(null)")
@@ -316,12 +322,23 @@ class FakeSlurm:
             return Completed(1, b"", "no such home\n")
         if re.search(r"for key in \S+/own/|/own/\w+\.pub", line):
             return self._own_keys(user, line)
+        if found := re.search(r"/sessions/([0-9a-f]{32})/(\S+) (\d+)$", line):
+            data = self._session_file(user, found[1], found[2])
+            return Completed(0, data[: int(found[3])], "")
         if "ssh-keygen" not in line:
             return Completed(0, self._piece(line), "")
         if "ln " not in line or user not in self.keys:
             self.keys[user] = self.keys.get(user, 0) + 1
         middle = f"{user}{self.keys[user]}"
         return Completed(0, PRIVATE_KEY.format(middle).encode(), "")
+
+    def _session_file(self, user: str, session: str, name: str) -> bytes:
+        """A file in a session's folder: of a waiting job, or of its runner."""
+        written = self.files.get(f"/home/{user}/.slipway/sessions/{session}/{name}")
+        if written is not None or name != "spec.json":
+            return written or b""
+        mine = [j for j in self.jobs if (j.user, j.name, j.state) == (user, session, "PENDING")]
+        return mine[0].spec.encode() if mine else b""
 
     def _own_keys(self, user: str, line: str) -> Completed:
         mine = self.public_keys.setdefault(user, {})
@@ -480,6 +497,9 @@ class FakeSlurm:
             return Completed(0, b"", "")
         if words[1] == "update":
             job = next(job for job in self.jobs if f"JobId={job.shown}" in words)
+            if words[-1].startswith("StartTime=now+"):
+                job.begin = int(words[-1].removeprefix("StartTime=now+"))
+                return Completed(0, b"", "")
             minutes = int(words[-1].removeprefix("TimeLimit="))
             job.limit = f"{minutes // 60}:{minutes % 60:02}:00"
             return Completed(0, b"", "")
@@ -533,6 +553,10 @@ class FakeRoutes:
     def set_background_requests(self, paths: Collection[str]) -> None:
         """Set the requests that do not count as use."""
         self.background = list(paths)
+
+    def exclusively(self) -> AbstractContextManager[None]:
+        """Nobody else changes it."""
+        return nullcontext()
 
     def add(self, key: str, target: str) -> None:
         """Add a route."""
@@ -681,6 +705,19 @@ INVENTORIES = {
 }  # fmt: skip
 """What is inside the images; nothing wrote it down for the others."""
 
+ROOMY = Room(free=50 << 30, total=100 << 30)
+"""A disk that is half full."""
+
+CODES: dict[str, str] = {}
+"""What users need besides their passwords."""
+
+
+def check_password(user: str, password: str, code: str = "") -> str:
+    """The login node's check."""
+    right = PASSWORDS.get(user) == password and CODES.get(user, code) == code
+    return user if right else ""
+
+
 PASSWORDS = {"alice": "wonderland", "bob": "builder", "admin": "root-of-all"}
 
 
@@ -699,6 +736,7 @@ class WorkerTasks:
         self.retry_app_starts = services.housekeeping.retry_app_starts
         self.prepare_requeued = services.housekeeping.prepare_requeued
         self.clean = services.housekeeping.clean
+        self.follow_maintenance = services.maintenance_follower.follow
         self.ask_who_cancelled = services.housekeeping.ask_who_cancelled
 
 
@@ -819,6 +857,7 @@ def make_world(
     """
     clock, accounts = FakeClock(), FakeAccounts()
     slurm, runners = FakeSlurm(clock), FakeRunners()
+    measures = PrometheusMeasures()
     file_servers = FakeFileServers(Path(settings.state.directory))
     routes = routes or FakeRoutes()
     engine = fresh_database(settings.state)
@@ -837,10 +876,11 @@ def make_world(
         file_server_order=partial(file_server_order, settings),
         certificates=FakeCertificates(),
         routes=routes,
+        machine="machine",
         runners=runners,
         resolve=lambda node: {"n1": "10.0.0.1", "n2": "10.0.0.2"}.get(node, "127.0.0.1"),
         accounts=accounts,
-        authenticate=lambda user, password: PASSWORDS.get(user) == password,
+        authenticate=check_password,
         batch_settings_file=None,
         job_settings=JobSettings(
             TEMPLATE,
@@ -853,7 +893,15 @@ def make_world(
             home=Home(settings.sessions.home),
             own_images=settings.images.rules(settings.batch.command),
         ),
+        monitors=Monitors(
+            measures=measures,
+            exposition=measures.exposition,
+            disk=lambda folder: ROOMY,
+            expiries=lambda: {"server": clock.now + timedelta(days=300)},
+        ),
         clock=clock,
+        identity_provider=identity_provider(settings, clock),
+        accounts_file=LocalAccountsFile(settings.oidc.accounts_file),
     )
     services = assemble(settings, systems, run_for_owner)
     return World(clock, slurm, routes, runners, accounts, engine, systems, services, file_servers)

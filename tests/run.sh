@@ -4,6 +4,7 @@
 #   bash tests/run.sh [check] [unit] [slurm] [browser] [attack]     only these parts; by default, all
 #   bash tests/run.sh cgroup2   in a virtual machine with cgroup v2 only (tests/cgroup2), for 24.11 and 26.05
 #   bash tests/run.sh docs      the documentation as a site, in build/site
+#   bash tests/run.sh hosts     two portal hosts on a PostgreSQL, on a cluster of their own (tests/hosts)
 #   bash tests/run.sh images    every image that is built: its own test, and in sessions on one cluster
 #
 # Tests on clusters mostly wait for Slurm, so they run in parallel: each of CLUSTERS clusters (4; 2 on a
@@ -20,6 +21,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 PREFIX=slipway-test-
 RESULTS=build/test-results
+TOOLS=build/tools
 ENOUGH_MEMORY=10000000 # kB available; four clusters and their browsers take about 8 GB
 # What depends most on Slurm's own words and fields.
 OTHER_SLURM_TESTS=(tests/slurm/test_{launcher,session,queue,slurm_options,gpu_node,sbatch_options}.py)
@@ -56,16 +58,31 @@ need() {
     command -v "$1" > /dev/null || missing+=("${@:2}")
 }
 
+# take PROGRAM PACKAGE FILE: only the program is taken out of a package whose server nobody wants to have running.
+take() {
+    local folder
+    ! command -v "$1" > /dev/null || return 0
+    echo "fetching $1"
+    folder=$(mktemp -d)
+    as_root apt-get -o DPkg::Lock::Timeout=300 update -qq > /dev/null
+    (cd "$folder" && apt-get download -qq "$2" > /dev/null 2>&1 && dpkg-deb --extract ./*.deb .)
+    mkdir -p "$TOOLS"
+    mv "$folder/$3" "$TOOLS/$1"
+    rm -rf "$folder"
+}
+
 needs_of() {
     case $1 in
         check) need shellcheck shellcheck ;;
         unit)
+            take promtool prometheus usr/bin/promtool
             need haproxy haproxy
             need openssl openssl
             need lua5.1 lua5.1
             need tmux tmux
             need gcc gcc libc6-dev
             need make make
+            [ -n "$(ls /usr/lib/postgresql/*/bin/initdb 2> /dev/null)" ] || need initdb postgresql
             need rclone rclone
             need curl curl
             ;;
@@ -84,7 +101,7 @@ needs_of() {
             need firefox-esr firefox-esr
             need npm npm
             ;;&
-        slurm | browser | attack | images)
+        slurm | browser | attack | images | hosts)
             need ssh openssh-client
             need rsync rsync
             need flock util-linux
@@ -441,6 +458,12 @@ main() {
         case $part in
             check | unit | cgroup2 | docs) ;;
             slurm | browser | attack) paths+=("tests/$part") ;;
+            hosts)
+                paths+=(tests/hosts)
+                CLUSTERS=1
+                export HOSTS=2 PORT2
+                PORT2=${PORT2:-$(free_port)}
+                ;;
             images)
                 paths+=(tests/slurm/test_recipes.py tests/browser/test_{frameworks,desktop,desktop_xfce}.py)
                 CLUSTERS=${CLUSTERS:-1}
@@ -452,6 +475,7 @@ main() {
         esac
     done
     parts=("$@")
+    PATH=$PATH:$PWD/$TOOLS
     trap finish EXIT
     mkdir -p "$RESULTS"
     timed preparing prepare "$@"

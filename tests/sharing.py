@@ -19,6 +19,7 @@ ROOT = Path(__file__).parent
 ONCE = {
     "test_bad_inputs": "what the API and the forms take, at the portal's own address",
     "test_files": "files, at the portal's own address",
+    "test_forged_addresses": "clients' addresses, at the portal's own address",
     "test_gpu_root": "root's side of GPUs on a node",
     "test_hostile_runner": "a runner's answers to the portal, inside the cluster",
     "test_hostile_shell": "the shell on the login node",
@@ -55,7 +56,12 @@ ONCE = {
 }
 
 SECONDS = {
+    "slurm/test_adoption": 250,
+    "slurm/test_people": 180,
+    "attack/test_forged_addresses": 150,
     "slurm/test_odd_clusters": 150,
+    "slurm/test_apply": 130,
+    "slurm/test_database_away": 100,
     "slurm/test_check": 140,
     "slurm/test_slurm_options": 90,
     "slurm/test_crashes": 395,

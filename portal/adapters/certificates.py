@@ -112,10 +112,13 @@ class CertificateAuthority(Certificates):
     def server_ca(self) -> str:
         return (self._directory / "gateway_ca.pem").read_text(encoding="ascii")
 
-    def sign_user(self, user: str, life: timedelta, source: str) -> tuple[str, str]:
+    def sign_user(
+        self, user: str, life: timedelta, source: str, skew: timedelta = CLOCK_SKEW
+    ) -> tuple[str, str]:
         """A new SSH key for one user: (private key, certificate), both in OpenSSH format.
 
-        Valid for one principal, from one address, without any forwarding.
+        Valid for one principal, from one address, without any forwarding, for `life` from now on
+        and `skew` before.
         """
         key, user_key = ed25519.Ed25519PrivateKey.generate(), load_user_key(self._user_file)
         now = datetime.now(UTC)
@@ -126,7 +129,7 @@ class CertificateAuthority(Certificates):
             .type(SSHCertificateType.USER)
             .key_id(f"slipway:{user}".encode())
             .valid_principals([user.encode()])
-            .valid_after((now - CLOCK_SKEW).timestamp())
+            .valid_after((now - skew).timestamp())
             .valid_before((now + life).timestamp())
             .add_critical_option(b"source-address", source.encode())
         )

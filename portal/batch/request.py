@@ -25,7 +25,7 @@ MAX_SHM = 1 << 30
 """MiB; more than any node has."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_SHARED = re.compile(rf"([a-z_][a-z0-9_-]{{0,31}})/{_FOLDER.pattern}")
+_SHARED = re.compile(rf"([A-Za-z0-9_][A-Za-z0-9._@-]{{0,63}})/{_FOLDER.pattern}")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
 _UNITS = {"k": 1 / 1024, "m": 1.0, "g": 1024.0, "t": 1024.0**2}
 

@@ -13,8 +13,8 @@ from portal.adapters.slurm.users import user_argv, user_parse
 from portal.adapters.ssh.transport import SshTransport
 from portal.cli.check_certificates import certificate_findings
 from portal.cli.check_slurm import check_slurm
-from portal.cli.checks.connection import check_connection
-from portal.cli.checks.database import check_database
+from portal.cli.checks.connection import check_admin_groups, check_connection
+from portal.cli.checks.database import check_database, check_hosts
 from portal.cli.checks.host import (
     check_account,
     check_folders,
@@ -22,9 +22,16 @@ from portal.cli.checks.host import (
     check_keys,
     check_settings_file,
 )
+from portal.cli.checks.oidc import check_oidc
 from portal.cli.checks.operator import check_operator
-from portal.cli.checks.places import check_catalog, check_templates, check_toolkit
+from portal.cli.checks.places import (
+    check_catalog,
+    check_logos,
+    check_templates,
+    check_toolkit,
+)
 from portal.cli.checks.queue_reader import check_queue_reader
+from portal.cli.checks.running import check_worker
 from portal.cli.checks.tls import check_browsers_tls, check_callback
 from portal.cli.findings import Finding
 from portal.config import LoginSettings, Settings, WebSettings
@@ -46,6 +53,7 @@ def check(settings: Settings, file: Path | None = None) -> Generator[Finding, No
         yield from check_settings_file(file)
     yield from _names(settings.web)
     yield from check_browsers_tls(settings.web)
+    yield from check_logos(settings)
     templates = list(check_templates(settings))
     yield from templates
     keys = check_keys(settings)
@@ -60,13 +68,16 @@ def check(settings: Settings, file: Path | None = None) -> Generator[Finding, No
     database = list(check_database(settings.state.database_url))
     yield from database
     yield from check_callback(settings)
+    yield from check_oidc(settings)
     yield from check_toolkit(Path(settings.sessions.toolkit))
     if templates or not all(one.ok for one in database):
         return
+    yield from check_hosts(settings)
     yield from check_haproxy(settings)
     # squeue by itself, which serves where pyslurm cannot; check_queue_reader looks at pyslurm.
     commands = settings.slurm.model_copy(update={"reader": "commands"})
     systems = real_systems(settings.model_copy(update={"slurm": commands}))
+    yield from check_worker(systems.stores.heartbeats, now())
     yield from check_catalog(settings, systems.catalog())
     yield from check_cluster(settings, systems.scheduler)
 
@@ -76,7 +87,7 @@ def check_cluster(settings: Settings, scheduler: Scheduler) -> Iterator[Finding]
     login, slurm = settings.login, settings.slurm
     steps = list(check_connection(settings))
     yield from steps
-    if not all(step.ok for step in steps):
+    if not all(step.ok for step in steps) and len(login.all_hosts) == 1:
         return
     answered = False
     for finding in slurm_findings(login, scheduler):
@@ -87,6 +98,7 @@ def check_cluster(settings: Settings, scheduler: Scheduler) -> Iterator[Finding]
     yield from check_queue_reader(slurm)
     authority = CertificateAuthority(settings.state.ca_file(""))
     transport = SshTransport(login, authority, slurm.operator)
+    yield from check_admin_groups(slurm.admin_groups, login.reader, transport)
     asker = Asker(transport, login.reader, slurm.command_seconds)
     yield from check_operator(
         slurm.operator,

@@ -8,7 +8,7 @@ import logging
 import os
 import secrets
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -19,21 +19,28 @@ from portal.adapters.db.engine import open_database, upgrade
 from portal.adapters.db.reencrypt import seal_all
 from portal.adapters.db.urls import check_url
 from portal.adapters.encryption import Sealer, make_key, read_keys
+from portal.adapters.haproxy.map_files import MAPS
+from portal.cli.apply.checks import local_findings
+from portal.cli.apply.command import add_parser as add_apply
 from portal.cli.check import check, check_gpus
 from portal.cli.checks.try_sessions import try_sessions
+from portal.cli.findings import Finding
 from portal.cli.images import add_parser as add_images
 from portal.cli.logout import add_parser as add_logout
+from portal.cli.maintenance import add_parser as add_maintenance
 from portal.cli.render import render
 from portal.cli.state.backup import add_parser as add_backup
+from portal.cli.state.move import add_parser as add_move
 from portal.cli.state.restore import add_parser as add_restore
 from portal.cli.state.rotate import add_parser as add_rotate
 from portal.cli.token import add_parser as add_token
-from portal.config import Settings, SettingsError, load_settings, settings_file
+from portal.cli.worker import add_parser as add_worker
+from portal.config import LogSettings, Settings, SettingsError, load_settings, settings_file
 from portal.config.annotate import annotated
 from portal.errors import PortalError
-from portal.services.owner_queue import OwnerQueue
+from portal.logs.setup import configure
+from portal.version import described
 from portal.wiring import now, wire
-from portal.worker import Worker, only_one
 
 Command = Callable[[Settings, argparse.Namespace], int]
 
@@ -42,14 +49,15 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     options = _parser().parse_args(argv)
     os.umask(0o077)  # keys and the database are private
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
-    logging.getLogger("paramiko").setLevel(logging.WARNING)
+    configure(LogSettings())
     if options.action is None:
         print(annotated(), end="")
         return 0
     try:
         action: Command = options.action
-        return action(_settings(options), options)
+        settings = _settings(options)
+        configure(settings.log)
+        return action(settings, options)
     except SettingsError as error:
         print(f"slipway: {error}", file=sys.stderr)
         return 2
@@ -69,22 +77,26 @@ def _settings(options: argparse.Namespace) -> Settings:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="slipway", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"slipway {described()}")
     parser.add_argument("--config", help="settings file (default: /etc/slipway/slipway.toml)")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, command, text in (
         ("config", None, "print a settings file with every key, its description and its default"),
         ("init", _init, "create keys, certificates and the database; what exists is kept"),
         ("rotate-keys", _rotate, "create a new key for values of variables, and re-encrypt them"),
-        ("worker", _worker, "poll Slurm's queue until stopped"),
         ("apps", _apps, "list the apps, and the images that can run each"),
     ):
         commands.add_parser(name, help=text).set_defaults(action=command)
+    add_worker(commands)
     add_token(commands)
     add_images(commands)
     add_logout(commands)
+    add_maintenance(commands)
     add_backup(commands)
     add_restore(commands)
     add_rotate(commands)
+    add_apply(commands)
+    add_move(commands)
     check_parser = commands.add_parser(
         "check", help="report what is missing before the portal can work; for GPUs: check gpu"
     )
@@ -96,6 +108,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="USER",
         help="try the whole way of a session on the nodes, by a job of a minute in each partition, "
         "as USER (default: the first of slurm.admins)",
+    )
+    check_parser.add_argument(
+        "--local",
+        action="store_true",
+        help="only what needs no network, as `slipway apply` checks it",
     )
     check_parser.set_defaults(action=_check)
     render_parser = commands.add_parser("render", help="print or write configuration for this site")
@@ -141,8 +158,8 @@ def _prepare(settings: Settings, state: Path, run: Path) -> None:
     if not read_keys(settings.state.keys):
         make_key(settings.state.keys)
     _seal(settings)
-    for name in ("routes.map", "background.map", "hub.map"):
-        (run / name).touch()  # HAProxy needs the file to exist; its content is set at run time
+    for name in MAPS:
+        (run / name).touch()  # HAProxy needs the files to exist; routes are added at run time
 
 
 def _make_folders(*folders: Path) -> str:
@@ -180,13 +197,6 @@ def _rotate(settings: Settings, _options: argparse.Namespace) -> int:
     return 0
 
 
-def _worker(settings: Settings, _options: argparse.Namespace) -> int:
-    with in_use(settings.state), only_one(settings.state.run):
-        queue = OwnerQueue()
-        Worker(wire(settings, queue), queue).run()
-    return 0
-
-
 def _render(settings: Settings, options: argparse.Namespace) -> int:
     try:
         render(settings, options.what, options.output)
@@ -198,8 +208,10 @@ def _render(settings: Settings, options: argparse.Namespace) -> int:
 
 def _check(settings: Settings, options: argparse.Namespace) -> int:
     problems = 0
-    logging.getLogger("alembic").setLevel(logging.WARNING)
-    if options.what == "gpu":
+    findings: Generator[Finding, None, None]
+    if options.local:
+        findings = local_findings(settings, settings_file(options.config))
+    elif options.what == "gpu":
         findings = check_gpus(settings)
     elif options.session is not None:
         findings = try_sessions(settings, options.session)

@@ -11,6 +11,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from portal.config import Settings
+from portal.core import hosts
 from portal.core.cluster.fgpu import kinds_as_json
 from portal.wiring import wire
 
@@ -72,8 +73,19 @@ def _rendered(settings: Settings, template: str) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    values = {"settings": settings, "bin": Path(sys.executable).parent}
+    values = {"settings": settings, "bin": programs(), "haproxy": haproxy(), "hosts": hosts}
     return environment.get_template(template).render(values)
+
+
+def programs() -> Path:
+    """The folder of the programs of this installation."""
+    return Path(sys.executable).parent
+
+
+def haproxy() -> str:
+    """HAProxy: the one that came with this installation, else that of the machine's PATH."""
+    bundled = programs() / "haproxy"
+    return str(bundled) if bundled.is_file() else "haproxy"
 
 
 def _with_headers(units: dict[str, str]) -> Iterable[str]:

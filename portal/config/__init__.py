@@ -3,8 +3,11 @@
 `slipway config` prints every key with its description and default (annotate.py).
 """
 
+from portal.config.auth.oidc import OidcSettings
 from portal.config.cluster import LoginSettings, SlurmSettings
 from portal.config.gpu import GpuKindSettings, GpuSettings
+from portal.config.operations.log import LogSettings
+from portal.config.operations.monitoring import MonitoringSettings
 from portal.config.sessions import SessionSettings
 from portal.config.settings import Settings, SettingsError, load_settings, settings_file
 from portal.config.state import StateSettings
@@ -13,7 +16,10 @@ from portal.config.web import WebSettings
 __all__ = [
     "GpuKindSettings",
     "GpuSettings",
+    "LogSettings",
     "LoginSettings",
+    "MonitoringSettings",
+    "OidcSettings",
     "SessionSettings",
     "Settings",
     "SettingsError",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from functools import cached_property
+from typing import Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, field_validator, model_validator
 
 from portal.config.base import FROZEN
+from portal.core.account_names import DEFAULT, AccountNames
 
 
 class LoginSettings(BaseModel):
@@ -15,6 +17,12 @@ class LoginSettings(BaseModel):
     model_config = FROZEN
 
     host: str = Field("login", description="Login node with sshd and Slurm's commands.")
+    hosts: list[str] = Field(
+        [],
+        description="Several login nodes in the place of host, tried in this order; one that does "
+        "not answer is left out until it does again. All share accounts and home directories, and "
+        "known_hosts has the keys of all of them.",
+    )
     port: int = Field(22, description="Its SSH port.")
     files_host: str = Field(
         "",
@@ -24,24 +32,69 @@ class LoginSettings(BaseModel):
     known_hosts: str = Field(
         "/etc/slipway/known_hosts", description="File with its host key, in OpenSSH's format."
     )
+    account_pattern: str = Field(
+        DEFAULT,
+        description="Names of accounts that may use the portal, as a regular expression for the "
+        'whole name, for example "[A-Za-z][A-Za-z0-9._@-]{0,63}". Other characters than letters, '
+        'digits, "_", ".", "@" and "-" cannot be permitted, nor more than 64.',
+    )
+    second_factor: str = Field(
+        "",
+        max_length=60,
+        description="Where sshd asks for more than the password (keyboard-interactive): title of "
+        'the field for it in the portal, such as "Verification code"; empty: no field.',
+    )
+    login_seconds: int = Field(
+        30,
+        ge=5,
+        le=50,
+        description="Seconds that a log-in may take, confirmation on a telephone included.",
+    )
     reader: str = Field("slipway", description="Unprivileged account that reads Slurm's state.")
-    minimum_uid: int = Field(1000, description="Accounts with a lower number (UID) are refused.")
+    minimum_uid: int = Field(
+        1000,
+        description="Accounts with a lower number (UID) are refused; services never act for them.",
+    )
     certificate_minutes: int = Field(
         5, ge=1, description="Minutes that a user's SSH certificate is valid."
     )
     source_address: str = Field(
         "", description="Address that certificates are restricted to; empty: the connection's own."
     )
-    min_uid: int = Field(
-        1000,
-        ge=1,
-        description="Smallest user number of a person; services never act for accounts below it.",
-    )
     account_checks: int = Field(
         300,
         ge=0,
         description="Accounts checked per minute, by logging in as them; 0: none.",
     )
+
+    @field_validator("account_pattern")
+    @classmethod
+    def _is_usable(cls, pattern: str) -> str:
+        return AccountNames(pattern).pattern
+
+    @model_validator(mode="before")
+    @classmethod
+    def _first_is_host(cls, data: Any) -> Any:
+        hosts = data.get("hosts") if isinstance(data, dict) else None
+        if not hosts or not isinstance(hosts, list):
+            return data
+        if "host" in data and data["host"] != hosts[0]:
+            raise ValueError("host and hosts exclude each other: name all login nodes in hosts")
+        return data | {"host": hosts[0]}
+
+    @property
+    def all_hosts(self) -> tuple[str, ...]:
+        """The login nodes in the order in which they are tried."""
+        return tuple(dict.fromkeys(self.hosts or [self.host]))
+
+    def at(self, host: str) -> LoginSettings:
+        """The same for one host alone."""
+        return self.model_copy(update={"host": host, "hosts": []})
+
+    @cached_property
+    def names(self) -> AccountNames:
+        """The site's rule for names of accounts."""
+        return AccountNames(self.account_pattern)
 
 
 class SlurmSettings(BaseModel):
@@ -65,6 +118,10 @@ class SlurmSettings(BaseModel):
     )
     admins: list[str] = Field(
         [], description="Users who see and stop all users' sessions, and administer the site."
+    )
+    admin_groups: list[str] = Field(
+        [],
+        description="Unix groups on the login node whose members are administrators as well.",
     )
     operator: str = Field(
         "",

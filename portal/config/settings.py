@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field, ValidationError
 
+from portal.config.auth.oidc import OidcSettings
 from portal.config.base import FROZEN
 from portal.config.batch import BatchSettings
 from portal.config.cluster import LoginSettings, SlurmSettings
@@ -18,12 +19,15 @@ from portal.config.gpu import GpuSettings
 from portal.config.hub import HubSettings
 from portal.config.images import ImageSettings
 from portal.config.messages import problems
+from portal.config.operations.log import LogSettings
+from portal.config.operations.monitoring import MonitoringSettings
 from portal.config.sessions import SessionSettings
-from portal.config.state import StateSettings
+from portal.config.state import ServiceSettings, StateSettings
 from portal.config.web import WebSettings
 
 _FROM_OUTSIDE = {
     "SLIPWAY_PUBLIC_URL": ("web", "public_url"),
+    "SLIPWAY_DATABASE": ("state", "database"),
     "SLIPWAY_APPS": ("web", "apps"),
     "SLIPWAY_APPS_PORTS": ("web", "apps_ports"),
     "SLIPWAY_SSH_PORTS": ("web", "ssh_ports"),
@@ -33,6 +37,9 @@ _FROM_OUTSIDE = {
     "SLIPWAY_HUB_URL": ("hub", "url"),
     "SLIPWAY_HUB_TLS_CERTIFICATE": ("hub", "tls_certificate"),
     "SLIPWAY_HUB_CLIENT_CA": ("hub", "client_ca"),
+    "SLIPWAY_SUPERVISOR": ("service", "supervisor"),
+    "SLIPWAY_SUPERVISORCTL": ("service", "supervisorctl"),
+    "SLIPWAY_HAPROXY_CONFIG": ("service", "haproxy_config"),
 }
 """Settings that are known only when a container starts."""
 _LISTS: dict[str, Callable[[str], Any]] = {
@@ -50,6 +57,7 @@ class Settings(BaseModel):
 
     web: WebSettings = Field(WebSettings(), description="Addresses, logins and limits on requests.")
     login: LoginSettings = Field(LoginSettings(), description="The login node.")
+    oidc: OidcSettings = Field(OidcSettings(), description="Log-in by OpenID Connect.")
     slurm: SlurmSettings = Field(SlurmSettings(), description="How Slurm is queried.")
     sessions: SessionSettings = Field(SessionSettings(), description="What runs inside a session.")
     images: ImageSettings = Field(ImageSettings(), description="Users' own images.")
@@ -61,6 +69,13 @@ class Settings(BaseModel):
     )
     hub: HubSettings = Field(HubSettings(), description="JupyterHub in front of sessions.")
     state: StateSettings = Field(StateSettings(), description="Where the portal keeps its data.")
+    log: LogSettings = Field(LogSettings(), description="What the portal's processes log.")
+    monitoring: MonitoringSettings = Field(
+        MonitoringSettings(), description="Metrics and health, for programs that watch the portal."
+    )
+    service: ServiceSettings = Field(
+        ServiceSettings(), description="How the portal's own processes are run."
+    )
 
 
 class SettingsError(Exception):

@@ -2,22 +2,48 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from datetime import timedelta
+from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from portal.config.base import FROZEN
 from portal.core.apps.origins import Mode, Origins, PortPolicy, Range
 from portal.core.auth.logins import LoginTerms
+from portal.core.colours import Scheme, accent_problem
 
+LOGO = r"^$|^/.*\.(png|svg)$"
+COLOUR = "^$|^#[0-9A-Fa-f]{6}$"
 _POOL = (10000, 10199)
 
 
 def _is_loopback(name: str) -> bool:
     name = name.lower().strip("[]")
     return name in ("localhost", "::1") or name.endswith(".localhost") or name.startswith("127.")
+
+
+def _network(text: str) -> str:
+    try:
+        network = ipaddress.ip_network(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is no address or network: {error}") from error
+    if network.prefixlen == 0:
+        raise ValueError(f"{text} would trust everybody: name the proxies' own networks")
+    return str(network)
+
+
+Proxy = Annotated[str, AfterValidator(_network)]
+"""An address or network, in its usual form."""
 
 
 class HelpLink(BaseModel):
@@ -42,7 +68,10 @@ class WebSettings(BaseModel):
         "http://localhost:8080", description="Address of the portal in browsers."
     )
     site_name: str = Field(
-        "Slipway", min_length=1, max_length=40, description="Name of the portal on its pages."
+        "Slipway",
+        max_length=40,
+        pattern=r"^[^\x00-\x1f\x7f]+$",
+        description="Name of the portal on its pages.",
     )
     contact: str = Field(
         "",
@@ -51,6 +80,27 @@ class WebSettings(BaseModel):
     )
     help_links: tuple[HelpLink, ...] = Field(
         (), max_length=10, description="Pages of the site's own, on the help page and below others."
+    )
+    logo: str = Field(
+        "",
+        pattern=LOGO,
+        description="PNG or SVG file of at most 256 KB, in place of Slipway's own logo.",
+    )
+    logo_dark: str = Field(
+        "",
+        pattern=LOGO,
+        description="The same for dark colours, which the bar above every page has; logo if empty.",
+    )
+    accent: str = Field(
+        "",
+        pattern=COLOUR,
+        description='Colour of links and buttons on light pages, such as "#0b6478"; dark enough to '
+        "be read on white (a contrast of 4.5:1).",
+    )
+    accent_dark: str = Field(
+        "",
+        pattern=COLOUR,
+        description='The same on dark pages, such as "#67c5d4"; light enough to be read there.',
     )
     apps: Mode = Field(
         "ports",
@@ -96,6 +146,13 @@ class WebSettings(BaseModel):
         False,
         description="Permit http under names of other machines: passwords can be intercepted.",
     )
+    trusted_proxies: list[Proxy] = Field(
+        [],
+        description="Addresses or networks of TLS proxies and load balancers in front of HAProxy, "
+        'such as ["192.0.2.7", "2001:db8:7::/64"]. They must speak the PROXY protocol on every '
+        "connection to web.listen and the apps, and tell the client's address by it; limits and "
+        "the audit log then use that. Nobody else can claim an address.",
+    )
     login_hours: int = Field(12, ge=1, description="Hours that a login lasts without being used.")
     login_days: int = Field(
         14, ge=1, description="Most days that a login lasts, however much it is used."
@@ -111,7 +168,6 @@ class WebSettings(BaseModel):
         description="Login attempts per account and hour from networks that it never logged in "
         "from, and wrong passwords per hour from each network that it did.",
     )
-
     connections: int = Field(
         8000,
         ge=1000,
@@ -226,6 +282,14 @@ class WebSettings(BaseModel):
     def seen_cookie(self, label: str) -> str:
         """Name of the cookie that records that a browser's storage was cleared at this origin."""
         return ("__Secure-" if self.secure else "") + f"slipway_seen_{label}"
+
+    @field_validator("accent", "accent_dark")
+    @classmethod
+    def _is_readable(cls, colour: str, info: ValidationInfo) -> str:
+        scheme: Scheme = "dark" if info.field_name == "accent_dark" else "light"
+        if colour and (problem := accent_problem(colour, scheme)):
+            raise ValueError(problem)
+        return colour
 
     @field_validator("public_url")
     @classmethod

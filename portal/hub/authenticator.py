@@ -14,13 +14,16 @@ from portal.hub.connection import ask, connection
 
 TOKEN = "slipway_token"  # noqa: S105
 """Where auth_state has the user's token."""
-WRONG = frozenset({401, 403, 422})
+WRONG = frozenset({401, 422})
+"""Statuses of a wrong password; 403 is a portal that accepts none, which its text says."""
 
 
 class SlipwayAuthenticator(Authenticator):  # type: ignore[misc]  # JupyterHub has no types
     """The portal checks the password, and answers with a token of the user's own.
 
-    The token is in auth_state, which JupyterHub encrypts with $JUPYTERHUB_CRYPT_KEY.
+    The token is in auth_state, which JupyterHub encrypts with $JUPYTERHUB_CRYPT_KEY. Where the
+    portal accepts no passwords (oidc.password = false), use an authenticator for the same OpenID
+    provider, and a service token of the portal's for the spawner.
     """
 
     portal_url = Unicode(help="Address of the portal.").tag(config=True)
@@ -36,8 +39,12 @@ class SlipwayAuthenticator(Authenticator):  # type: ignore[misc]  # JupyterHub h
         """The user's name and token; None for a wrong password."""
         client = connection(self.portal_url, self.verify)
         name, password = data.get("username", ""), data.get("password", "")
+        code = data.get("otp", "")  # shown with c.Authenticator.request_otp
         try:
-            token = await ask(client.make_token, name, password, "JupyterHub", self.token_days)
+            token = await ask(
+                client.make_token, name, password, "JupyterHub", self.token_days, code
+            )
+            name = await ask(client.acting_for(token).account)
         except Refused as error:
             if error.status in WRONG:
                 return None
@@ -45,6 +52,10 @@ class SlipwayAuthenticator(Authenticator):  # type: ignore[misc]  # JupyterHub h
         except NoAnswer as error:
             raise HTTPError(503, error.text, reason=error.text) from error
         return {"name": name, "auth_state": {TOKEN: token}}
+
+    def normalize_username(self, username: str) -> str:
+        """The name as the cluster writes it: capitals matter there."""
+        return str(self.username_map.get(username, username))
 
     async def refresh_user(self, user: Any, handler: BaseHandler | None = None) -> bool:
         """Whether the user's token is still valid; otherwise they log in again."""

@@ -25,8 +25,8 @@ from portal.hub.form import APP, chosen_before, options_from_form, page
 from portal.hub.progress import Step, answers, exit_code, server_has_ended, steps_of
 from portal.hub.refusals import Refusal, for_user
 
-LOST = 2
-"""How often a session must be missing before it counts as gone."""
+LOST = 3600.0
+"""Seconds until an unknown session counts as gone; a portal that has lost it may adopt it."""
 QUICK = 0.2
 """Seconds between two questions while a server starts, and for SOON seconds after its launch."""
 SOON = 10.0
@@ -70,7 +70,7 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
         super().__init__(**kwargs)
         self._session_id = ""
         self._last: Session | None = None
-        self._missing = 0
+        self._missing: float | None = None
         self._starting = False
         self._nothing_launched = False
         self._certificate: launch.Certificate | None = None
@@ -113,7 +113,7 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
     def clear_state(self) -> None:
         """Forget the session."""
         super().clear_state()
-        self._session_id, self._last, self._missing = "", None, 0
+        self._session_id, self._last, self._missing = "", None, None
         self._nothing_launched = False
 
     # The form
@@ -237,7 +237,7 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
         return found
 
     def _remember(self, session: Session) -> None:
-        self._session_id, self._last, self._missing = session.id, session, 0
+        self._session_id, self._last, self._missing = session.id, session, None
 
     async def _abandon(self) -> None:
         """Ask for the end of what is at this path, or is still being launched there."""
@@ -281,8 +281,7 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
         except Refused as error:
             if error.status != 404:
                 return None
-            self._missing += 1
-            return 1 if self._missing >= LOST else None
+            return self._unknown()
         except (ClientError, HTTPError) as error:
             self.log.warning("%s: state unknown: %s", self._log_name, error)
             return None
@@ -291,6 +290,14 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
             await self._abandon()
             return 1
         return exit_code(session)
+
+    def _unknown(self) -> int | None:
+        """The portal does not know the session, which may run all the same."""
+        now = time.monotonic()
+        if self._missing is None:
+            self._missing = now
+            self.log.warning("%s: the portal does not know its session", self._log_name)
+        return 1 if now - self._missing > LOST else None
 
     async def _adopt(self, client: Client) -> int | None:
         """Find the session of a JupyterHub that was killed before it stored anything."""

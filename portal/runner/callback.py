@@ -17,8 +17,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# The portal does not know the session, or no longer, or rejects this runner's token.
-OVER = frozenset({401, 404, 410})
+# The only answer that ends a session, with one of these in its body: earlier portals have no code.
+ENDED = 410
+ENDED_CODE, ENDED_TITLE = "session_ended", "This session is over"
+# The portal does not know the session, or not this runner's token: it may have lost its database.
+UNKNOWN = frozenset({401, 404})
+UNKNOWN_CODE = "session_unknown"
+# Answers that say nothing about the session: from another program in the portal's place, or from a
+# portal of another release.
+SILENT = frozenset({403, 404, 405, 410, 421})
 ANSWER_TIMEOUT = 15.0
 LONGEST_PAUSE = 10.0
 MOST_DELAYS = 5
@@ -26,6 +33,10 @@ MOST_DELAYS = 5
 
 class SessionOver(Exception):
     """The portal reports that this session has ended."""
+
+
+class SessionUnknown(Exception):
+    """The portal does not know this session, or not this runner's token; it goes on."""
 
 
 class Refused(Exception):
@@ -71,7 +82,10 @@ class Callback:
         return self._stream is not None
 
     def post(self, what: str, message: dict[str, object]) -> dict[str, object]:
-        """Send one report and return the answer; raise SessionOver, Refused or Unreachable."""
+        """Send one report and return the answer.
+
+        Raises SessionOver, SessionUnknown, Refused or Unreachable.
+        """
         path, data = f"{self._path}/{what}", json.dumps(message).encode()
         for _ in range(MOST_DELAYS):
             try:
@@ -81,17 +95,7 @@ class Callback:
                 time.sleep(min(later.seconds, LONGEST_PAUSE))
         else:
             raise Unreachable("keeps answering 429")
-        if status in OVER:
-            raise SessionOver
-        if status >= 500:
-            raise Unreachable(f"answered {status}")
-        if status >= 400:
-            raise Refused(f"answered {status}: {body[:300].decode(errors='replace')}")
-        try:
-            answer = json.loads(body or b"{}")
-        except ValueError:
-            raise Unreachable("answered something other than JSON") from None
-        return answer if isinstance(answer, dict) else {}
+        return read_answer(status, body)
 
     def _exchange(self, path: str, body: bytes) -> tuple[int, bytes]:
         # A kept connection may have been closed meanwhile; then the report is repeated on a new
@@ -124,6 +128,30 @@ class Callback:
         return self._stream
 
 
+def read_answer(status: int, body: bytes) -> dict[str, object]:
+    """The portal's answer; raises what it means if it is an error.
+
+    Only the portal's own words end a session. Whatever else answers in its place, a proxy or
+    another program, does not know about it.
+    """
+    try:
+        answer = json.loads(body or b"{}")
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict):
+        raise Unreachable(f"answered {status} with something other than JSON")
+    code = answer.get("code")
+    if status == ENDED and (code == ENDED_CODE or answer.get("title") == ENDED_TITLE):
+        raise SessionOver
+    if status == 401 or (status in UNKNOWN and code == UNKNOWN_CODE):
+        raise SessionUnknown(f"answered {status}")
+    if status >= 500 or status in SILENT:
+        raise Unreachable(f"answered {status}")
+    if status >= 400:
+        raise Refused(f"answered {status}: {body[:300].decode(errors='replace')}")
+    return answer
+
+
 def tls_context(ca: str) -> ssl.SSLContext:
     """What the portal's certificate is verified with: its own authority alone."""
     context = ssl.create_default_context(cadata=ca)
@@ -134,14 +162,24 @@ def tls_context(ca: str) -> ssl.SSLContext:
 
 
 def post_ready(
-    callback: Callback, message: dict[str, object], patience: float = PATIENCE
+    callback: Callback,
+    message: dict[str, object],
+    patience: float = PATIENCE,
+    unknown: Callable[[], object] = lambda: None,
 ) -> dict[str, object]:
-    """Report ready until the portal accepts it; raise Unreachable after `patience` seconds."""
+    """Report ready until the portal accepts it; raise Unreachable after `patience` seconds.
+
+    A portal that does not know the session has lost it: `unknown` is called then, and there is
+    nothing to give up, as long as the job may run.
+    """
     deadline = time.monotonic() + patience
     pause = 0.1
     while True:
         try:
             return callback.post("ready", message)
+        except SessionUnknown:
+            unknown()
+            deadline = time.monotonic() + patience
         except Unreachable as error:
             if time.monotonic() + pause > deadline:
                 minutes = f"{patience / 60:.0f} minute{'' if patience == 60 else 's'}"
@@ -155,6 +193,9 @@ def post_ready(
 class Reporter:
     """Sends the apps' changes immediately, and usage every `heartbeat` seconds.
 
+    `unknown` is called when the portal does not know the session, and says in how many seconds
+    the next usage is to be sent, if that is sooner.
+
     While the portal is unreachable, reports do not accumulate: only the newest state of each app
     and the newest usage are sent once it is back.
     """
@@ -166,12 +207,15 @@ class Reporter:
         usage: Callable[[], dict[str, object]],
         over: Callable[[], None],
         answered: Callable[[dict[str, object]], None] = lambda _: None,
+        unknown: Callable[[], float] = lambda: LONGEST_PAUSE,
     ) -> None:
         self._callback = callback
         self._heartbeat = heartbeat
         self._usage = usage
         self._over = over
         self._answered = answered
+        self._unknown = unknown
+        self._again = heartbeat
         self._hurried = False
         self._news: dict[str, dict[str, object]] = {}
         self._changed = threading.Condition()
@@ -206,8 +250,9 @@ class Reporter:
                         self._news = {}
                 self._send_news(news)
                 if due:
-                    beat = time.monotonic() + self._heartbeat
+                    self._again = self._heartbeat
                     self._send("usage", self._usage(), self._answered)
+                    beat = time.monotonic() + min(self._again, self._heartbeat)
         except SessionOver:
             say("The portal reports that this session has ended")
             self._callback.close()
@@ -229,6 +274,10 @@ class Reporter:
             answered(self._callback.post(what, message))
         except Refused as error:
             say(f"The portal does not accept a report on {what}: {error}")
+        except SessionUnknown:
+            self._away = True
+            self._again = self._unknown()
+            return False
         except Unreachable as error:
             if not self._away:
                 say(f"The portal cannot be reached ({error}); open apps keep running")

@@ -10,13 +10,22 @@ from . import control, gateway
 from .apps.app import App
 from .apps.detect import detect
 from .apps.supervisor import Supervisor
-from .callback import Callback, Refused, Reporter, SessionOver, Unreachable, post_ready
+from .callback import (
+    Callback,
+    Refused,
+    Reporter,
+    SessionOver,
+    SessionUnknown,
+    Unreachable,
+    post_ready,
+)
 from .countdown import Countdown, Tmux
 from .home import HomeCounter
 from .log import say
 from .memory import MemoryWatch
 from .spec import Spec, SpecError, parse_app_start
 from .status import StatusFile
+from .trust.adoption import LONGEST_PAUSE, Claim
 from .trust.renewal import Renewal
 from .usage import read_gpu_usage, read_usage
 
@@ -45,10 +54,13 @@ class Session:
             self._usage,
             lambda: self.end(0),
             self._answered,
+            self._unknown,
         )
         self._home = HomeCounter(os.environ.get("HOME", "/"))
         self._memory = MemoryWatch(self._killed)
         self._gateway: gateway.Gateway | None = None
+        self._claim: Claim | None = None
+        self._ready: dict[str, object] = {}
 
     def end(self, code: int) -> None:
         """Make `run` return `code`; safe in any thread and in signal handlers."""
@@ -77,36 +89,67 @@ class Session:
         return code
 
     def _report(self, where: dict[str, object]) -> None:
+        claim = Claim(self._callback, self._spec, where)
+        claim.prove()
+        self._claim = claim
         try:
-            self._get_ready(where)
+            self._get_ready(where, claim)
             self._reporter.run()
         except SessionOver:
-            say("The portal does not know this session (any more)")
+            say("The portal reports that this session has ended")
             self.end(0)
         except (Refused, Unreachable, SpecError, gateway.GatewayFailed) as error:
             say(f"The session cannot be opened: {error}")
             self.end(1)
 
-    def _get_ready(self, where: dict[str, object]) -> None:
+    def _get_ready(self, where: dict[str, object], claim: Claim) -> None:
         request = gateway.request_certificate(self._toolkit, self._directory, self._spec.session)
         # The key is created by another process during this TLS handshake.
         self._callback.connect()
         found = detect(self._spec.detect)
         csr = gateway.read_request(request)
-        message = {**where, "csr": csr, "apps": found}
-        answer = post_ready(self._callback, message, self._spec.patience_seconds)
-        apps = answer.get("start", [])
-        for item in apps if isinstance(apps, list) else []:
-            self._supervisor.start(parse_app_start(item))
-        certificate = answer.get("certificate")
-        if not isinstance(certificate, str):
-            raise SpecError("certificate", "must be a text")
+        self._ready = {**where, "csr": csr, "apps": found}
+        answer = post_ready(self._callback, self._ready, self._spec.patience_seconds, claim.ask)
+        certificate = self._start_apps(answer)
         if self._gateway is not None:
             self._gateway.start(
                 self._spec.session, self._spec.apps, certificate, self._spec.client_ca
             )
             self._renewal.serve(self._gateway, csr)
         say(f"Ready on {where['node']}, port {where['port']}")
+
+    def _start_apps(self, answer: dict[str, object]) -> str:
+        """Start the apps of the portal's answer to "ready"; returns the gateway's certificate."""
+        apps = answer.get("start", [])
+        for item in apps if isinstance(apps, list) else []:
+            self._supervisor.start(parse_app_start(item))
+        certificate = answer.get("certificate")
+        if not isinstance(certificate, str):
+            raise SpecError("certificate", "must be a text")
+        return certificate
+
+    def _unknown(self) -> float:
+        """The portal has lost the session: have it take the session in, and get ready again.
+
+        Returns in how many seconds to try again, or to report how it goes.
+        """
+        if self._claim is None:
+            return LONGEST_PAUSE
+        if not self._claim.ask():
+            return self._claim.wait
+        self._get_ready_again()
+        return 0.0
+
+    def _get_ready_again(self) -> None:
+        """Tell the portal where the gateway is; it serves with the certificate that it has.
+
+        What fails is tried again after the next heartbeat. An authority of the gateways that has
+        changed as well is followed as always, by the answers to heartbeats.
+        """
+        try:
+            self._start_apps(self._callback.post("ready", self._ready))
+        except (Refused, SessionUnknown, SpecError, Unreachable) as error:
+            say(f"The portal cannot open this session yet: {error}")
 
     def _app_changed(self, app: App) -> None:
         self._reporter.app_changed(app.name, app.report())
@@ -115,6 +158,8 @@ class Session:
         self._status.write(answer)
         self._countdown.tell(answer)
         self._renewal.answered(answer)
+        if answer.get("ready") is False:
+            self._get_ready_again()
 
     def _killed(self, text: str) -> None:
         self._reporter.hurry()

@@ -92,6 +92,7 @@ class Spec:
     """The session as described by the portal; the only place that holds the token."""
 
     __slots__ = (
+        "about",
         "apps",
         "callback",
         "callback_ca",
@@ -103,6 +104,7 @@ class Spec:
         "heartbeat_seconds",
         "patience_seconds",
         "ports",
+        "proof",
         "session",
         "shared_memory",
         "start",
@@ -129,6 +131,8 @@ class Spec:
         gpu: bool,
         workdir: str,
         count_home: bool,
+        proof: str,
+        about: dict[str, object],
     ) -> None:
         self.session = session
         self.token = token
@@ -146,6 +150,7 @@ class Spec:
         self.gpu = gpu
         self.workdir = workdir
         self.count_home = count_home
+        self.proof, self.about = proof, about  # see trust/adoption.py
 
 
 def parse_spec(text: str) -> Spec:
@@ -158,6 +163,7 @@ def parse_spec(text: str) -> Spec:
     for app in start:
         if app.name not in apps:
             raise SpecError("start", f"{app.name} is not among the apps")
+    proof, about = _adoption(message)
     return Spec(
         session=_text(message, "session", SESSION),
         token=_text(message, "token", re.compile(r"[!-~]{8,}")),
@@ -175,6 +181,8 @@ def parse_spec(text: str) -> Spec:
         gpu=_flag(message, "gpu"),
         workdir=_optional(message, "workdir"),
         count_home=_flag(message, "count_home"),
+        proof=proof,
+        about=about,
     )
 
 
@@ -299,6 +307,14 @@ def _shared_memory(message: dict[str, object]) -> SharedMemory | None:
     if not isinstance(value, dict) or type(value.get("mb")) is not int or value["mb"] < 1:
         raise SpecError("shared_memory", "must have a whole number of MiB")
     return SharedMemory(value["mb"], value.get("must") is True)
+
+
+def _adoption(message: dict[str, object]) -> tuple[str, dict[str, object]]:
+    value = message.get("adoption", {})
+    about = value.get("about", {}) if isinstance(value, dict) else None
+    if not isinstance(value, dict) or not isinstance(about, dict):
+        raise SpecError("adoption", "must be an object, and its about as well")
+    return _optional(value, "proof", PATH), about
 
 
 def _app_name(value: object) -> str:

@@ -7,6 +7,8 @@ if TYPE_CHECKING:
     import socket
     from io import BufferedReader
 
+# Tells the portal that this runner knows an unknown session from an ended one.
+RUNNER = "Slipway-Runner: 2"
 LONGEST_LINE = 16 * 1024
 LONGEST_BODY = 4 * 1024 * 1024
 
@@ -32,7 +34,7 @@ def post(
     """
     head = (
         f"POST {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n"
-        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        f"{RUNNER}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     )
     stream.sendall(head.encode() + body)
     # A new reader per request loses nothing: each response is read completely.

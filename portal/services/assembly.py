@@ -6,25 +6,15 @@ from datetime import timedelta
 from functools import cached_property
 
 from portal.config import Settings
-from portal.services.admin.administration import caller_address
-from portal.services.apps.apps import Apps
-from portal.services.apps.control import AppControl
-from portal.services.apps.gate import AppGate
-from portal.services.apps.origins import AppOrigins
-from portal.services.apps.proxy import ProxyRoutes
-from portal.services.apps.reports import AppReports
-from portal.services.apps.ssh import SshAccess
-from portal.services.apps.starter import AppStarter
-from portal.services.auth.accounts import AccountWatch
-from portal.services.auth.logins import Logins
-from portal.services.auth_assembly import AuthAssembly
-from portal.services.cluster import ClusterReader
+from portal.services.admin.usage import Usage
+from portal.services.app_assembly import AppAssembly
 from portal.services.container import Services
-from portal.services.job_control import JobControl
 from portal.services.launch.estimates import Estimates
 from portal.services.launch.launcher import Launcher
+from portal.services.launch.outlook import MaintenanceOutlook
 from portal.services.launch.presets import Presets
-from portal.services.owner_queue import RunForOwner, SessionQueue
+from portal.services.notices.follower import MaintenanceFollower
+from portal.services.owner_queue import RunForOwner
 from portal.services.session.housekeeping import Housekeeping
 from portal.services.session.idle_culler import IdleCuller
 from portal.services.session.lifecycle import Lifecycle
@@ -42,151 +32,55 @@ def assemble(settings: Settings, systems: Systems, run_for_owner: RunForOwner) -
     return _Assembly(settings, systems, run_for_owner).services()
 
 
-class _Assembly(AuthAssembly):
+class _Assembly(AppAssembly):
     """Builds each service once, with its dependencies."""
 
     def services(self) -> Services:
         """All services."""
+        systems = self._systems
         return Services(
-            settings=self._settings,
-            clock=self._clock,
-            catalog=self._catalog,
-            gpus=self._gpus,
-            cluster=self.cluster,
-            launcher=self.launcher,
-            estimates=Estimates(
-                self._systems.scheduler, self.cluster, self._clock, self.launcher.draft
-            ),
+            settings=self._settings, clock=self._clock, catalog=self._catalog, gpus=self._gpus,
+            cluster=self.cluster, launcher=self.launcher, estimates=self.estimates,
+            maintenance_outlook=MaintenanceOutlook(self.notices, self._stores.status, self._clock),
             presets=Presets(self._stores.presets, self._clock),
-            registry_logins=self.registry_logins,
-            image_contents=self.image_contents,
-            composer=self.composer,
-            job_templates=self.job_templates,
-            enlarger=self.enlarger,
-            sessions=self.sessions,
-            lifecycle=self.lifecycle,
-            session_logs=self.session_logs,
-            session_history=self.session_history,
-            runner_calls=self.runner_calls,
-            jobs=self.jobs,
-            job_outputs=self.job_outputs,
-            job_use=self.job_use,
-            apps=self.apps,
-            gate=self.gate,
-            proxy=self.proxy,
-            app_starter=self.app_starter,
-            app_control=self.app_control,
-            app_reports=self.app_reports,
-            ssh=self.ssh,
-            storage=self.storage,
-            file_servers=self.file_servers,
-            files=self.files,
-            shares=self.shares,
-            administration=self.administration,
-            batch_settings=self.batch_settings,
-            authenticate=self._systems.authenticate,
-            logins=self.logins,
-            service_tokens=self.service_tokens,
-            login_attempts=self.login_attempts,
-            account_watch=self.account_watch,
-            cluster_reader=self.cluster_reader,
-            reconciler=self.reconciler,
-            housekeeping=self.housekeeping,
-            idle_culler=self.idle_culler,
-            job_follower=self.job_follower,
-        )
+            registry_logins=self.registry_logins, image_contents=self.image_contents,
+            composer=self.composer, job_templates=self.job_templates, enlarger=self.enlarger,
+            sessions=self.sessions, lifecycle=self.lifecycle, session_logs=self.session_logs,
+            session_history=self.session_history, runner_calls=self.runner_calls,
+            adoption=self.adoption, jobs=self.jobs, job_outputs=self.job_outputs,
+            job_use=self.job_use, apps=self.apps, gate=self.gate, proxy=self.proxy,
+            app_starter=self.app_starter, app_control=self.app_control,
+            app_reports=self.app_reports, ssh=self.ssh, storage=self.storage,
+            file_servers=self.file_servers, files=self.files, shares=self.shares,
+            administration=self.administration, notices=self.notices, usage=self.usage,
+            batch_settings=self.batch_settings, authenticate=systems.authenticate,
+            logins=self.logins, provider_logins=self.provider_logins,
+            service_tokens=self.service_tokens, login_attempts=self.login_attempts,
+            monitoring=self.monitoring, account_watch=self.account_watch,
+            cluster_reader=self.cluster_reader, reconciler=self.reconciler,
+            housekeeping=self.housekeeping, idle_culler=self.idle_culler,
+            job_follower=self.job_follower, maintenance_follower=self.maintenance_follower,
+            host_agent=self.host_agent,
+        )  # fmt: skip
 
     @cached_property
-    def cluster_reader(self) -> ClusterReader:
-        return ClusterReader(self._systems.scheduler, self._stores.status, self._gpus)
-
-    @cached_property
-    def job_control(self) -> JobControl:
-        return JobControl(self._systems.scheduler, self._run_for_owner)
-
-    @cached_property
-    def session_queue(self) -> SessionQueue:
-        return SessionQueue(self._run_for_owner, self._stores.sessions)
-
-    # Apps
-
-    @cached_property
-    def proxy(self) -> ProxyRoutes:
-        stores = self._stores
-        return ProxyRoutes(
-            stores.sessions,
-            stores.access,
-            self._systems.routes,
-            self._catalog,
-            self.file_servers.expected_routes,
-        )
-
-    @cached_property
-    def app_starter(self) -> AppStarter:
-        origin = self._settings.web.origins.url
-        return AppStarter(
-            self._stores.access,
-            self._systems.runners,
-            self._catalog,
-            origin,
-            self._hub_env,
-        )
-
-    def _hub_env(self, session: str) -> dict[str, str]:
-        """The variables of JupyterHub's server, with the portal's address for its windows."""
-        sessions = f"{self._settings.web.public_url.rstrip('/')}/sessions"
-        return self._stores.sessions.hub_env(session) | {"SLIPWAY_SESSIONS": sessions}
-
-    @cached_property
-    def apps(self) -> Apps:
-        web = self._settings.web
-        return Apps(
+    def usage(self) -> Usage:
+        return Usage(
+            store=self._stores.usage,
             sessions=self._stores.sessions,
-            store=self._stores.access,
-            proxy=self.proxy,
-            starter=self.app_starter,
-            origins=AppOrigins(
-                self._stores.access,
-                web.origins,
-                self.administration.site_rules,
-                web.port_rules,
-                self._clock,
-            ),
-            catalog=self._catalog,
-            site_rules=self.administration.site_rules,
+            status=self._stores.status,
+            administration=self.administration,
             clock=self._clock,
-            record=self.administration.record,
-            new_event=self.administration.new_event,
         )
 
     @cached_property
-    def app_control(self) -> AppControl:
-        return AppControl(
-            self.apps,
-            self._stores.access,
-            self.app_starter,
-            self.proxy,
-            self._catalog,
-            self.administration.record,
-        )
-
-    @cached_property
-    def gate(self) -> AppGate:
-        return AppGate(self._stores.access, self.proxy, self._catalog, self._clock)
-
-    @cached_property
-    def app_reports(self) -> AppReports:
-        is_admin = self._settings.slurm.admins.__contains__
-        return AppReports(self._stores.access, self.proxy, self._catalog, is_admin)
-
-    @cached_property
-    def ssh(self) -> SshAccess:
-        return SshAccess(
-            self.apps,
-            self._stores.sessions,
-            self._systems.files,
-            self._settings.web.ssh_host,
-            self.administration.record,
+    def maintenance_follower(self) -> MaintenanceFollower:
+        return MaintenanceFollower(
+            store=self._stores.sessions,
+            notices=self._stores.notices,
+            scheduler=self._systems.scheduler,
+            session_queue=self.session_queue,
+            clock=self._clock,
         )
 
     # Launch
@@ -208,6 +102,18 @@ class _Assembly(AuthAssembly):
             close_apps=self.apps.close_session,
             registry_login=self.registry_logins.for_image,
             grant=self.storage.granted,
+            measures=self._systems.monitors.measures,
+            launch_begin=self.notices.launch_begin,
+        )
+
+    @cached_property
+    def estimates(self) -> Estimates:
+        return Estimates(
+            self._systems.scheduler,
+            self.cluster,
+            self._clock,
+            self.launcher.draft,
+            self.notices.launch_begin,
         )
 
     # Sessions
@@ -262,6 +168,7 @@ class _Assembly(AuthAssembly):
             app_starter=self.app_starter,
             site_rules=self.administration.site_rules,
             clock=self._clock,
+            measures=self._systems.monitors.measures,
         )
 
     # Used by the worker
@@ -318,31 +225,4 @@ class _Assembly(AuthAssembly):
             site_rules=self.administration.site_rules,
             record=self.administration.record,
             clock=self._clock,
-        )
-
-    # Logins
-
-    @cached_property
-    def logins(self) -> Logins:
-        return Logins(
-            store=self._stores.logins,
-            terms=self._settings.web.login_terms,
-            admins=self._settings.slurm.admins,
-            clock=self._clock,
-            record=self.administration.record,
-            revoke_routes=self.proxy.revoke,
-            address=caller_address.get,
-        )
-
-    @cached_property
-    def account_watch(self) -> AccountWatch:
-        return AccountWatch(
-            accounts=self._systems.accounts,
-            logins=self.logins,
-            login_store=self._stores.logins,
-            apps=self.apps,
-            sessions=self._stores.sessions,
-            clock=self._clock,
-            record=self.administration.record,
-            checks=self._settings.login.account_checks,
         )

@@ -22,10 +22,12 @@ from portal.core.cluster.limits import Limits
 from portal.core.cluster.meters import PartitionUsage, partition_usage
 from portal.core.cluster.node_use import NodeUse, measure_nodes
 from portal.core.cluster.usage import ClusterUsage, SlurmStatus, measure_usage
+from portal.core.interfaces.monitoring.measures import HeartbeatStore
 from portal.core.interfaces.status import StatusStore
 from portal.core.interfaces.systems import Scheduler
 from portal.core.launch.request import LaunchRequest
 from portal.core.launch.templates import Template, options_with
+from portal.core.monitoring import LOOK
 from portal.core.policy import group_for, misfit
 from portal.core.session.session import Session
 from portal.core.site_rules import SiteRules
@@ -58,7 +60,8 @@ class Cluster:
 
     def refuse_while_down(self, now: datetime) -> None:
         """Raise Unavailable if Slurm has not answered for a while."""
-        failing = self.slurm_status().failing_since
+        status = self.slurm_status()
+        failing = None if status.worker_down(now) else status.failing_since
         if failing and now - failing > DOWN_AFTER:
             raise Unavailable(
                 f"Slurm has not answered since {failing:%H:%M:%S} UTC, so nothing can be launched "
@@ -261,9 +264,12 @@ class Cluster:
 class ClusterReader:
     """Reads Slurm in the worker, and stores the results for all processes."""
 
-    def __init__(self, scheduler: Scheduler, status: StatusStore, gpus: Gpus) -> None:
+    def __init__(
+        self, scheduler: Scheduler, status: StatusStore, heartbeats: HeartbeatStore, gpus: Gpus
+    ) -> None:
         self._scheduler = scheduler
         self._status = status
+        self._heartbeats = heartbeats
         self._gpus = gpus
         self._nodes: list[Node] = []
         self._saved: tuple[NodeUse, ...] | None = None
@@ -285,6 +291,7 @@ class ClusterReader:
     def note_jobs(self, jobs: Iterable[JobReport], now: datetime) -> None:
         """Record that Slurm answered, and the usage by these jobs."""
         self._status.note_answer(now)
+        self._heartbeats.beat(LOOK, now)
         # Only jobs that hold something count; most of a long queue waits, and what did not change
         # since the last poll is the same objects.
         holding = [job for job in jobs if job.state in HOLDING]
@@ -301,3 +308,4 @@ class ClusterReader:
     def note_failure(self, now: datetime, why: str) -> None:
         """Record that Slurm did not answer."""
         self._status.note_failure(now, why)
+        self._heartbeats.beat(LOOK, now)

@@ -11,9 +11,11 @@ from portal.core.cluster.gpu_offers import Gpus
 from portal.core.interfaces.systems import Authenticator, Clock
 from portal.services.admin.administration import Administration
 from portal.services.admin.batch_settings import BatchSettings
+from portal.services.admin.usage import Usage
 from portal.services.apps.apps import Apps
 from portal.services.apps.control import AppControl
 from portal.services.apps.gate import AppGate
+from portal.services.apps.host_agent import HostAgent
 from portal.services.apps.proxy import ProxyRoutes
 from portal.services.apps.reports import AppReports
 from portal.services.apps.ssh import SshAccess
@@ -21,6 +23,7 @@ from portal.services.apps.starter import AppStarter
 from portal.services.auth.accounts import AccountWatch
 from portal.services.auth.attempts import LoginAttempts
 from portal.services.auth.logins import Logins
+from portal.services.auth.provider_logins import ProviderLogins
 from portal.services.auth.service_tokens import ServiceTokens
 from portal.services.cluster import Cluster, ClusterReader
 from portal.services.files.files import Files
@@ -36,8 +39,13 @@ from portal.services.jobs.usage import JobUse
 from portal.services.launch.enlarge import Enlarger
 from portal.services.launch.estimates import Estimates
 from portal.services.launch.launcher import Launcher
+from portal.services.launch.outlook import MaintenanceOutlook
 from portal.services.launch.presets import Presets
 from portal.services.launch.registry_logins import RegistryLogins
+from portal.services.monitoring.monitoring import Monitoring
+from portal.services.notices.follower import MaintenanceFollower
+from portal.services.notices.notices import Notices
+from portal.services.session.adoption import Adoption
 from portal.services.session.housekeeping import Housekeeping
 from portal.services.session.idle_culler import IdleCuller
 from portal.services.session.lifecycle import Lifecycle
@@ -61,6 +69,7 @@ class Services:
 
     launcher: Launcher
     estimates: Estimates
+    maintenance_outlook: MaintenanceOutlook
     presets: Presets
     registry_logins: RegistryLogins
     image_contents: ImageContents
@@ -73,6 +82,7 @@ class Services:
     session_logs: SessionLogs
     session_history: SessionHistory
     runner_calls: RunnerCalls
+    adoption: Adoption
 
     jobs: Jobs
     job_outputs: JobOutputs
@@ -91,11 +101,17 @@ class Services:
     shares: FolderShares
 
     administration: Administration
+    notices: Notices
+    usage: Usage
     batch_settings: BatchSettings
     authenticate: Authenticator
     logins: Logins
+    provider_logins: ProviderLogins | None
+    """None: the site has no OpenID provider."""
     service_tokens: ServiceTokens
     login_attempts: LoginAttempts
+
+    monitoring: Monitoring
 
     # Used by the worker only
     account_watch: AccountWatch
@@ -104,3 +120,7 @@ class Services:
     housekeeping: Housekeeping
     idle_culler: IdleCuller
     job_follower: JobFollower
+    maintenance_follower: MaintenanceFollower
+
+    host_agent: HostAgent | None
+    """Where there may be several portal hosts; it runs on each of them."""

@@ -39,6 +39,7 @@ class FileAssembly(JobAssembly):
             own_images=self._settings.images.rules("").sources,
             grant=self.storage.granted,
             clock=self._clock,
+            launch_begin=self.notices.launch_begin,
         )
 
     @cached_property

@@ -9,7 +9,7 @@ from portal.config import Settings
 from portal.core.admin.batch_settings import BatchSite
 from portal.services.admin.administration import Administration
 from portal.services.admin.batch_settings import BatchSettings
-from portal.services.cluster import Cluster
+from portal.services.cluster import Cluster, ClusterReader
 from portal.services.extending import Extender
 from portal.services.images.contents import ImageContents
 from portal.services.jobs.follower import JobFollower
@@ -20,7 +20,9 @@ from portal.services.jobs.usage import JobUse
 from portal.services.launch.checks import LaunchChecks
 from portal.services.launch.enlarge import Enlarger
 from portal.services.launch.registry_logins import RegistryLogins
+from portal.services.notices.notices import Notices
 from portal.services.owner_queue import RunForOwner
+from portal.services.session.adoption import Adoption
 from portal.services.systems import Systems
 from portal.services.unix_groups import UnixGroups
 
@@ -43,9 +45,18 @@ class JobAssembly:
         return Administration(self._stores.administration, self._stores.status, self._clock, days)
 
     @cached_property
+    def notices(self) -> Notices:
+        return Notices(self._stores.notices, self.administration, self._clock)
+
+    @cached_property
     def cluster(self) -> Cluster:
         groups = UnixGroups(self._systems.accounts.identity, self._clock)
         return Cluster(self._stores.status, groups.of, self._stores.jobs.queued)
+
+    @cached_property
+    def cluster_reader(self) -> ClusterReader:
+        stores = self._stores
+        return ClusterReader(self._systems.scheduler, stores.status, stores.heartbeats, self._gpus)
 
     @cached_property
     def launch_checks(self) -> LaunchChecks:
@@ -138,3 +149,17 @@ class JobAssembly:
     def job_templates(self) -> JobTemplates:
         record = self.administration.record
         return JobTemplates(self._stores.job_templates, self.cluster, self._clock, record)
+
+    @cached_property
+    def adoption(self) -> Adoption:
+        return Adoption(
+            store=self._stores.sessions,
+            jobs=self._stores.jobs,
+            scheduler=self._systems.scheduler,
+            files=self._systems.files,
+            record=self.administration.record,
+            run_for_owner=self._run_for_owner,
+            callback=self._systems.job_settings.callback,
+            hub_base_url=self._settings.hub.base_url,
+            clock=self._clock,
+        )

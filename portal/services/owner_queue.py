@@ -17,7 +17,9 @@ from typing import Protocol
 
 from portal.core.interfaces.sessions import SessionStore
 from portal.core.session.session import Session
-from portal.errors import PortalError
+from portal.errors import DatabaseUnavailable, PortalError
+from portal.logs.context import about
+from portal.logs.context import session as session_id
 
 log = logging.getLogger(__name__)
 
@@ -44,14 +46,17 @@ def run_now(owner: str, name: str, action: Action) -> None:
 
 def attempt(owner: str, name: str, action: Action) -> bool:
     """Run it and log failures; returns whether it succeeded."""
-    try:
-        action()
-    except PortalError as error:
-        log.warning("%s, for %s: %s", name, owner, error)
-    except Exception:
-        log.exception("%s, for %s", name, owner)
-    else:
-        return True
+    with about(owner=owner.partition("/")[0]):
+        try:
+            action()
+        except DatabaseUnavailable:
+            pass  # the database's adapter says it, once a minute
+        except PortalError as error:
+            log.warning("%s, for %s: %s", name, owner, error)
+        except Exception:
+            log.exception("%s, for %s", name, owner)
+        else:
+            return True
     return False
 
 
@@ -73,6 +78,7 @@ class SessionQueue:
         def act() -> None:
             fresh = self._store.get(session.id)
             if fresh is not None:
+                session_id.set(session.id)  # until the end of the attempt, failures included
                 action(fresh)
 
         self._run_for_owner(session.owner + queue, f"{what} {session.id}", act)

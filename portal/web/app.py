@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from importlib import metadata
 from pathlib import Path
 
 from flask import Flask
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from portal.services.container import Services
-from portal.web import context, errors, pages, runner, security
+from portal.version import release
+from portal.web import (
+    branding,
+    context,
+    errors,
+    monitoring,
+    observed,
+    pages,
+    runner,
+    security,
+)
 from portal.web.api import openapi
-from portal.web.auth import browser
+from portal.web.auth import browser, provider
 from portal.web.context import EXTENSION
 from portal.web.formatting import install_filters
 from portal.web.gate import data
@@ -42,14 +51,6 @@ def build(services: Services) -> Flask:
     return portal
 
 
-def _version() -> str:
-    """The version of the installed package, for the footer."""
-    try:
-        return metadata.version("slipway")
-    except metadata.PackageNotFoundError:  # in a checkout
-        return ""
-
-
 def _templates(services: Services) -> str:
     return str(Path(services.settings.sessions.templates) / "html")
 
@@ -74,6 +75,7 @@ def _portal(services: Services) -> Flask:
     )
     app.request_class = BoundedRequest
     app.extensions[EXTENSION] = services
+    observed.install(app)
     context.install(app)
     errors.install(app)
     install_filters(app)
@@ -82,16 +84,21 @@ def _portal(services: Services) -> Flask:
     settings = services.settings
     app.jinja_env.globals.update(
         site=settings.web,
+        second_factor=settings.login.second_factor,
+        oidc=settings.oidc,
         hub_url=settings.hub.url,
-        version=_version(),
+        version=release(),
         own_registries=bool(services.registry_logins.registries),
         file_roots=tuple(settings.files.roots),
     )
+    branding.install(app, services.settings.web)
     security.install(app, services.settings.web)
     browser.install(app)
+    app.register_blueprint(provider.blueprint)
     app.register_blueprint(pages.blueprint)
     app.register_blueprint(admin.blueprint)
     app.register_blueprint(runner.blueprint)
+    app.register_blueprint(monitoring.blueprint)
     app.register_blueprint(data.blueprint)
     for part in openapi.BLUEPRINTS:
         app.register_blueprint(part)

@@ -8,6 +8,7 @@ from flask import Flask, current_app, g, request
 
 from portal.core.auth.person import Person
 from portal.errors import Unauthorized
+from portal.logs import context as log_context
 from portal.services.admin.administration import caller_address
 from portal.services.container import Services
 
@@ -31,6 +32,7 @@ def install(app: Flask) -> None:
 def set_person(person: Person) -> None:
     """Set the current user; called only by the authentication (login cookie, API token)."""
     g.person = person
+    log_context.user.set(person.name)
 
 
 def person() -> Person:

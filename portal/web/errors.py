@@ -12,10 +12,13 @@ from pydantic import BaseModel, ConfigDict
 from werkzeug.exceptions import HTTPException, NotFound
 
 from portal.errors import FieldError, InvalidRequest, PortalError
+from portal.web.observed import reference
 
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = "15"
+RETRIED = (429, 503)
+"""Statuses after which trying again may help."""
 PROGRAMS = ("/api/", "/runner/", "/data/")
 
 _TEXTS = {
@@ -43,9 +46,13 @@ class Problem(BaseModel):
     title: str
     status: int
     detail: str
+    code: str = ""
+    """What is wrong, for programs, where the status alone does not tell."""
     errors: list[ProblemField] = []
     more_errors: int = 0
     """The number of wrong fields beyond those listed."""
+    reference: str = ""
+    """What an administrator finds this request by in the log; of errors that are not yours."""
 
 
 def install(app: Flask) -> None:
@@ -66,7 +73,10 @@ def install(app: Flask) -> None:
 def on_portal_error(error: PortalError) -> Response:
     """Respond with the error's own status and text."""
     errors, more = (error.errors, error.more) if isinstance(error, InvalidRequest) else ((), 0)
-    return error_response(error.status, error.title, error.text, errors, more)
+    response = error_response(error.status, error.title, error.text, errors, more, error.code)
+    if error.status in RETRIED:
+        response.headers["Retry-After"] = str(error.retry_seconds)
+    return response
 
 
 def _on_stale_form(_error: CSRFError) -> Response:
@@ -94,21 +104,34 @@ def _on_unexpected_error(error: Exception) -> Response:
 
 
 def error_response(
-    status: int, title: str, text: str, errors: Sequence[FieldError] = (), more: int = 0
+    status: int,
+    title: str,
+    text: str,
+    errors: Sequence[FieldError] = (),
+    more: int = 0,
+    code: str = "",
 ) -> Response:
     """Build the response in the format that the client expects."""
     if request.path.startswith(PROGRAMS):
-        response = problem(status, title, text, errors, more)
+        response = problem(status, title, text, errors, more, code)
     else:
-        page = render_template("error.html", status=status, title=title, text=text)
+        quoted = reference() if status >= 500 else ""
+        page = render_template(
+            "error.html", status=status, title=title, text=text, reference=quoted
+        )
         response = make_response(page, status)
-    if status in (429, 503):
+    if status in RETRIED:
         response.headers["Retry-After"] = RETRY_SECONDS
     return response
 
 
 def problem(
-    status: int, title: str, text: str, errors: Sequence[FieldError] = (), more: int = 0
+    status: int,
+    title: str,
+    text: str,
+    errors: Sequence[FieldError] = (),
+    more: int = 0,
+    code: str = "",
 ) -> Response:
     """Build a problem document (RFC 9457); `more` counts the wrong fields not in `errors`."""
     wrong = [ProblemField(field=e.field, message=e.message) for e in errors]
@@ -117,8 +140,10 @@ def problem(
         title=title,
         status=status,
         detail=text,
+        code=code,
         errors=wrong,
         more_errors=more,
+        reference=reference() if status >= 500 else "",
     ).model_dump(exclude_defaults=True)
     response = Response(json.dumps(body), status, content_type="application/problem+json")
     if status == 401:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from datetime import datetime
 from pathlib import Path
 
 from flask import Flask, url_for
 from markupsafe import Markup
+from sqlalchemy.exc import SQLAlchemyError
 
 from portal.core.apps.titles import Naming
+from portal.core.auth.person import Person
 from portal.core.cluster.gpu_offers import share as gpu_share
 from portal.core.cluster.gpu_offers import unit_words
 from portal.core.launch.environment import HIDDEN_NAMES
+from portal.core.notices.maintenance import sentence
 from portal.core.units import (
     exact_size,
     fgpu_number,
@@ -22,7 +26,10 @@ from portal.core.units import (
     short_minutes,
 )
 from portal.errors import visible
+from portal.services.notices.notices import Shown
 from portal.web.context import services
+
+log = logging.getLogger(__name__)
 
 
 def moment(value: datetime | None, form: str = "clock") -> Markup:
@@ -50,6 +57,8 @@ def install_filters(app: Flask) -> None:
         mb=parse_size,
         fgpu=fgpu_number,
         visible=visible,
+        sentence=sentence,
+        worker_down=lambda status: status.worker_down(services().clock()),
     )
     app.jinja_env.globals.update(
         icon=icon,
@@ -59,6 +68,7 @@ def install_filters(app: Flask) -> None:
         naming=naming,
         secret_names=HIDDEN_NAMES,
         environment_title=environment_title,
+        site_notices=site_notices,
     )
 
 
@@ -70,6 +80,20 @@ def naming(environment: str, version: str | None) -> Naming:
 def environment_title(environment: str) -> str:
     """How pages name an environment."""
     return services().catalog().environment_title(environment)
+
+
+def site_notices(person: object) -> Shown:
+    """What administrators tell the reader; nothing if the database does not answer.
+
+    `person`: the page's, which pages for strangers leave undefined.
+
+    The page that says so has to be shown without it.
+    """
+    try:
+        return services().notices.shown(isinstance(person, Person))
+    except SQLAlchemyError:
+        log.warning("announcements cannot be read", exc_info=True)
+        return Shown([], None)
 
 
 class _Assets:

@@ -7,6 +7,7 @@ from flask.typing import ResponseReturnValue
 
 from portal.core.apps.access import AppState
 from portal.core.auth.person import hash_secret
+from portal.core.job.adoption import AdoptMessage
 from portal.core.job.runner_protocol import (
     AppReport,
     Heartbeat,
@@ -15,18 +16,21 @@ from portal.core.job.runner_protocol import (
     RenewalMessage,
 )
 from portal.core.session.session import Session
-from portal.errors import NotFound
+from portal.errors import NotFound, SessionUnknown, Unavailable
 from portal.web.auth.bearer import bearer
 from portal.web.context import services
+from portal.web.errors import on_portal_error
 from portal.web.http.body import read_model
 from portal.web.http.rate_limit import Rate, RateLimiter
-from portal.web.security import FROM_RUNNERS, csrf
+from portal.web.security import FOR_RUNNERS, FRONTEND, csrf
 
 blueprint = Blueprint("runner", __name__, url_prefix="/runner/v1/sessions/<session_id>")
 csrf.exempt(blueprint)
 
 NEWS = Rate(per_second=1.0, at_once=3)
 """A runner reports every ten seconds, and retries undelivered reports."""
+VERSION = "Slipway-Runner"
+"""The header of runners that know an unknown session from an ended one (portal/runner/wire.py)."""
 APP_NEWS = Rate(per_second=2.0, at_once=40)
 """For all apps of a session together, which may become ready at the same moment."""
 pace = RateLimiter()
@@ -35,15 +39,35 @@ pace = RateLimiter()
 @blueprint.before_request
 def only_from_the_cluster() -> None:
     """Reject calls that did not come through HAProxy's frontend for runners."""
-    if FROM_RUNNERS not in request.environ:
+    if request.environ.get(FRONTEND) != FOR_RUNNERS:
         raise NotFound("There is nothing here.")
 
 
 def _session(session_id: str, rate: Rate = NEWS) -> Session:
+    return services().runner_calls.authenticate(session_id, _token(session_id, rate))
+
+
+def _token(session_id: str, rate: Rate) -> str:
     token = bearer()
     # Counted per token as well, so that others cannot exhaust its holder's limit.
     pace.take(f"{request.endpoint} {session_id} {hash_secret(token)}", rate)
-    return services().runner_calls.authenticate(session_id, token)
+    return token
+
+
+@blueprint.errorhandler(SessionUnknown)
+def unknown(error: SessionUnknown) -> ResponseReturnValue:
+    """An earlier release's runner ends its session on 404: it is told to try again later."""
+    if VERSION in request.headers:
+        return on_portal_error(error)
+    return on_portal_error(Unavailable(error.text))
+
+
+@blueprint.post("/adopt")
+def adopt(session_id: str) -> ResponseReturnValue:
+    """Take in a session that the portal has lost."""
+    token = _token(session_id, NEWS)
+    services().adoption.claim(session_id, token, read_model(AdoptMessage))
+    return {}
 
 
 @blueprint.post("/ready")

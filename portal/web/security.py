@@ -19,11 +19,19 @@ from portal.web.http.wsgi_types import Environ, StartResponse, Wsgi
 
 csrf = CSRFProtect()
 
-FOR_STRANGERS = frozenset({"auth.login", "auth.login_again"})
+FOR_STRANGERS = frozenset(
+    {"auth.login", "auth.login_again", "auth.login_kept", "provider.back_channel"}
+)
 """Forms that may be sent without a login."""
 
-FROM_RUNNERS = "HTTP_X_SLIPWAY_FRONTEND"
-"""Set by HAProxy's call-back frontend only, and removed from requests of browsers."""
+FRONTEND = "HTTP_X_SLIPWAY_FRONTEND"
+"""Set by HAProxy's frontends for call-backs and monitoring, and removed from browsers' requests."""
+FOR_RUNNERS, FOR_MONITORING = "runners", "monitoring"
+WATCHED = ("/livez", "/readyz", "/healthz", "/metrics")
+"""What is served to programs that watch the portal, under any name."""
+WITHOUT_TOKEN = ("portal.web.auth.browser.login_kept", "portal.web.auth.provider.back_channel")
+"""Views that need no CSRF token: the first changes nothing, and a login has made its page's token
+invalid; the second is called by the OpenID provider, with a signed token."""
 
 
 class HostDispatcher:
@@ -43,9 +51,10 @@ class HostDispatcher:
 
     def _choose(self, environ: Environ) -> Wsgi:
         host = str(environ.get("HTTP_HOST", ""))
-        for_runners = str(environ.get("PATH_INFO", "")).startswith("/runner/")
-        if FROM_RUNNERS in environ:
-            return self._portal if for_runners else PlainResponse("Not found", 404)
+        path, frontend = str(environ.get("PATH_INFO", "")), environ.get(FRONTEND)
+        if frontend is not None:
+            fits = path in WATCHED if frontend == FOR_MONITORING else path.startswith("/runner/")
+            return self._portal if fits else PlainResponse("Not found", 404)
         if self._web.origins.label_at(host) is not None:
             return self._apps
         if host.partition(":")[0].lower() == self._web.host.lower():
@@ -61,6 +70,8 @@ def origin_of(url: str) -> str:
 
 def install(app: Flask, web: WebSettings) -> None:
     """Install the checks of forms, and the security headers of every response."""
+    for view in WITHOUT_TOKEN:
+        csrf.exempt(view)
     own = origin_of(web.public_url)
     apps = " ".join(web.origins.patterns())  # any subdomain, any port of the pool
     policy = (

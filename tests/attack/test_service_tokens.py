@@ -34,7 +34,7 @@ def _made(cluster: Cluster, name: str, *options: str) -> Service:
 @pytest.fixture(scope="module")
 def service(cluster: Cluster) -> Iterator[Service]:
     """A service for alice; and for accounts that no service may act for."""
-    made = _made(cluster, "attacked", "--users", "alice,root,daemon,nobody,slipway,admin,ghost")
+    made = _made(cluster, "attacked", "--users", "alice,daemon,nobody,slipway,admin,ghost")
     yield made
     cluster.run("portal", *SLIPWAY, "revoke", made.id)
 
@@ -43,6 +43,14 @@ def service(cluster: Cluster) -> Iterator[Service]:
 def api(cluster: Cluster, service: Service) -> Api:
     """A client with the service's token."""
     return Api(cluster, "", service.secret)
+
+
+def test_no_token_is_made_for_root(cluster: Cluster) -> None:
+    words = ("exec", "portal", "--", *SLIPWAY, "create", "for-root", "--users", "alice,root")
+    done = cluster.attempt(*words)
+    assert done.returncode == 2
+    assert "'root' is no name of an account" in done.stderr
+    assert "for-root" not in cluster.run("portal", *SLIPWAY, "list")
 
 
 def test_it_acts_for_alice(api: Api) -> None:

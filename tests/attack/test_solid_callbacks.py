@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID, NameOID
 
+from portal.runner.wire import RUNNER
 from tests.client import OVER, Api, Json
 from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
@@ -25,7 +26,8 @@ from tests.slurm.conftest import MakeApi
 # The token is passed first, in a file, since arguments are public.
 CURL = 'umask 077; IFS= read -r token; echo "$token" > .callback-token; '
 CURL += 'curl -sk --max-time 20 -X POST -H "$(cat .callback-token)" '
-CURL += "-H 'Content-Type: application/json' -w '\\n%{http_code}' --data-binary @- "
+CURL += f"-H '{RUNNER}' -H 'Content-Type: application/json' "
+CURL += "-w '\\n%{http_code}' --data-binary @- "
 BEAT: Json = {"cpu_seconds": 1.0, "memory_bytes": 1}
 
 

@@ -7,6 +7,7 @@ with root's permissions.
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterator
 from urllib.parse import parse_qs, urlsplit
@@ -15,9 +16,10 @@ import pytest
 
 from tests.apps import Kernel
 from tests.attack.conftest import LoggedIn
-from tests.client import Api, Json, Visitor
+from tests.client import Api, Json, Visitor, login
 from tests.cluster import Cluster
 from tests.slurm.conftest import MakeApi
+from tests.slurm.test_apply import SETTINGS, apply
 
 Secrets = dict[str, str]
 Found = tuple[Secrets, Json]
@@ -114,3 +116,47 @@ def test_the_sessions_own_log_has_no_secret(make_api: MakeApi, secrets: Found) -
     log = make_api("alice").ask("GET", f"/sessions/{session['id']}/log")["log"]
     assert log
     assert [name for name in NAMES if known[name] in log] == []
+
+
+@pytest.fixture
+def all_is_logged(cluster: Cluster) -> Iterator[None]:
+    """The portal writes JSON, with all that it ever writes; afterwards as before."""
+    before = cluster.run("portal", "cat", SETTINGS)
+    log = '\n[log]\nformat = "json"\nlevel = "debug"\naccess = true\n'
+    try:
+        cluster.ctl("put", "portal", SETTINGS, stdin=before + log)
+        assert apply(cluster).returncode == 0
+        yield
+    finally:
+        cluster.ctl("put", "portal", SETTINGS, stdin=before)
+        assert apply(cluster).returncode == 0
+
+
+@pytest.mark.timeout(600)
+def test_no_secret_is_logged_as_json_with_all_details(
+    cluster: Cluster,
+    secrets: Found,
+    all_is_logged: None,
+    make_api: MakeApi,
+    logged_in: LoggedIn,
+) -> None:
+    known, session = secrets
+    token = login(cluster, "alice")
+    query = f"token={known['token']}&password={known['password']}"
+    assert make_api("alice")("GET", f"/sessions/{session['id']}?{query}").status_code == 200
+    link = make_api("alice").ask("POST", f"/sessions/{session['id']}/apps/jupyterlab")["url"]
+    ticket = parse_qs(urlsplit(link).query)["ticket"][0]
+    visitor = Visitor(link)
+    visitor.enter()
+    assert logged_in("alice").get(f"/sessions?{query}").status_code == 200
+    assert logged_in("alice").get(f"/nowhere/{session['id']}?{query}").status_code == 404
+    wrong = {"username": "alice", "password": f"{known['password']}-mistyped"}
+    assert Api(cluster, "")("POST", "/tokens", json=wrong).status_code in (401, 429)
+    output = cluster.ctl("logs", "portal")
+    path = f"GET /api/v1/sessions/{session['id']} 200"
+    asked = [line.partition(" | ")[2] for line in output.splitlines() if path in line]
+    assert json.loads(asked[-1])["user"] == "alice", "the log has these requests"
+    assert f"GET /nowhere/{session['id']} 404" in output
+    new = {"token": token, "ticket": ticket, "cookie": visitor.cookie}
+    seen = [name for found in (known, new) for name, value in found.items() if value in output]
+    assert seen == []

@@ -92,6 +92,7 @@ def _operations(api: Api, hers: Hers) -> list[tuple[str, str, Json]]:
             token_id="0" * 16,
             login_id="0" * 16,
             key_id="0" * 16,
+            id="0" * 16,
             registry="registry.example.org",
             location=hers.folder,
             area="home",

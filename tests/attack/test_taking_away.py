@@ -13,6 +13,7 @@ from tests.client import Api, Json
 from tests.cluster import Cluster, wait_for
 
 SOCKET = "/run/slipway/haproxy.sock"
+MASTER = "/run/slipway/master.sock"
 MAP = "/run/slipway/routes.map"
 SOON = 25
 """Seconds in which the worker has compared HAProxy's map twice."""
@@ -21,11 +22,15 @@ SOON = 25
 @contextmanager
 def haproxy_unreachable(cluster: Cluster) -> Iterator[None]:
     """HAProxy cannot be reached meanwhile."""
-    cluster.run("portal", "mv", SOCKET, f"{SOCKET}.away")
+    # The master process lists the others, which are told through it.
+    sockets = (SOCKET, MASTER)
+    for socket in sockets:
+        cluster.run("portal", "mv", socket, f"{socket}.away")
     try:
         yield
     finally:
-        cluster.run("portal", "mv", f"{SOCKET}.away", SOCKET)
+        for socket in sockets:
+            cluster.run("portal", "mv", f"{socket}.away", socket)
 
 
 def command_haproxy(cluster: Cluster, command: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ from cryptography.x509 import load_pem_x509_certificate
 from playwright.sync_api import Browser, BrowserContext, Page, StorageState, expect, sync_playwright
 
 from tests.browser.axe import settled
+from tests.browser.smaller import smaller
 from tests.browser.terminals import SIZE, NewTerminal, Terminal
 from tests.built_images import pytest_collection_modifyitems, pytest_terminal_summary
 from tests.client import Api
@@ -165,6 +165,6 @@ def picture() -> Picture:
         settled(page)
         page.screenshot(path=folder / f"{name}.png")
         if os.environ.get("UPDATE_SCREENSHOTS") and (kept / f"{name}.png").exists():
-            shutil.copy(folder / f"{name}.png", kept)
+            (kept / f"{name}.png").write_bytes(smaller((folder / f"{name}.png").read_bytes()))
 
     return take

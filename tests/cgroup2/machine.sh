@@ -81,7 +81,7 @@ build_images() {
     install_missing
     collect_site
     write_passwords
-    ensure_base
+    ensure_base trixie
     build_cluster_images
     build_portal_image
     build_toolkit

@@ -52,12 +52,12 @@ def command(socket: str, words: str) -> str:
     return f"echo '{words}' | nc -N -U /run/slipway/{socket}.sock"
 
 
-def workers(cluster: Cluster) -> list[str]:
+def workers(cluster: Cluster, host: str = "portal") -> list[str]:
     """HAProxy's processes that have streams, newest first."""
 
     def processes() -> str | None:
         # The master's socket refuses connections while it re-executes itself.
-        return cluster.shell("portal", command("master", "show proc"), check=False) or None
+        return cluster.shell(host, command("master", "show proc"), check=False) or None
 
     return re.findall(r"^(\d+)\s+worker", wait_for("HAProxy's master", processes), re.MULTILINE)
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from portal.config.sessions import BUNDLED
+from portal.version import described, release
 from tests.paths import ROOT
 
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
@@ -21,12 +24,12 @@ def files(folder: Path) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from a copy, since setuptools leaves files in the folder that it builds."""
-    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy, since setuptools leaves files in what it builds; without browser libraries."""
+    source = tmp_path_factory.mktemp("source")
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard",
-         "--", "portal", "apps", "templates", "pyproject.toml", "README.md"],
+         "--", "portal", "apps", "templates", "pyproject.toml", "setup.py", "README.md"],
         cwd=ROOT, capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
     names = [name for name in listed.split("\0") if name and os.path.lexists(ROOT / name)]
@@ -34,13 +37,49 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["tar", "-C", str(ROOT), "-cf", str(source / "all.tar"), *sorted(set(names))], check=True
     )
     subprocess.run(["tar", "-C", str(source), "-xf", str(source / "all.tar")], check=True)
-    subprocess.run(
+    shutil.rmtree(source / "portal" / "web" / "static" / "vendor", ignore_errors=True)
+    return source
+
+
+def build(source: Path, out: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [*PIP, "wheel", "--no-deps", "--no-build-isolation", "--no-index",
          "--wheel-dir", str(out), str(source)],
-        check=True,
+        env={**os.environ, "SLIPWAY_REVISION": "1a2b3c4d5e6f"},
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With a style sheet in the place of all browser libraries."""
+    out, vendor = tmp_path_factory.mktemp("wheel"), source / "portal" / "web" / "static" / "vendor"
+    vendor.mkdir()
+    (vendor / "bootstrap.min.css").write_text("")
+    done = build(source, out)
+    shutil.rmtree(vendor)
+    assert done.returncode == 0, done.stderr
     (built,) = out.glob("*.whl")
     return built
+
+
+def test_a_build_without_browser_libraries_fails(source: Path, tmp_path: Path) -> None:
+    done = build(source, tmp_path)
+    assert done.returncode != 0
+    assert "run `make assets` first" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_its_version_is_that_of_pyproject(wheel: Path) -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert wheel.name == f"slipway-{declared}-py3-none-any.whl"
+    assert f"\n## {declared} (" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_it_says_which_commit_it_is_of(wheel: Path, tmp_path: Path) -> None:
+    zipfile.ZipFile(wheel).extract("portal/data/revision", tmp_path)
+    assert described(tmp_path / "portal/data/revision") == f"{release()} (1a2b3c4d5e6f)"
+    assert described(tmp_path / "none") == release()
 
 
 def test_it_contains_templates_and_apps(wheel: Path) -> None:

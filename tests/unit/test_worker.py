@@ -1,4 +1,4 @@
-"""The worker's threads: a hanging one is detected."""
+"""The worker's threads: a hanging one is detected, and each task belongs to a host or the site."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import time
 import pytest
 
 from portal import worker
-from portal.services.owner_queue import OwnerQueue
+from portal.services.assembly import assemble
+from portal.services.owner_queue import OwnerQueue, run_now
 from portal.worker import PeriodicTask, TaskThread, Worker
 from tests.fakes import World
 
@@ -38,3 +39,21 @@ def test_long_tasks_are_not_hanging(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not lane.hangs
     lane.begun -= 1
     assert lane.hangs
+
+
+def names(threads: list[TaskThread]) -> set[str]:
+    return {task.name for thread in threads for task in thread.tasks}
+
+
+@pytest.mark.parametrize("hosts", ["one", "several"])
+def test_the_tasks_of_each_host_and_of_the_site(world: World, hosts: str) -> None:
+    """Only one worker speaks to Slurm, acts for people, and says that the worker lives."""
+    settings = world.services.settings
+    state = settings.state.model_copy(update={"hosts": hosts, "host_name": "a"})
+    found = settings.model_copy(update={"state": state})
+    subject = Worker(assemble(found, world.systems, run_now), OwnerQueue())
+    here, site = names(subject._host_threads), names(subject._threads)
+    several = {"follow", "compare", "settle", "traffic"}
+    assert here == (several if hosts == "several" else {"restore", "revoke", "compare"})
+    assert {"poll", "heartbeat", "adopt", "maintenance", "accounts", "abandoned"} <= site
+    assert not here & site

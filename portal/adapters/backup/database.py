@@ -17,7 +17,18 @@ from pathlib import Path
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, Integer, Table, func, insert, make_url, select, text
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Integer,
+    Table,
+    func,
+    insert,
+    inspect,
+    make_url,
+    select,
+    text,
+)
 
 from portal.adapters.db import tables
 from portal.adapters.db.engine import MIGRATIONS, open_database, upgrade
@@ -118,6 +129,40 @@ def load_database(source: Path, url: str) -> None:
     _move_rows(f"sqlite:///{source}", url)
 
 
+def move_database(source: str, target: str) -> dict[str, int]:
+    """Copy all rows to a database without any, in one transaction; returns the rows of each table.
+
+    Raises CopyFailed, having changed nothing but the target's schema.
+    """
+    found = revision_of(source)
+    if found != newest():
+        text = f"the database has schema {found or 'none'}, this release {newest()}"
+        raise CopyFailed(f"{text}: run `slipway init`")
+    if revision_of(target) and any(counts := row_counts(target).values()):
+        raise CopyFailed(f"the target has {sum(counts)} rows already")
+    upgrade(target)
+    return _move_rows(source, target)
+
+
+def row_counts(url: str) -> dict[str, int]:
+    """The rows of each of the portal's tables that exist."""
+    engine = open_database(url)
+    try:
+        with engine.execution_options(read_only=True).connect() as connection:
+            existing = set(inspect(connection).get_table_names())
+            return {
+                table.name: _count(connection, table)
+                for table in _tables()
+                if table.name in existing
+            }
+    finally:
+        engine.dispose()
+
+
+def _count(connection: Connection, table: Table) -> int:
+    return int(connection.execute(select(func.count()).select_from(table)).scalar() or 0)
+
+
 def is_empty(url: str) -> bool:
     """Whether a database has no rows of the portal's yet."""
     if not revision_of(url):
@@ -150,23 +195,24 @@ def _tables() -> list[Table]:
     return list(tables.SessionRow.metadata.sorted_tables)
 
 
-def _move_rows(source: str, target: str) -> None:
+def _move_rows(source: str, target: str) -> dict[str, int]:
+    """Replace all rows of the target; returns how many there are in each table."""
+    counts = {}
     reading, writing = open_database(source), open_database(target)
-    options = (
-        {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
-        if reading.dialect.name == "postgresql"
-        else {"read_only": True}
-    )
     try:
-        with reading.connect().execution_options(**options) as old, writing.begin() as new:
+        with reading.connect().execution_options(read_only=True) as old, writing.begin() as new:
             for table in reversed(_tables()):
                 new.execute(table.delete())
             for table in _tables():
                 _move_table(old, new, table)
                 _set_sequence(writing, new, table)
+                counts[table.name] = _count(new, table)
+                if counts[table.name] != _count(old, table):
+                    raise CopyFailed(f"the table {table.name} has not arrived completely")
     finally:
         reading.dispose()
         writing.dispose()
+    return counts
 
 
 def _move_table(old: Connection, new: Connection, table: Table) -> None:

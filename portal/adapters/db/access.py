@@ -51,6 +51,7 @@ from portal.core.apps.access import (
     ssh_key,
 )
 from portal.core.apps.origins import KnownOrigins, OriginChoice, OriginRequest
+from portal.core.hosts import Removal
 from portal.core.interfaces.access import AccessStore, NewTicket, OriginAssignment
 from portal.core.session.session import LIVE
 from portal.errors import NotFound
@@ -282,9 +283,10 @@ class AccessTables(AccessStore):
             db.commit()
             return tuple(keys)
 
-    def pending_removals(self) -> list[str]:
+    def pending_removals(self) -> list[Removal]:
         with Database(self._readers) as db:
-            return list(db.exec(select(PendingRemovalRow.key)))
+            rows = db.exec(select(PendingRemovalRow.key, PendingRemovalRow.since))
+            return [Removal(key, since) for key, since in rows]
 
     def removed(self, keys: Collection[str]) -> None:
         if not keys:

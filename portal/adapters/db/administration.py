@@ -72,7 +72,7 @@ class AdministrationTables(AdministrationStore):
             template = Template.model_validate(row)
             _compare(seen, template)
             db.delete(row)
-            db.add(_line(line(template)))
+            db.add(journal_row(line(template)))
             db.commit()
             return template
 
@@ -86,7 +86,7 @@ class AdministrationTables(AdministrationStore):
             to = next(at for at, row in enumerate(rows) if row.name == name)
             if to != place:
                 _number(rows)
-                db.add(_line(line(to)))
+                db.add(journal_row(line(to)))
                 db.commit()
             return True
 
@@ -132,7 +132,7 @@ class AdministrationTables(AdministrationStore):
                 row = rows.get(name) or SiteRuleRow(name=name, value="")
                 row.value = json.dumps(value)
                 db.add(row)
-            db.add(_line(entry))
+            db.add(journal_row(entry))
             return rules
 
         return self._change(seen, save)
@@ -158,7 +158,7 @@ class AdministrationTables(AdministrationStore):
 
     def add_events(self, entries: Sequence[AuditEvent]) -> None:
         with Database(self._engine) as db:
-            db.add_all([_line(entry) for entry in entries])
+            db.add_all([journal_row(entry) for entry in entries])
             db.commit()
 
     def events(self, wanted: AuditFilter, limit: int, before: int | None) -> list[AuditEvent]:
@@ -193,7 +193,7 @@ def _put(db: Database, row: Any, table: Any, values: dict[str, Any], entry: Audi
         db.add(table(**values))
     else:
         row.sqlmodel_update(values)
-    db.add(_line(entry))
+    db.add(journal_row(entry))
 
 
 def _in_order() -> Any:
@@ -212,7 +212,8 @@ def _last_place(rows: Sequence[TemplateRow]) -> int:
     return rows[-1].place + 1 if rows else 0
 
 
-def _line(entry: AuditEvent) -> JournalRow:
+def journal_row(entry: AuditEvent) -> JournalRow:
+    """The row of an event, for stores that write it with the recorded change."""
     return JournalRow(**entry.model_dump(exclude={"id"}))
 
 

@@ -101,6 +101,25 @@ class LoginTables(LoginStore):
             db.commit()
             return keys
 
+    def provider_logins(self, issuer: str, subject: str, sid: str, now: datetime) -> list[Login]:
+        which = [_live(now), col(LoginRow.issuer) == issuer]
+        which += [col(LoginRow.subject) == subject] if subject else []
+        which += [col(LoginRow.sid) == sid] if sid else []
+        if len(which) == 2:
+            return []
+        with Database(self._readers) as db:
+            return [_login(row) for row in db.exec(select(LoginRow).where(*which))]
+
+    def is_provider_admin(self, issuer: str, user: str, now: datetime) -> bool:
+        query = select(LoginRow.id).where(
+            _live(now),
+            col(LoginRow.user) == user,
+            col(LoginRow.issuer) == issuer,
+            col(LoginRow.admin),
+        )
+        with Database(self._readers) as db:
+            return db.exec(query.limit(1)).first() is not None
+
     def inside(self, since: datetime, now: datetime) -> set[str]:
         used = select(LoginRow.user).where(_live(now), col(LoginRow.used) >= since).distinct()
         with Database(self._readers) as db:

@@ -12,12 +12,13 @@ from sqlalchemy import Engine, func
 from sqlmodel import Session as Database
 from sqlmodel import col, select, update
 
-from portal.adapters.db.tables import ClusterNodesRow, ClusterRow
+from portal.adapters.db.tables import ClusterNodesRow, ClusterRow, HeartbeatRow
 from portal.core.cluster.inventory import Partition
 from portal.core.cluster.limits import Limits
 from portal.core.cluster.node_use import NodeUse
 from portal.core.cluster.usage import ClusterUsage, SlurmStatus
 from portal.core.interfaces.status import StatusStore
+from portal.core.monitoring import WORKER
 from portal.core.session.idle import TrafficSample
 
 
@@ -48,8 +49,8 @@ class StatusTables(StatusStore):
             row = db.exec(_ANSWER).first()
         if row is None:
             return SlurmStatus(None, None)
-        answered, failing, message, use = row
-        return SlurmStatus(answered, failing, message, _use(use).rooms)
+        answered, failing, message, use, seen = row
+        return SlurmStatus(answered, failing, message, _use(use).rooms, seen)
 
     def save_partitions(self, partitions: Sequence[Partition]) -> None:
         self._cluster(partitions=_PARTITIONS.dump_json(list(partitions)).decode())
@@ -98,8 +99,13 @@ class StatusTables(StatusStore):
             return _MEASURED.validate_json(row.measured) if row and row.measured else None
 
 
-_ANSWER = select(
-    ClusterRow.answered, ClusterRow.failing_since, ClusterRow.message, ClusterRow.use
+_SEEN = select(HeartbeatRow.beaten).where(col(HeartbeatRow.name) == WORKER).scalar_subquery()
+_ANSWER: Any = select(
+    ClusterRow.answered,  # type: ignore[call-overload]  # it has no variant for five columns
+    ClusterRow.failing_since,
+    ClusterRow.message,
+    ClusterRow.use,
+    _SEEN,
 ).where(col(ClusterRow.id) == 1)
 _MEASURED = TypeAdapter(TrafficSample)
 _NODES = TypeAdapter(list[NodeUse])

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from itertools import islice
 
+from portal.adapters.haproxy.map_files import BACKGROUND, CANARY, HUB, ROUTES, MapFiles
 from portal.adapters.haproxy.runtime_api import Haproxy, Process
 from portal.core.interfaces.systems import Routes
 from portal.core.session.idle import Traffic
+from portal.errors import Unavailable
 
-CANARY = "slipway"
-"""An entry that exists as long as HAProxy has not lost the map."""
 _KEY = re.compile(r"([a-z0-9]+|~files)\.([0-9a-f]{64}|public|ssh|hub)")
 _TARGET = re.compile(r"[0-9a-fA-F.:]+@[0-9]+@[a-z0-9.-]+")
 _PATH = re.compile(r"[A-Za-z0-9_./~%+@=-]+")
@@ -25,49 +26,80 @@ _AT_ONCE = 50
 
 
 class HaproxyRoutes(Routes):
-    """Routes over HAProxy's runtime API (management guide, section 9.3)."""
+    """Routes over HAProxy's runtime API (management guide, section 9.3).
+
+    Each change is made in the file first, from which the next process starts, and then in the
+    processes that run. A process that read the file before the change is in the master's list by
+    the time that the master answers, so none is missed, however HAProxy was reloaded.
+    """
 
     def __init__(self, run_directory: str) -> None:
         self._haproxy = Haproxy(run_directory)
-        self._map = f"{run_directory}/routes.map"
-        self._background = f"{run_directory}/background.map"
-        self._hub = f"{run_directory}/hub.map"
+        self._files = MapFiles(run_directory)
+        self._run = run_directory
+
+    def exclusively(self) -> AbstractContextManager[None]:
+        return self._files.exclusively()
 
     def add(self, key: str, target: str) -> None:
         if not _KEY.fullmatch(key) or not _TARGET.fullmatch(target):
             raise ValueError("a route that HAProxy would misread")
-        self._set(self._map, key, target)
+        self._set(ROUTES, key, target)
 
-    def _set(self, map: str, key: str, value: str) -> None:
-        if "not found" in self._haproxy.ask(f"set map {map} {key} {value}"):
-            self._haproxy.ask(f"add map {map} {key} {value}")
+    def _set(self, name: str, key: str, value: str) -> None:
+        with self.exclusively():
+            entries = self._files.read(name)
+            if entries.get(key) != value:
+                self._write(name, entries | {key: value})
+            process, map = self._haproxy.newest(), f"{self._run}/{name}"
+            if "not found" in process.ask(f"set map {map} {key} {value}"):
+                process.ask(f"add map {map} {key} {value}")
+
+    def _write(self, name: str, entries: Mapping[str, str]) -> None:
+        try:
+            self._files.write(name, entries)
+        except OSError as error:
+            raise Unavailable(f"{self._run}/{name} cannot be written: {error.strerror}") from error
 
     def add_path(self, path: str, key: str) -> None:
         if not _HUB_PATH.fullmatch(path) or not _KEY.fullmatch(key):
             raise ValueError("a path that HAProxy would misread")
-        self._set(self._hub, path, key)
+        self._set(HUB, path, key)
 
     def set_paths(self, paths: Mapping[str, str]) -> None:
-        lines = self._haproxy.ask(f"show map {self._hub}").splitlines()
-        entries = (line.split() for line in lines if line.startswith("0x"))
-        known = {fields[1]: fields[2] for fields in entries if len(fields) == 3}
-        _send(
-            self._haproxy, (f"del map {self._hub} {path}" for path in known.keys() - paths.keys())
-        )
-        for path, key in paths.items():
-            if known.get(path) != key:
-                self.add_path(path, key)
+        with self.exclusively():
+            process = self._haproxy.newest()
+            known, stored = self._shown(process, HUB), self._files.read(HUB)
+            if not stored.keys() <= paths.keys():
+                self._write(HUB, {path: stored[path] for path in stored.keys() & paths.keys()})
+            dropped = known.keys() - paths.keys()
+            _send(process, (f"del map {self._run}/{HUB} {path}" for path in dropped))
+            for path, key in paths.items():
+                if not known.get(path) == stored.get(path) == key:
+                    self.add_path(path, key)
 
     def remove(self, *keys: str) -> None:
         if not all(_KEY.fullmatch(key) for key in keys):
             raise ValueError("a key that HAProxy would misread")
         if not keys:
             return
-        # First the map, then open connections: those opened in between are already refused.
-        deletions = [f"del map {self._map} {key}" for key in keys]
-        _send(self._haproxy, deletions)
-        for process in self._haproxy.processes():
+        failed: Unavailable | None = None
+        with self.exclusively():
+            try:
+                entries = self._files.read(ROUTES)
+                if not entries.keys().isdisjoint(keys):
+                    left = {key: to for key, to in entries.items() if key not in keys}
+                    self._write(ROUTES, left)
+            except Unavailable as error:
+                failed = error  # what runs forgets the keys nevertheless
+            # First the maps, then open connections: those opened in between are already refused.
+            processes = list(self._haproxy.processes())
+            for process in processes:
+                _send(process, (f"del map {self._run}/{ROUTES} {key}" for key in keys))
+        for process in processes:
             _send(process, (f"shutdown session {it}" for it in _streams(process, frozenset(keys))))
+        if failed is not None:
+            raise failed
 
     def traffic(self) -> dict[str, Traffic]:
         requests: dict[str, int] = defaultdict(int)
@@ -81,11 +113,18 @@ class HaproxyRoutes(Routes):
     def set_background_requests(self, paths: Collection[str]) -> None:
         if not all(_PATH.fullmatch(path) for path in paths):
             raise ValueError("a path that HAProxy would misread")
-        self._haproxy.ask(f"clear map {self._background}")
-        _send(self._haproxy, (f"add map {self._background} {path} 1" for path in sorted(paths)))
+        wanted = dict.fromkeys(sorted(paths), "1")
+        with self.exclusively():
+            process = self._haproxy.newest()
+            if wanted == self._shown(process, BACKGROUND) == self._files.read(BACKGROUND):
+                return
+            self._write(BACKGROUND, wanted)
+            process.ask(f"clear map {self._run}/{BACKGROUND}")
+            _send(process, (f"add map {self._run}/{BACKGROUND} {path} 1" for path in wanted))
 
     def is_lost(self) -> bool:
-        return "value=" not in self._haproxy.ask(f"get map {self._map} {CANARY}")
+        said = self._haproxy.ask(f"get map {self._run}/{ROUTES} {CANARY}")
+        return "value=" not in said or not self._files.is_complete()
 
     def entries(self) -> dict[str, str]:
         inside = {
@@ -93,20 +132,40 @@ class HaproxyRoutes(Routes):
             for process in self._haproxy.processes()
             for key, _address in _INSIDE.findall(process.ask("show table live"))
         }
-        lines = self._haproxy.ask(f"show map {self._map}").splitlines()
-        entries = (line.split() for line in lines)
-        known = {fields[1]: fields[2] for fields in entries if len(fields) == 3}
-        known.pop(CANARY, None)
-        return dict.fromkeys(inside, "") | known
+        with self.exclusively():
+            stored = self._files.read(ROUTES)
+            known = self._shown(self._haproxy.newest(), ROUTES)
+        # What only the next process would have is as wrong, or as much missing.
+        found = dict.fromkeys([*inside, *stored], "") | known
+        found |= dict.fromkeys(known.keys() - stored.keys(), "")
+        found.pop(CANARY, None)
+        return found
+
+    def _shown(self, process: Process, name: str) -> dict[str, str]:
+        """A map as this process has it."""
+        lines = process.ask(f"show map {self._run}/{name}").splitlines()
+        entries = (line.split() for line in lines if line.startswith("0x"))
+        return {fields[1]: fields[2] for fields in entries if len(fields) == 3}
 
     def fill(self, routes: Mapping[str, str]) -> None:
-        for key, target in routes.items():
-            self.add(key, target)
-        # Last, so that after a crash before this line the map still counts as lost.
-        self._haproxy.ask(f"add map {self._map} {CANARY} 1")
+        with self.exclusively():
+            self._write(ROUTES, {CANARY: "1", **routes})
+            process, map = self._haproxy.newest(), f"{self._run}/{ROUTES}"
+            known = self._shown(process, ROUTES)
+            _send(
+                process,
+                (
+                    f"{'set' if key in known else 'add'} map {map} {key} {target}"
+                    for key, target in routes.items()
+                    if known.get(key) != target
+                ),
+            )
+            # Last, so that after a crash before this line the map still counts as lost.
+            if CANARY not in known:
+                process.ask(f"add map {map} {CANARY} 1")
 
 
-def _send(process: Haproxy | Process, commands: Iterable[str]) -> None:
+def _send(process: Process, commands: Iterable[str]) -> None:
     remaining = iter(commands)
     while batch := list(islice(remaining, _AT_ONCE)):
         process.ask(*batch)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import socket
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from portal.errors import Unavailable
@@ -14,6 +16,10 @@ _WORKER = re.compile(r"^(\d+)\s+worker\s", re.MULTILINE)
 _PATIENCE = 3.0
 """Seconds that the master may need to re-execute itself; usually 0.1."""
 _PAUSE = 0.02
+_SECONDS = 5.0
+_RELOAD_SECONDS = 30.0
+_FAILED = re.compile(r"\[failed: (\d+)\]")
+_SILENT = "The proxy in front of the apps does not answer."
 
 
 class Haproxy:
@@ -35,18 +41,46 @@ class Haproxy:
         for pid in _WORKER.findall(_say_to_master(self._master, "show proc")):
             yield Process(self._master, f"@!{pid} ")
 
+    def newest(self) -> Process:
+        """The worker that accepts new connections."""
+        for process in self.processes():
+            return process
+        raise Unavailable(_SILENT)
 
+    def reload(self) -> None:
+        """Have a new worker read the configuration; returns when it serves. Raises Unavailable.
+
+        Whoever calls this holds the lock of the maps' files (map_files.py). After a failure the
+        worker from before serves as before.
+        """
+        before = _say_to_master(self._master, "show proc")
+        with contextlib.suppress(ConnectionError):
+            # Before 2.7 the master hangs up without an answer, and later it answers at the end.
+            said = _say_once(self._master, "reload", _RELOAD_SECONDS)
+            if said.startswith("Success=0"):
+                raise Unavailable(f"HAProxy has refused its configuration: {_last_words(said)}")
+        deadline = time.monotonic() + _RELOAD_SECONDS
+        while time.monotonic() < deadline:
+            now = _say_to_master(self._master, "show proc")
+            if _WORKER.findall(now)[:1] not in ([], _WORKER.findall(before)[:1]):
+                return
+            if _FAILED.findall(now) != _FAILED.findall(before):
+                raise Unavailable("HAProxy has refused its configuration; its log says why.")
+            time.sleep(_PAUSE)
+        raise Unavailable("HAProxy has no new process yet; its log says why.")
+
+
+@dataclass(frozen=True)
 class Process:
     """One worker."""
 
-    def __init__(self, path: str, prefix: str) -> None:
-        self._path = path
-        self._prefix = prefix
+    path: str
+    prefix: str
 
     def ask(self, *commands: str) -> str:
         """Send commands; for a worker that has exited the master reports that."""
-        line = ";".join(self._prefix + command for command in commands)
-        return _say_to_master(self._path, line) if self._prefix else _say(self._path, line)
+        line = ";".join(self.prefix + command for command in commands)
+        return _say_to_master(self.path, line) if self.prefix else _say(self.path, line)
 
 
 def _say_to_master(path: str, line: str) -> str:
@@ -67,15 +101,25 @@ def _say_to_master(path: str, line: str) -> str:
 
 def _say(path: str, line: str) -> str:
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(5)
-            connection.connect(path)
-            connection.sendall(line.encode() + b"\n")
-            # The master waits for more input until the connection is half-closed.
-            connection.shutdown(socket.SHUT_WR)
-            answer = b"".join(iter(lambda: connection.recv(65536), b"")).decode()
-            if not answer:  # not even the empty line at the end of each answer
-                raise ConnectionError("HAProxy has hung up")
-            return answer
+        return _say_once(path, line, _SECONDS)
     except OSError as error:
-        raise Unavailable("The proxy in front of the apps does not answer.") from error
+        raise Unavailable(_SILENT) from error
+
+
+def _say_once(path: str, line: str, seconds: float) -> str:
+    """Send a line and return the answer; raises OSError."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(seconds)
+        connection.connect(path)
+        connection.sendall(line.encode() + b"\n")
+        # The master waits for more input until the connection is half-closed.
+        connection.shutdown(socket.SHUT_WR)
+        answer = b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+        if not answer:  # not even the empty line at the end of each answer
+            raise ConnectionError("HAProxy has hung up")
+        return answer
+
+
+def _last_words(said: str) -> str:
+    alerts = [line.strip() for line in said.splitlines() if "[ALERT]" in line]
+    return "; ".join(alerts[:3]) or "its log says why"

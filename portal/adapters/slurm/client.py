@@ -163,6 +163,12 @@ class Slurm(Scheduler):
         if done.code != 0:
             raise Unavailable(f"Slurm did not release the job: {done.error_text()}")
 
+    def begin(self, user: str, job_id: str, seconds: int) -> None:
+        argv = self._limited(commands.begin_argv(job_id, seconds))
+        done = self._transport.run(user, argv, seconds=self._seconds + 5)
+        if done.code != 0:
+            raise Unavailable(f"Slurm did not change the start: {done.error_text()}")
+
     # As the operator
 
     @property
@@ -183,6 +189,10 @@ class Slurm(Scheduler):
 
     def find(self, session: str, user: str) -> list[JobReport]:
         found = queue.squeue_parse(self._ask(queue.squeue_argv(session, user)))
+        return [job.report for job in found]
+
+    def named(self, session: str) -> list[JobReport]:
+        found = queue.squeue_parse(self._ask(queue.squeue_argv(session)))
         return [job.report for job in found]
 
     def ended(self, job_ids: Collection[str]) -> dict[str, JobReport]:

@@ -141,6 +141,12 @@ def extend_argv(job_id: str, minutes: int) -> list[str]:
     return ["scontrol", "update", f"JobId={job_id}", f"TimeLimit={minutes}"]
 
 
+def begin_argv(job_id: str, seconds: int) -> list[str]:
+    """Set the earliest start of a waiting job, from now on. Idempotent."""
+    # Times of day would be read in the zone of the login node.
+    return ["scontrol", "update", f"JobId={job_id}", f"StartTime=now+{seconds}"]
+
+
 def scancel_argv(*job_ids: str, user: str = "") -> list[str]:
     """Cancel jobs, only of this user if one is given; no error for those that have ended."""
     return ["scancel", "--quiet", *([f"--user={user}"] if user else []), *job_ids]

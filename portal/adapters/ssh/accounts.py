@@ -11,7 +11,9 @@ from datetime import timedelta
 import paramiko
 
 from portal.adapters.certificates import CertificateAuthority
-from portal.adapters.ssh.transport import USER, Transport, open_transport
+from portal.adapters.ssh.connect import open_any
+from portal.adapters.ssh.hosts import HostOrder
+from portal.adapters.ssh.transport import Transport
 from portal.config import LoginSettings
 from portal.core.auth.accounts import (
     AccountStatus,
@@ -35,25 +37,30 @@ class LoginNodeAccounts(Accounts):
     """Accounts over SSH."""
 
     def __init__(
-        self, settings: LoginSettings, authority: CertificateAuthority, transport: Transport
+        self,
+        settings: LoginSettings,
+        authority: CertificateAuthority,
+        transport: Transport,
+        hosts: HostOrder | None = None,
     ) -> None:
         self._settings = settings
+        self._hosts = hosts or HostOrder(settings.all_hosts, settings.port)
         self._authority = authority
         self._transport = transport
 
     def missing(self, names: Collection[str]) -> set[str]:
-        asked = sorted(name for name in names if USER.fullmatch(name))
+        asked = sorted(filter(self._settings.names.permits, names))
         found: set[str] = set()
         for begin in range(0, len(asked), AT_ONCE):
             part = asked[begin : begin + AT_ONCE]
-            answer = self._answer(["getent", "passwd", *part], "look up accounts")
+            answer = self._answer(["getent", "passwd", "--", *part], "look up accounts")
             found |= read_missing(part, answer)
         return found
 
     def identity(self, user: str) -> Identity | None:
-        if not USER.fullmatch(user):
+        if not self._settings.names.permits(user):
             return None
-        uid = read_uid(user, self._answer(["getent", "passwd", user], "look up accounts"))
+        uid = read_uid(user, self._answer(["getent", "passwd", "--", user], "look up accounts"))
         if uid is None:
             return None
         groups = self._answer(["id", "-G", "-n", "-z", "--", user], "list groups").split("\0")
@@ -71,32 +78,35 @@ class LoginNodeAccounts(Accounts):
         A refusal counts only if it is repeated and the portal's own account can log in meanwhile:
         for accounts that PAM refuses, sshd just closes the connection, as in a network failure.
         """
-        output = self._log_in(user)
+        if not self._settings.names.permits(user):
+            return AccountStatus(may_log_in=False)
+        output, host = self._log_in(user, self._hosts)
         if output is None:
-            if self._log_in(self._settings.reader) is None:
+            # One login node may refuse everybody for a while; it is the same one that is asked.
+            alone = HostOrder([host], self._settings.port)
+            if self._log_in(self._settings.reader, alone)[0] is None:
+                self._hosts.failed(host)
                 raise Unavailable("The login node refuses the portal's certificates.")
-            output = self._log_in(user)
+            output, _ = self._log_in(user, alone)
         if output is None:
             return AccountStatus(may_log_in=False)
         return AccountStatus(may_log_in=True, password=read_password_status(user, output))
 
-    def _log_in(self, user: str) -> str | None:
+    def _log_in(self, user: str, hosts: HostOrder) -> tuple[str | None, str]:
         """Log in with a certificate, over a new connection.
 
-        Returns the output of `passwd --status` there, or None if the account is refused.
+        Returns the output of `passwd --status` there, or None if the account is refused; and where.
         """
-        if not USER.fullmatch(user) or user == "root":
-            return None
         try:
-            transport = open_transport(self._settings)
+            transport, host = open_any(self._settings, hosts)
         except (paramiko.SSHException, OSError, EOFError) as error:
             raise Unavailable("The login node does not answer.") from error
         try:
             transport.auth_timeout = SECONDS
             transport.auth_publickey(user, self._key(user, transport))
-            return _ask(transport)
+            return _ask(transport), host
         except paramiko.AuthenticationException:
-            return None
+            return None, host
         except (paramiko.SSHException, OSError, EOFError) as error:
             raise Unavailable("The login node does not answer.") from error
         finally:

@@ -7,6 +7,7 @@ import errno
 import hashlib
 import io
 import socket
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
@@ -15,12 +16,15 @@ from pathlib import Path
 import paramiko
 from paramiko.hostkeys import HostKeys, InvalidHostKey
 
-from portal.adapters.certificates import CertificateAuthority
-from portal.adapters.ssh.transport import CONNECT_SECONDS, USER, open_transport
+from portal.adapters.certificates import CLOCK_SKEW, CertificateAuthority
+from portal.adapters.ssh.connect import CONNECT_SECONDS, open_transport
 from portal.config import LoginSettings
+from portal.core.account_names import is_safe
 
 ANYWHERE = "0.0.0.0/0,::/0"
 _LIFE = timedelta(minutes=1)
+_WHENEVER = timedelta(days=2)
+"""Before and after now: clocks that differ more are not recognised."""
 _SECONDS = 10.0
 _MOST_OTHERS = 3
 
@@ -120,7 +124,7 @@ def login_problem(
 ) -> str:
     """Why the reader's certificate is refused; "" if it is accepted. `others`: further accounts."""
     reader = login.reader
-    if not USER.fullmatch(reader):
+    if not is_safe(reader):
         return f"login.reader {reader!r} is no name of an account"
     accepted, methods = _log_in(login, authority, reader, login.source_address)
     if accepted:
@@ -136,8 +140,14 @@ def login_problem(
             f"{reader}@{login.host} is refused from {mine}, as certificates are restricted to it: "
             f'the login node sees the portal as {seen}; set login.source_address = "{seen}"'
         )
+    if (off := _clock_difference(login, authority, reader)) is not None:
+        ahead = f"{abs(off) / 60:.0f} minutes {'ahead of' if off > 0 else 'behind'}"
+        return (
+            f"the clocks differ: this machine's is {ahead} {login.host}'s, which therefore refuses "
+            "the portal's certificates; synchronise both (chrony, systemd-timesyncd)"
+        )
     for other in others[:_MOST_OTHERS]:
-        if USER.fullmatch(other) and _log_in(login, authority, other, ANYWHERE)[0]:
+        if is_safe(other) and _log_in(login, authority, other, ANYWHERE)[0]:
             return (
                 f"sshd trusts the portal's certificates ({other} can log in), but not for "
                 f"login.reader {reader}: is there such an account on {login.host}, with a shell, "
@@ -180,11 +190,15 @@ def _log_in(
 
 
 def _authenticate(
-    transport: paramiko.Transport, authority: CertificateAuthority, user: str, source: str
+    transport: paramiko.Transport,
+    authority: CertificateAuthority,
+    user: str,
+    source: str,
+    times: tuple[timedelta, timedelta] = (_LIFE, CLOCK_SKEW),
 ) -> None:
     assert isinstance(transport.sock, socket.socket)  # noqa: S101  # open_transport made it
     source = source or str(transport.sock.getsockname()[0])
-    private, certificate = authority.sign_user(user, _LIFE, source)
+    private, certificate = authority.sign_user(user, times[0], source, times[1])
     key = paramiko.Ed25519Key.from_private_key(io.StringIO(private))
     key.load_certificate(certificate)
     transport.auth_timeout = _SECONDS
@@ -196,18 +210,45 @@ def _seen_address(login: LoginSettings, authority: CertificateAuthority, user: s
 
     None if that one is refused as well. It lives for a minute, and the key never leaves here.
     """
+    command = 'exec /bin/sh -c "echo \\$SSH_CONNECTION"'
+    words = _said(login, authority, user, ANYWHERE, (_LIFE, CLOCK_SKEW), command)
+    if words is None:
+        return None
+    return words[0] if words and all(c in "0123456789abcdef.:" for c in words[0]) else "another"
+
+
+def _clock_difference(
+    login: LoginSettings, authority: CertificateAuthority, user: str
+) -> float | None:
+    """Seconds by which this clock is ahead, by a certificate that is valid now by any clock.
+
+    None if that one is refused as well. The key never leaves here.
+    """
+    times = (_WHENEVER, _WHENEVER)
+    words = _said(login, authority, user, login.source_address, times, "exec date +%s")
+    return time.time() - int(words[0]) if words and words[0].isdecimal() else None
+
+
+def _said(
+    login: LoginSettings,
+    authority: CertificateAuthority,
+    user: str,
+    source: str,
+    times: tuple[timedelta, timedelta],
+    command: str,
+) -> list[str] | None:
+    """What a command prints with such a certificate; None if it is refused."""
     try:
         transport = open_transport(login)
     except (paramiko.SSHException, OSError, EOFError):
         return None
     try:
-        _authenticate(transport, authority, user, ANYWHERE)
+        _authenticate(transport, authority, user, source, times)
         channel = transport.open_session(timeout=_SECONDS)
         channel.settimeout(_SECONDS)
-        channel.exec_command('exec /bin/sh -c "echo \\$SSH_CONNECTION"')
-        words = channel.recv(1000).decode(errors="replace").split()
+        channel.exec_command(command)
+        return channel.recv(1000).decode(errors="replace").split()
     except (paramiko.SSHException, OSError, EOFError):
         return None
     finally:
         transport.close()
-    return words[0] if words and all(c in "0123456789abcdef.:" for c in words[0]) else "another"

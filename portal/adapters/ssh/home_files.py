@@ -44,6 +44,16 @@ class HomeFiles(UserFiles):
         text = self._log(user, log_commands.size_argv(self._log_file(session)), 64)
         return log_commands.size_parse(text)
 
+    def session_file(self, user: str, session: str, name: str, limit: int) -> bytes:
+        argv = log_commands.read_argv(f"{self._directory}/sessions/{session}/{name}", 0, limit)
+        most = limit + log_commands.LEEWAY
+        done = self._transport.run(user, argv, seconds=log_commands.SECONDS + 5, most=most)
+        if done.code == log_commands.NO_FILE:
+            return b""
+        if done.code != 0:
+            raise Unavailable(f"The session's folder could not be read: {done.error_text()}")
+        return done.stdout[:limit]
+
     def _log(self, user: str, argv: Sequence[str], limit: int) -> bytes:
         most = limit + log_commands.LEEWAY
         done = self._transport.run(user, argv, seconds=log_commands.SECONDS + 5, most=most)

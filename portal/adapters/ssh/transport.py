@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import io
-import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
 import paramiko
-from paramiko.auth_strategy import AuthSource, AuthStrategy, SourceResult
-from paramiko.hostkeys import InvalidHostKey
 
 from portal.adapters.certificates import CertificateAuthority
 from portal.adapters.ssh.command import (
@@ -25,15 +22,16 @@ from portal.adapters.ssh.command import (
     Unresponsive,
     hang_up,
 )
+from portal.adapters.ssh.connect import CONNECT_SECONDS, open_transport
+from portal.adapters.ssh.hosts import HostOrder
 from portal.adapters.ssh.per_user import PATIENT, ThrottleLimits, UserThrottle
 from portal.config import LoginSettings
-from portal.core.interfaces.systems import Authenticator
+from portal.core.account_names import is_safe
+from portal.core.auth.accounts import Account, read_account
 from portal.errors import OutcomeUnknown, Unavailable
 
-__all__ = ["Completed", "PasswordCheck", "SshTransport", "Transport", "open_transport"]
+__all__ = ["Completed", "SshTransport", "Transport"]
 
-USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
-CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 600.0
 """How long an idle connection is kept; it may outlive its certificate."""
 PEOPLE = ThrottleLimits(at_once=3, waiting=3, seconds=PATIENT)
@@ -75,6 +73,7 @@ class Transport(Protocol):
 @dataclass
 class _Connection:
     transport: paramiko.Transport
+    host: str
     used: float
     channels: int = 0
     retired: bool = False
@@ -85,9 +84,14 @@ class SshTransport(Transport):
     """Commands over pooled SSH connections, one per user."""
 
     def __init__(
-        self, settings: LoginSettings, authority: CertificateAuthority, operator: str = ""
+        self,
+        settings: LoginSettings,
+        authority: CertificateAuthority,
+        operator: str = "",
+        hosts: HostOrder | None = None,
     ) -> None:
         self._settings = settings
+        self._hosts = hosts or HostOrder(settings.all_hosts, settings.port)
         self._authority = authority
         self._our_accounts = {settings.reader, operator}
         self._pool: dict[str, _Connection] = {}
@@ -117,6 +121,10 @@ class SshTransport(Transport):
 
     def _is_ours(self, user: str) -> bool:
         return user in self._our_accounts
+
+    def _is_account(self, user: str) -> bool:
+        ours = self._is_ours(user) and is_safe(user)
+        return ours or self._settings.names.permits(user)
 
     def _run(
         self, user: str, argv: Sequence[str], stdin: bytes, seconds: float, most: int
@@ -165,15 +173,35 @@ class SshTransport(Transport):
             with self._lock:
                 known = self._pool.get(user)
             if known is None or known.retired or not known.transport.is_active():
-                known = _Connection(self._connect(user), time.monotonic())
-                with self._lock:
-                    self._pool[user] = known
+                known = self._new_connection(user)
+            elif not self._hosts.is_first(known.host):
+                known = self._better_connection(user, known)
             with self._lock:
                 known.used = time.monotonic()
                 known.channels += 1
             return known
         finally:
             lock.release()
+
+    def _new_connection(self, user: str) -> _Connection:
+        transport, host = self._connect(user)
+        found = _Connection(transport, host, time.monotonic())
+        with self._lock:
+            self._pool[user] = found
+        return found
+
+    def _better_connection(self, user: str, known: _Connection) -> _Connection:
+        """A connection to an earlier login node, which is back; else the one there is."""
+        try:
+            found = self._new_connection(user)
+        except Unavailable:
+            return known
+        with self._lock:
+            known.retired = True
+            over = known.channels <= 0
+        if over:
+            known.transport.close()
+        return found
 
     def _close_idle(self) -> None:
         limit = time.monotonic() - IDLE_SECONDS
@@ -200,33 +228,48 @@ class SshTransport(Transport):
         if over:
             connection.transport.close()
 
-    def _connect(self, user: str) -> paramiko.Transport:
-        if not USER.fullmatch(user) or user == "root":
+    def _connect(self, user: str) -> tuple[paramiko.Transport, str]:
+        """A connection to the first login node that lets the user in, and its name."""
+        if not self._is_account(user):
             raise Unavailable(f"The portal does not act as {user!r}.")
         # The UID decides whether it is a person's account, not the name.
         if user != self._settings.reader and self.uid(user) < self._settings.minimum_uid:
             raise Unavailable(f"The portal cannot log in to the login node as {user}.")
-        try:
-            transport = open_transport(self._settings)
-        except (paramiko.SSHException, OSError, EOFError) as error:
-            raise Unavailable("The login node does not answer.") from error
-        try:
-            transport.auth_publickey(user, self._key(user, transport))
-        except (paramiko.SSHException, OSError, EOFError) as error:
-            transport.close()
-            raise Unavailable(f"The portal cannot log in to the login node as {user}.") from error
-        return transport
+        problem: Exception | None = None
+        text = "The login node does not answer."
+        for host in self._hosts.candidates():
+            try:
+                transport = open_transport(self._settings.at(host))
+            except (paramiko.SSHException, OSError, EOFError) as error:
+                self._hosts.failed(host)
+                problem = error
+                continue
+            try:
+                transport.auth_publickey(user, self._key(user, transport))
+            except (paramiko.SSHException, OSError, EOFError) as error:
+                transport.close()
+                if user == self._settings.reader:
+                    self._hosts.failed(host)  # such as one in maintenance (/etc/nologin)
+                problem, text = error, f"The portal cannot log in to the login node as {user}."
+            else:
+                return transport, host
+        raise Unavailable(text) from problem
 
     def uid(self, user: str) -> int:
         """UID of an account on the login node; -1 for none.
 
         Queried as the reader, since the output of the user's own shell cannot be trusted.
         """
-        if not USER.fullmatch(user):
-            return -1
-        done = self.run(self._settings.reader, ["id", "-u", "--", user], seconds=CONNECT_SECONDS)
-        text = done.stdout.decode(errors="replace").strip()
-        return int(text) if done.code == 0 and re.fullmatch(r"[0-9]{1,10}", text) else -1
+        found = self.account(user)
+        return found.uid if found is not None and found.name == user else -1
+
+    def account(self, user: str) -> Account | None:
+        """The account that the login node finds by this name, which may be spelled differently."""
+        if not self._is_account(user):
+            return None
+        argv = ["getent", "passwd", "--", user]
+        done = self.run(self._settings.reader, argv, seconds=CONNECT_SECONDS)
+        return read_account(done.stdout.decode(errors="replace")) if done.code == 0 else None
 
     def _key(self, user: str, transport: paramiko.Transport) -> paramiko.PKey:
         source = self._settings.source_address or _own_address(transport)
@@ -241,81 +284,3 @@ def _own_address(transport: paramiko.Transport) -> str:
     """Our address as the login node sees it, unless there is NAT."""
     assert isinstance(transport.sock, socket.socket)  # noqa: S101  # open_transport created it
     return str(transport.sock.getsockname()[0])
-
-
-class _AuthenticatedLater(AuthStrategy):
-    """Leaves authentication to the caller, who chooses the only method.
-
-    SSHClient by itself would try an agent, key files and prompts on stdin.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(ssh_config=paramiko.SSHConfig())
-
-    def get_sources(self) -> Iterator[AuthSource]:
-        """No sources."""
-        return iter(())
-
-    def authenticate(self, transport: paramiko.Transport) -> list[SourceResult]:
-        """Do nothing."""
-        return []
-
-
-def open_transport(settings: LoginSettings) -> paramiko.Transport:
-    """An encrypted connection to the login node, not yet authenticated.
-
-    Raises SSHException unless the host key is one of those in `settings.known_hosts`, OSError or
-    EOFError if the connection fails.
-    """
-    client = paramiko.SSHClient()
-    client.set_missing_host_key_policy(paramiko.RejectPolicy())
-    sock = socket.create_connection((settings.host, settings.port), CONNECT_SECONDS)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    try:
-        client.load_host_keys(settings.known_hosts)
-        client.connect(
-            settings.host,
-            settings.port,
-            username="",  # not needed before authentication; None would look it up
-            sock=sock,
-            timeout=CONNECT_SECONDS,
-            banner_timeout=CONNECT_SECONDS,
-            auth_timeout=CONNECT_SECONDS,
-            auth_strategy=_AuthenticatedLater(),
-        )
-        transport = client.get_transport()
-        assert transport is not None  # noqa: S101  # connect() has created it
-        transport.set_keepalive(30)
-    except InvalidHostKey as error:
-        sock.close()
-        raise paramiko.SSHException(f"{settings.known_hosts} cannot be read") from error
-    except BaseException:
-        client.close()
-        sock.close()
-        raise
-    return transport
-
-
-class PasswordCheck(Authenticator):
-    """Checks passwords with the login node's sshd, so that its PAM and LDAP apply."""
-
-    def __init__(self, settings: LoginSettings, uid: Callable[[str], int]) -> None:
-        self._settings = settings
-        self._uid = uid
-
-    def __call__(self, user: str, password: str) -> bool:
-        if not USER.fullmatch(user) or user == "root":
-            return False
-        try:
-            transport = open_transport(self._settings)
-        except (paramiko.SSHException, OSError, EOFError) as error:
-            raise Unavailable("The login node does not answer, so nobody can log in.") from error
-        try:
-            transport.auth_password(user, password)
-        except paramiko.AuthenticationException:
-            return False
-        except (paramiko.SSHException, OSError, EOFError) as error:
-            raise Unavailable("The login node does not answer, so nobody can log in.") from error
-        finally:
-            transport.close()
-        return self._uid(user) >= self._settings.minimum_uid

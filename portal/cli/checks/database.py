@@ -13,7 +13,13 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from portal.adapters.db.engine import MIGRATIONS, open_database
 from portal.adapters.db.urls import DatabaseUrlError, check_url
-from portal.cli.findings import Finding
+from portal.cli.findings import Finding, warn
+from portal.config import Settings
+from portal.errors import DatabaseUnavailable
+from portal.wiring import workers_of
+
+STALE_SECONDS = 30.0
+"""A worker renews its lease every second, and with SQLite every ten seconds."""
 
 
 def check_database(url: str) -> Iterator[Finding]:
@@ -33,13 +39,44 @@ def check_database(url: str) -> Iterator[Finding]:
     try:
         with engine.connect().execution_options(read_only=True) as connection:
             found = MigrationContext.configure(connection).get_current_revision()
-    except SQLAlchemyError as error:
-        said = str(getattr(error, "orig", None) or error).strip().splitlines() or [""]
+    except (SQLAlchemyError, DatabaseUnavailable) as error:
+        cause = getattr(error, "orig", None) or error.__cause__ or error
+        said = str(cause).strip().splitlines() or [""]
         yield Finding(False, f"the database {name} does not answer: {said[0]}")
         return
     finally:
         engine.dispose()
     yield _revision(found)
+
+
+def check_hosts(settings: Settings) -> Iterator[Finding]:
+    """The worker that acts for the site, and where there may be several hosts, each of them.
+
+    That no worker runs is said by check_worker (running.py).
+    """
+    state = settings.state
+    try:
+        check_url(state.database_url)
+        file = make_url(state.database_url).database or ""
+        if state.database_url.startswith("sqlite") and not Path(file).exists():
+            return
+        holder, hosts = workers_of(settings)
+    except (DatabaseUrlError, SQLAlchemyError, DatabaseUnavailable):
+        return  # check_database says so
+    if holder is not None and holder.silent > STALE_SECONDS:
+        yield warn(f"the last worker was on {holder}, and is silent for {holder.silent:.0f} s")
+    elif holder is not None:
+        yield Finding(True, f"the worker runs on {holder}")
+    if not state.several_hosts:
+        return
+    if state.this_host not in {host.name for host in hosts}:
+        yield warn(f"this host, {state.this_host}, is not known yet: start slipway-worker")
+    for host in hosts:
+        if host.is_open:
+            yield Finding(True, f"host {host.name} follows the database")
+        else:
+            text = f"host {host.name} is shut off from apps: it is silent for {host.silent:.0f} s"
+            yield warn(f"{text}; see its slipway-worker")
 
 
 def _revision(found: str | None) -> Finding:

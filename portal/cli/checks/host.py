@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from jinja2 import TemplateError
 
 from portal.cli.findings import Finding, warn
-from portal.cli.render import haproxy_config
+from portal.cli.render import haproxy, haproxy_config
 from portal.config import Settings
 
 OLDEST_HAPROXY = (3, 0)
@@ -85,7 +85,7 @@ def check_keys(settings: Settings) -> Finding:
 def check_haproxy(settings: Settings) -> Iterator[Finding]:
     """HAProxy's version, and whether it accepts what `slipway render haproxy` writes."""
     try:
-        done = _run(["haproxy", "-v"])
+        done = _run([haproxy(), "-v"])
     except OSError:
         yield Finding(False, "haproxy is not installed on this machine, or not in PATH")
         return
@@ -101,20 +101,22 @@ def check_haproxy(settings: Settings) -> Iterator[Finding]:
     except (TemplateError, OSError) as error:
         yield Finding(False, f"HAProxy's configuration cannot be rendered: {error}")
         return
-    yield _accepted(text)
+    yield accepted(text)
 
 
-def _accepted(text: str) -> Finding:
+def accepted(text: str) -> Finding:
+    """Whether HAProxy accepts this configuration."""
     with tempfile.NamedTemporaryFile("w", suffix=".cfg", encoding="utf-8") as file:
         file.write(text)
         file.flush()
         try:
             done = subprocess.run(
-                ["haproxy", "-c", "-f", file.name],
+                [haproxy(), "-c", "-f", file.name],
                 capture_output=True,
                 text=True,
                 timeout=SECONDS,
                 check=False,
+                cwd="/",  # it wants to return to where it began, such as root's home
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             return Finding(False, f"haproxy -c: {error}")

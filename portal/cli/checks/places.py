@@ -10,6 +10,7 @@ import portal.runner
 from portal.cli.findings import Finding, warn
 from portal.config import Settings
 from portal.core.apps.catalog import Catalog
+from portal.web.branding import read_logo
 
 NEEDED = ("job/session.sh.j2", "haproxy/portal.cfg.j2", "systemd/slipway-web.service.j2", "html")
 """Of the templates."""
@@ -32,6 +33,16 @@ def check_templates(settings: Settings) -> Iterator[Finding]:
             f"sessions.templates: {folder} lacks {', '.join(missing)}; copy them from this "
             "release's, or leave the setting out",
         )
+
+
+def check_logos(settings: Settings) -> Iterator[Finding]:
+    """The site's logos; Slipway's own is shown in the place of one that cannot be."""
+    for name in ("logo", "logo_dark"):
+        try:
+            if path := getattr(settings.web, name):
+                read_logo(path)
+        except ValueError as error:
+            yield Finding(False, f"web.{name}: {error}")
 
 
 def check_catalog(settings: Settings, catalog: Catalog) -> Iterator[Finding]:

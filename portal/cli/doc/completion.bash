@@ -7,7 +7,10 @@ _slipway_admin() {
     [[ $current != "=" ]] || current=
     [[ $previous != "=" ]] || previous=${COMP_WORDS[COMP_CWORD - 2]}
     if [[ $COMP_CWORD -eq 1 ]]; then
-        word="config init rotate-keys worker apps token images check render"
+        word="apply apps backup check config images init logout maintenance move-database reload-proxy reload-web render restore rotate rotate-keys token worker"
+    elif [[ ${COMP_WORDS[1]} == maintenance ]]; then
+        [[ $COMP_CWORD -ne 2 ]] || word="off on status"
+        [[ $action != on || $current != -* ]] || word="--message --until"
     elif [[ ${COMP_WORDS[1]} != images ]]; then
         return
     elif [[ $COMP_CWORD -eq 2 ]]; then

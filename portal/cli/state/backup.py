@@ -13,7 +13,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from sqlalchemy import make_url
@@ -27,6 +26,7 @@ from portal.cli.state.account import fail, wrong_account
 from portal.cli.state.passphrase import NoPassphrase, read_passphrase
 from portal.config import Settings
 from portal.config.settings import settings_file
+from portal.version import release
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -62,14 +62,6 @@ def _backup(settings: Settings, options: argparse.Namespace) -> int:
     if not encrypted:
         print("It contains the portal's private keys: keep it as secret as these, or use --encrypt")
     return 0
-
-
-def release() -> str:
-    """The version of Slipway that is installed."""
-    try:
-        return version("slipway")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 def back_up(settings: Settings, target: Path, passphrase: str, file: Path) -> Manifest:

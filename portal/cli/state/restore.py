@@ -20,9 +20,9 @@ from portal.adapters.backup.state import DATABASE, InUse
 from portal.adapters.certificates import CertificateAuthority
 from portal.adapters.db.engine import upgrade
 from portal.cli.state.account import fail, wrong_account
-from portal.cli.state.backup import release
 from portal.cli.state.passphrase import NoPassphrase, read_passphrase
 from portal.config import Settings, StateSettings
+from portal.version import release
 
 
 class _SettingsOnly(argparse.Action):

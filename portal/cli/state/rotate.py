@@ -57,7 +57,7 @@ def _rotate(settings: Settings, options: argparse.Namespace) -> int:
 def _user(settings: Settings, directory: Path, options: argparse.Namespace) -> int:
     login = settings.login
     begun = (directory / "user_ca.next").exists()
-    hosts = " and ".join(dict.fromkeys(host for host in (login.host, login.files_host) if host))
+    hosts = " and ".join(dict.fromkeys(filter(None, (*login.all_hosts, login.files_host))))
     if options.begin:
         line = rotation.begin_user(directory)
         print(f"Append this line to the file that TrustedUserCAKeys names on {hosts}:\n\n{line}\n")

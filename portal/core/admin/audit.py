@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from types import MappingProxyType
@@ -11,6 +9,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
+from portal.core.admin.csv_text import csv_line
 from portal.core.validation import Moment, checked
 from portal.errors import FieldError, InvalidRequest
 
@@ -29,6 +28,7 @@ WORDS: Mapping[str, str] = MappingProxyType(
         "session.launch": "Launched a session",
         "session.refused": "Launch refused by Slurm",
         "session.end": "Ended a session",
+        "session.adopt": "Adopted a session that the portal had lost",
         "session.extend": "Extended a session",
         "session.keep": "Kept an unused session",
         "session.idle": "An unused session was ended",
@@ -64,6 +64,13 @@ WORDS: Mapping[str, str] = MappingProxyType(
         "image.show": "Changed who sees an image",
         "caps.change": "Changed the caps",
         "journal.export": "Exported the journal",
+        "announcement.make": "Wrote an announcement",
+        "announcement.change": "Changed an announcement",
+        "announcement.delete": "Deleted an announcement",
+        "maintenance.on": "Began maintenance",
+        "maintenance.change": "Changed the maintenance",
+        "maintenance.off": "Ended maintenance",
+        "usage.export": "Exported the usage",
     }
 )
 """Every recorded action, with its text for pages."""
@@ -146,24 +153,12 @@ class AuditEvent(BaseModel):
 
 
 _COLUMNS = ("time", "who", "action", "what", "detail", "target", "from")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def csv_lines(events: Iterable[AuditEvent]) -> Iterator[str]:
     """Events as a CSV file, line by line, with a header; times in UTC."""
-    yield _csv(_COLUMNS)
+    yield csv_line(_COLUMNS)
     for event in events:
         what = WORDS.get(event.action, event.action)
         texts = (event.who, event.action, what, event.detail, event.target, event.address)
-        yield _csv((event.time.isoformat(timespec="seconds"), *map(_harmless, texts)))
-
-
-def _harmless(text: str) -> str:
-    # Spreadsheets would calculate a cell that begins like a formula.
-    return f"'{text}" if text.lstrip().startswith(_FORMULA) or text.startswith(_FORMULA) else text
-
-
-def _csv(cells: Iterable[str]) -> str:
-    line = io.StringIO()
-    csv.writer(line).writerow(cells)
-    return line.getvalue()
+        yield csv_line((event.time.isoformat(timespec="seconds"), *texts))

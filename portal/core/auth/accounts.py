@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -27,6 +28,26 @@ class Identity:
     uid: int
     groups: frozenset[str]
     """Names of all of its groups."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """An account as the login node has it, found by any spelling of its name."""
+
+    name: str
+    uid: int
+
+
+def read_account(passwd: str) -> Account | None:
+    """The first account in `passwd` (passwd(5)).
+
+    Directories that ignore case, or know short and full names, find it by other spellings, too.
+    """
+    for line in passwd.splitlines():
+        fields = line.split(":")
+        if len(fields) == 7 and re.fullmatch(r"[0-9]{1,10}", fields[2]):
+            return Account(fields[0], int(fields[2]))
+    return None
 
 
 def read_uid(user: str, passwd: str) -> int | None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal, get_args
 
 BROWSER = "browser"
 TOKEN = "token"  # noqa: S105
 KINDS = (BROWSER, TOKEN)
+PASSWORD, OIDC = "password", "oidc"
+"""How a browser's login was made."""
 MARK = "slipway_"
 """Prefix of every secret, by which HAProxy keeps them from apps."""
 Scope = Literal["read", "write", "files:read", "files:write", "admin"]
@@ -21,6 +23,25 @@ MAX_NAME = 80
 """Characters of a token's name."""
 MAX_TOKENS = 1000
 """Tokens of one user: more could not be kept track of."""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """How somebody proved who they are; by OpenID Connect, with what the provider said."""
+
+    method: str = PASSWORD
+    issuer: str = ""
+    subject: str = ""
+    """The provider's identifier of the user (`sub`)."""
+    sid: str = ""
+    """The provider's identifier of its own session."""
+    admin: bool = False
+    """Whether the provider's groups make the user an administrator."""
+    id_token: str = field(default="", repr=False)
+    """Proves to the provider whose session is to end there."""
+
+
+BY_PASSWORD = Proof()
 
 
 @dataclass(frozen=True)
@@ -41,6 +62,13 @@ class Login:
     expires: datetime
     address: str = ""
     """Client address at creation."""
+    method: str = ""
+    issuer: str = ""
+    subject: str = ""
+    sid: str = ""
+    admin: bool = False
+    id_token: str = field(default="", repr=False)
+    """As in Proof; empty for tokens."""
 
     def allows(self, scope: str) -> bool:
         """Whether it has this scope; a browser's login has all of its user's permissions."""

@@ -7,15 +7,15 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
+from portal.core.account_names import AccountNames
 from portal.core.auth.accounts import Identity
 from portal.core.auth.logins import MAX_NAME
 from portal.errors import FieldError
 
 MAX_LISTED = 500
 """Users, or groups, of one token."""
-_ACCOUNT = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.@-]{0,63}")
-"""Names of users; those of groups may also contain blanks."""
 _GROUP = re.compile(r"[!-~][ -~]{0,63}")
+"""Names of groups, which may contain blanks."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,9 @@ def refusal(token: ServiceToken, user: str, identity: Identity | None, min_uid: 
     return f"The service token {token.name} may not act for {user}."
 
 
-def problems(name: str, users: Collection[str], groups: Collection[str]) -> list[FieldError]:
+def problems(
+    name: str, users: Collection[str], groups: Collection[str], rule: AccountNames
+) -> list[FieldError]:
     """What is wrong with a new token."""
     found = []
     if not (0 < len(name) <= MAX_NAME and name.isprintable() and name.strip() == name):
@@ -57,9 +59,12 @@ def problems(name: str, users: Collection[str], groups: Collection[str]) -> list
         found.append(FieldError("name", text))
     if not users and not groups:
         found.append(FieldError("users", "name at least one user or group"))
-    for field, names, pattern in (("users", users, _ACCOUNT), ("groups", groups, _GROUP)):
+    for field, names, fits in (
+        ("users", users, rule.permits),
+        ("groups", groups, _GROUP.fullmatch),
+    ):
         if len(names) > MAX_LISTED:
             found.append(FieldError(field, f"name at most {MAX_LISTED}; a group can have more"))
-        if wrong := [one for one in names if not pattern.fullmatch(one)]:
+        if wrong := [one for one in names if not fits(one)]:
             found.append(FieldError(field, f"{wrong[0]!r} is no name of an account"))
     return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from fractions import Fraction
 
 from portal.core.cluster.effective_limits import group_limits
@@ -20,6 +20,10 @@ from portal.core.cluster.jobs import JobReport
 from portal.core.cluster.limits import GroupLimit, Limits, Tres, user_limits
 from portal.core.slurm_options import NO_OPTIONS, SlurmOptions
 from portal.core.units import floor_size, format_cores, format_fgpu
+
+WORKER_SILENT_AFTER = timedelta(seconds=12)
+"""Maximum age of the worker's last sign of life, which it gives every three seconds; less than that
+of Slurm's last answer (core/session/status.py), so that Slurm is never blamed for it."""
 
 
 @dataclass(frozen=True)
@@ -256,3 +260,9 @@ class SlurmStatus:
     message: str = ""
     rooms: tuple[Capacity, ...] = ()
     """Unallocated resources of each partition at the last poll."""
+    worker_seen: datetime | None = None
+    """The worker's last sign of life; None if it never ran."""
+
+    def worker_down(self, now: datetime) -> bool:
+        """Whether the worker is not running, so that nobody knows whether Slurm answers."""
+        return self.worker_seen is not None and now - self.worker_seen > WORKER_SILENT_AFTER

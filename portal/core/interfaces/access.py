@@ -18,6 +18,7 @@ from portal.core.apps.access import (
     Ticket,
 )
 from portal.core.apps.origins import KnownOrigins, OriginChoice, OriginRequest
+from portal.core.hosts import Removal
 
 
 @dataclass(frozen=True)
@@ -186,7 +187,7 @@ class AccessStore(Protocol):
         """Delete all apps, tickets and grants of a session; returns the keys to remove."""
         ...
 
-    def pending_removals(self) -> list[str]:
+    def pending_removals(self) -> list[Removal]:
         """Revoked keys that HAProxy may still have."""
         ...
 

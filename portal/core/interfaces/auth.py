@@ -1,13 +1,14 @@
-"""Interfaces to logins, login attempts and accounts."""
+"""Interfaces to logins, login attempts, accounts and OpenID providers."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
 from portal.core.auth.accounts import AccountStatus, Identity
 from portal.core.auth.logins import KINDS, FailedAttempts, Login, UserLogins
+from portal.core.auth.oidc import LoginAttempt, LogoutNotice, ProviderAnswer
 from portal.core.auth.service_tokens import ServiceToken
 
 
@@ -50,6 +51,14 @@ class LoginStore(Protocol):
 
     def left_over(self, now: datetime) -> list[str]:
         """Delete tickets and grants of revoked logins; returns the keys to remove from HAProxy."""
+        ...
+
+    def provider_logins(self, issuer: str, subject: str, sid: str, now: datetime) -> list[Login]:
+        """Live logins that a provider vouched for, of a subject and a session; "" is any."""
+        ...
+
+    def is_provider_admin(self, issuer: str, user: str, now: datetime) -> bool:
+        """Whether the user has a live login that a provider called an administrator's."""
         ...
 
     def inside(self, since: datetime, now: datetime) -> set[str]:
@@ -149,4 +158,36 @@ class Accounts(Protocol):
 
     def standing(self, user: str) -> AccountStatus:
         """Whether an account may log in now, and the status of its password."""
+        ...
+
+
+class IdentityProvider(Protocol):
+    """An OpenID provider. Methods raise Unavailable when it does not answer as it should."""
+
+    def authorization_url(self, attempt: LoginAttempt) -> str:
+        """Where a browser is sent to log in."""
+        ...
+
+    def check_issuer(self, issuer: str) -> None:
+        """Check an authorization response's `iss` (RFC 9207); raises Unauthorized."""
+        ...
+
+    def redeem(self, code: str, attempt: LoginAttempt) -> ProviderAnswer:
+        """Exchange a code for verified claims; raises Unauthorized for an invalid one."""
+        ...
+
+    def logout_url(self, id_token: str) -> str:
+        """Where a browser is sent to log out there; "" if the provider does not offer it."""
+        ...
+
+    def read_logout(self, token: str) -> LogoutNotice:
+        """Verify a logout token; raises Unauthorized."""
+        ...
+
+
+class AccountsFile(Protocol):
+    """The site's file of accounts by claim."""
+
+    def __call__(self) -> Mapping[str, str] | None:
+        """Its current content; None if the site has none. Raises Unavailable."""
         ...

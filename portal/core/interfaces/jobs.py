@@ -23,6 +23,17 @@ class JobStore(Protocol):
         """Store the texts of jobs, by number; jobs of sessions are recognised by their names."""
         ...
 
+    def without_session(self, each: int) -> list[Job]:
+        """Pending jobs of which no session is known, and whose names could be sessions' ids.
+
+        At most `each` of one owner, the first submitted ones; without texts but the name.
+        """
+        ...
+
+    def link_sessions(self) -> None:
+        """Mark the live jobs of sessions that were not known when the jobs' texts were stored."""
+        ...
+
     def without_texts(self, limit: int) -> list[str]:
         """Numbers of jobs in the queue whose texts are not known, newest first."""
         ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
 
@@ -58,6 +59,10 @@ class Scheduler(Protocol):
         """Release a user's own hold. Idempotent."""
         ...
 
+    def begin(self, user: str, job_id: str, seconds: int) -> None:
+        """Let a user's waiting job start in so many seconds at the earliest. Idempotent."""
+        ...
+
     @property
     def may_extend(self) -> bool:
         """Whether the portal has an account that may extend time limits."""
@@ -76,6 +81,10 @@ class Scheduler(Protocol):
 
     def find(self, session: str, user: str) -> list[JobReport]:
         """The user's jobs whose name is this session's id, newest last."""
+        ...
+
+    def named(self, session: str) -> list[JobReport]:
+        """All users' jobs whose name is this session's id: anybody may choose a job's name."""
         ...
 
     def ended(self, job_ids: Collection[str]) -> dict[str, JobReport]:
@@ -137,6 +146,10 @@ class UserFiles(Protocol):
 
         What cannot be listed within seconds is left out.
         """
+        ...
+
+    def session_file(self, user: str, session: str, name: str, limit: int) -> bytes:
+        """Up to `limit` bytes of a file in the session's folder; b"" if there is no such file."""
         ...
 
     def log_tail(self, user: str, session: str, limit: int) -> bytes:
@@ -205,6 +218,14 @@ class Certificates(Protocol):
 class Routes(Protocol):
     """HAProxy's route map: permitted requests and their targets. Raises Unavailable."""
 
+    def exclusively(self) -> AbstractContextManager[None]:
+        """Nobody else changes the map or reloads HAProxy meanwhile.
+
+        What a revocation has stored before is read inside; one that is stored later removes its
+        keys later, too. So what is added is valid at that moment.
+        """
+        ...
+
     def add(self, key: str, target: str) -> None:
         """Route requests with this key to the target, replacing an earlier one."""
         ...
@@ -237,11 +258,11 @@ class Routes(Protocol):
         ...
 
     def entries(self) -> dict[str, str]:
-        """The map; revoked keys that still have open connections have an empty target."""
+        """The map; keys that only connections, or only the next process have, have no target."""
         ...
 
     def fill(self, routes: Mapping[str, str]) -> None:
-        """Write the whole map to HAProxy."""
+        """Write the whole map to HAProxy; from then on it also begins a reload with it."""
         ...
 
 
@@ -280,8 +301,11 @@ class NewEvent(Protocol):
 class Authenticator(Protocol):
     """Checks passwords against the cluster."""
 
-    def __call__(self, user: str, password: str) -> bool:
-        """Whether the login node accepts this password for an ordinary account.
+    def __call__(self, user: str, password: str, code: str = "") -> str:
+        """The account's own name if the login node accepts this password for it, else "".
+
+        `code`: what the login node wants besides; "" for nothing, or what needs no text.
+        The name may be spelled differently from `user`. Accounts that are no person's are refused.
 
         Raises Unavailable when the login node does not answer.
         """

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from datetime import datetime
 
 from portal.core.apps.catalog import Image
 from portal.core.launch.mounts import MountPoint, mount_points, storage_of
@@ -33,8 +35,11 @@ class JobSettings:
     own_images: OwnImageRules = NO_OWN_IMAGES
 
 
-def build_job(session: Session, image: Image, rules: JobSettings) -> JobDescription:
-    """Describe the session's job."""
+def build_job(
+    session: Session, image: Image, rules: JobSettings, now: datetime | None = None
+) -> JobDescription:
+    """Describe the session's job as it is submitted now."""
+    delay = (session.begin - now).total_seconds() if session.begin and now else 0
     own_home = session.home is Home.PERSISTENT
     return JobDescription(
         session=session.id,
@@ -44,6 +49,7 @@ def build_job(session: Session, image: Image, rules: JobSettings) -> JobDescript
         partition=session.partition,
         options=session.slurm,
         time_limit=session.time_limit,
+        begin_seconds=max(math.ceil(delay), 0),
         gres=session.gres,
         image=image.path,
         toolkit=rules.toolkit,
@@ -72,6 +78,9 @@ class JobDescription:
     directory: str
     """Directory of sessions and logs, relative to the user's home."""
     options: SlurmOptions = NO_OPTIONS
+    begin_seconds: int = 0
+    """Seconds from its submission before which it must not start: Slurm reads times of day in the
+    zone of the login node, which the portal does not know."""
     gres: str = ""
     """The GPU request, the value of sbatch's --gres; "" for none."""
     own_storage: str = ""

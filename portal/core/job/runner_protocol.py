@@ -24,6 +24,8 @@ from portal.core.validation import STRICT
 Count = Annotated[int, Field(ge=0, le=2**53)]
 """A count, for example of bytes; integers up to 2^53 are exact for all JSON parsers."""
 Seconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
+JobNumber = Annotated[str, Field(pattern=r"^[0-9]{1,10}$")]
+NodeName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.-]{0,252}$")]
 Percent = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
 
 
@@ -54,8 +56,8 @@ class ReadyMessage(BaseModel):
 
     model_config = STRICT
 
-    job_id: Annotated[str, Field(pattern=r"^[0-9]{1,10}$")]
-    node: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.-]{0,252}$")]
+    job_id: JobNumber
+    node: NodeName
     port: Annotated[int, Field(ge=1, le=65535)]
     csr: Annotated[str, Field(max_length=16_384)]
     """The gateway's certificate signing request, PEM."""
@@ -156,6 +158,8 @@ class HeartbeatAnswer(TypedDict):
     """None if it does not end by itself."""
     unused: bool
     """Whether it ends then because nobody uses it."""
+    ready: bool
+    """Whether the portal knows where the gateway is; if not, the runner reports it again."""
     authorities: str
     """A hash of the portal's authorities; another one than before makes the runner ask for them."""
 
@@ -189,6 +193,7 @@ def runner_spec(
     *,
     callback_ca: str,
     client_ca: str,
+    adoption: Mapping[str, object],
     registry: Mapping[str, str] | None = None,
 ) -> str:
     """Write the runner's specification as one line of JSON; `apps` are all that can be started.
@@ -218,6 +223,8 @@ def runner_spec(
             "workdir": _workdir(session, rules),
             # Its files are deleted at the end, so their number is shown.
             "count_home": session.home is Home.SESSION,
+            # What a portal that has lost the session needs to take it in (core/job/adoption.py).
+            "adoption": dict(adoption),
             **({"registry": dict(registry)} if registry else {}),
         }
     )

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from portal.core.account_names import WIDEST as OWNER
 from portal.core.validation import Matching, at_most
 from portal.errors import FieldError
 
@@ -22,7 +23,6 @@ NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 RULE = (
     "use up to 64 letters, digits, dots, dashes and underscores, and begin with a letter or a digit"
 )
-OWNER = r"[a-z_][a-z0-9_-]{0,31}"
 ANY_NAME = f"(?:{OWNER}/)?{NAME}"
 """Pattern of what can be mounted: OWNER/FOLDER is a folder that another user shares."""
 FolderName = Annotated[str, Matching(ANY_NAME, RULE)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, dataclass
+from datetime import datetime
 
 from portal.core.cluster.choice.charge import NOT_KNOWN, Charge
 
@@ -20,6 +21,8 @@ class Reason:
     code: str
     text: str
     advice: str = ""
+    begin: datetime | None = None
+    """When it starts because maintenance is over then; pages show it in the reader's zone."""
 
 
 @dataclass(frozen=True)
@@ -174,6 +177,13 @@ def explain_reason(
         return Reason(word, f"Slurm says: {word}.")
     words = asdict(wording) | _charge_words(charge)
     return Reason(word, text.format(**words), advice.format(**words))
+
+
+def maintenance_reason(begin: datetime, now: datetime) -> Reason:
+    """Why a session waits that was launched during maintenance; `begin`: when that is over."""
+    day = "" if begin.date() == now.date() else f"{begin:%Y-%m-%d} "
+    text = f"Maintenance until {day}{begin:%H:%M} UTC; it starts then."
+    return Reason("Maintenance", text, begin=begin)
 
 
 def limit_of(code: str) -> str:

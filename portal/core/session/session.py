@@ -88,6 +88,8 @@ class Session(BaseModel):
     """Slurm's own options, as they were chosen; "" leaves them to Slurm."""
     exclusive: bool = False
     time_limit: int | None = None
+    begin: datetime | None = None
+    """sbatch's --begin: the end of the maintenance during which it was launched, as last known."""
     fgpu: float | None = None
     """The amount of GPU it was granted, in the administrator's unit; None without a GPU."""
     gpu_kind: str = ""
@@ -220,6 +222,7 @@ class Facts(TypedDict, total=False):
     attempts: int
     job_id: str | None
     pending_reason: str | None
+    begin: datetime | None
     estimated_start: datetime | None
     ahead: int | None
     lost: datetime | None

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from portal.core.cluster.usage import SlurmStatus
 from portal.core.session.end_reasons import LOG_SAYS
 from portal.core.session.holders import NOTHING, Holdings, explain_waiting
-from portal.core.session.pending_reasons import Reason, explain_reason
+from portal.core.session.pending_reasons import Reason, explain_reason, maintenance_reason
 from portal.core.session.session import OVER, SUSPENDED, Session, State
 
 SILENT_AFTER = timedelta(seconds=15)
@@ -53,16 +53,12 @@ def shown_reason(
             "Open apps go on if the job does; the state shows again with accounting.",
         )
     if since is not None:
-        return Reason(
-            "SlurmDown",
-            f"Slurm has not answered since {since:%H:%M:%S} UTC.",
-            "Open apps go on; the state shows again when Slurm is back.",
-        )
+        return _nobody_knows(status, since, now)
     match session.state:
         case State.SUBMITTING:
             return Reason("Submitting", "It is being handed to Slurm.")
         case State.PENDING:
-            return _waits(session, explain_waiting(session, status, holdings))
+            return _waits(session, explain_waiting(session, status, holdings), now)
         case State.STARTING | State.RUNNING if session.pending_reason == SUSPENDED:
             return explain_reason(SUSPENDED)
         case State.STARTING:
@@ -77,9 +73,26 @@ def shown_reason(
             return None
 
 
-def _waits(session: Session, reason: Reason) -> Reason:
+def _nobody_knows(status: SlurmStatus, since: datetime, now: datetime) -> Reason:
+    """Why the state is not known: the worker does not run, or Slurm does not answer it."""
+    if status.worker_down(now):
+        return Reason(
+            "WorkerDown",
+            f"The portal's background process has not been running since {since:%H:%M:%S} UTC.",
+            "Sessions and open apps go on; an administrator has to start it again.",
+        )
+    return Reason(
+        "SlurmDown",
+        f"Slurm has not answered since {since:%H:%M:%S} UTC.",
+        "Open apps go on; the state shows again when Slurm is back.",
+    )
+
+
+def _waits(session: Session, reason: Reason, now: datetime) -> Reason:
     if session.requeued is None:
-        return reason
+        # Right after its start was moved, Slurm says "None".
+        held = session.begin is not None and reason.code in ("BeginTime", "None")
+        return maintenance_reason(session.begin, now) if session.begin and held else reason
     again = (
         f"Slurm put it back into the queue at {session.requeued:%H:%M} UTC; "
         "it starts again with an empty home."

@@ -181,8 +181,10 @@ def never_called(session: Session, now: datetime) -> bool:
     """Whether a session has been STARTING without any news for longer than START_TIMEOUT."""
     if session.state is not State.STARTING or session.started is None:
         return False
-    # An image that is being pulled may take longer.
-    return now - max(session.started, session.progress_at or session.started) > START_TIMEOUT
+    # An image that is being pulled may take longer. A runner that reports its use is there, even
+    # if a portal with an older backup does not know yet where; so is one that was just adopted.
+    news = (session.started, session.submitted, session.progress_at, session.usage_at)
+    return now - max(filter(None, news)) > START_TIMEOUT
 
 
 def _requeued(session: Session, report: JobReport, now: datetime) -> Facts:

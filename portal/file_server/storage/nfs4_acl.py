@@ -92,7 +92,7 @@ def is_supported(path: str) -> bool:
 def domain(entries: Iterable[Ace]) -> str:
     """The domain that the server's names end with; "" if no entry shows it."""
     for ace in entries:
-        name, _, after = ace.who.partition("@")
+        name, _, after = ace.who.rpartition("@")
         if name and after:
             return after
     return ""

@@ -162,7 +162,10 @@ class Nfs4:
     def _name(self, kind: str, who: str) -> str:
         if who.isdigit():
             return user_name(int(who)) if kind == USER else group_name(int(who))
-        return who.partition("@")[0]
+        # Names of accounts may contain "@" themselves, with or without the server's domain.
+        name = who.rpartition("@")[0] or who
+        known = Subject(kind, name).number is not None or Subject(kind, who).number is None
+        return name if known else who
 
     def grant(self, found: Found, subject: Subject, access: str) -> None:
         if subject.number is None:

@@ -26,6 +26,8 @@ LOG_BYTES = 20 * 1024 * 1024
 PROBE_PAUSE = 0.015
 # Seconds after which an app that does not answer is reported, with its last lines, and again.
 SLOW = 15.0
+# Seconds until the state of an app that is asked to start, but runs, is reported again.
+REPORT_AGAIN = 0.5
 # Above the runner's and the gateway's: out of memory, the apps are killed first.
 OOM_SCORE = 500
 STARTING, READY, FAILED, STOPPED = "starting", "ready", "failed", "stopped"
@@ -89,9 +91,12 @@ class App:
         return report
 
     def start(self, description: AppStart) -> None:
-        """Start the app, unless it is already starting or running."""
+        """Start the app; one that is starting or running is only reported again."""
         with self._turn, self._lock:
             if self.running:
+                # A portal that has lost the session does not know that it runs. It is told after
+                # it has stored that the app starts.
+                threading.Timer(REPORT_AGAIN, self._changed, [self]).start()
                 return
             # A new deque: a kernel left over from the last run may still write to the old one.
             self._lines = deque(maxlen=LOG_LINES)

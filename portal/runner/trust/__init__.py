@@ -1,1 +1,1 @@
-"""Whom the session trusts, when the portal changes its authorities."""
+"""Session and portal know each other again: after a change of authorities, or a lost database."""

@@ -30,7 +30,7 @@ from portal.core.interfaces.systems import Clock
 from portal.core.launch.templates import Template
 from portal.core.site_rules import SiteRules
 from portal.core.validation import names_of
-from portal.errors import FieldError, InvalidRequest, NotFound
+from portal.errors import DatabaseUnavailable, FieldError, InvalidRequest, NotFound
 
 log = logging.getLogger(__name__)
 
@@ -252,9 +252,10 @@ class Administration:
         entries = [self.new_event(who, action, target, detail) for target, detail in lines]
         try:
             self._store.add_events(entries)
-        except Exception:
+        except Exception as error:
             text = "; ".join(entry.model_dump_json(exclude={"id"}) for entry in entries)
-            log.exception("not in the audit log: %s", text)
+            unexpected = not isinstance(error, DatabaseUnavailable)
+            log.error("not in the audit log: %s", text, exc_info=unexpected)
 
     def _entry(self, person: Person, action: str, target: str = "", detail: str = "") -> AuditEvent:
         return self.new_event(person.name, action, target, detail)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from portal.core.apps.access import AppState, OpenApp, hub_key, public_key, route_target, ssh_key
 from portal.core.apps.catalog import Catalog, split_request
+from portal.core.hosts import Removal
 from portal.core.interfaces.access import AccessStore
 from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Routes
 from portal.core.session.idle import Traffic
 from portal.core.session.session import Session, State
 from portal.errors import StillOpen, Unavailable
+from portal.services.apps.hosts import Hosts
 
 log = logging.getLogger(__name__)
 
@@ -20,9 +22,10 @@ log = logging.getLogger(__name__)
 class ProxyRoutes:
     """Adds and removes the routes from browsers, and from SSH clients, to apps.
 
-    A grant is stored before its route is added, and checked again afterwards; a revocation is
-    stored together with the keys that HAProxy must forget (AccessStore). So a crash at any line
-    leaves no route that should not exist for longer than until the worker's next check.
+    A grant is stored before its route is added, and checked again while nobody else changes the
+    map; a revocation is stored together with the keys that HAProxy must forget (AccessStore). So a
+    crash at any line leaves no route that should not exist for longer than until the worker's next
+    check, and what has been removed never comes back.
     """
 
     def __init__(
@@ -32,7 +35,9 @@ class ProxyRoutes:
         routes: Routes,
         catalog: Callable[[], Catalog],
         file_routes: Callable[[], dict[str, str]],
+        hosts: Hosts,
     ) -> None:
+        self._hosts = hosts
         self._file_routes = file_routes
         self._sessions = sessions
         self._store = store
@@ -47,11 +52,13 @@ class ProxyRoutes:
         target = route_target(session, self._catalog().server_of(app))
         if target is None:
             return
-        if key == hub_key(session.id):
-            self._routes.add_path(session.hub_prefix, key)
-        self._routes.add(key, target)
-        if not self._is_valid(key, session.id, app):  # it was revoked meanwhile
-            self._routes.remove(key)
+        with self._routes.exclusively():
+            if not self._is_valid(key, session.id, app):  # it was revoked meanwhile
+                self._routes.remove(key)
+                return
+            if key == hub_key(session.id):
+                self._routes.add_path(session.hub_prefix, key)
+            self._routes.add(key, target)
 
     def _is_valid(self, key: str, session: str, app: str) -> bool:
         label, _, secret = key.partition(".")
@@ -61,19 +68,26 @@ class ProxyRoutes:
         return entry.grant is not None or key in self._standing_keys(entry.opened)
 
     def revoke(self, *keys: str) -> None:
-        """Remove routes and cut the connections made with them; raises StillOpen."""
+        """Remove routes and cut the connections made with them, at all hosts; raises StillOpen."""
+        if keys:
+            self._hosts.await_others(self._remove(self._hosts.pending(keys), keys))
+
+    def revoke_later(self, *keys: str) -> None:
+        """The same, but never raises or waits: the worker, and each host's agent, retry."""
+        try:
+            if keys:
+                self._remove(self._hosts.pending(keys), keys)
+        except StillOpen as error:
+            log.warning("%d routes: %s", len(keys), error)
+
+    def _remove(self, removals: Sequence[Removal], keys: Collection[str]) -> Sequence[Removal]:
+        """Remove routes at this host; returns the revocations that it has carried out."""
         try:
             self._routes.remove(*keys)
         except Unavailable as error:
             raise StillOpen from error
-        self._store.removed(keys)
-
-    def revoke_later(self, *keys: str) -> None:
-        """The same, but never raises: if HAProxy does not answer, the worker retries."""
-        try:
-            self.revoke(*keys)
-        except StillOpen as error:
-            log.warning("%d routes: %s", len(keys), error)
+        self._hosts.confirm(removals)
+        return removals
 
     def add_standing_routes(self, session: Session, opened: OpenApp) -> None:
         """Add the route that requires no cookie, if the app has one: SSH, or a public app."""
@@ -109,25 +123,24 @@ class ProxyRoutes:
 
     def traffic(self) -> dict[str, Traffic]:
         """Traffic from browsers so far, by the app's gateway name."""
-        return self._routes.traffic()
+        return self._hosts.traffic(self._routes.traffic())
 
-    # Periodic tasks of the worker
+    # Periodic tasks of the worker, or of each host's agent
 
     def restore(self) -> bool:
         """Restore HAProxy's map after its restart; returns whether that was necessary."""
         if not self._routes.is_lost():
             return False
         self._routes.set_background_requests(self._background())
-        filled = dict(self._expected())
-        self._routes.set_paths(self._paths())
-        self._routes.fill(filled)
-        # What was revoked meanwhile must not come back.
-        self._routes.remove(*(filled.keys() - dict(self._expected()).keys()))
+        with self._routes.exclusively():  # what is revoked meanwhile must not come back
+            self._routes.set_paths(self._paths())
+            self._routes.fill(dict(self._expected()))
         return True
 
     def retry_revocations(self) -> None:
-        """Remove revoked routes that HAProxy has not confirmed; raises StillOpen."""
-        self.revoke(*self._store.pending_removals())
+        """Remove revoked routes that this host's HAProxy has not confirmed; raises StillOpen."""
+        removals = self._hosts.pending()
+        self._remove(removals, [removal.key for removal in removals])
 
     def check_routes(self) -> int:
         """Make HAProxy's map match the database; returns the number of wrong entries.
@@ -135,7 +148,9 @@ class ProxyRoutes:
         After a crash or an outage: routes that should not exist are removed and their connections
         cut, missing ones are added.
         """
-        self._routes.set_paths(self._paths())
+        self._routes.set_background_requests(self._background())
+        with self._routes.exclusively():
+            self._routes.set_paths(self._paths())
         known = self._routes.entries()
         # Read after the map, so that it includes routes added meanwhile.
         expected = dict(self._expected())
@@ -144,11 +159,12 @@ class ProxyRoutes:
             expected = dict(self._expected())
             wrong = [key for key in wrong if key not in expected]
             self._routes.remove(*wrong)
-        missing = {key: to for key, to in expected.items() if known.get(key) != to}
-        for key, target in missing.items():
-            self._routes.add(key, target)
+        missing = {key for key, target in expected.items() if known.get(key) != target}
         if missing:
-            self._routes.remove(*(missing.keys() - dict(self._expected()).keys()))
+            with self._routes.exclusively():
+                for key, target in self._expected():
+                    if key in missing:
+                        self._routes.add(key, target)
         if wrong or missing:
             log.warning("routes: %d removed, %d added in HAProxy's map", len(wrong), len(missing))
         return len(wrong) + len(missing)

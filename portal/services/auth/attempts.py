@@ -8,13 +8,17 @@ owner out of the places where they usually work.
 
 from __future__ import annotations
 
+import logging
 from contextvars import ContextVar
 from datetime import datetime, timedelta
 
 from portal.core.auth.logins import FailedAttempts, LoginTerms, network_of
 from portal.core.interfaces.auth import AttemptStore
+from portal.core.interfaces.monitoring.measures import Measures
 from portal.core.interfaces.systems import Clock, RecordEvent
 
+refusals = logging.getLogger("slipway")
+"""Logger of refused log-ins; its name is the beginning of the line, which must not change."""
 KNOWN_FOR = timedelta(days=180)
 """How long networks are remembered from which an account has logged in."""
 NAMES = 10
@@ -32,12 +36,14 @@ class LoginAttempts:
         clock: Clock,
         record: RecordEvent,
         address: ContextVar[str],
+        measures: Measures,
     ) -> None:
         self._store = store
         self._terms = terms
         self._clock = clock
         self._record = record
         self._address = address
+        self._measures = measures
 
     def take(self, user: str) -> int:
         """Take one attempt; returns 0, or the seconds to wait. `user` is "" for an invalid name."""
@@ -48,6 +54,8 @@ class LoginAttempts:
             wait = self._store.take(
                 self._key(user, network), now, self._interval, self._terms.per_hour
             )
+        if wait:
+            self._measures.login("limited")
         return -(-wait // 1000)
 
     @property
@@ -55,21 +63,34 @@ class LoginAttempts:
         return _HOUR // self._terms.per_hour
 
     def _key(self, user: str, network: str) -> str:
+        user = user.lower()  # spellings that a directory takes for the same account
         known = self._store.knows(user, network)
         return f"known {user} {network}" if known else f"account {user}"
 
     def succeeded(self, user: str) -> None:
         """The password was right: return the attempt, and remember the network."""
+        self._measures.login("ok")
         network = network_of(self._address.get())
         key = self._key(user, network)
         if key.startswith("known"):
             self._store.forgive(key)
         else:
             self._store.give_back(key, self._interval)
+        self._store.remember(user.lower(), network, _ms(self._clock()))
+
+    def remember(self, user: str) -> None:
+        """The user logged in without a password: remember the network."""
+        network = network_of(self._address.get())
         self._store.remember(user, network, _ms(self._clock()))
 
     def refused(self, user: str) -> None:
-        """The password was wrong: the first time in each hour is written to the audit log."""
+        """The password was wrong: the first time in each hour is written to the audit log.
+
+        Each time is a line of the log, in a form that fail2ban reads (docs/monitoring). `user` is
+        "" for what cannot be an account's name: it may be a password in the wrong field.
+        """
+        self._measures.login("refused")
+        refusals.warning("login refused for %s from %s", user or "-", self._address.get() or "-")
         hour = _ms(self._clock()) // _HOUR
         counted = self._store.refused(user, network_of(self._address.get()), hour, NAMES)
         if counted.count == 1:

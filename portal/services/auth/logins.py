@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
 from portal.core.auth.logins import (
     BROWSER,
+    BY_PASSWORD,
     KINDS,
     MARK,
     MAX_NAME,
     MAX_TOKENS,
+    OIDC,
     PLAIN_SCOPES,
     SCOPES,
     TOKEN,
     Login,
     LoginTerms,
+    Proof,
     UserLogins,
 )
 from portal.core.auth.person import Person, hash_secret
 from portal.core.interfaces.auth import LoginStore
 from portal.core.interfaces.systems import Clock, RecordEvent
-from portal.errors import FieldError, InvalidRequest, NotFound
+from portal.errors import DatabaseFull, FieldError, InvalidRequest, NotFound
+from portal.services.auth.administrators import Administrators
 
 MINUTE = timedelta(minutes=1)
 MAX_BROWSERS = 1000
@@ -38,15 +44,18 @@ class Logins:
         *,
         store: LoginStore,
         terms: LoginTerms,
-        admins: Collection[str],
+        administrators: Administrators,
+        admin_issuer: str,
         clock: Clock,
         record: RecordEvent,
         revoke_routes: Callable[..., None],
         address: Callable[[], str],
     ) -> None:
+        """`admin_issuer`: the OpenID provider whose groups make administrators; "" for none."""
         self._store = store
         self.terms = terms
-        self._admins = frozenset(admins)
+        self._administrators = administrators
+        self._admin_issuer = admin_issuer
         self._clock = clock
         self._record = record
         self._revoke_routes = revoke_routes
@@ -54,13 +63,15 @@ class Logins:
 
     # Creating
 
-    def open_browser(self, user: str) -> tuple[str, Login]:
+    def open_browser(self, user: str, proof: Proof = BY_PASSWORD) -> tuple[str, Login]:
         """Create a browser login; the secret is returned once and never stored."""
         secret, login = self._make(user, BROWSER, "", (), self.terms.idle)
+        login = replace(login, **vars(proof))
         if not self._store.add_login(login, MAX_BROWSERS):
             self.revoke_all(user, user, (BROWSER,))
             self._store.add_login(login, MAX_BROWSERS)
-        self._record(user, "login")
+        detail = f"{OIDC}: {proof.subject}" if proof.method == OIDC else ""
+        self._record(user, "login", login.id if detail else "", detail)
         return secret, login
 
     def make_token(
@@ -89,7 +100,7 @@ class Logins:
     def scopes_for(self, person: Person) -> tuple[str, ...]:
         """The scopes that the user's new token may have."""
         parent = self._token_of(person)
-        own = SCOPES if person.name in self._admins else PLAIN_SCOPES
+        own = SCOPES if person.admin or self.is_admin(person.name) else PLAIN_SCOPES
         return tuple(s for s in own if parent is None or parent.allows(s))
 
     def _token_of(self, person: Person) -> Login | None:
@@ -131,6 +142,14 @@ class Logins:
 
     # Using
 
+    def is_admin(self, user: str, since: datetime | None = None) -> bool:
+        """Whether the user, who logged in at `since`, is an administrator of the site."""
+        return self._administrators.includes(user, since)
+
+    def newcomer(self, user: str) -> Person:
+        """Somebody who has given the right password just now, and has no login yet."""
+        return Person(user, self.is_admin(user, self._clock()), login="")
+
     def find(self, secret: str, kind: str) -> Login | None:
         """The live login behind a secret."""
         now = self._clock()
@@ -141,18 +160,44 @@ class Logins:
 
     def person(self, login: Login) -> Person:
         """The user of a login; an administrator only if the login has that scope."""
-        admin = login.user in self._admins and login.allows("admin")
+        admin = login.allows("admin") and (
+            self.is_admin(login.user, login.created) or self._by_group(login)
+        )
         return Person(login.user, admin, login.hash)
 
+    def _by_group(self, login: Login) -> bool:
+        """Whether the provider's groups make an administrator.
+
+        They are known at a log-in only, so they hold for that login, and for the user's tokens
+        only while there is such a login.
+        """
+        issuer = self._admin_issuer
+        if not issuer:
+            return False
+        if login.kind == BROWSER:
+            return login.admin and login.issuer == issuer
+        return self._store.is_provider_admin(issuer, login.user, self._clock())
+
+    def may_administer(self, user: str) -> bool:
+        """Whether the user is an administrator, by name or by a live login."""
+        issuer = self._admin_issuer
+        return self.is_admin(user) or (
+            bool(issuer) and self._store.is_provider_admin(issuer, user, self._clock())
+        )
+
     def keep_alive(self, login: Login) -> None:
-        """Store the use, at most once a minute; extends a browser login's expiry."""
+        """Store the use, at most once a minute; extends a browser login's expiry.
+
+        Nothing while the database is full: who only reads must not be stopped by it.
+        """
         now = self._clock()
         if login.created < login.used and now - login.used < MINUTE:
             return
         expires = login.expires
         if login.kind == BROWSER:
             expires = min(now + self.terms.idle, self._last(login))
-        self._store.use_login(login.hash, now, expires)
+        with suppress(DatabaseFull):
+            self._store.use_login(login.hash, now, expires)
 
     def last_day(self, login: Login) -> datetime:
         """When it expires at the latest, even if it is in use."""
@@ -185,6 +230,15 @@ class Logins:
         )
         if not revoked:
             raise NotFound("There is no such token or login.")
+
+    def revoke_provided(self, issuer: str, subject: str, sid: str) -> int:
+        """Revoke the logins of a provider's session or subject, as it asked; their number."""
+        found = self._store.provider_logins(issuer, subject, sid, self._clock())
+        record = partial(self._record_revoked, why="the OpenID provider ended the session")
+        return sum(
+            len(self._revoke(login.user, partial(record, by=login.user), id=login.id))
+            for login in found
+        )
 
     def revoke_all(self, user: str, by: str, kinds: Collection[str] = KINDS, why: str = "") -> int:
         """Revoke all of these kinds; returns their number.

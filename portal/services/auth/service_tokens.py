@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Collection
 from datetime import datetime, timedelta
 
+from portal.core.account_names import AccountNames
 from portal.core.auth.accounts import Identity
 from portal.core.auth.logins import MARK
 from portal.core.auth.person import Person, hash_secret
@@ -29,12 +30,14 @@ class ServiceTokens:
         self,
         store: ServiceTokenStore,
         accounts: Accounts,
+        names: AccountNames,
         min_uid: int,
         clock: Clock,
         record: RecordEvent,
     ) -> None:
         self._store = store
         self._accounts = accounts
+        self._names = names
         self._min_uid = min_uid
         self._clock = clock
         self._record = record
@@ -44,7 +47,7 @@ class ServiceTokens:
         self, by: str, name: str, users: Collection[str], groups: Collection[str], days: int
     ) -> tuple[str, ServiceToken]:
         """Create a token; the secret is returned once and never stored. Raises InvalidRequest."""
-        wrong = problems(name, users, groups)
+        wrong = problems(name, users, groups, self._names)
         if not 1 <= days <= MAX_DAYS:
             wrong.append(FieldError("days", f"choose 1 to {MAX_DAYS} days"))
         if wrong:

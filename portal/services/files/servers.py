@@ -76,20 +76,17 @@ class FileServers:
     def admit(self, person: Person, secret_hash: str, kind: str) -> None:
         """Let a cookie or token of the user's reach the server through HAProxy.
 
-        Stored before HAProxy is told, so that the worker restores the route; and checked again
-        afterwards, since the login may have been revoked meanwhile. Raises Unavailable.
+        Stored before HAProxy is told, so that the worker restores the route. Raises Unavailable.
         """
         self.ensure(person)
         now = self._clock()
         self._store.admit(person.name, secret_hash, person.login, kind, now)
         key = route_key(secret_hash)
-        target = self._store.routes(now, person.name).get(key)
-        if target is None:
-            raise NotFound("This login has ended.")
-        self._routes.add(key, target)
-        if key not in self._store.routes(self._clock(), person.name):
-            self._routes.remove(key)
-            raise NotFound("This login has ended.")
+        with self._routes.exclusively():  # the login may have been revoked meanwhile
+            target = self._store.routes(self._clock(), person.name).get(key)
+            if target is None:
+                raise NotFound("This login has ended.")
+            self._routes.add(key, target)
 
     def is_admitted(self, person: Person, secret_hash: str) -> bool:
         """Whether a cookie or token has access that belongs to this login of the user's."""
@@ -144,8 +141,9 @@ class FileServers:
             self._store.give_up_start(owner)
             raise
         self._store.save(FileServer(owner, id, address, port, self._clock()))
-        for key, target in self._store.routes(self._clock(), owner).items():
-            self._routes.add(key, target)
+        with self._routes.exclusively():
+            for key, target in self._store.routes(self._clock(), owner).items():
+                self._routes.add(key, target)
 
     def _await_start(self, owner: str, dead: str) -> None:
         waited = 0.0

@@ -32,6 +32,7 @@ from portal.core.interfaces.files.shares import ShareStore
 from portal.core.interfaces.systems import Clock, RecordEvent
 from portal.errors import (
     Conflict,
+    DatabaseUnavailable,
     Forbidden,
     InvalidRequest,
     NotFound,
@@ -82,7 +83,7 @@ class FolderShares:
         body = {"kind": key.kind, "name": key.name, "access": share.access}
         try:
             report = self._files.ask(person, "PUT", "shares", _location(key.folder), body=body)
-        except Unavailable:
+        except (Unavailable, DatabaseUnavailable):
             raise  # unknown how far it is: it stays in the list
         except PortalError:
             self._restore(key, before)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import math
 import uuid
 from collections.abc import Callable, Collection
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
 from portal.core.apps.catalog import Catalog
@@ -13,7 +15,7 @@ from portal.core.auth.person import Person, hash_secret
 from portal.core.interfaces.submission import SubmissionStore, Submitter
 from portal.core.interfaces.systems import Clock
 from portal.core.jobs.compose.again import same_job
-from portal.core.jobs.compose.command import shell_text, submit_command
+from portal.core.jobs.compose.command import SubmitCommand, names_begin, shell_text, submit_command
 from portal.core.jobs.compose.drafts import SCRIPTS_KEPT, SUBMISSIONS_DAYS, Submission
 from portal.core.jobs.compose.gpus import NO_GPUS_YET, asks_for_known_gpus
 from portal.core.jobs.compose.images import image_problem
@@ -69,6 +71,7 @@ class Composer:
         own_images: Collection[str],
         grant: GrantMounts,
         clock: Clock,
+        launch_begin: Callable[[Person], datetime | None],
     ) -> None:
         self._submitter = submitter
         self._store = store
@@ -79,6 +82,7 @@ class Composer:
         self._own_images = frozenset(own_images)
         self._grant = grant
         self._clock = clock
+        self._launch_begin = launch_begin
 
     def parse(self, person: Person, data: object) -> JobRequest:
         """Validate untrusted input; raises InvalidRequest that names the wrong fields."""
@@ -133,7 +137,7 @@ class Composer:
         """Submit a job and return its number; the same key never submits twice.
 
         Raises InvalidRequest (nothing was submitted), KeyReused, Unavailable (nothing was
-        submitted), OutcomeUnknown (it may have been).
+        submitted; also during maintenance without a known end), OutcomeUnknown (it may have been).
         """
         body = to_body(request)
         # Without defaults: fields that a later version adds do not change it.
@@ -154,13 +158,14 @@ class Composer:
             # After the key is claimed: a repeated request is answered whatever the file is now.
             self._look_at_file(person, request)
             granted = request.model_copy(update={"mounts": self._granted(person, request)})
+            command = self._after_maintenance(person, request, submit_command(granted))
         except (InvalidRequest, Unavailable) as error:
             self._store.release(person.name, key)
             if isinstance(error, OutcomeUnknown):
                 raise Unavailable(error.text) from error  # of reading the file: nothing was sent
             raise
         try:
-            return self._submitter.submit(person.name, submit_command(granted))
+            return self._submitter.submit(person.name, command)
         except SubmissionRefused as error:
             self._store.release(person.name, key)
             raise self._refusal(person, request, error) from None
@@ -173,20 +178,36 @@ class Composer:
             self._store.release(person.name, key)
             raise
 
+    def _after_maintenance(
+        self, person: Person, request: JobRequest, command: SubmitCommand
+    ) -> SubmitCommand:
+        """The command of a job that starts when maintenance is over; raises UnderMaintenance.
+
+        A time that the job itself names stays: it may be later, and ours would replace it.
+        """
+        begin = self._launch_begin(person)
+        if begin is None or names_begin(request.options, self._script_of(person, request)):
+            return command
+        seconds = math.ceil((begin - self._clock()).total_seconds())
+        option = f"--begin=now+{max(seconds, 0)}"
+        return replace(command, arguments=(option, *command.arguments))
+
     def _refusal(
         self, person: Person, request: JobRequest, error: SubmissionRefused
     ) -> InvalidRequest | Unavailable:
         """The refusal by its field; that it is too early, right after Slurm's restart."""
         if NO_GPUS_YET in error.text:
-            script = request.script or self._script_at(person, request.path)
+            script = self._script_of(person, request)
             if asks_for_known_gpus(request, script, self._cluster.partitions()):
                 return Unavailable(NOT_YET)
         return refusal(error, request)
 
-    def _script_at(self, person: Person, path: str | None) -> str:
-        """A file that was submitted, as far as it can be read."""
+    def _script_of(self, person: Person, request: JobRequest) -> str:
+        """The script; a file that is submitted, as far as it can be read."""
+        if request.script or not request.path:
+            return request.script or ""
         try:
-            return self._read(person, path).decode(errors="replace") if path else ""
+            return self._read(person, request.path).decode(errors="replace")
         except (ScriptUnreadable, Unavailable):
             return ""
 

@@ -15,6 +15,7 @@ from portal.core.cluster.limits import Tres
 from portal.core.cluster.usage import limit_reached
 from portal.core.interfaces.systems import Clock, Scheduler
 from portal.core.launch.request import LaunchRequest
+from portal.core.notices.maintenance import UnderMaintenance
 from portal.core.session.session import Session
 from portal.errors import GresUnknown, Unavailable
 from portal.services.cluster import Cluster
@@ -44,11 +45,13 @@ class Estimates:
         cluster: Cluster,
         clock: Clock,
         draft: Callable[[Person, LaunchRequest], Draft],
+        launch_begin: Callable[[Person], object],
     ) -> None:
         self._scheduler = scheduler
         self._cluster = cluster
         self._clock = clock
         self._draft = draft
+        self._launch_begin = launch_begin
         self._last: dict[str, _Asked] = {}
         self._lock = threading.Lock()
 
@@ -58,6 +61,10 @@ class Estimates:
         Raises InvalidRequest if a launch would.
         """
         session, script = self._draft(person, request)
+        try:
+            self._launch_begin(person)
+        except UnderMaintenance as error:
+            return Estimate(None, "", error.text)
         if limit := self._held_back(session):
             return Estimate(None, "", f"It has to wait until other sessions have ended: {limit}.")
         asked = _Asked(hash_secret(request.model_dump_json()), self._clock())

@@ -6,20 +6,24 @@ import logging
 import secrets
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from portal.core.apps.catalog import Catalog, Image
 from portal.core.auth.person import Person, hash_secret
 from portal.core.cluster.fgpu import to_number
+from portal.core.interfaces.monitoring.measures import Measures
 from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Certificates, Clock, Scheduler, UserFiles
+from portal.core.job.adoption import PROOF_INSIDE, about
 from portal.core.job.batch_script import render_script
 from portal.core.job.description import JobSettings, build_job
 from portal.core.job.runner_protocol import runner_spec
 from portal.core.launch.names import names_for
 from portal.core.launch.request import LaunchRequest
+from portal.core.notices.maintenance import UnderMaintenance
 from portal.core.policy import Decision
 from portal.core.session.relaunch import describe_launch
 from portal.core.session.session import LIVE, Session, State
@@ -68,6 +72,8 @@ class Launcher:
         close_apps: Callable[[str], None],
         registry_login: Callable[[str, str], Mapping[str, str] | None],
         grant: GrantMounts,
+        measures: Measures,
+        launch_begin: Callable[[Person], datetime | None],
     ) -> None:
         self._store = store
         self._cluster = cluster
@@ -83,6 +89,8 @@ class Launcher:
         self._close_apps = close_apps
         self._registry_login = registry_login
         self._grant = grant
+        self._measures = measures
+        self._launch_begin = launch_begin
 
     def parse(self, data: object) -> LaunchRequest:
         """Validate untrusted input, expanding a template; raises InvalidRequest."""
@@ -106,16 +114,20 @@ class Launcher:
         `preset` names the preset that the request comes from, if any.
 
         Raises InvalidRequest (nothing is stored), Conflict (the key was used for a different
-        launch), Unavailable (nothing is stored). If Slurm's answer is lost, the session stays and
-        the reconciler finds its job: a launch never creates two jobs and never loses one.
+        launch), Unavailable (nothing is stored; also during maintenance without a known end). If
+        Slurm's answer is lost, the session stays and the reconciler finds its job: a launch never
+        creates two jobs and never loses one.
         """
         caps = self._administration.site_rules()
-        decided = self._checks.decide(person, request, caps, self._is_new(person, key))
+        is_new = self._is_new(person, key)
+        decided = self._checks.decide(person, request, caps, is_new)
+        # A repeated request is answered with its sessions, whatever has begun since.
+        begin = self._launch_begin(person) if is_new else None
         self._cluster.refuse_while_down(self._clock())
         # The user's own folders and others' are looked for; what is shared read-only stays so.
         granted = request.model_copy(update={"mounts": self._grant(person, request.mounts)})
         tokens = [secrets.token_urlsafe(32) for _ in range(request.count)]
-        made = self._make(person, granted, decided, tokens, caps)
+        made = self._make(person, granted, decided, tokens, caps, begin)
         created = [session.model_copy(update={"preset": preset}) for session in made]
         # Hashed, since the request may contain passwords.
         fingerprint = hash_secret(request.model_dump_json())
@@ -138,12 +150,15 @@ class Launcher:
     def draft(self, person: Person, request: LaunchRequest) -> Draft:
         """The first session that a launch would create, and its batch script; nothing is stored.
 
-        Raises InvalidRequest as `launch` does.
+        Raises InvalidRequest as `launch` does, but not that maintenance has no known end.
         """
         caps = self._administration.site_rules()
         decided = self._checks.decide(person, request, caps)
         one = request.model_copy(update={"count": 1})
-        session = self._make(person, one, decided, [""], caps)[0]
+        begin = None
+        with suppress(UnderMaintenance):
+            begin = self._launch_begin(person)
+        session = self._make(person, one, decided, [""], caps, begin)[0]
         return Draft(session, self._script(session, decided.image))
 
     def _make(
@@ -153,6 +168,7 @@ class Launcher:
         decided: Decision,
         tokens: Sequence[str],
         caps: SiteRules,
+        begin: datetime | None,
     ) -> list[Session]:
         now, image, gpu = self._clock(), decided.image, decided.gpu
         ids = [uuid.uuid4().hex for _ in tokens]
@@ -183,6 +199,7 @@ class Launcher:
                 partition=decided.group,
                 **asdict(request.slurm),
                 time_limit=decided.minutes,
+                begin=begin,
                 created=now,
                 submitted=now,
                 token_hash=hash_secret(token),
@@ -219,6 +236,7 @@ class Launcher:
         spec = self._spec(session, token, env)
         script = self._script(session, image)
         job_id = submit_job(self._scheduler, self._cluster, session, spec, script)
+        self._measures.launch("submit", (self._clock() - session.submitted).total_seconds())
         changed = self._store.apply(session.id, submitted(job_id)) or self._store.change(
             session.id, LIVE, job_id=job_id
         )
@@ -227,7 +245,7 @@ class Launcher:
         return changed or session
 
     def _script(self, session: Session, image: Image) -> str:
-        job = build_job(session, image, self._job_settings)
+        job = build_job(session, image, self._job_settings, self._clock())
         return render_script(job, self._job_settings.template)
 
     def _spec(self, session: Session, token: str, env: Mapping[str, str]) -> str:
@@ -239,6 +257,7 @@ class Launcher:
             env,
             callback_ca=self._certificates.server_ca(),
             client_ca=self._certificates.client_ca(),
+            adoption={"proof": PROOF_INSIDE, "about": about(session)},
             registry=self._registry_login(session.owner, session.image),
         )
 

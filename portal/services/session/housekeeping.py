@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from portal.core.interfaces.samples import SampleStore
 from portal.core.interfaces.sessions import SessionStore
@@ -38,6 +39,17 @@ LOG_LAG = timedelta(seconds=5)
 LOG_GIVEN_UP = timedelta(minutes=10)
 ACCOUNTING_GIVEN_UP = timedelta(days=1)
 """How long accounting is asked who cancelled a job."""
+CLEANED_AGAIN = timedelta(minutes=10)
+"""The longest pause until files that could not be deleted are tried again: their owner may
+have left."""
+
+
+@dataclass(frozen=True)
+class _Pause:
+    """When a session whose files could not be deleted is tried again."""
+
+    length: timedelta
+    until: datetime
 
 
 class Housekeeping:
@@ -67,6 +79,8 @@ class Housekeeping:
         self._variables_kept = variables_kept
         self._samples_kept = samples_kept
         self._clock = clock
+        self._pauses: dict[str, _Pause] = {}
+        """By session; each failure doubles the pause."""
 
     def retry_app_starts(self) -> None:
         """Repeat start requests that did not reach their runner."""
@@ -110,10 +124,24 @@ class Housekeeping:
 
     def clean(self) -> None:
         """Store the last lines of ended sessions' logs, and delete their files in users' homes."""
-        for session in self._store.unclean():
-            self._session_queue.run(session, "clean", self._clean)
+        unclean, now = self._store.unclean(), self._clock()
+        for session_id in set(self._pauses) - {session.id for session in unclean}:
+            self._pauses.pop(session_id, None)
+        for session in unclean:
+            pause = self._pauses.get(session.id)
+            if pause is None or pause.until <= now:
+                self._session_queue.run(session, "clean", self._clean)
 
     def _clean(self, session: Session) -> None:
+        try:
+            self._clean_now(session)
+        except PortalError:
+            known = self._pauses.get(session.id)
+            length = min(known.length * 2, CLEANED_AGAIN) if known else timedelta(seconds=1)
+            self._pauses[session.id] = _Pause(length, self._clock() + length)
+            raise
+
+    def _clean_now(self, session: Session) -> None:
         facts = None if session.cleaned else self._explanation(session)
         if facts is None:
             return

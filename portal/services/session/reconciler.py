@@ -16,8 +16,9 @@ from portal.core.cluster.queue import queue_positions
 from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Clock, Scheduler
 from portal.core.jobs.job import Job
-from portal.core.session.session import Session
+from portal.core.session.session import Session, State
 from portal.core.session.transitions import (
+    START_TIMEOUT,
     end,
     follow,
     never_called,
@@ -63,6 +64,8 @@ class Reconciler:
         self._session_queue = session_queue
         self._note_queue = note_queue
         self._clock = clock
+        self._starting: dict[str, datetime] = {}
+        """Since when this worker has seen sessions start: a backup may be hours old."""
 
     def poll(self) -> bool:
         """Poll Slurm's queue once; False if Slurm does not answer (recorded, nothing changes)."""
@@ -82,6 +85,8 @@ class Reconciler:
         jobs = {job_id: job.report for job_id, job in queue.items()}
         self._reader.note_jobs(jobs.values(), self._clock())
         ahead = self._positions(live, jobs)
+        starting = {session.id for session in live if session.ready is None}
+        self._starting = {one: at for one, at in self._starting.items() if one in starting}
         over = [session for session in live if self._follow(session, jobs, ahead)]
         self._conclude(over, jobs)
         return True
@@ -116,13 +121,19 @@ class Reconciler:
         if was_requeued(session, report):
             # First, so that it is repeated after a crash: no route leads to the old run.
             self._close_apps(session.id)
-        self._store.apply(session.id, transition)
+        changed = self._store.apply(session.id, transition)
+        if (changed or session).state is State.STARTING:
+            self._starting.setdefault(session.id, now)
         stopped = session.stop_requested
         if stopped and now - stopped > CANCEL_INTERVAL and not report.state.over:
             self._job_control.cancel_later(session)
-        elif never_called(session, now):
+        elif never_called(session, now) and self._has_waited(session, now):
             self._store.apply(session.id, stop_unheard(now))
             self._job_control.cancel_later(session)
+
+    def _has_waited(self, session: Session, now: datetime) -> bool:
+        """Whether this worker, too, has waited for the session's runner for long enough."""
+        return now - self._starting.setdefault(session.id, now) > START_TIMEOUT
 
     def _conclude(self, sessions: list[Session], jobs: dict[str, JobReport]) -> None:
         """End the sessions whose jobs are over or gone from the queue, using accounting."""

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from portal.core.auth.person import hash_secret
 from portal.core.cluster.jobs import JobReport
+from portal.core.interfaces.monitoring.measures import Measures
 from portal.core.interfaces.samples import SampleStore
 from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Certificates, Clock, Resolver, Scheduler
@@ -28,7 +29,7 @@ from portal.core.session.idle import is_computing, should_record_use
 from portal.core.session.session import LIVE, OVER, WAITING, Facts, Session, State
 from portal.core.session.transitions import ready
 from portal.core.site_rules import SiteRules
-from portal.errors import Conflict, Gone, Unauthorized
+from portal.errors import Conflict, Gone, SessionUnknown, Unauthorized
 from portal.services.apps.reports import AppReports
 from portal.services.apps.starter import AppStarter
 
@@ -61,6 +62,7 @@ class RunnerCalls:
         app_starter: AppStarter,
         site_rules: Callable[[], SiteRules],
         clock: Clock,
+        measures: Measures,
     ) -> None:
         self._store = store
         self._samples = samples
@@ -71,11 +73,18 @@ class RunnerCalls:
         self._app_starter = app_starter
         self._site_rules = site_rules
         self._clock = clock
+        self._measures = measures
 
     def authenticate(self, session_id: str, token: str) -> Session:
-        """The live session whose runner holds this token; raises Unauthorized or Gone."""
+        """The live session whose runner holds this token.
+
+        Raises Unauthorized, Gone, and SessionUnknown: a portal that has lost a session does not
+        say that it has ended.
+        """
         session = self._store.get(session_id)
-        if session is None or not hmac.compare_digest(session.token_hash, hash_secret(token)):
+        if session is None:
+            raise SessionUnknown
+        if not hmac.compare_digest(session.token_hash, hash_secret(token)):
             raise Unauthorized("This token does not belong to the session.")
         if session.state in OVER or session.state is State.ENDING:
             raise Gone("The session is over.")
@@ -95,7 +104,20 @@ class RunnerCalls:
         )
         if changed is None:
             raise Gone("The session is over.")
+        if session.ready is None:
+            self._measure(changed)
         return ReadyAnswer(certificate, self._app_starter.pending_starts(changed))
+
+    def _measure(self, session: Session) -> None:
+        """Note how long each phase of a start took; after a requeue nobody waits for it."""
+        if session.started is None or session.ready is None or session.restarts:
+            return
+        for phase, begun, ended in (
+            ("queue", session.submitted, session.started),
+            ("start", session.started, session.ready),
+            ("total", session.created, session.ready),
+        ):
+            self._measures.launch(phase, (ended - begun).total_seconds())
 
     def renew(self, session: Session, message: RenewalMessage) -> RenewalAnswer:
         """The authorities of now, and a certificate for the gateway of a session that has one."""
@@ -173,6 +195,7 @@ def _answer(session: Session, rules: SiteRules, now: datetime, authorities: str)
         kept=what_is_kept(session),
         seconds_left=left,
         unused=found.unused,
+        ready=session.ready is not None,
         authorities=authorities,
     )
 

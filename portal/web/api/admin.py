@@ -6,14 +6,11 @@ modified in the meantime. Without If-Match the last change wins.
 
 from __future__ import annotations
 
-from flask import request
-from pydantic import BaseModel
-
 from portal.core.admin.audit import AuditQuery, read_cursor
 from portal.core.admin.caps import CapsRequest
-from portal.core.admin.etag import etag
 from portal.core.admin.images import ImageRequest
 from portal.core.admin.templates import TemplateRequest
+from portal.core.admin.usage import UsageQuery
 from portal.core.launch.templates import Template
 from portal.core.site_rules import SiteRules
 from portal.errors import Unavailable
@@ -30,7 +27,8 @@ from portal.web.api.models.admin import (
 )
 from portal.web.api.models.base import NoContent
 from portal.web.api.models.templates import TemplateOut
-from portal.web.api.operation import IF_MATCH, Model, Reply, operation
+from portal.web.api.operation import IF_MATCH, Reply, expected_tag, operation, tagged
+from portal.web.api.operations.usage_models import InUseOut, UsageNowOut, UsageOut
 from portal.web.context import person, services
 from portal.web.http.body import read_model, read_nothing, read_query
 
@@ -41,17 +39,6 @@ blueprint = guarded("admin")
 def guard() -> None:
     """Runs before anything is read or checked, so that no response reveals what exists here."""
     services().administration.admit(person())
-
-
-def _tagged(body: Model, value: BaseModel) -> Reply[Model]:
-    """A response with the ETag of the value in it."""
-    return Reply(body, headers={"ETag": f'"{etag(value)}"'})
-
-
-def _expected() -> str | None:
-    """The ETag in If-Match; None without one, or for "*"."""
-    sent = request.headers.get("If-Match")
-    return None if sent in (None, "*") else sent.strip().strip('"')
 
 
 # Templates
@@ -71,7 +58,7 @@ def template(name: str) -> Reply[TemplateOut]:
 def save_template(name: str) -> Reply[TemplateOut]:
     """Create or replace a template."""
     asked = read_model(TemplateRequest)
-    return _template(services().administration.save_template(person(), name, asked, _expected()))
+    return _template(services().administration.save_template(person(), name, asked, expected_tag()))
 
 
 @blueprint.delete("/admin/templates/<name>")
@@ -79,12 +66,12 @@ def save_template(name: str) -> Reply[TemplateOut]:
 def drop_template(name: str) -> NoContent:
     """Delete a template."""
     read_nothing()
-    services().administration.drop_template(person(), name, _expected())
+    services().administration.drop_template(person(), name, expected_tag())
     return NoContent()
 
 
 def _template(template: Template) -> Reply[TemplateOut]:
-    return _tagged(TemplateOut.of(template), template)
+    return tagged(TemplateOut.of(template), template)
 
 
 # Images
@@ -104,7 +91,7 @@ def image(environment: str, version: str) -> Reply[ImageRuleOut]:
     """Who can see one image."""
     catalog = services().catalog()
     found, rule = services().administration.image_rule(person(), catalog, environment, version)
-    return _tagged(ImageRuleOut.of(found, rule), rule)
+    return tagged(ImageRuleOut.of(found, rule), rule)
 
 
 @blueprint.put("/admin/images/<environment>/<version>")
@@ -114,10 +101,10 @@ def show_image(environment: str, version: str) -> Reply[ImageRuleOut]:
     asked = read_model(ImageRequest)
     administration, catalog = services().administration, services().catalog()
     rule = administration.save_image_rule(
-        person(), catalog, environment, version, asked, _expected()
+        person(), catalog, environment, version, asked, expected_tag()
     )
     found, _ = administration.image_rule(person(), catalog, environment, version)
-    return _tagged(ImageRuleOut.of(found, rule), rule)
+    return tagged(ImageRuleOut.of(found, rule), rule)
 
 
 # Caps and limits
@@ -135,12 +122,12 @@ def caps() -> Reply[CapsOut]:
 def save_caps() -> Reply[CapsOut]:
     """Replace the caps; those that are null or omitted are removed."""
     return _caps(
-        services().administration.save_rules(person(), read_model(CapsRequest), _expected())
+        services().administration.save_rules(person(), read_model(CapsRequest), expected_tag())
     )
 
 
 def _caps(rules: SiteRules) -> Reply[CapsOut]:
-    return _tagged(CapsOut.of(rules), rules)
+    return tagged(CapsOut.of(rules), rules)
 
 
 @blueprint.get("/admin/limits")
@@ -159,6 +146,25 @@ def nodes() -> NodeListOut:
     """What each node has, and who holds how much of it."""
     found = services().administration.nodes(person())
     return NodeListOut(nodes=[NodeOut.of(node) for node in found.nodes])
+
+
+# Usage
+
+
+@blueprint.get("/admin/usage")
+@operation(
+    "Who used what over time, of the sessions that the portal knows", UsageOut, query=UsageQuery
+)
+def usage() -> UsageOut:
+    """Sums of sessions over time."""
+    return UsageOut.of_report(services().usage.report(person(), read_query(UsageQuery)))
+
+
+@blueprint.get("/admin/usage/now")
+@operation("Who uses what now", UsageNowOut)
+def usage_now() -> UsageNowOut:
+    """Who has sessions now, and what they hold."""
+    return UsageNowOut(people=[InUseOut.of(one) for one in services().usage.now(person())])
 
 
 # The audit log

@@ -35,6 +35,7 @@ from portal.web.api.files import views as files
 from portal.web.api.images import views as images
 from portal.web.api.models.base import NoContent
 from portal.web.api.operation import OPERATIONS, Operation, operation
+from portal.web.api.operations import notices
 from portal.web.api.registries import views as registries
 from portal.web.context import services
 from portal.web.errors import Problem
@@ -60,6 +61,7 @@ BLUEPRINTS = (
     images.blueprint,
     ssh.blueprint,
     people.blueprint,
+    notices.blueprint,
     blueprint,
 )
 """All parts of the API."""

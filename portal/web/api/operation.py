@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from flask import Response
+from flask import Response, request
 from flask.typing import ResponseReturnValue
 from pydantic import BaseModel
 
+from portal.core.admin.etag import etag
 from portal.web.api.models.base import NoContent
 
 P = ParamSpec("P")
@@ -38,6 +39,17 @@ class Reply(Generic[Model]):
     status: int | None = None
     """None means the operation's default."""
     headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def tagged(body: Model, value: BaseModel | None) -> Reply[Model]:
+    """A response with the ETag of the value in it."""
+    return Reply(body, headers={"ETag": f'"{etag(value)}"'})
+
+
+def expected_tag() -> str | None:
+    """The ETag in If-Match; None without one, or for "*"."""
+    sent = request.headers.get("If-Match")
+    return None if sent in (None, "*") else sent.strip().strip('"')
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,8 @@ class TokenRequest(BaseModel):
 
     username: Annotated[str | None, Field(max_length=256)] = None
     password: Annotated[str | None, Field(max_length=1024, repr=False)] = None
+    code: Annotated[str | None, Field(max_length=256, repr=False)] = None
+    """What the login node asks for besides the password, such as a verification code."""
     name: Annotated[str, Field(min_length=1, max_length=MAX_NAME)] = UNNAMED
     scopes: Annotated[list[Scope] | None, Field(min_length=1)] = None
     """By default, all scopes that its owner may have."""
@@ -73,16 +75,16 @@ def make_token() -> Reply[NewTokenOut]:
 
 def _creator(body: TokenRequest) -> Person:
     """The caller: the owner of the token that was sent, or of the password in the body."""
-    sent = [name for name in ("username", "password") if getattr(body, name) is not None]
+    sent = [name for name in ("username", "password", "code") if getattr(body, name) is not None]
     if "Authorization" in request.headers:
         if sent:
             raise InvalidRequest([FieldError(sent[0], "send a token or a password, not both")])
         return person()
-    if len(sent) < 2:
-        missing = "password" if sent == ["username"] else "username"
+    if body.username is None or body.password is None:
+        missing = "username" if body.username is None else "password"
         raise InvalidRequest([FieldError(missing, "this is missing")])
-    user = check_password(body.username or "", body.password or "")
-    set_person(Person(user, user in services().settings.slurm.admins, login=""))
+    user = check_password(body.username, body.password, body.code or "")
+    set_person(services().logins.newcomer(user))
     return person()
 
 
@@ -104,5 +106,5 @@ def revoke_token(token_id: str) -> NoContent:
 
 def token_response(login: Login, who: Person) -> TokenOut:
     """The response model of a token; `who` is the caller."""
-    admin = login.user in services().settings.slurm.admins
+    admin = services().logins.may_administer(login.user)
     return TokenOut.of(login, current=login.hash == who.login, admin=admin)

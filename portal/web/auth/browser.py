@@ -9,6 +9,7 @@ from typing import Annotated
 from flask import (
     Blueprint,
     Flask,
+    Response,
     flash,
     make_response,
     redirect,
@@ -23,9 +24,9 @@ from pydantic import Field, TypeAdapter
 from pydantic import ValidationError as PydanticError
 from werkzeug.exceptions import TooManyRequests
 
-from portal.core.auth.logins import BROWSER, Login
+from portal.core.auth.logins import BROWSER, BY_PASSWORD, Login, Proof
 from portal.core.auth.person import Person
-from portal.errors import Unauthorized, Unavailable
+from portal.errors import Forbidden, Unauthorized, Unavailable
 from portal.web.auth.login_session import check_password
 from portal.web.context import person, services, set_person
 from portal.web.http.paths import here, local_path, next_query
@@ -122,7 +123,7 @@ def require_login() -> ResponseReturnValue | None:
     if "HX-Request" in request.headers:  # the login page must not be swapped into a fragment
         return "", 401, {"HX-Redirect": "/login"}
     if request.endpoint in KEPT and _from_our_page():
-        return _form(401, request.form.get(OWNER, ""), _KEPT_TEXT, _sent_fields())
+        return login_page(401, request.form.get(OWNER, ""), _KEPT_TEXT, _sent_fields())
     if request.method != "GET":
         return redirect("/login", 303)
     return redirect(f"/login?{next_query(here())}", 303)
@@ -149,13 +150,18 @@ def login_form() -> ResponseReturnValue:
     target = local_path(request.args.get("next"))
     if current_user.is_authenticated:
         return redirect(target or "/sessions", 303)
-    return _form(200)
+    return login_page(200)
 
 
-def _form(
-    status: int, name: str = "", problem: str = "", sent: tuple[str, str] | None = None
-) -> ResponseReturnValue:
-    target = local_path(request.values.get("next")) or ""
+def login_page(
+    status: int,
+    name: str = "",
+    problem: str = "",
+    sent: tuple[str, str] | None = None,
+    target: str = "",
+) -> Response:
+    """The login page, with what is kept over the login: a path, and the fields of a form."""
+    target = target or local_path(request.values.get("next")) or ""
     form, kept = sent or (request.form.get("kept_form", ""), request.form.get("kept", ""))
     page = render_template(
         "login.html", name=name, problem=problem, target=target, kept=kept, kept_form=form
@@ -168,21 +174,41 @@ def login() -> ResponseReturnValue:
     """Check the password; every login gets a new secret."""
     name = request.form.get("username", "").strip()
     try:
-        user = check_password(name, request.form.get("password", ""))
-    except (Unauthorized, Unavailable) as error:
-        return _form(error.status, name, error.text)
-    _open(user)
+        user = _check(name)
+    except (Unauthorized, Forbidden, Unavailable) as error:
+        return login_page(error.status, name, error.text)
+    open_login(user)
+    return _kept_page(user) or redirect(local_path(request.form.get("next")) or "/sessions", 303)
+
+
+@blueprint.post("/login/kept")
+def login_kept() -> ResponseReturnValue:
+    """Give the fields of a form back, which the login page kept while another window logged in."""
+    if not current_user.is_authenticated:
+        owner = dict(kept_fields(request.form.get("kept", ""))).get(OWNER, "")
+        return login_page(401, owner, _KEPT_TEXT)
+    return _kept_page(current_user.person.name) or redirect("/sessions", 303)
+
+
+def _kept_page(user: str) -> Response | None:
+    """The page with the fields that were kept; None if there are none of this user's."""
     kept = kept_fields(request.form.get("kept", ""))
-    if kept and (OWNER, user) in kept:
-        place = SHOWN_AT.get(request.form.get("kept_form", ""), SHOWN_AT[_WIZARD])
-        return make_response(render_template("login_kept.html", sent=kept, place=place))
-    return redirect(local_path(request.form.get("next")) or "/sessions", 303)
+    if not kept or (OWNER, user) not in kept:
+        return None
+    place = SHOWN_AT.get(request.form.get("kept_form", ""), SHOWN_AT[_WIZARD])
+    return make_response(render_template("login_kept.html", sent=kept, place=place))
 
 
-def _open(user: str) -> None:
+def _check(name: str) -> str:
+    form = request.form
+    return check_password(name, form.get("password", ""), form.get("code", ""))
+
+
+def open_login(user: str, proof: Proof = BY_PASSWORD) -> None:
+    """Log this browser in, with a new secret; ends the login that it had."""
     _log_out_previous()
     session.clear()  # nothing planted before the login may survive it
-    secret, entry = services().logins.open_browser(user)
+    secret, entry = services().logins.open_browser(user, proof)
     login_user(BrowserUser(secret, entry))
 
 
@@ -205,13 +231,13 @@ def login_state() -> ResponseReturnValue:
 def login_again() -> ResponseReturnValue:
     """Log in from a page that outlived its login, without leaving it."""
     try:
-        user = check_password(request.form.get("username", ""), request.form.get("password", ""))
-    except (Unauthorized, Unavailable) as error:
+        user = _check(request.form.get("username", ""))
+    except (Unauthorized, Forbidden, Unavailable) as error:
         return {"problem": error.text}, error.status
     except TooManyRequests as error:
         problem = {"problem": "Too many attempts. Wait a minute, then try again."}
         return problem, 429, {"Retry-After": str(error.retry_after)}
-    _open(user)
+    open_login(user)
     return {"user": user, "csrf_token": generate_csrf()}
 
 
@@ -226,10 +252,14 @@ def logout() -> ResponseReturnValue:
     refusal = require_login()
     if refusal is not None:
         return refusal
-    who = person()
+    who, made = person(), current_user.login
     # First, so that this browser is logged out even if app access cannot be revoked right now.
     logout_user()
     session.clear()
     services().logins.log_out(who)
+    provider = services().provider_logins
+    if provider is not None and (url := provider.logout_url(made)):
+        # Not a redirect, which the pages' policy for forms permits to no other site.
+        return make_response(render_template("logged_out.html", url=url))
     flash(LOGGED_OUT)
     return redirect("/login", 303)

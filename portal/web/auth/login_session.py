@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
-import re
-
 from werkzeug.exceptions import TooManyRequests
 
-from portal.errors import Unauthorized
+from portal.errors import Forbidden, Unauthorized
 from portal.web.context import services
 
-_NAME = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
-_MAX_PASSWORD = 1024
+_MAX_PASSWORD, _MAX_CODE = 1024, 256
+NO_PASSWORDS = (
+    "Passwords are not accepted here. Log in with a browser; API tokens are created on the page "
+    "“Logins and API tokens”."
+)
 
 
-def check_password(name: str, password: str) -> str:
+def check_password(name: str, password: str, code: str = "") -> str:
     """Return the account's name.
 
     Raises Unauthorized, with the same text for every cause; TooManyRequests after too many
-    attempts; and Unavailable when the login node does not answer.
+    attempts; Unavailable when the login node does not answer; and Forbidden where the site accepts
+    no passwords.
     """
+    if not services().settings.oidc.passwords:
+        raise Forbidden(NO_PASSWORDS)
     attempts = services().login_attempts
     # An impossible account name may be a password typed into the wrong field: not recorded.
-    tried = name if _NAME.fullmatch(name) else ""
+    tried = name if services().settings.login.names.permits(name) else ""
     if wait := attempts.take(tried):
         raise TooManyRequests(retry_after=wait)
+    code = code.strip()
     plausible = tried and 0 < len(password) <= _MAX_PASSWORD and "\0" not in password
-    if not plausible or not services().authenticate(name, password):
+    plausible = plausible and len(code) <= _MAX_CODE and code.isprintable()
+    account = services().authenticate(name, password, code) if plausible else ""
+    if not account:
         attempts.refused(tried)
-        raise Unauthorized("The name or the password is wrong.")
+        raise Unauthorized(_refusal())
     attempts.succeeded(name)
-    return name
+    return account
+
+
+def _refusal() -> str:
+    # The same for every cause: it must not tell that the password alone was right.
+    if services().settings.login.second_factor:
+        return "The name, the password or the code is wrong."
+    return "The name or the password is wrong."

@@ -33,7 +33,7 @@ from portal.core.session.status import shown_reason
 from portal.errors import NotFound, PortalError, Unauthorized
 from portal.services.apps.gate import GateStatus
 from portal.services.container import Services
-from portal.web import errors
+from portal.web import errors, observed
 from portal.web.context import EXTENSION, services
 from portal.web.gate import own_session
 from portal.web.gate.access import cookie_name, cookies, find_status, label_of_request, portal_url
@@ -62,6 +62,8 @@ def build(services: Services, templates: str, static: Path, max_body: int) -> Fl
     )
     app.config["MAX_CONTENT_LENGTH"] = max_body
     app.extensions[EXTENSION] = services
+    observed.install(app)
+    app.jinja_env.globals["site"] = services.settings.web
     app.jinja_env.globals["naming"] = lambda name, version: services.catalog().naming(name, version)
     app.register_blueprint(own_session.blueprint)
     app.register_blueprint(blueprint)
@@ -268,6 +270,11 @@ def _refusal(status: int, title: str, text: str) -> Response:
         return errors.problem(status, title, text)
     again = f"{portal_url()}/open/{label_of_request()}"
     page = render_template(
-        "gate_error.html", title=title, text=text, again=again, portal=portal_url()
+        "gate_error.html",
+        title=title,
+        text=text,
+        again=again,
+        portal=portal_url(),
+        reference=observed.reference() if status >= 500 else "",
     )
     return make_response(page, status)

@@ -1,5 +1,14 @@
 // The administrators' pages work without this; it adds a dialog before deletion, and copy buttons.
 (() => {
+  // In a narrow window the parts scroll sideways: show the one that is open.
+  const parts = document.querySelector(".parts");
+  const open = parts?.querySelector("[aria-current]");
+  const centre = () => {
+    if (open) parts.scrollLeft = open.offsetLeft - parts.offsetLeft - (parts.clientWidth - open.offsetWidth) / 2;
+  };
+  centre();
+  addEventListener("resize", centre);
+
   const ask = document.getElementById("ask");
   document.addEventListener("click", (event) => {
     const link = event.target.closest?.("[data-ask]");

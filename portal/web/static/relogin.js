@@ -1,9 +1,11 @@
-// A login that has expired while a page was in use: asks for the password in a dialog, then sends
-// the failed request again. A login in another tab counts as well, if it is the same user's.
+// A login that has expired while a page was in use: asks in a dialog for the password, or for a log-in
+// at the OpenID provider in another tab, then sends the failed request again. A login in another tab counts as well, if it is the same user's.
 globalThis.slipwayLogin = (() => {
   const dialog = document.getElementById("relogin");
   const problem = dialog.querySelector("[data-relogin-problem]");
-  const password = document.getElementById("relogin-password");
+  const password = document.getElementById("relogin-password"); // null where none is accepted
+  const code = document.getElementById("relogin-code"); // only where the site asks for one
+  const provider = dialog.querySelector("[data-relogin-provider]");
   const user = dialog.dataset.user;
   const HEADERS = { "HX-Request": "true" }; // else the response is the login page
   let waiting = null; // the promise of the open dialog
@@ -48,14 +50,15 @@ globalThis.slipwayLogin = (() => {
   function ask() {
     waiting ??= released().then(() => new Promise((resolve) => {
       say("");
-      password.value = "";
+      if (password) password.value = "";
+      if (code) code.value = "";
       dialog.returnValue = "";
       dialog.addEventListener("close", () => {
         waiting = null;
         resolve(dialog.returnValue === "back");
       }, { once: true });
       dialog.showModal();
-      password.focus();
+      (provider ?? password).focus();
     }));
     return waiting;
   }
@@ -70,11 +73,13 @@ globalThis.slipwayLogin = (() => {
 
   dialog.querySelector("form").addEventListener("submit", async (event) => {
     event.preventDefault();
+    if (!password) return;
     const button = dialog.querySelector("[type=submit]");
     button.disabled = true;
     try {
       const { csrf_token } = await (await fetch("/login/state", { headers: HEADERS })).json();
       const body = new URLSearchParams({ csrf_token, username: user, password: password.value });
+      if (code) body.set("code", code.value);
       const answer = await fetch("/login/again", { method: "POST", body, headers: HEADERS });
       const found = await answer.json();
       if (answer.ok) {
@@ -89,6 +94,7 @@ globalThis.slipwayLogin = (() => {
   });
   dialog.querySelector("[data-relogin-cancel]").addEventListener("click", () => dialog.close());
   addEventListener("focus", () => dialog.open && check());
+  new BroadcastChannel("slipway-login").addEventListener("message", () => dialog.open && check());
   document.addEventListener("visibilitychange", () => dialog.open && !document.hidden && check());
 
   // A request by a script; `make` makes it anew for each attempt, with the current token.

@@ -70,7 +70,7 @@ def test_only_the_first_failed_connection_is_reported(site: Site) -> None:
 
 def test_a_login_node_that_says_nothing(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("portal.adapters.ssh.diagnosis.CONNECT_SECONDS", 0.2)
-    monkeypatch.setattr("portal.adapters.ssh.transport.CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr("portal.adapters.ssh.connect.CONNECT_SECONDS", 0.2)
     monkeypatch.setattr("portal.adapters.ssh.diagnosis._SECONDS", 0.2)
     known = Path(str(site.settings["login"]["known_hosts"]))
     known.write_text(f"127.0.0.1 ssh-ed25519 {KEY}\n")

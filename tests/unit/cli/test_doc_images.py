@@ -80,3 +80,17 @@ def test_every_option_is_in_the_manual_and_the_completion(
         assert option in page
         assert option in completion
     assert f"slipway images {action}" in page
+
+
+def test_every_command_is_proposed_and_has_its_place_in_the_manual(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    listed = capsys.readouterr().out.partition("COMMAND\n")[2]
+    commands = set(re.findall(r"^    ([a-z-]+)", listed, flags=re.MULTILINE))
+    assert set(completed(folder, "")) == commands
+    manual = (DOC / "slipway.8").read_text().replace("\\-", "-")
+    assert {
+        name for name in commands if not re.search(rf"^\.(B|BR) .*\b{name}\b", manual, re.M)
+    } == set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from html import unescape
 from types import SimpleNamespace
@@ -12,8 +13,10 @@ from typing import Any
 import pytest
 from jinja2 import ChoiceLoader, DictLoader, Environment, FileSystemLoader
 from jupyterhub.user import User
+from sqlmodel import Session as Database
 from tornado.web import HTTPError
 
+from portal.adapters.db.tables import SessionRow
 from portal.client import Client, NoAnswer
 from portal.core.apps.access import AppState
 from portal.core.session.session import OVER, Session, State
@@ -196,6 +199,34 @@ def test_cancelled_in_the_middle_of_a_launch_it_gives_way_at_once(
         await until(lambda: world.store.get(session.id).stop_requested or None)  # type: ignore[union-attr]
         end(world, session, "CANCELLED")
         await asyncio.wait_for(stopping, SOON)
+
+    do(work())
+
+
+def test_a_session_that_the_portal_has_lost_has_not_ended(
+    world: World, spawner: NewSpawner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same session is adopted later; only after an hour it counts as gone."""
+
+    async def work() -> None:
+        made = spawner()
+        session = await started(world, made)
+        with Database(world.engine) as db:
+            row = db.get(SessionRow, session.id)
+            assert row is not None
+            kept = row.model_dump()
+            db.delete(row)
+            db.commit()
+        for _ in range(5):
+            assert await made.poll() is None
+        clock = time.monotonic()
+        monkeypatch.setattr(time, "monotonic", lambda: clock + 3700)
+        assert await made.poll() == 1
+        with Database(world.engine) as db:
+            db.add(SessionRow(**kept))
+            db.commit()
+        assert await made.poll() is None
+        assert made.get_state()["session"] == session.id
 
     do(work())
 

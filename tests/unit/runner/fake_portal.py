@@ -84,6 +84,12 @@ class FakePortal:
         self.callback_ca = self.web.certificate.read_text()
         self.start: list[dict[str, object]] = []
         self.status: int | None = None
+        self.text: str | None = None
+        """The body of every response, if it is not what it usually is."""
+        self.lost = False
+        """Whether it does not know the session."""
+        self.adopts = True
+        """Whether it takes it in then."""
         self.reports: list[tuple[float, str, dict[str, Any]]] = []
         self.connections = 0
         self.open: set[socket.socket] = set()
@@ -113,7 +119,7 @@ class FakePortal:
                 status, answer = portal.answer(
                     self.path, self.headers.get("Authorization", ""), json.loads(body)
                 )
-                data = json.dumps(answer).encode()
+                data = (json.dumps(answer) if portal.text is None else portal.text).encode()
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(data)))
                 self.end_headers()
@@ -137,6 +143,7 @@ class FakePortal:
     def reset(self) -> None:
         """Reset: no reports, no forced status."""
         self.reports, self.status, self.start, self.connections = [], None, [], 0
+        self.text, self.lost, self.adopts = None, False, True
 
     def down(self) -> None:
         """Stop listening; open connections stay."""
@@ -164,7 +171,10 @@ class FakePortal:
             self.reports.append((time.monotonic(), path, message))
             self._news.notify_all()
         if self.status is not None:
-            return self.status, {"error": "so wanted"}
+            return self.status, {"code": "session_ended"} if self.status == 410 else {}
+        if self.lost and not (path.endswith("/adopt") and self.adopts):
+            return 404, {"code": "session_unknown"}
+        self.lost = False
         if authorization != f"Bearer {TOKEN}":
             return 401, {}
         if not path.startswith(f"/runner/v1/sessions/{SESSION}/"):

@@ -13,6 +13,7 @@ from portal.runner.callback import (
     Refused,
     Reporter,
     SessionOver,
+    SessionUnknown,
     Unreachable,
     post_ready,
 )
@@ -68,20 +69,36 @@ def test_closed_connection_is_reopened(portal: FakePortal, callback: Callback) -
     assert portal.connections == 2
 
 
+PAGE = "<html>There is something else here.</html>"
+
+
 @pytest.mark.parametrize(
-    ("status", "error"),
+    ("status", "text", "error"),
     [
-        (401, SessionOver),
-        (404, SessionOver),
-        (410, SessionOver),
-        (422, Refused),
-        (503, Unreachable),
+        (410, '{"code": "session_ended"}', SessionOver),
+        (410, '{"title": "This session is over"}', SessionOver),  # of an earlier portal
+        (410, "{}", Unreachable),
+        (410, PAGE, Unreachable),
+        (401, "{}", SessionUnknown),
+        (404, '{"code": "session_unknown"}', SessionUnknown),
+        (404, '{"code": "session_ended"}', Unreachable),
+        (404, "{}", Unreachable),
+        (401, PAGE, Unreachable),
+        (403, "{}", Unreachable),
+        (403, PAGE, Unreachable),
+        (421, "{}", Unreachable),
+        (422, "{}", Refused),
+        (422, PAGE, Unreachable),
+        (500, PAGE, Unreachable),
+        (503, "{}", Unreachable),
+        (200, PAGE, Unreachable),
+        (200, "[]", Unreachable),
     ],
 )
-def test_meaning_of_response_statuses(
-    portal: FakePortal, callback: Callback, status: int, error: type[Exception]
+def test_only_the_portals_own_words_end_a_session(
+    portal: FakePortal, callback: Callback, status: int, text: str, error: type[Exception]
 ) -> None:
-    portal.status = status
+    portal.status, portal.text = status, text
     with pytest.raises(error):
         callback.post("usage", usage())
 

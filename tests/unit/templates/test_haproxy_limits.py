@@ -10,6 +10,7 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -164,7 +165,7 @@ def test_a_revoked_key_is_void_on_open_connections_too(front: Front) -> None:
 def test_connections_are_limited_by_address(
     tmp_path_factory: pytest.TempPathFactory, mode: Mode
 ) -> None:
-    few = {"connections_per_address": 10, "requests_per_second": 20}
+    few: dict[str, Any] = {"connections_per_address": 10, "requests_per_second": 20}
     with (
         running_front(tmp_path_factory.mktemp("few"), mode, **few) as front,
         contextlib.ExitStack() as stack,

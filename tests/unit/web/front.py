@@ -24,10 +24,10 @@ from urllib.parse import urlsplit
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from jinja2 import Environment, StrictUndefined
 
 from portal.adapters.certificates import CertificateAuthority, prepare_authorities
 from portal.adapters.haproxy.routes import HaproxyRoutes
+from portal.cli.render import haproxy_config
 from portal.config import Settings, WebSettings
 from portal.core.apps.origins import Mode
 from portal.core.auth.person import hash_secret
@@ -151,6 +151,15 @@ class Front:
     process: subprocess.Popen[bytes]
     hub_port: int = 0
     """Where JupyterHub's proxy connects."""
+    watch_port: int = 0
+    """Where Prometheus connects."""
+
+    def watched(self, path: str, method: str = "GET", **headers: str) -> Answer:
+        """Send a request to the listener for monitoring."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.watch_port, timeout=10)
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request(method, path, headers=named)
+        return read(connection)
 
     @property
     def origin(self) -> str:
@@ -302,33 +311,45 @@ def _gateway(ca: Path, folder: Path) -> GatewayServer:
 
 def render(settings: Settings) -> str:
     """The configuration, as written by `slipway render haproxy`."""
-    environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    text = (TEMPLATES / "haproxy" / "portal.cfg.j2").read_text()
-    return environment.from_string(text).render(settings=settings) + "\n"
+    return haproxy_config(settings)
 
 
-def make_settings(folder: Path, hub_port: int = 0, **web: object) -> Settings:
-    """Settings whose state and sockets are in a folder; a JupyterHub may connect on loopback."""
+def make_settings(
+    folder: Path, hub_port: int = 0, watch_port: int = 0, *, several: bool = False, **web: object
+) -> Settings:
+    """Settings whose state and sockets are in a folder; others may connect on loopback.
+
+    `several`: the portal has several hosts.
+    """
     return Settings.model_validate(
         {
             "web": web,
             "hub": {"listen": f"127.0.0.1:{hub_port}"} if hub_port else {},
-            "state": {"directory": str(folder), "run": str(folder)},
+            "monitoring": {"listen": f"127.0.0.1:{watch_port}"} if watch_port else {},
+            "state": {
+                "directory": str(folder),
+                "run": str(folder),
+                "hosts": "several" if several else "one",
+            },
             "sessions": {"templates": str(TEMPLATES)},
         }
     )
 
 
 @contextmanager
-def running_front(folder: Path, mode: Mode = "ports", **web: object) -> Iterator[Front]:
+def running_front(
+    folder: Path, mode: Mode = "ports", *, several: bool = False, **web: object
+) -> Iterator[Front]:
     """HAProxy between the test, a portal and one session; further web settings can be given."""
     ca = folder / "ca"
     prepare_authorities(ca, "portal")
-    port = free_ports(3 + 2 * POOL)
-    runners_port, hub_port, first = port + 1, port + 2, port + 3
+    port = free_ports(4 + 2 * POOL)
+    runners_port, hub_port, watch_port, first = port + 1, port + 2, port + 3, port + 4
     settings = make_settings(
         folder,
         hub_port,
+        watch_port,
+        several=several,
         public_url=f"http://localhost:{port}",
         listen=f"127.0.0.1:{port}",
         listen_runners=f"127.0.0.1:{runners_port}",
@@ -354,7 +375,7 @@ def running_front(folder: Path, mode: Mode = "ports", **web: object) -> Iterator
         app_port = first if mode == "ports" else port
         yield Front(
             settings.web, label, port, app_port, runners_port, routes, gateway, portal, ca, process,
-            hub_port,
+            hub_port, watch_port,
         )  # fmt: skip
     finally:
         process.terminate()

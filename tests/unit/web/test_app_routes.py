@@ -15,11 +15,21 @@ from tests.fakes import make_world
 from tests.unit.web.conftest import PORTAL, Api, Browser, Runner, make_settings
 
 OPEN_TO_ALL = {"static", "auth.login_form", "auth.login", "pages.healthz"} | {
+    "monitoring.livez",
+    "monitoring.readyz",
     "api_tokens.make_token",
     "api_openapi.openapi",
     "pages.help_page",  # what these two reveal is tested below
     "auth.login_state",
     "auth.login_again",  # another login form; its attempts are limited, see below
+    "auth.login_kept",  # to its sender alone; this and these: auth/test_provider.py
+    "provider.start",
+    "provider.callback",
+    "provider.logged_out",
+    "provider.back_channel",
+    "branding.site_logo",  # the site's own pictures and colours: test_branding.py
+    "branding.site_logo_dark",
+    "branding.site_style",
 }
 
 MOMENT = "2026-11-20T12:00:00Z"
@@ -55,7 +65,9 @@ def test_strangers_get_no_access(app: Flask, launched: Callable[..., Runner]) ->
         if rule.startswith(("/api/", "/data/")):
             assert answer.status_code == 401, (method, rule)
             assert answer.content_type == "application/problem+json"
-        elif rule.startswith(("/runner/", "/ssh/<signed>/")):  # for programs with a secret
+        elif rule.startswith(
+            ("/runner/", "/ssh/<signed>/", "/metrics")
+        ):  # for programs with a secret
             assert answer.status_code == 404, (method, rule)
             assert "alice" not in answer.text, (method, rule)
         elif endpoint in KEPT:  # the login form, with the sender's own fields

@@ -71,6 +71,7 @@ def test_usage_and_apps_are_stored(world: World, launched: Launched) -> None:
         "kept": "Everything in this session is deleted.",
         "seconds_left": 3600,
         "unused": False,
+        "ready": True,
         "authorities": fingerprint("server ca", "client ca"),
     }
     report = {"state": "failed", "message": "no", "log": "last words"}

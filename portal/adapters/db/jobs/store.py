@@ -22,6 +22,7 @@ from portal.adapters.db.jobs.merge import (
 )
 from portal.adapters.db.jobs.queued import count_queued
 from portal.adapters.db.jobs.rows import JOBS, TEXTS, pieces
+from portal.adapters.db.jobs.sessions import session_like, unlinked
 from portal.adapters.db.jobs.texts import by_number, save_texts
 from portal.adapters.db.tables import JobHistoryRow
 from portal.core.cluster.jobs import JobState
@@ -93,6 +94,18 @@ class JobTables(JobStore):
             for piece in pieces(sorted(texts, key=int), PIECE):
                 save_texts(db, {int(number): texts[number] for number in piece})
             db.commit()
+
+    def without_session(self, each: int) -> list[Job]:
+        with Database(self._readers) as db:
+            return session_like(db, each)
+
+    def link_sessions(self) -> None:
+        with Database(self._readers) as db:
+            found = unlinked(db)
+        if found:
+            with Database(self._engine) as db:
+                by_number(db, {"session": bindparam("_session")}, found)
+                db.commit()
 
     def without_texts(self, limit: int) -> list[str]:
         wanted = (

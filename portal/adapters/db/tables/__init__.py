@@ -19,13 +19,15 @@ from portal.adapters.db.tables.auth import (
     ServiceTokenRow,
     ServiceUseRow,
 )
-from portal.adapters.db.tables.cluster import ClusterNodesRow, ClusterRow
+from portal.adapters.db.tables.cluster import ClusterNodesRow, ClusterRow, HeartbeatRow
 from portal.adapters.db.tables.columns import MountList, UtcDateTime, WordTuple
 from portal.adapters.db.tables.compose import JobTemplateRow, SubmissionRow
 from portal.adapters.db.tables.files import FileServerRow, FolderShareRow
+from portal.adapters.db.tables.hosts import HostRow, LeaseRow, RemovedRow
 from portal.adapters.db.tables.job_pages import JobReadingRow, JobUsageRow
 from portal.adapters.db.tables.jobs import JobHistoryRow, JobRow, JobTextRow
 from portal.adapters.db.tables.launch import PresetRow, RegistryLoginRow, TemplateRow
+from portal.adapters.db.tables.notices import AnnouncementRow
 from portal.adapters.db.tables.session import (
     LaunchKeyRow,
     SampleRow,
@@ -35,6 +37,7 @@ from portal.adapters.db.tables.session import (
 
 __all__ = [
     "AccountRow",
+    "AnnouncementRow",
     "AppRow",
     "AttemptRow",
     "ClusterNodesRow",
@@ -43,6 +46,8 @@ __all__ = [
     "FileServerRow",
     "FolderShareRow",
     "GrantRow",
+    "HeartbeatRow",
+    "HostRow",
     "ImageAppsRow",
     "ImageRuleRow",
     "JobHistoryRow",
@@ -54,6 +59,7 @@ __all__ = [
     "JournalRow",
     "KnownNetworkRow",
     "LaunchKeyRow",
+    "LeaseRow",
     "LoginRow",
     "MountList",
     "OriginRow",
@@ -61,6 +67,7 @@ __all__ = [
     "PresetRow",
     "RefusalRow",
     "RegistryLoginRow",
+    "RemovedRow",
     "SampleRow",
     "ServiceTokenRow",
     "ServiceUseRow",

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import Index
+from sqlalchemy import Index, text
 from sqlmodel import Field, SQLModel
 
 from portal.adapters.db.tables.columns import WordTuple, time_column
+
+OPENED = text("action = 'app.open'")
+"""The lines that tell which apps were opened in which sessions."""
 
 
 class ImageRuleRow(SQLModel, table=True):
@@ -35,7 +38,11 @@ class JournalRow(SQLModel, table=True):
     """One event of the audit log; fields as in core.admin.audit.AuditEvent."""
 
     __tablename__ = "journal"
-    __table_args__ = (Index("journal_who", "who", "id"), Index("journal_target", "target", "id"))
+    __table_args__ = (
+        Index("journal_who", "who", "id"),
+        Index("journal_target", "target", "id"),
+        Index("journal_opened", "target", "detail", sqlite_where=OPENED, postgresql_where=OPENED),
+    )
 
     id: int | None = Field(default=None, primary_key=True)
     time: datetime = time_column(index=True)

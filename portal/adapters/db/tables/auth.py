@@ -25,6 +25,12 @@ class LoginRow(SQLModel, table=True):
     used: datetime = time_column()
     expires: datetime = time_column()
     address: str = ""
+    method: str = ""
+    issuer: str = ""
+    subject: str = Field(default="", index=True)
+    sid: str = ""
+    admin: bool = False
+    id_token: str = ""
     revoked: datetime | None = time_column(default=None, index=True)
 
 

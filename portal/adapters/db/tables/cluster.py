@@ -31,3 +31,12 @@ class ClusterNodesRow(SQLModel, table=True):
 
     id: int = Field(default=1, primary_key=True)
     nodes: str = "[]"
+
+
+class HeartbeatRow(SQLModel, table=True):
+    """When something last gave a sign of life."""
+
+    __tablename__ = "heartbeat"
+
+    name: str = Field(primary_key=True)
+    beaten: datetime | None = time_column(default=None)

@@ -28,8 +28,12 @@ class UtcDateTime(TypeDecorator[datetime]):
         return value.astimezone(UTC)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
-        """Add the zone."""
-        return value.replace(tzinfo=UTC) if value is not None else None
+        """Add the zone, where the database has none (SQLite)."""
+        if not isinstance(value, datetime):
+            return None
+        if value.tzinfo is None:
+            return value.replace(tzinfo=UTC)
+        return value.astimezone(UTC)  # PostgreSQL answers in the zone of its server
 
 
 class WordTuple(TypeDecorator[tuple[str, ...]]):

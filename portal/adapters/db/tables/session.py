@@ -11,6 +11,7 @@ from portal.adapters.db.tables.columns import MountList, WordTuple, time_column
 from portal.core.launch.mounts import Mount
 from portal.core.session.session import Home
 
+_USAGE = ("owner", "account", "environment", "cpus", "fgpu")
 _LIVE_HUB = text("hub_prefix <> '' AND state NOT IN ('FINISHED', 'FAILED')")
 
 
@@ -24,6 +25,9 @@ class SessionRow(SQLModel, table=True):
         Index("session_tab", "owner", "state", "created", "id"),
         Index("session_tab_of_all", "state", "created", "id"),
         Index("session_unseen", "owner", "end_seen", "ended"),
+        # With all columns of the sums in adapters/db/usage.py, which then read no row.
+        Index("session_usage_started", "started", "ended", *_USAGE),
+        Index("session_usage_ended", "ended", "started", *_USAGE),
         # Two live sessions cannot have the same path.
         Index(
             "session_hub",
@@ -50,6 +54,7 @@ class SessionRow(SQLModel, table=True):
     constraint: str = ""
     exclusive: bool = False
     time_limit: int | None = None
+    begin: datetime | None = time_column(default=None)
     fgpu: float | None = None
     gpu_kind: str = ""
     gres: str = ""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -65,6 +66,15 @@ class SubmitCommand:
         if self.script is None:
             return (f"./{self.file}", *self.script_arguments)
         return (STDIN, *self.script_arguments) if self.script_arguments else ()
+
+
+_BEGIN = re.compile(r"(^|\s)(--begin(=|\s)|-b)", re.ASCII)
+
+
+def names_begin(options: Iterable[str], script: str) -> bool:
+    """Whether typed options or the script's directives say when a job may start."""
+    directives = (line for line in script.splitlines() if line.startswith("#SBATCH"))
+    return any(_BEGIN.search(text) for text in (" ".join(options), *directives))
 
 
 def submit_command(request: JobRequest) -> SubmitCommand:

@@ -54,6 +54,8 @@ class ReasonOut(ResponseModel):
     ahead: int | None
     """Jobs ahead of it in the queue."""
     estimated_start: Time | None
+    begin: Time | None = None
+    """When maintenance is over, during which it was launched; omitted for other reasons."""
 
     @classmethod
     def of(cls, session: Session, reason: Reason | None) -> ReasonOut | None:
@@ -66,6 +68,7 @@ class ReasonOut(ResponseModel):
             advice=reason.advice,
             ahead=session.ahead,
             estimated_start=session.estimated_start,
+            **({"begin": reason.begin} if reason.begin else {}),
         )
 
 

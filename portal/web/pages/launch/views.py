@@ -204,6 +204,7 @@ def review() -> ResponseReturnValue:
             group=next((g for g in form.groups if g.name == draft.partition), None),
             free=form.uses.get(draft.partition or ""),
             now=fits_now(form.uses.get(draft.partition or ""), draft, wanted.count),
+            outlook=services().maintenance_outlook.of(person(), draft),
         )
     return html if by_htmx() else wizard(replace(form, step="review"), review=html)
 
@@ -229,7 +230,7 @@ def estimate() -> ResponseReturnValue:
         count = wanted.count
         draft = services().launcher.draft(person(), wanted).session
         use = services().cluster.usage_for(person().name, draft.partition, draft.slurm)
-        now = fits_now(use, draft, count)
+        now = None if draft.begin else fits_now(use, draft, count)
         found = services().estimates.estimate(person(), wanted)
     except (InvalidRequest, Unavailable):
         pass

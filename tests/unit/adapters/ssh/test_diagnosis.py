@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import paramiko
 import pytest
+from cryptography.hazmat.primitives.serialization import SSHCertificate, load_ssh_public_identity
 
 from portal.adapters.certificates import CertificateAuthority, prepare_authorities
 from portal.adapters.ssh.diagnosis import connection_problem, fingerprint, login_problem
@@ -17,6 +20,9 @@ from tests.unit.adapters.ssh.test_transport_host_key import Sshd, settings
 
 class Choosy(Sshd):
     """A login node that lets in whoever has a certificate that it likes."""
+
+    offset = 0.0
+    """Seconds by which its clock is ahead."""
 
     def __init__(self, key: paramiko.PKey, admitted: str = "", methods: str = "publickey") -> None:
         self.admitted = admitted
@@ -31,16 +37,28 @@ class Choosy(Sshd):
         assert key.public_blob is not None
         user, source = self.admitted.split(" ") if self.admitted else ("", "-")
         blob = key.public_blob.key_blob
-        good = username == user and source.encode() in blob
+        now = time.time() + self.offset
+        good = username == user and source.encode() in blob and _is_valid(key, now)
         return paramiko.common.AUTH_SUCCESSFUL if good else paramiko.common.AUTH_FAILED
 
     def check_channel_request(self, kind: str, chanid: int) -> int:
         return paramiko.common.OPEN_SUCCEEDED
 
     def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
+        if command == b"exec date +%s":
+            channel.sendall(b"%d\n" % (time.time() + self.offset))
+            return True
         assert b"SSH_CONNECTION" in command
         channel.sendall(b"192.0.2.7 50000 192.0.2.1 22\n")
         return True
+
+
+def _is_valid(key: paramiko.PKey, now: float) -> bool:
+    assert key.public_blob is not None
+    line = f"{key.public_blob.key_type} {base64.b64encode(key.public_blob.key_blob).decode()}"
+    found = load_ssh_public_identity(line.encode())
+    assert isinstance(found, SSHCertificate)
+    return found.valid_after <= now <= found.valid_before
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +144,31 @@ def test_each_step_of_the_log_in(
     sshd = start(cleanup, Choosy(keys[0], admitted, methods))
     login = settings(tmp_path, sshd.port, [keys[0]])
     said = login_problem(login, CertificateAuthority(ca.parent), ca, others)
+    assert words in said if words else said == ""
+
+
+@pytest.mark.parametrize(
+    ("offset", "words"),
+    [
+        (3600.0, "60 minutes behind 127.0.0.1's"),
+        (-3600.0, "60 minutes ahead of 127.0.0.1's"),
+        (20.0, ""),
+        (10 * 86400.0, "TrustedUserCAKeys"),  # two days at most are recognised
+    ],
+)
+def test_clocks_that_differ(
+    keys: tuple[paramiko.PKey, paramiko.PKey],
+    tmp_path: Path,
+    cleanup: ExitStack,
+    ca: Path,
+    offset: float,
+    words: str,
+) -> None:
+    choosy = Choosy(keys[0], "slipway 127.0.0.1")
+    choosy.offset = offset
+    sshd = start(cleanup, choosy)
+    login = settings(tmp_path, sshd.port, [keys[0]])
+    said = login_problem(login, CertificateAuthority(ca.parent), ca, ["admin"])
     assert words in said if words else said == ""
 
 

@@ -9,7 +9,7 @@ import io
 import socket
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,21 +17,33 @@ import paramiko
 import pytest
 
 from portal.adapters.certificates import CertificateAuthority, prepare_authorities
-from portal.adapters.ssh.transport import PasswordCheck, open_transport
+from portal.adapters.ssh.connect import open_transport
+from portal.adapters.ssh.login.passwords import PasswordCheck
 from portal.config import LoginSettings
+from portal.core.auth.accounts import Account
 from portal.errors import Unavailable
 
 PASSWORD = "correct horse"
 
 
+def person(user: str) -> Account:
+    """The account of anybody."""
+    return Account(user, 2000)
+
+
 class Sshd(paramiko.ServerInterface):
     """A login node that records authentication attempts."""
 
-    def __init__(self, *keys: paramiko.PKey, second_factor: bool = False) -> None:
+    def __init__(
+        self,
+        *keys: paramiko.PKey,
+        second_factor: bool = False,
+        at: tuple[str, int] = ("127.0.0.1", 0),
+    ) -> None:
         self.tried: list[str] = []
         self._second_factor = second_factor
         self._keys = keys
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(at)
         self.port = int(self._listener.getsockname()[1])
         self._open: list[paramiko.Transport] = []
         threading.Thread(target=self._serve, daemon=True).start()
@@ -49,6 +61,8 @@ class Sshd(paramiko.ServerInterface):
             transport.start_server(event=threading.Event(), server=self)
 
     def close(self) -> None:
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # ends accept(), which would hold the port
         self._listener.close()
         for transport in self._open:
             transport.close()
@@ -127,7 +141,7 @@ def test_any_other_key_is_refused_before_authentication(
     with pytest.raises(paramiko.SSHException):
         open_transport(login)
     with pytest.raises(Unavailable, match="nobody can log in"):
-        PasswordCheck(login, lambda _user: 2000)("alice", PASSWORD)
+        PasswordCheck(login, person)("alice", PASSWORD)
     assert sshd.tried == []
     assert Path(login.known_hosts).read_text() == before
 
@@ -173,7 +187,7 @@ def test_a_password_is_only_tried_as_a_password(
     monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "agent"))
     sshd = Sshd(keys[0])
     cleanup.callback(sshd.close)
-    check = PasswordCheck(settings(tmp_path, sshd.port, [keys[0]]), lambda _user: 2000)
+    check = PasswordCheck(settings(tmp_path, sshd.port, [keys[0]]), person)
     assert check("alice", PASSWORD)
     assert not check("alice", "wrong")
     assert sshd.tried == ["password", "password"]
@@ -200,8 +214,36 @@ def test_only_the_certificate_is_used_even_if_more_is_required(
 def test_a_silent_login_node_times_out(
     tmp_path: Path, keys: list[paramiko.PKey], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portal.adapters.ssh.transport.CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr("portal.adapters.ssh.connect.CONNECT_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         login = settings(tmp_path, silent.getsockname()[1], [keys[0]])
         with pytest.raises((paramiko.SSHException, OSError, EOFError)):
             open_transport(login)
+
+
+@pytest.mark.parametrize(
+    ("account", "name"),
+    [
+        (Account("John.Doe", 2000), "John.Doe"),
+        (Account("j.doe@example.org", 2000), "j.doe@example.org"),
+        (Account("root", 2000), ""),
+        (Account("a:b", 2000), ""),
+        (Account("John.Doe", 999), ""),
+        (None, ""),
+    ],
+)
+def test_whoever_logs_in_is_known_by_the_name_that_the_login_node_has(
+    keys: list[paramiko.PKey],
+    account: Account | None,
+    name: str,
+    tmp_path: Path,
+    cleanup: ExitStack,
+) -> None:
+    sshd = Sshd(keys[0])
+    cleanup.callback(sshd.close)
+    login = settings(tmp_path, sshd.port, [keys[0]])
+    login = login.model_copy(update={"account_pattern": "[A-Za-z][A-Za-z.@]{0,63}"})
+    check = PasswordCheck(login, lambda _user: account)
+    assert check("JOHN.DOE", PASSWORD) == name
+    assert check("a:b", PASSWORD) == check("root", PASSWORD) == ""
+    assert sshd.tried == ["password"]

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from portal.core.account_names import AccountNames
 from portal.core.auth.accounts import Identity, read_uid
 from portal.core.auth.service_tokens import MAX_LISTED, ServiceToken, problems, refusal
 
@@ -51,7 +52,7 @@ def test_whom_it_may_act_for(user: str, identity: Identity | None, text: str) ->
 def test_what_is_wrong_with_a_new_one(
     name: str, users: list[str], groups: list[str], fields: list[str]
 ) -> None:
-    assert [wrong.field for wrong in problems(name, users, groups)] == fields
+    assert [wrong.field for wrong in problems(name, users, groups, AccountNames())] == fields
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_short_and_long_form() -> None:
         (["../bob"], "mounts.0"),
         (["a/b/c"], "mounts.0"),
         (["../b"], "mounts.0"),
-        (["A/b"], "mounts.0"),
+        ([".A/b"], "mounts.0"),
         (["bob/"], "mounts.0"),
         (["alice-x", "alice/x", "x"], "mounts"),
         (["/etc"], "mounts.0"),

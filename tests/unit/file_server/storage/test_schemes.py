@@ -113,3 +113,24 @@ def test_the_file_system_decides(attributes: Attributes, folder: Found) -> None:
     assert not posix_acl.is_supported(folder.path)
     with pytest.raises(Refused, match="access control lists"):
         scheme_of(folder)
+
+
+def test_names_may_contain_the_sign_of_domains(
+    scheme: Nfs4, folder: Found, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name as "j.doe@example.org", which the server follows by its own domain or by none."""
+    known = {"j.doe@example.org": 4001, "John.Doe": 4002}
+
+    def look_up(name: str) -> pwd.struct_passwd:
+        return pwd.struct_passwd((name, "x", known[name], known[name], "", "/", "/bin/sh"))
+
+    monkeypatch.setattr(pwd, "getpwnam", look_up)
+    for who in ("j.doe@example.org@example.org", "j.doe@example.org"):
+        assert scheme._name(USER, who) == "j.doe@example.org"
+    assert scheme._name(USER, "John.Doe@example.org") == "John.Doe"
+    assert scheme._name(USER, "gone@example.org") == "gone"
+    for name in known:
+        scheme.grant(folder, Subject(USER, name), READ)
+        assert Share(Subject(USER, name), READ) in scheme.shares(folder)
+        scheme.revoke(folder, Subject(USER, name))
+        assert scheme.shares(folder) == []

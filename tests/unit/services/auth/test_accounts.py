@@ -137,7 +137,7 @@ def test_a_refusal_counts_if_repeated_while_others_are_accepted(
 ) -> None:
     answers: list[str | None] = []
     node = LoginNodeAccounts(world.services.settings.login, None, world.slurm)  # type: ignore[arg-type]
-    monkeypatch.setattr(node, "_log_in", lambda _user: answers.pop(0))
+    monkeypatch.setattr(node, "_log_in", lambda _user, _hosts: (answers.pop(0), "login"))
     answers[:] = [None, "", None]
     assert not node.standing("alice").may_log_in
     answers[:] = [None, "", "alice P 2026-11-21 0 99999 7 -1"]

@@ -131,3 +131,12 @@ def test_many_names_from_one_address_do_not_flood_the_journal(world: World) -> N
     world.clock.advance(hours=1)
     world.services.login_attempts.record_finished_hours()
     assert journal(world)[-1] == ("", "89 more times within that hour", "10.0.0.1")
+
+
+def test_spellings_of_one_name_share_its_attempts(world: World) -> None:
+    """A directory that ignores case would give a guesser more attempts for each of them."""
+    names = ["john.doe", "John.Doe", "JOHN.DOE"]
+    waits = [tries(world, names[turn % 3], f"10.9.{turn}.1") for turn in range(21)]
+    assert waits[:20] == [0] * 20
+    assert waits[20] > 0
+    assert tries(world, "john.do", "10.9.30.1") == 0

@@ -348,7 +348,9 @@ def test_haproxy_gets_the_background_requests(world: World) -> None:
     paths = ("/api/contents", "PUT /lab/api/workspaces")
     lab = APPS["jupyterlab"].model_copy(update={"background": paths})
     catalog = CATALOG.model_copy(update={"apps": {**APPS, "jupyterlab": lab}})
-    proxy = ProxyRoutes(world.store, world.access_store, world.routes, lambda: catalog, dict)
+    proxy = ProxyRoutes(
+        world.store, world.access_store, world.routes, lambda: catalog, dict, world.proxy._hosts
+    )
     assert proxy.restore()
     assert world.routes.background == [
         "jupyterlab/GET/api/contents",

@@ -73,6 +73,7 @@ def test_an_unreadable_log_delays_nothing(world: World) -> None:
     assert get(world, session).cause is Cause.START_FAILED
     assert not get(world, session).cleaned
     world.slurm.homes_away, world.slurm.log = False, b"FATAL:   no\n"
+    world.clock.advance(seconds=1)
     reconciler.clean()
     assert "Apptainer could not open its environment (no)" in (get(world, session).end_text or "")
     asked = len(world.slurm.commands)
@@ -87,6 +88,24 @@ def test_a_log_is_given_up_eventually(world: World) -> None:
     world.worker.clean()
     assert get(world, session).cleaned
     assert "exit code 3" in (get(world, session).end_text or "")
+
+
+def test_files_that_cannot_be_deleted_are_tried_less_and_less(world: World) -> None:
+    """Their owner's account may be gone for good."""
+    session = not_started(world)
+    world.slurm.homes_away = True
+    tried = []
+    for second in range(100):
+        before = len(world.slurm.commands)
+        world.worker.clean()
+        if len(world.slurm.commands) > before:
+            tried.append(second)
+        world.clock.advance(seconds=1)
+    assert tried == [0, 1, 3, 7, 15, 31, 63]
+    world.slurm.homes_away = False
+    world.clock.advance(seconds=40)
+    world.worker.clean()
+    assert get(world, session).cleaned
 
 
 def test_a_log_may_arrive_late(world: World) -> None:

@@ -121,6 +121,7 @@ INTERNAL = {
     "gres",
     "shared_memory_cap_mb",  # only the default size of shared memory depends on it
     "token_hash",
+    "begin",  # said by the reason to wait
     "submitted",
     "attempts",
     "batch",

@@ -170,7 +170,7 @@ def test_nearly_valid_bodies(
         session_id=full, app="terminal", name="known", environment="python", version="3.13",
         token_id="0" * 16, login_id="0" * 16, key_id="0" * 16, job_id="1",
         registry="registry.example.org", location="home/fuzzed", area="home", operation_id="x",
-        upload_id="x", folder="data", kind="user",
+        upload_id="x", folder="data", kind="user", id="0" * 16,
     )  # fmt: skip
     before = state(world)
     who = api(data.draw(st.sampled_from(["admin", "alice"])))

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 from flask import Flask
 
-from tests.fakes import PASSWORDS
-from tests.unit.web.conftest import Browser
+from portal import create_app
+from portal.config import LoginSettings
+from tests.fakes import PASSWORDS, World, make_world
+from tests.unit.web.conftest import Browser, make_settings
 from tests.unit.web.pages.launch.test_wizard import (
     FORM,
     value,
@@ -93,3 +99,39 @@ def test_a_login_from_an_open_page(app: Flask, alice: Browser) -> None:
     made = stranger.client.post("/sessions", data=sent, base_url=stranger.base)
     assert made.status_code == 303
     assert stranger.get("/login/state").get_json()["user"] == "alice"
+
+
+@pytest.mark.parametrize("name", ["John.Doe", "j.doe@example.org"])
+def test_names_that_the_site_permits_log_in_and_are_shown(tmp_path: Path, name: str) -> None:
+    settings = make_settings(tmp_path)
+    login = LoginSettings(account_pattern="[A-Za-z][A-Za-z0-9._@-]{0,63}")
+    world = make_world(settings.model_copy(update={"login": login}))
+    world.services = replace(
+        world.services,
+        authenticate=lambda user, password, code="": name if user.lower() == name.lower() else "",
+    )
+    app = create_app(world.services)
+    browser = Browser(app)
+    assert browser.post("/login", {"username": name.upper(), "password": "x"}).status_code == 303
+    assert f"<span>{name}</span>" in browser.get("/sessions").text
+    world.services = replace(world.services, authenticate=lambda user, password, code="": user)
+    administrator = Browser(create_app(world.services))
+    administrator.post("/login", {"username": "admin", "password": "x"})
+    people = administrator.get("/admin/people").text
+    link = re.search(r'href="(/admin/people/[^"]+)"[^>]*>' + re.escape(name), people)
+    assert link is not None
+    assert f"All browsers and all tokens of {name}." in administrator.get(link[1]).text
+
+
+def test_names_that_the_site_does_not_permit_are_not_asked_for(app: Flask, world: World) -> None:
+    asked: list[str] = []
+
+    def ask(user: str, password: str, code: str = "") -> str:
+        asked.append(user)
+        return user
+
+    browser = Browser(create_app(replace(world.services, authenticate=ask)))
+    for name in ("John.Doe", "a/b", "root", "-x", "1000"):
+        answer = browser.post("/login", {"username": name, "password": "x"})
+        assert answer.status_code == 401
+    assert asked == []

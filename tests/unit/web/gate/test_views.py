@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 from flask import Flask
 
+from portal import create_app
 from tests.fakes import World, make_world
 from tests.transactions import transactions
 from tests.unit.web.conftest import PORTAL, Browser, Runner, make_settings
@@ -330,3 +331,14 @@ def test_a_browser_with_access_keeps_its_cookie(
     answer = inside.get(_split(again)[1], headers=HTML)
     assert (answer.status_code, answer.headers.getlist("Set-Cookie")) == (303, [])
     assert inside.get("/.slipway/status").status_code == 200
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_pages_here_have_the_sites_name_and_no_mark_beside_its_logo(
+    own: bool, tmp_path: Path
+) -> None:
+    web = {"site_name": "Example HPC"} | ({"logo": "/etc/slipway/logo.svg"} if own else {})
+    app = create_app(make_world(make_settings(tmp_path, **web)).services)
+    page = Browser(app, "http://127.0.0.1:10000").get("/.slipway/nowhere", headers=HTML).text
+    assert "<span>Example HPC</span>" in page
+    assert ("<svg" in page) is not own

@@ -188,7 +188,9 @@ def test_callbacks_are_for_the_sessions_own_runner(
                         headers=headers | frontend,
                     )
                     seen = (method, path, which, frontend, answer.status_code)
-                    assert answer.status_code in ((401, 405) if frontend else (404, 405)) or (
+                    # Sessions that the portal has lost: Slurm decides about a valid body.
+                    allowed = (401, 405) if not path.endswith("/adopt") else (401, 405, 422)
+                    assert answer.status_code in (allowed if frontend else (404, 405)) or (
                         method == "OPTIONS" and not answer.data
                     ), seen
                     assert "certificate" not in answer.text, seen

@@ -21,7 +21,7 @@ from tests.fakes import World
 from tests.unit.web.conftest import Api, Browser, Runner
 from tests.unit.web.judge import judge_page, state
 
-MAX_PAGES = 40
+MAX_PAGES = 60
 LEAVES = ("/logout", "/login", "/open/", "/data/")
 """Links that would end the walk, or that HAProxy answers."""
 ENDS_LOGINS = ("/account/revoke", "/account/log-out", "/admin/people/")

@@ -124,7 +124,7 @@ def test_a_busy_kernel_is_reported_by_the_runner(world: World, launched: Launche
     runner = running(launched)
     world.clock.advance(minutes=1)
     told = runner("usage", USAGE | {"busy": []}).json
-    assert set(told or ()) == {"name", "kept", "seconds_left", "unused", "authorities"}
+    assert set(told or ()) == {"name", "kept", "seconds_left", "unused", "authorities", "ready"}
     assert world.store.get(runner.session.id).last_used != world.clock.now  # type: ignore[union-attr]
     assert runner("usage", USAGE | {"busy": ["jupyterlab"]}).json == told
     assert world.store.get(runner.session.id).last_used == world.clock.now  # type: ignore[union-attr]

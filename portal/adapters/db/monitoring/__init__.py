@@ -1,0 +1,1 @@
+"""What the database tells of the portal, and what its failures mean."""

@@ -1,0 +1,1 @@
+"""Stores of what concerns the whole site: announcements, maintenance, usage."""

@@ -1,0 +1,1 @@
+"""The client of an OpenID provider: discovery, keys, codes and tokens."""

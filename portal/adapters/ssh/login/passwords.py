@@ -1,0 +1,68 @@
+"""Passwords of people, checked by the login node."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import paramiko
+
+from portal.adapters.ssh.connect import open_any
+from portal.adapters.ssh.hosts import HostOrder
+from portal.adapters.ssh.login.conversation import LateError, converse
+from portal.config import LoginSettings
+from portal.core.auth.accounts import Account
+from portal.core.interfaces.systems import Authenticator
+from portal.errors import Unavailable
+
+AT_ONCE = 6
+"""Log-ins at once in a process: they may wait for a telephone, and a process has 8 threads."""
+WAIT_SECONDS = 3.0
+LATE = "The log-in was not confirmed in time. Try again."
+
+
+class PasswordCheck(Authenticator):
+    """Checks passwords with the login node's sshd, so that its PAM and LDAP apply."""
+
+    def __init__(
+        self,
+        settings: LoginSettings,
+        account: Callable[[str], Account | None],
+        hosts: HostOrder | None = None,
+    ) -> None:
+        self._settings = settings
+        self._hosts = hosts or HostOrder(settings.all_hosts, settings.port)
+        self._account = account
+        self._slots = threading.BoundedSemaphore(AT_ONCE)
+
+    def __call__(self, user: str, password: str, code: str = "") -> str:
+        if not self._settings.names.permits(user):
+            return ""
+        if not self._slots.acquire(timeout=WAIT_SECONDS):
+            raise Unavailable("Too many people log in at once. Try again in a few seconds.")
+        try:
+            accepted = self._ask(user, password, code)
+        finally:
+            self._slots.release()
+        return self._name(user) if accepted else ""
+
+    def _ask(self, user: str, password: str, code: str) -> bool:
+        try:
+            transport, _ = open_any(self._settings, self._hosts)
+        except (paramiko.SSHException, OSError, EOFError) as error:
+            raise Unavailable("The login node does not answer, so nobody can log in.") from error
+        try:
+            return converse(transport, user, password, code, self._settings.login_seconds)
+        except LateError as error:
+            raise Unavailable(LATE) from error
+        except (paramiko.SSHException, OSError, EOFError) as error:
+            raise Unavailable("The login node does not answer, so nobody can log in.") from error
+        finally:
+            transport.close()
+
+    def _name(self, user: str) -> str:
+        """The account's name as the login node has it; "" if it is no person's."""
+        found = self._account(user)
+        if found is None or found.uid < self._settings.minimum_uid:
+            return ""
+        return found.name if self._settings.names.permits(found.name) else ""

@@ -1,0 +1,82 @@
+"""gunicorn's processes as the portal's other commands see them: who they are, and which are ready.
+
+gunicorn tells nobody when a worker has loaded the application, so each worker says so itself, by an
+empty file with its process id.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import struct
+from pathlib import Path
+
+from portal.errors import Unavailable
+
+SOCKET = "portal.sock"
+_FOLDER = "web"
+_PROC = Path("/proc")
+_SECONDS = 5.0
+
+
+def announce(run: Path) -> None:
+    """This process has loaded the application; one that cannot say so works nevertheless."""
+    folder = run / _FOLDER
+    with contextlib.suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        for file in folder.iterdir():
+            if not (_PROC / file.name).exists():
+                file.unlink(missing_ok=True)
+        mine = folder / str(os.getpid())
+        mine.unlink(missing_ok=True)  # of an earlier process with this number
+        mine.touch(mode=0o600)
+
+
+class Gunicorn:
+    """The running gunicorn."""
+
+    def __init__(self, run: Path) -> None:
+        self._run = run
+
+    def first(self) -> int:
+        """The process that listens; raises Unavailable if there is none."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
+            asking.settimeout(_SECONDS)
+            try:
+                asking.connect(str(self._run / SOCKET))
+                found = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+            except OSError as error:
+                raise Unavailable(f"gunicorn does not listen: {error.strerror}") from error
+        pid: int = struct.unpack("3i", found)[0]
+        if not pid:
+            raise Unavailable("gunicorn runs outside of this container.")
+        return pid
+
+    def workers(self, first: int) -> set[int]:
+        """Its workers, also those that load or end."""
+        return {
+            pid for pid in map(int, filter(str.isdigit, os.listdir(_PROC))) if _parent(pid) == first
+        }
+
+    def ready(self, pids: set[int]) -> set[int]:
+        """Those of them that have loaded the application."""
+        return {pid for pid in pids if (self._run / _FOLDER / str(pid)).exists()}
+
+    def wanted(self, first: int) -> int | None:
+        """How many workers it was started for; None if its arguments do not say so."""
+        try:
+            words = (_PROC / str(first) / "cmdline").read_bytes().split(b"\0")
+            return int(words[words.index(b"--workers") + 1])
+        except (OSError, ValueError, IndexError):
+            return None
+
+
+def _parent(pid: int) -> int:
+    """The parent of a process that has not ended; 0 if it has."""
+    try:
+        text = (_PROC / str(pid) / "stat").read_text(errors="replace")
+    except OSError:
+        return 0
+    state, parent = text.rpartition(")")[2].split()[:2]
+    return 0 if state == "Z" else int(parent)

@@ -1,0 +1,1 @@
+"""`slipway apply`: takes changed settings, or another release, into service."""

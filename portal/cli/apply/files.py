@@ -1,0 +1,135 @@
+"""The files that follow from the settings: what differs, and how they are replaced."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from portal.cli.render import haproxy_config, systemd_units
+from portal.config import Settings
+
+_MOST_LINES = 100
+_MOST_CHARACTERS = 300
+
+
+@dataclass(frozen=True)
+class RenderedFile:
+    """A file as it is, and as the settings want it."""
+
+    path: Path
+    text: str
+    before: str | None
+    """None: there is no file yet."""
+
+    @property
+    def differs(self) -> bool:
+        """Whether it has to be written."""
+        return self.text != self.before
+
+    def diff(self) -> Iterator[str]:
+        """What differs, as a unified diff of limited length."""
+        if self.before is None:
+            yield f"{self.path}: new"
+            return
+        lines = list(
+            difflib.unified_diff(
+                self.before.splitlines(),
+                self.text.splitlines(),
+                str(self.path),
+                str(self.path),
+                "(as it is)",
+                "(as it will be)",
+                lineterm="",
+                n=1,
+            )
+        )
+        lines = list(_once(map(_shortened, lines)))
+        yield from lines[:_MOST_LINES]
+        if len(lines) > _MOST_LINES:
+            yield f"… {len(lines) - _MOST_LINES} more lines"
+
+    def write(self) -> None:
+        """Replace it, and keep the previous one beside it; raises OSError."""
+        if self.before is not None:
+            _replace(self.path.with_name(f"{self.path.name}.previous"), self.before, self.path)
+        _replace(self.path, self.text, self.path)
+
+    def undo(self) -> None:
+        """Have it as it was; raises OSError."""
+        if self.before is None:
+            self.path.unlink(missing_ok=True)
+        else:
+            _replace(self.path, self.before, self.path)
+
+
+def _shortened(line: str) -> str:
+    """Some lines of HAProxy's configuration are whole pages."""
+    return line if len(line) <= _MOST_CHARACTERS else f"{line[:_MOST_CHARACTERS]}…"
+
+
+def _once(lines: Iterable[str]) -> Iterator[str]:
+    """Each line once, and no place without one: backends have the same pages of errors."""
+    seen: set[str] = set()
+    place = ""
+    for line in lines:
+        if line.startswith("@@"):
+            place = line
+        elif line not in seen:
+            if place:
+                yield place
+                place = ""
+            seen.add(line)
+            yield line
+
+
+def rendered_files(settings: Settings) -> list[RenderedFile]:
+    """HAProxy's configuration, and the units that are installed; raises OSError."""
+    place = settings.service
+    texts = {Path(place.haproxy_config): haproxy_config(settings)}
+    if place.supervisor == "systemd":
+        units = {Path(place.units) / name: text for name, text in systemd_units(settings).items()}
+        texts |= {path: text for path, text in units.items() if path.exists()}
+    return [RenderedFile(path, text, _read(path)) for path, text in texts.items()]
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+
+
+def _replace(path: Path, text: str, like: Path) -> None:
+    """Write atomically, with owner and mode of `like`; it has no secrets, and others read it."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    # Never follows a link: root may write into a folder of another account's.
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            _take_over(stream.fileno(), like)
+            os.fsync(stream.fileno())
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _take_over(descriptor: int, like: Path) -> None:
+    os.fchmod(descriptor, 0o644)  # whatever the umask is
+    try:
+        known = like.lstat()
+    except FileNotFoundError:
+        return
+    if os.geteuid() == 0:
+        os.fchown(descriptor, known.st_uid, known.st_gid)

@@ -1,0 +1,169 @@
+"""How the portal's processes take over new files, by what runs them."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import shlex
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from portal.adapters.web_processes import SOCKET, Gunicorn
+from portal.cli.apply.account import Done, run, run_as_owner, slipway
+from portal.cli.apply.meanwhile import Meanwhile
+from portal.config import Settings
+from portal.errors import Unavailable
+
+WEB_SECONDS = 90.0
+"""How long new gunicorn workers may take to answer."""
+_LIVES = 2.0
+"""Seconds after which a worker that cannot start has ended."""
+
+_NOT_RUNNING = 3
+"""The exit status of systemctl and supervisorctl for that."""
+
+
+class Processes:
+    """The portal's processes; each action returns what went wrong, or ""."""
+
+    def __init__(
+        self, settings: Settings, file: Path, wait: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._settings, self._file, self._wait = settings, file, wait
+        self._kind = settings.service.supervisor
+        self._control = shlex.split(settings.service.supervisorctl)
+
+    def problem(self) -> str:
+        """Why this account cannot do it; "" if it can."""
+        if self._kind == "systemd":
+            if os.geteuid() != 0:
+                return "systemd obeys root: run `slipway apply` as root"
+            done = run(["systemctl", "show", "--property=Version"])
+            if done.status:
+                return f"systemd does not answer ({done.said}); see service.supervisor"
+        if self._kind == "supervisord":
+            done = run([*self._control, "status", "web", "worker"])
+            if done.status not in (0, 3):  # 3: one of them does not run
+                return f"supervisord: {done.said}; see service.supervisorctl"
+        return ""
+
+    def stopped(self) -> frozenset[str]:
+        """Of "proxy", "web" and "worker", those that are known not to run."""
+        asks = {}
+        if self._kind == "systemd":
+            names = ("proxy", "web", "worker")
+            asks = {name: ["systemctl", "is-active", f"slipway-{name}"] for name in names}
+        elif self._kind == "supervisord":  # the name of HAProxy's program is the site's
+            asks = {name: [*self._control, "status", name] for name in ("web", "worker")}
+        return frozenset(name for name, ask in asks.items() if run(ask).status == _NOT_RUNNING)
+
+    def running(self) -> dict[str, str]:
+        """Number and start of web's and worker's processes, as far as they are known."""
+        if self._kind == "none":
+            return {}
+        return {name: _identity(run(self._ask_number(name)).said) for name in ("web", "worker")}
+
+    def _ask_number(self, name: str) -> list[str]:
+        if self._kind == "systemd":
+            return ["systemctl", "show", "--property=MainPID", "--value", f"slipway-{name}"]
+        return [*self._control, "pid", name]
+
+    def reread_units(self) -> str:
+        """Have systemd read its units again."""
+        return _failed(run(["systemctl", "daemon-reload"]))
+
+    def reload_proxy(self) -> str:
+        """A new HAProxy process with the current configuration; the old one keeps its streams."""
+        if self._kind == "systemd":
+            return _failed(run(["systemctl", "reload-or-restart", "slipway-proxy"]))
+        words = slipway(self._file, "reload-proxy")
+        return _failed(run_as_owner(self._settings, words))
+
+    def renew_web(self, restart: bool) -> str:
+        """New gunicorn workers, one after the other; with `restart` a new gunicorn."""
+        if not restart and self._is_listening():
+            words = slipway(self._file, "reload-web")
+            return _failed(run_as_owner(self._settings, words)) or self._await_web()
+        if self._kind == "systemd":
+            done = run(["systemctl", "restart", "slipway-web"])
+        else:
+            done = run([*self._control, "restart", "web"])
+        return _failed(done) or self._await_web()
+
+    def _is_listening(self) -> bool:
+        try:
+            Gunicorn(Path(self._settings.state.run)).first()
+        except Unavailable:
+            return False
+        return True
+
+    def restart_worker(self) -> str:
+        """A new worker; nobody waits for it."""
+        with Meanwhile(self._settings, self._file, self._wait):
+            return self._restart_worker()
+
+    def _restart_worker(self) -> str:
+        control = ["systemctl"] if self._kind == "systemd" else self._control
+        name = "slipway-worker" if self._kind == "systemd" else "worker"
+        if problem := _failed(run([*control, "restart", name])):
+            return problem
+        self._wait(_LIVES)
+        if self._kind == "systemd":
+            return _failed(run(["systemctl", "is-active", name]))
+        return _failed(run([*control, "status", name]))
+
+    def _await_web(self) -> str:
+        """Wait until new processes answer."""
+        socket_file = Path(self._settings.state.run) / SOCKET
+        deadline = time.monotonic() + WEB_SECONDS
+        said = ""
+        while time.monotonic() < deadline:
+            try:
+                status = _ask(socket_file, self._settings.web.host)
+            except (OSError, http.client.HTTPException) as error:
+                said = str(error)
+            else:
+                return "" if status == 200 else f"/healthz answers {status}"
+            self._wait(0.3)
+        return f"the web application does not answer at {socket_file}: {said}"
+
+
+def _ask(socket_file: Path, host: str) -> int:
+    """The status of the health check, asked without HAProxy."""
+    connection = http.client.HTTPConnection(host, timeout=WEB_SECONDS)
+    connection.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.sock.settimeout(WEB_SECONDS)
+        connection.sock.connect(str(socket_file))
+        connection.request("GET", "/healthz")
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def _identity(number: str) -> str:
+    """A process's number with its start, as numbers are used again; "" if there is none."""
+    if not number.isdecimal():
+        return ""
+    try:
+        stat = Path("/proc", number, "stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return f"{number} {stat.rpartition(')')[2].split()[19]}"  # proc(5): starttime
+
+
+def _failed(done: Done) -> str:
+    if done.status == 0:
+        return ""
+    return done.said or f"exit status {done.status}"
+
+
+BY_HAND = """\
+service.supervisor is "none": nothing was restarted. Now run, as the portal's account,
+
+    slipway reload-proxy
+    slipway reload-web
+
+and restart `slipway worker`."""

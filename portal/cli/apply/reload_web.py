@@ -1,0 +1,71 @@
+"""`slipway reload-web`: new gunicorn workers, for new settings or another release.
+
+At SIGHUP gunicorn ends its old workers before the new ones have loaded the application: seconds in
+which nobody answers, a minute on a busy machine. So workers are replaced one by one: gunicorn is
+asked for one more (SIGTTIN), and once that is ready for one less (SIGTTOU), which ends the oldest.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+
+from portal.adapters.web_processes import Gunicorn
+from portal.errors import Unavailable
+
+READY_SECONDS = 120.0
+"""How long a new worker may take to load the application."""
+ENDED_SECONDS = 60.0
+"""How long an old one may take for its last requests; gunicorn itself gives it 30 s."""
+_PAUSE = 0.05
+
+
+class WebReload:
+    """One replacement of all workers; raises Unavailable if it does not succeed."""
+
+    def __init__(self, gunicorn: Gunicorn, patience: float = 1.0) -> None:
+        self._gunicorn, self._patience = gunicorn, patience
+        self._first = gunicorn.first()
+        self._old = gunicorn.workers(self._first)
+        self.wanted = gunicorn.wanted(self._first) or max(len(self._old), 1)
+        """How many workers there are in the end."""
+
+    def run(self) -> None:
+        """Replace the workers."""
+        for count in range(1, self.wanted + 1):
+            self._send(signal.SIGTTIN)
+            self._wait("new worker is ready", lambda: self._fresh() >= count, READY_SECONDS)  # noqa: B023 - called at once
+            self._end_oldest()
+        # Those of an earlier attempt that was interrupted.
+        while self._count() > self.wanted:
+            self._end_oldest()
+
+    def _end_oldest(self) -> None:
+        # Equal signals that wait are one, so the next one is sent when this one has had its effect.
+        before = self._count()
+        self._send(signal.SIGTTOU)
+        self._wait("old worker has ended", lambda: self._count() < before, ENDED_SECONDS)
+
+    def _fresh(self) -> int:
+        """New workers that are ready."""
+        return len(self._gunicorn.ready(self._gunicorn.workers(self._first) - self._old))
+
+    def _count(self) -> int:
+        return len(self._gunicorn.workers(self._first))
+
+    def _send(self, number: int) -> None:
+        try:
+            os.kill(self._first, number)
+        except OSError as error:
+            raise Unavailable(f"gunicorn, process {self._first}: {error.strerror}.") from error
+
+    def _wait(self, what: str, done: Callable[[], bool], seconds: float) -> None:
+        seconds *= self._patience
+        deadline = time.monotonic() + seconds
+        while not done():
+            if time.monotonic() > deadline:
+                text = f"gunicorn, process {self._first}: no {what} within {seconds:g} s."
+                raise Unavailable(text)
+            time.sleep(_PAUSE)

@@ -1,0 +1,27 @@
+"""Whether the portal's worker runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from portal.cli.findings import Finding, warn
+from portal.core.interfaces.monitoring.measures import HeartbeatStore
+from portal.core.monitoring import worker_part
+from portal.errors import DatabaseUnavailable
+
+
+def check_worker(heartbeats: HeartbeatStore, now: datetime) -> Iterator[Finding]:
+    """One line; only a warning, since a site is checked before it is started, too."""
+    try:
+        part = worker_part(heartbeats.beats(), now)
+    except DatabaseUnavailable as error:
+        yield Finding(False, error.text)
+        return
+    if part.ok:
+        yield Finding(True, f"the worker: {part.text}")
+        return
+    yield warn(
+        f"the worker {part.text}: nobody looks at Slurm until it is started (systemctl start "
+        "slipway-worker)"
+    )

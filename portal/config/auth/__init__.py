@@ -1,0 +1,1 @@
+"""How users log in, besides the login node's password."""

@@ -1,0 +1,1 @@
+"""[log] and [monitoring]: what administrators read of the running portal."""

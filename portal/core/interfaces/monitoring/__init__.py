@@ -1,0 +1,1 @@
+"""Interfaces for watching the portal."""

@@ -1,0 +1,1 @@
+"""Interfaces to what concerns the whole site: announcements, maintenance, usage."""

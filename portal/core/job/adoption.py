@@ -1,0 +1,205 @@
+"""Takes in sessions that the portal has lost: what Slurm says of their jobs, and what they claim.
+
+Slurm alone says whose job it is, where it runs and what it holds. All else is what the portal once
+wrote into the session's specification: its owner can write something else there, about own
+sessions only, so it is believed in what is only shown or asked for again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from portal.core.cluster.fgpu import of_gres
+from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.job.runner_protocol import JobNumber, NodeName
+from portal.core.launch.environment import NAME
+from portal.core.launch.hub import MAX_PREFIX
+from portal.core.launch.mounts import Mounts
+from portal.core.launch.names import readable_name
+from portal.core.launch.own_image import OwnImage
+from portal.core.launch.request import SessionName
+from portal.core.session.session import Home, Session
+from portal.core.validation import STRICT, Matching, Word
+
+PROOF = "tmp/.slipway-runner"
+"""The file below a session's folder in which its runner proves to be its owner's; the runner knows
+it by PROOF_INSIDE, its path in the container."""
+PROOF_INSIDE = "/tmp/.slipway-runner"  # noqa: S108 - the session's own directory, of mode 0700
+SPEC = "spec.json"
+"""The specification below a session's folder, until its job starts."""
+MAX_PROOF, MAX_SPEC = 200, 2 * 1024 * 1024
+"""Bytes that are read of them."""
+MOST_OF_ONE = 200
+"""Live sessions of one user beyond which none is adopted: names of jobs are free."""
+_ID = re.compile(r"[0-9a-f]{32}")
+_RUNS = frozenset({JobState.RUNNING, JobState.SUSPENDED})
+_GRES = re.compile(r"(?:gpu|shard)(?::[A-Za-z0-9][\w.-]{0,63})?:[0-9]{1,6}", re.ASCII)
+UNKNOWN = "unknown"
+"""Environment and version of a session that does not tell them."""
+
+
+def is_session_id(text: str) -> bool:
+    """Whether a job of this name may be a session's."""
+    return _ID.fullmatch(text) is not None
+
+
+class AdoptMessage(BaseModel):
+    """A runner asks for its session to be taken in."""
+
+    model_config = STRICT
+
+    job_id: JobNumber
+    node: NodeName
+    about: dict[str, Any] = {}
+    """Claims about the session; read by `read_claims`, since it may be another release's."""
+
+
+class Claims(BaseModel):
+    """What a session says of itself, as the portal once wrote it; fields as in Session."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, hide_input_in_errors=True)
+
+    name: SessionName | None = None
+    named: bool = False
+    environment: Word = UNKNOWN
+    version: Word = UNKNOWN
+    image: OwnImage | None = None
+    fgpu: Annotated[float, Field(gt=0, le=1024, allow_inf_nan=False)] | None = None
+    gpu_kind: Annotated[str, Matching(r"[A-Za-z0-9._-]{0,64}", "")] = ""
+    gres: str = Field("", max_length=100)
+    gpu_memory_mb: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    gpu_sm_percent: Annotated[int, Field(ge=1, le=100)] | None = None
+    shared_memory_mb: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    shared_memory_cap_mb: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    env_names: Annotated[tuple[Annotated[str, Matching(NAME, "")], ...], Field(max_length=100)] = ()
+    mounts: Mounts = ()
+    home: Home = Home.SESSION
+    hub_prefix: str = Field("", max_length=MAX_PREFIX)
+
+
+def about(session: Session) -> dict[str, Any]:
+    """The claims of a session, for its specification; no secrets."""
+    found = session.model_dump(mode="json", include=set(Claims.model_fields))
+    return {name: value for name, value in found.items() if value not in (None, "", [], False)}
+
+
+def read_claims(found: Mapping[str, Any]) -> Claims:
+    """Read claims; what another release wrote otherwise, or nobody could, is left out."""
+    try:
+        return Claims.model_validate(dict(found))
+    except ValidationError as error:
+        wrong = {str(one["loc"][0]) for one in error.errors() if one["loc"]}
+        rest = {name: value for name, value in found.items() if name not in wrong}
+        return Claims.model_validate(rest)
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """The specification of a session whose job waits."""
+
+    token: str
+    claims: Claims
+    env: Mapping[str, str]
+
+
+def read_spec(data: bytes, session: str, callback: str) -> Waiting | None:
+    """Read a specification; None unless it is this session's, and of a portal at this address."""
+    try:
+        found = json.loads(data)
+    except ValueError:  # also for what is not UTF-8
+        return None
+    if not isinstance(found, dict):
+        return None
+    token, env = found.get("token"), found.get("env")
+    if (found.get("session"), found.get("callback")) != (session, callback):
+        return None
+    if not isinstance(token, str) or not re.fullmatch(r"[!-~]{8,200}", token):
+        return None
+    adoption = found.get("adoption")
+    told = adoption.get("about") if isinstance(adoption, dict) else None
+    claims = read_claims(told if isinstance(told, dict) else {})
+    names = set(claims.env_names)
+    values = env if isinstance(env, dict) else {}
+    kept = {n: v for n, v in values.items() if n in names and isinstance(v, str)}
+    return Waiting(token, claims, kept)
+
+
+def first_of(reports: Iterable[JobReport]) -> JobReport | None:
+    """The job that a name belongs to, of all users' jobs of this name that are not over.
+
+    Ids are random, so a job that imitates another's name was submitted after it.
+    """
+    live = [report for report in reports if not report.state.over]
+    return min(live, key=lambda report: int(report.job_id), default=None)
+
+
+def runs_on(report: JobReport, node: str) -> bool:
+    """Whether the job holds this node now."""
+    return report.state in _RUNS and node in report.nodes
+
+
+def adopt(
+    session: str, report: JobReport, claims: Claims, token_hash: str, now: datetime
+) -> Session:
+    """The session of a job, as if it had just been submitted; Slurm's reports move it on."""
+    gpu = _gpu(report, claims)
+    return Session(
+        id=session,
+        name=claims.name or readable_name(int(session[:8], 16)),
+        named=claims.named and claims.name is not None,
+        owner=report.user,
+        environment=claims.environment,
+        version=claims.version,
+        image=claims.image or "",
+        cpus=max(report.cpus, 1),
+        memory_mb=max(report.memory_mb, 1),
+        partition=report.partition or None,
+        # Not what was asked for, which may be nothing: limits follow from these.
+        account=report.account,
+        qos=report.qos,
+        time_limit=report.time_limit,
+        **gpu,
+        shared_memory_mb=claims.shared_memory_mb,
+        shared_memory_cap_mb=claims.shared_memory_cap_mb,
+        env_names=claims.env_names,
+        mounts=claims.mounts,
+        home=claims.home,
+        hub_prefix=claims.hub_prefix,
+        begin=_begin(report),
+        created=min(report.submitted or now, now),
+        submitted=now,
+        token_hash=token_hash,
+        job_id=report.job_id,
+        restarts=report.restarts,
+    )
+
+
+def _begin(report: JobReport) -> datetime | None:
+    """The end of the maintenance that it waits for: nobody else gives a session a time to start.
+
+    From then on it is moved as if it had been known, so that it does not wait for a maintenance
+    that was lost as well. A requeued job has such a time from Slurm.
+    """
+    waits = report.state is JobState.PENDING and report.reason == "BeginTime"
+    return report.start if waits and not report.restarts else None
+
+
+def _gpu(report: JobReport, claims: Claims) -> dict[str, Any]:
+    """The GPU that Slurm says the job has; in the administrator's unit if the claims fit."""
+    if not report.shards and not report.gpus:
+        return {}
+    if _GRES.fullmatch(claims.gres) and of_gres(claims.gres) in (
+        (report.shards, 0),
+        (0, report.gpus),
+    ):
+        names = ("fgpu", "gpu_kind", "gres", "gpu_memory_mb", "gpu_sm_percent")
+        return {name: getattr(claims, name) for name in names}
+    shards = f"shard:{report.shards}"
+    return {"gres": shards if report.shards else f"gpu:{report.gpus}"}

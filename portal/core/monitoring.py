@@ -1,0 +1,118 @@
+"""Whether the portal is ready, part by part, from what is known of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from portal.core.cluster.usage import SlurmStatus
+from portal.core.hosts import HostStatus
+
+READY_WITHIN = timedelta(seconds=30)
+"""Maximum age of the worker's last sign of life, and of its last look at Slurm."""
+WORKER, LOOK, PROBE = "worker", "look", "probe"
+"""Names of signs of life: the worker's process, its last look at Slurm, the test of writing."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """A file system: bytes and inodes; 0 inodes in all where they are not counted."""
+
+    free: int
+    total: int
+    free_inodes: int = 0
+    inodes: int = 0
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What the database tells in numbers."""
+
+    sessions: Mapping[str, int] = field(default_factory=dict)
+    """Sessions by state."""
+    revocations: int = 0
+    """Routes that were revoked and that HAProxy has not confirmed to be gone."""
+    jobs: int = 0
+    """Jobs of Slurm's queue that the portal follows."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the portal, and whether it works."""
+
+    name: str
+    ok: bool
+    text: str
+    """In words for administrators; no secrets."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What is known of the portal at one moment; ages in seconds, None if there is none."""
+
+    version: str
+    parts: tuple[Part, ...]
+    figures: Figures | None
+    """None if the database does not answer."""
+    worker: float | None
+    look: float | None
+    slurm: float | None
+    certificates: Mapping[str, float]
+    """Remaining days, by file name; negative if it has expired."""
+    room: Room | None
+
+
+def seconds_since(moment: datetime | None, now: datetime) -> float | None:
+    """The age of a sign of life, never negative; None without one."""
+    return None if moment is None else max((now - moment).total_seconds(), 0.0)
+
+
+def worker_part(beats: Mapping[str, datetime], now: datetime) -> Part:
+    """The worker's process."""
+    age = seconds_since(beats.get(WORKER), now)
+    if age is None:
+        return Part(WORKER, False, "has not run yet with this database")
+    if age > READY_WITHIN.total_seconds():
+        return Part(WORKER, False, f"not running: its last sign of life is {age:.0f} s old")
+    return Part(WORKER, True, f"last sign of life {age:.0f} s ago")
+
+
+def slurm_part(status: SlurmStatus, beats: Mapping[str, datetime], now: datetime) -> Part:
+    """Slurm, as the worker sees it."""
+    look = seconds_since(beats.get(LOOK), now)
+    if not worker_part(beats, now).ok:
+        return Part("slurm", False, "not known: the worker, which looks at it, is not running")
+    if look is None or look > READY_WITHIN.total_seconds():
+        since = "no look yet" if look is None else f"the last look ended {look:.0f} s ago"
+        return Part("slurm", False, f"{since}: the worker waits for Slurm's answer")
+    if status.failing_since is not None:
+        return Part("slurm", False, f"no answer since {status.failing_since:%Y-%m-%dT%H:%M:%SZ}")
+    return Part("slurm", True, f"answered {look:.0f} s ago")
+
+
+def host_part(name: str, hosts: Iterable[HostStatus]) -> Part:
+    """This one of several portal hosts: whether it serves apps."""
+    found = next((host for host in hosts if host.name == name), None)
+    if found is None:
+        return Part("host", False, f"{name} has not followed the database yet; see slipway-worker")
+    if not found.is_open:
+        text = f"{name} is shut off from apps: it has been silent for {found.silent:.0f} s"
+        return Part("host", False, f"{text}; see its slipway-worker")
+    return Part("host", True, f"{name} follows the database")
+
+
+def disk_part(room: Room, needed_mb: int) -> Part:
+    """The disk of the state directory."""
+    text = f"{room.free >> 20} MiB of {room.total >> 20} MiB free"
+    if room.free >> 20 < needed_mb:
+        return Part("disk", False, f"{text}; monitoring.free_mb asks for {needed_mb}")
+    if room.inodes and not room.free_inodes:
+        return Part("disk", False, "no inodes are free")
+    return Part("disk", True, text)
+
+
+def summary(parts: Iterable[Part]) -> str:
+    """One line for everybody: "ok", or the names of what is not ready."""
+    wrong = [part.name for part in parts if not part.ok]
+    return f"not ready: {', '.join(wrong)}" if wrong else "ok"

@@ -1,0 +1,1 @@
+"""What administrators tell everybody: announcements and maintenance. Pure."""

@@ -1,0 +1,137 @@
+"""Who uses what, for administrators: now, and over time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from portal.core.admin.usage import (
+    By,
+    Only,
+    Report,
+    Share,
+    UsageQuery,
+    grouped,
+    spans_of,
+    total_of,
+    used_in,
+)
+from portal.core.auth.person import Person
+from portal.core.cluster.node_use import Held, overview
+from portal.core.interfaces.sessions import SessionStore
+from portal.core.interfaces.site.usage import UsageStore
+from portal.core.interfaces.status import StatusStore
+from portal.core.interfaces.systems import Clock
+from portal.core.session.holders import HOLDING
+from portal.core.session.session import WAITING, Session
+from portal.services.admin.administration import Administration
+
+OWN_IMAGE = "own image"
+NO_ACCOUNT = "no account"
+
+
+@dataclass(frozen=True)
+class InUse:
+    """What one person uses now; memory in MiB."""
+
+    user: str
+    running: int
+    """Sessions that hold resources."""
+    waiting: int
+    cpus: int
+    memory_mb: int
+    fgpu: float
+    last_used: datetime | None
+    """When any of the sessions was last used; None if none was yet."""
+    jobs: int
+    """All running jobs in Slurm, also those that are no sessions."""
+
+
+class Usage:
+    """Sums over the sessions that the portal knows, and nothing else."""
+
+    def __init__(
+        self,
+        *,
+        store: UsageStore,
+        sessions: SessionStore,
+        status: StatusStore,
+        administration: Administration,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._sessions = sessions
+        self._status = status
+        self._administration = administration
+        self._clock = clock
+
+    def now(self, person: Person) -> list[InUse]:
+        """Who has sessions now, most cores first."""
+        self._administration.admit(person)
+        jobs = {held.user: held for held in overview(self._status.nodes()).users}
+        by_owner: defaultdict[str, list[Session]] = defaultdict(list)
+        for session in self._sessions.live():
+            by_owner[session.owner].append(session)
+        found = [_in_use(owner, some, jobs.get(owner)) for owner, some in by_owner.items()]
+        return sorted(found, key=lambda one: (-one.cpus, one.user))
+
+    def report(self, person: Person, query: UsageQuery) -> Report:
+        """What was used over time; raises InvalidRequest."""
+        self._administration.admit(person)
+        now = self._clock()
+        spans = spans_of(query, now)
+        only = self._only(query) if query.of else None
+        used = used_in(spans, *self._store.flows(spans, only), now)
+        begin, end = spans[0].begin, min(spans[-1].end, now)
+        shares = self._store.shares(query.by, begin, end)
+        # A session counts for each of its apps, but once in the total.
+        once = self._store.shares("person", begin, end) if query.by == "app" else shares
+        groups = grouped(shares, self._name(query.by))
+        return Report(query, tuple(zip(spans, used, strict=True)), groups, total_of(once))
+
+    def export(self, person: Person, query: UsageQuery) -> Report:
+        """The same, recorded as an export."""
+        report = self.report(person, query)
+        detail = query.model_dump_json(exclude_none=True)
+        self._administration.record(person.name, "usage.export", "", detail)
+        return report
+
+    def _only(self, query: UsageQuery) -> Only:
+        of = "" if query.of == OWN_IMAGE else query.of
+        if query.by == "account":
+            owners = frozenset(user for user, name in self._defaults().items() if name == query.of)
+            return Only(query.by, "" if of == NO_ACCOUNT else of, owners)
+        return Only(query.by, of)
+
+    def _defaults(self) -> Mapping[str, str]:
+        limits = self._status.limits()
+        return limits.default_accounts if limits else {}
+
+    def _name(self, by: By) -> Callable[[Share], str]:
+        """How the groups of a report are called."""
+        match by:
+            case "account":
+                defaults = self._defaults()
+                return lambda share: share.key or defaults.get(share.owner) or NO_ACCOUNT
+            case "environment":
+                return lambda share: share.key or OWN_IMAGE
+            case "app":  # the audit log names it "JupyterLab of tidy-crane"
+                return lambda share: share.key.rpartition(" of ")[0] or share.key
+            case "person":
+                return lambda share: share.owner
+
+
+def _in_use(user: str, sessions: Sequence[Session], jobs: Held | None) -> InUse:
+    holding = [one for one in sessions if one.state in HOLDING]
+    return InUse(
+        user=user,
+        running=len(holding),
+        waiting=sum(one.state in WAITING and one.state not in HOLDING for one in sessions),
+        cpus=sum(one.cpus for one in holding),
+        memory_mb=sum(one.memory_mb for one in holding),
+        fgpu=round(sum(one.fgpu or 0.0 for one in holding), 3),
+        last_used=max((one.last_used for one in sessions if one.last_used), default=None),
+        jobs=jobs.jobs if jobs else 0,
+    )

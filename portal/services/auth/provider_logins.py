@@ -1,0 +1,165 @@
+"""Log-in by OpenID Connect: from the provider's answer to an account of the cluster."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from portal.core.auth.logins import OIDC, Login, Proof
+from portal.core.auth.oidc import (
+    ATTEMPT_SECONDS,
+    AccountRule,
+    AuthorizationResponse,
+    LoginAttempt,
+    account_of,
+    error_text,
+    is_admin,
+)
+from portal.core.auth.person import hash_secret
+from portal.core.interfaces.auth import Accounts, AccountsFile, AttemptStore, IdentityProvider
+from portal.core.interfaces.systems import Clock, RecordEvent
+from portal.errors import Forbidden, PortalError, Unauthorized, visible
+from portal.services.auth.logins import Logins
+
+USED = "This log-in was used before, or has expired. Please log in again."
+_ONCE = 2 * ATTEMPT_SECONDS * 1000
+"""Milliseconds for which a used state, or logout token, is remembered; longer than it is valid."""
+
+
+@dataclass(frozen=True)
+class ProviderTerms:
+    """The site's rules of log-ins by OpenID Connect."""
+
+    issuer: str
+    title: str
+    rule: AccountRule
+    minimum_uid: int
+    reserved: Collection[str]
+    """The portal's own accounts on the cluster, which are nobody's."""
+    logout: bool
+
+
+class ProviderLogins:
+    """Starts and finishes log-ins at the provider."""
+
+    def __init__(
+        self,
+        *,
+        provider: IdentityProvider,
+        terms: ProviderTerms,
+        accounts: Accounts,
+        accounts_file: AccountsFile,
+        attempts: AttemptStore,
+        logins: Logins,
+        clock: Clock,
+        record: RecordEvent,
+        count_refusal: Callable[[str], None],
+    ) -> None:
+        """`count_refusal` counts those of nobody whom the provider knows."""
+        self._provider = provider
+        self._terms = terms
+        self._accounts = accounts
+        self._accounts_file = accounts_file
+        self._attempts = attempts
+        self._logins = logins
+        self._clock = clock
+        self._record = record
+        self._count_refusal = count_refusal
+
+    def begin(self, target: str) -> tuple[str, LoginAttempt]:
+        """Where the browser logs in, and what it keeps until then; raises Unavailable."""
+        attempt = LoginAttempt(
+            state=secrets.token_urlsafe(32),
+            nonce=secrets.token_urlsafe(32),
+            verifier=secrets.token_urlsafe(48),
+            target=target,
+            started=self._now() // 1000,
+        )
+        return self._provider.authorization_url(attempt), attempt
+
+    def finish(self, attempt: LoginAttempt, answer: AuthorizationResponse) -> tuple[str, Proof]:
+        """The account of whoever came back, and how it is proven.
+
+        Raises Unauthorized or Forbidden, which the audit log records, and Unavailable.
+        """
+        subject: list[str] = []
+        try:
+            return self._finish(attempt, answer, subject)
+        except (Unauthorized, Forbidden) as error:
+            if subject:
+                detail = f"{OIDC}: {visible(subject[0])}: {error.text}"
+                self._record("", "login.refused", "", detail)
+            else:
+                self._count_refusal("")
+            raise
+
+    def _finish(
+        self, attempt: LoginAttempt, answer: AuthorizationResponse, subject: list[str]
+    ) -> tuple[str, Proof]:
+        self._use_once("state", attempt.state)
+        age = self._now() // 1000 - attempt.started
+        if answer.state != attempt.state or not 0 <= age <= ATTEMPT_SECONDS:
+            raise Unauthorized(USED)
+        self._provider.check_issuer(answer.issuer)
+        if answer.error or not answer.code:
+            raise Unauthorized(error_text(answer.error, self._terms.title))
+        found = self._provider.redeem(answer.code, attempt)
+        subject.append(found.claims["sub"])
+        user = account_of(found.claims, self._terms.rule, self._accounts_file())
+        admin = is_admin(found.claims, self._terms.rule)
+        self._check_account(user)
+        sid = found.claims.get("sid")
+        proof = Proof(
+            method=OIDC,
+            issuer=self._terms.issuer,
+            subject=subject[0],
+            sid=sid if isinstance(sid, str) else "",
+            admin=admin,
+            id_token=found.id_token,
+        )
+        return user, proof
+
+    def _check_account(self, user: str) -> None:
+        """Whether the login node has the account, as a person's, and lets it in."""
+        refused = f"The account “{user[:64]}” does not exist on the cluster, or may not be used."
+        if user in self._terms.reserved:
+            raise Forbidden(refused)
+        # Names that are none of an account, also by their case, have no identity.
+        identity = self._accounts.identity(user)
+        if identity is None or identity.uid < self._terms.minimum_uid:
+            raise Forbidden(refused)
+        if not self._accounts.standing(user).may_log_in:
+            raise Forbidden(refused)
+
+    def _use_once(self, kind: str, value: str) -> str:
+        key = f"{OIDC} {kind} {hash_secret(value)}"
+        if self._attempts.take(key, self._now(), _ONCE, 1):
+            raise Unauthorized(USED)
+        return key
+
+    def logout_url(self, login: Login) -> str:
+        """Where the browser logs out at the provider, too; "" if it need not or cannot."""
+        ours = (login.method, login.issuer) == (OIDC, self._terms.issuer)
+        if not self._terms.logout or not ours:
+            return ""
+        try:
+            return self._provider.logout_url(login.id_token)
+        except PortalError:
+            return ""  # its cause is in the portal's log
+
+    def end_session(self, token: str) -> int:
+        """Revoke the logins that a logout token names; their number.
+
+        Raises Unauthorized for an invalid or repeated token, and Unavailable.
+        """
+        notice = self._provider.read_logout(token)
+        key = self._use_once("logout", notice.id)
+        try:
+            return self._logins.revoke_provided(self._terms.issuer, notice.subject, notice.session)
+        except Exception:
+            self._attempts.give_back(key, _ONCE)  # the provider may repeat what failed
+            raise
+
+    def _now(self) -> int:
+        return int(self._clock().timestamp() * 1000)

@@ -1,0 +1,1 @@
+"""Whether the portal works, for programs that watch it."""

@@ -1,0 +1,184 @@
+"""Looks at the parts of the portal, at most once a second however many ask."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from portal.core.cluster.usage import SlurmStatus
+from portal.core.interfaces.hosts.stores import HostStore
+from portal.core.interfaces.monitoring.measures import Disk, FigureStore, HeartbeatStore, Measures
+from portal.core.interfaces.status import StatusStore
+from portal.core.interfaces.systems import Clock, Routes
+from portal.core.monitoring import (
+    LOOK,
+    PROBE,
+    WORKER,
+    Part,
+    Snapshot,
+    disk_part,
+    host_part,
+    seconds_since,
+    slurm_part,
+    worker_part,
+)
+from portal.errors import PortalError
+from portal.version import release
+
+KEPT = 1.0
+"""Seconds that an answer is given again; nobody can make the portal look more often."""
+STALE = 10.0
+"""Seconds after which an answer is given no more, however slow the next look is."""
+_DAY = 86400.0
+Value = TypeVar("Value")
+
+
+class Cached(Generic[Value]):
+    """The result of a look; while one thread looks again, the others get the one before."""
+
+    def __init__(self, look: Callable[[], Value], clock: Callable[[], float]) -> None:
+        self._look = look
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._known: tuple[float, Value] | None = None
+
+    def __call__(self) -> Value:
+        """The result, not older than KEPT when the look began, unless a look is slow."""
+        known = self._known
+        if known is not None and self._clock() - known[0] < KEPT:
+            return known[1]
+        old = known is None or self._clock() - known[0] > STALE
+        if not self._lock.acquire(blocking=old) and known is not None:
+            return known[1]
+        try:
+            again = self._known
+            if again is None or again is known or self._clock() - again[0] >= KEPT:
+                self._known = again = (self._clock(), self._look())
+            return again[1]
+        finally:
+            self._lock.release()
+
+
+class Monitoring:
+    """What works, part by part, and figures for metrics; nothing here asks Slurm."""
+
+    def __init__(
+        self,
+        *,
+        heartbeats: HeartbeatStore,
+        figures: FigureStore,
+        status: StatusStore,
+        hosts: HostStore,
+        this_host: str,
+        routes: Routes,
+        disk: Disk,
+        state: Path,
+        needed_mb: int,
+        expiries: Callable[[], dict[str, datetime]],
+        measures: Measures,
+        exposition: Callable[[Snapshot], bytes],
+        clock: Clock,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`this_host`: its name, if it is one of several."""
+        self._heartbeats = heartbeats
+        self._figures = figures
+        self._status = status
+        self._hosts = hosts
+        self._this_host = this_host
+        self._routes = routes
+        self._disk = disk
+        self._state = state
+        self._needed_mb = needed_mb
+        self._expiries = expiries
+        self._measures = measures
+        self._exposition = exposition
+        self._clock = clock
+        self.parts = Cached(lambda: tuple(self._parts()), monotonic)
+        """Each part of the portal, and whether it works."""
+        self.snapshot = Cached(self._snapshot, monotonic)
+        """Everything that metrics tell, except what was counted."""
+
+    def exposition(self) -> bytes:
+        """Everything that is measured and known, as Prometheus reads it."""
+        return self._exposition(self.snapshot())
+
+    def note_request(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count and time a request, by the template of its route."""
+        self._measures.request(method, route, status, seconds)
+
+    def beat(self) -> None:
+        """The sign of life of the worker that acts for the site; raises DatabaseUnavailable."""
+        self._heartbeats.beat(WORKER, self._clock())
+
+    def _parts(self) -> Iterator[Part]:
+        now = self._clock()
+        yield self._database(now)
+        try:
+            beats, status = self._heartbeats.beats(), self._status.slurm_status()
+        except PortalError:
+            yield Part(WORKER, False, "not known: the database does not answer")
+            yield Part("slurm", False, "not known: the database does not answer")
+        else:
+            yield worker_part(beats, now)
+            yield slurm_part(status, beats, now)
+            yield from self._host()
+        yield self._proxy()
+        yield self._room()
+
+    def _database(self, now: datetime) -> Part:
+        try:
+            self._heartbeats.beat(PROBE, now)
+        except PortalError as error:
+            return Part("database", False, error.title.lower())
+        return Part("database", True, "can be written")
+
+    def _host(self) -> Iterator[Part]:
+        if not self._this_host:
+            return
+        try:
+            yield host_part(self._this_host, self._hosts.hosts())
+        except PortalError:
+            yield Part("host", False, "not known: the database does not answer")
+
+    def _proxy(self) -> Part:
+        try:
+            self._routes.is_lost()
+        except PortalError:
+            return Part("haproxy", False, "its runtime socket does not answer")
+        return Part("haproxy", True, "its runtime socket answers")
+
+    def _room(self) -> Part:
+        try:
+            return disk_part(self._disk(self._state), self._needed_mb)
+        except OSError as error:
+            return Part("disk", False, f"{error.strerror}")
+
+    def _snapshot(self) -> Snapshot:
+        now = self._clock()
+        try:
+            figures, beats = self._figures.figures(), self._heartbeats.beats()
+            status = self._status.slurm_status()
+        except PortalError:
+            figures, beats, status = None, {}, SlurmStatus(None, None)
+        try:
+            room = self._disk(self._state)
+        except OSError:
+            room = None
+        days = {
+            name: (when - now).total_seconds() / _DAY for name, when in self._expiries().items()
+        }
+        return Snapshot(
+            version=release(),
+            parts=self.parts(),
+            figures=figures,
+            worker=seconds_since(beats.get(WORKER), now),
+            look=seconds_since(beats.get(LOOK), now),
+            slurm=seconds_since(status.answered, now),
+            certificates=days,
+            room=room,
+        )

@@ -1,0 +1,105 @@
+"""Announcements and maintenance over the REST API.
+
+Everybody who is logged in reads them; changes are for administrators, and 404 for others.
+"""
+
+from __future__ import annotations
+
+from portal.core.notices.announcements import Announcement, AnnouncementRequest
+from portal.core.notices.maintenance import MaintenanceRequest
+from portal.web.api import guarded
+from portal.web.api.models.base import NoContent
+from portal.web.api.operation import IF_MATCH, Reply, expected_tag, operation, tagged
+from portal.web.api.operations.notice_models import (
+    AnnouncementListOut,
+    AnnouncementOut,
+    MaintenanceOut,
+)
+from portal.web.context import person, services
+from portal.web.http.body import read_model, read_nothing
+
+blueprint = guarded("notices")
+
+
+@blueprint.get("/announcements")
+@operation("Announcements; for administrators also those planned or over", AnnouncementListOut)
+def announcements() -> AnnouncementListOut:
+    """What is shown now; administrators also get what is planned or over."""
+    found, now = services().notices.known(person()), services().clock()
+    return AnnouncementListOut(announcements=[AnnouncementOut.of(one, now) for one in found])
+
+
+@blueprint.post("/announcements")
+@operation("Write an announcement", AnnouncementOut, status=201, body=AnnouncementRequest)
+def announce() -> Reply[AnnouncementOut]:
+    """Write an announcement; for administrators."""
+    _admit()
+    return _reply(services().notices.announce(person(), read_model(AnnouncementRequest)))
+
+
+@blueprint.get("/announcements/<id>")
+@operation("Show an announcement", AnnouncementOut)
+def announcement(id: str) -> Reply[AnnouncementOut]:
+    """One announcement."""
+    return _reply(services().notices.announcement(person(), id))
+
+
+@blueprint.put("/announcements/<id>")
+@operation("Replace an announcement", AnnouncementOut, body=AnnouncementRequest, header=IF_MATCH)
+def change(id: str) -> Reply[AnnouncementOut]:
+    """Replace an announcement; for administrators."""
+    _admit()
+    asked = read_model(AnnouncementRequest)
+    return _reply(services().notices.change(person(), id, asked, expected_tag()))
+
+
+@blueprint.delete("/announcements/<id>")
+@operation("Delete an announcement", NoContent, header=IF_MATCH)
+def withdraw(id: str) -> NoContent:
+    """Delete an announcement; for administrators."""
+    _admit()
+    read_nothing()
+    services().notices.withdraw(person(), id, expected_tag())
+    return NoContent()
+
+
+def _admit() -> None:
+    # Before the body is read, so that no answer tells others what is accepted here.
+    services().administration.admit(person())
+
+
+def _reply(found: Announcement) -> Reply[AnnouncementOut]:
+    return tagged(AnnouncementOut.of(found, services().clock()), found)
+
+
+@blueprint.get("/maintenance")
+@operation("Whether maintenance is going on", MaintenanceOut)
+def maintenance() -> Reply[MaintenanceOut]:
+    """Whether maintenance is going on, and until when."""
+    found = services().notices.maintenance()
+    return tagged(MaintenanceOut.of(found), found)
+
+
+@blueprint.put("/maintenance")
+@operation(
+    "Begin maintenance, or change its end; sessions go on, new ones wait",
+    MaintenanceOut,
+    body=MaintenanceRequest,
+    header=IF_MATCH,
+)
+def begin_maintenance() -> Reply[MaintenanceOut]:
+    """Begin or change maintenance; for administrators."""
+    _admit()
+    asked = read_model(MaintenanceRequest)
+    found = services().notices.begin_maintenance(person(), asked, expected_tag())
+    return tagged(MaintenanceOut.of(found), found)
+
+
+@blueprint.delete("/maintenance")
+@operation("End maintenance", NoContent, header=IF_MATCH)
+def end_maintenance() -> NoContent:
+    """End maintenance before its time; for administrators."""
+    _admit()
+    read_nothing()
+    services().notices.end_maintenance(person(), expected_tag())
+    return NoContent()

@@ -1,0 +1,199 @@
+"""Log-in by OpenID Connect: to the provider and back, and logging out there."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict
+
+from flask import (
+    Blueprint,
+    Response,
+    current_app,
+    flash,
+    make_response,
+    redirect,
+    render_template,
+    request,
+)
+from flask.typing import ResponseReturnValue
+from flask_login import current_user
+from itsdangerous import BadData, URLSafeTimedSerializer
+from pydantic import TypeAdapter, ValidationError
+from werkzeug.exceptions import TooManyRequests
+
+from portal.core.auth.logins import Login, Proof
+from portal.core.auth.oidc import ATTEMPT_SECONDS, AuthorizationResponse, LoginAttempt
+from portal.errors import NotFound, PortalError, Unauthorized
+from portal.services.auth.provider_logins import USED, ProviderLogins
+from portal.web.auth.browser import LOGGED_OUT, login_page, open_login
+from portal.web.context import services
+from portal.web.http.paths import local_path
+
+blueprint = Blueprint("provider", __name__)
+
+PATH = "/login/oidc"
+DONE = "/login/done"
+"""Where a log-in in a window of its own ends; the page that opened it notices."""
+MOST_ATTEMPTS = 4
+"""Log-ins that one browser has under way; older ones are dropped, as each has a cookie."""
+MAX_CODE = 3500
+_ATTEMPT = TypeAdapter(LoginAttempt)
+
+
+def provider_logins() -> ProviderLogins:
+    """The log-in by OpenID Connect; raises NotFound where the site has none."""
+    found = services().provider_logins
+    if found is None:
+        raise NotFound("This site has no log-in by OpenID Connect.")
+    return found
+
+
+def _serializer() -> URLSafeTimedSerializer:
+    return URLSafeTimedSerializer(
+        str(current_app.secret_key), salt="oidc", signer_kwargs={"digest_method": hashlib.sha256}
+    )
+
+
+def _prefix() -> str:
+    secure = services().settings.web.secure
+    return ("__Host-" if secure else "") + "slipway-oidc-"
+
+
+def _cookie_of(state: str) -> str:
+    return _prefix() + hashlib.sha256(state.encode()).hexdigest()[:16]
+
+
+@blueprint.get(PATH)
+def start() -> ResponseReturnValue:
+    """Send the browser to the provider, with a cookie that only this log-in needs."""
+    logins, target = provider_logins(), local_path(request.args.get("next")) or ""
+    if request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
+        return redirect("/login", 303)  # no other page starts one
+    if current_user.is_authenticated:
+        return redirect(target or "/sessions", 303)
+    try:
+        url, attempt = logins.begin(target)
+    except PortalError as error:
+        return login_page(error.status, problem=error.text)
+    response = make_response(redirect(url, 303))
+    _drop_old(response)
+    response.set_cookie(
+        _cookie_of(attempt.state),
+        _serializer().dumps(asdict(attempt)),
+        max_age=ATTEMPT_SECONDS,
+        path="/",  # as the prefix __Host- demands
+        secure=services().settings.web.secure,
+        httponly=True,
+        samesite="Lax",  # the provider leads back by a navigation from another site
+    )
+    return response
+
+
+def _drop_old(response: Response) -> None:
+    """Keep only the newest log-ins under way: cookies must not fill the request's headers."""
+    under_way = []
+    for name, value in request.cookies.items():
+        if name.startswith(_prefix()):
+            attempt = _read(value)
+            under_way.append((attempt.started if attempt else 0, name))
+    for _started, name in sorted(under_way)[: max(0, len(under_way) - MOST_ATTEMPTS + 1)]:
+        _forget(response, name)
+
+
+def _forget(response: Response, name: str) -> None:
+    secure = services().settings.web.secure
+    response.delete_cookie(name, path="/", secure=secure, httponly=True, samesite="Lax")
+
+
+def _read(value: str) -> LoginAttempt | None:
+    try:
+        # The signature has a time by the system's clock; the attempt's own is checked later.
+        found = _serializer().loads(value)
+        return _ATTEMPT.validate_python(found)
+    except (BadData, ValidationError):
+        return None
+
+
+@blueprint.get(f"{PATH}/callback")
+def callback() -> ResponseReturnValue:
+    """Where the provider sends the browser back: check its answer, and log in."""
+    logins = provider_logins()
+    if request.headers.get("Sec-Fetch-Dest", "document") != "document":
+        raise Unauthorized(USED)  # no frame, image or script of another page
+    answer = _answer()
+    name = _cookie_of(answer.state)
+    attempt = _read(request.cookies.get(name, ""))
+    if wait := services().login_attempts.take(""):
+        raise TooManyRequests(retry_after=wait)
+    try:
+        if attempt is None:
+            raise Unauthorized(USED)
+        user, proof = logins.finish(attempt, answer)
+    except PortalError as error:
+        target = local_path(attempt.target) if attempt else None
+        response = login_page(error.status, problem=error.text, target=target or "")
+    else:
+        services().login_attempts.remember(user)
+        if not _is_same(user, proof):
+            open_login(user, proof)
+        response = make_response(redirect(local_path(attempt.target) or "/sessions", 303))
+    _forget(response, name)
+    return response
+
+
+def _is_same(user: str, proof: Proof) -> bool:
+    """Whether another tab has logged in meanwhile: its login goes on, with the apps it opened."""
+    if not current_user.is_authenticated:
+        return False
+    login: Login = current_user.login
+    facts = (proof.method, proof.issuer, proof.subject, proof.sid, proof.admin)
+    return login.user == user and facts == (
+        login.method,
+        login.issuer,
+        login.subject,
+        login.sid,
+        login.admin,
+    )
+
+
+def _answer() -> AuthorizationResponse:
+    """The provider's parameters; each may be there once."""
+    sent = {}
+    for field, name in (
+        ("state", "state"),
+        ("code", "code"),
+        ("issuer", "iss"),
+        ("error", "error"),
+    ):
+        values = request.args.getlist(name)
+        if len(values) > 1 or any(len(value) > MAX_CODE for value in values):
+            raise Unauthorized(USED)
+        sent[field] = values[0] if values else ""
+    return AuthorizationResponse(**sent)
+
+
+@blueprint.get(DONE)
+def done() -> ResponseReturnValue:
+    """A log-in that a page asked for in a window of its own."""
+    if not current_user.is_authenticated:
+        return redirect("/login", 303)
+    return render_template("login_done.html", name=current_user.person.name)
+
+
+@blueprint.get(f"{PATH}/logged-out")
+def logged_out() -> ResponseReturnValue:
+    """Where the provider sends the browser after logging out there."""
+    provider_logins()
+    flash(LOGGED_OUT)
+    return redirect("/login", 303)
+
+
+@blueprint.post(f"{PATH}/back-channel")
+def back_channel() -> ResponseReturnValue:
+    """The provider ends a session (OpenID Connect Back-Channel Logout 1.0); no browser asks."""
+    headers = {"Cache-Control": "no-store"}
+    try:
+        provider_logins().end_session(request.form.get("logout_token", ""))
+    except Unauthorized:
+        return {"error": "invalid_request"}, 400, headers
+    return "", 200, headers

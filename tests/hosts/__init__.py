@@ -1,0 +1,1 @@
+"""Tests on a cluster with two portal hosts (`make test-hosts`)."""

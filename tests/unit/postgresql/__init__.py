@@ -1,0 +1,1 @@
+"""Tests that run on SQLite elsewhere, here on PostgreSQL."""

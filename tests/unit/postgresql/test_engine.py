@@ -1,0 +1,38 @@
+"""The engine on PostgreSQL: which failures are told as what, and what survives a restart."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import Engine, text
+
+from portal.adapters.db.engine import open_database
+from portal.errors import DatabaseUnavailable
+from tests.postgresql import PostgreSQL
+
+
+def ask(engine: Engine) -> int:
+    with engine.begin() as connection:
+        return int(connection.execute(text("SELECT 1")).scalar() or 0)
+
+
+def test_a_restart_of_the_server_fails_no_later_request(postgresql: PostgreSQL, url: str) -> None:
+    """Connections that the pool has kept are replaced unnoticed."""
+    engine = open_database(url)
+    with engine.connect(), engine.connect():  # two connections in the pool
+        pass
+    assert ask(engine) == 1
+    postgresql.stop()
+    try:
+        with pytest.raises(DatabaseUnavailable):
+            ask(engine)
+    finally:
+        postgresql.start()
+    assert [ask(engine), ask(engine), ask(engine)] == [1, 1, 1]
+    with engine.connect() as kept:
+        backend = kept.execute(text("SELECT pg_backend_pid()")).scalar()
+    killer = open_database(url)
+    with killer.begin() as connection:
+        connection.execute(text(f"SELECT pg_terminate_backend({backend})"))
+    killer.dispose()
+    assert ask(engine) == 1
+    engine.dispose()
