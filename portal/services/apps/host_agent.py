@@ -62,7 +62,8 @@ class HostAgent:
         begun = self._clock()
         lost = self._routes.is_lost()
         view = self._store.look(self._host)
-        if self._machine != view.machine and (view.silent or SHUT_SECONDS) < SHUT_SECONDS:
+        reports = view.silent is not None and view.silent < SHUT_SECONDS
+        if reports and self._machine != view.machine:
             text = f"another machine reports as the host {self._host}: set state.host_name"
             raise HostTaken(text)
         if self._has_missed_some(view, begun):

@@ -244,6 +244,18 @@ def test_a_host_of_the_same_name_is_refused(world: World, b: Host, tmp_path: Pat
     assert other.follow()
 
 
+def test_it_is_refused_also_in_the_moment_of_the_others_report(
+    world: World, b: Host, tmp_path: Path
+) -> None:
+    """Zero seconds of silence, also where the database's clock has been put back."""
+    b.follow()
+    age(world, "b", -5.0)
+    other = make_host(world, tmp_path, "b")
+    other.agent._machine = "another machine"
+    with pytest.raises(HostTaken):
+        other.agent.follow()
+
+
 def test_traffic_of_all_hosts_counts_as_use(world: World, a: Host, b: Host) -> None:
     a.follow()
     b.follow()
