@@ -25,7 +25,7 @@ from sqlalchemy import Engine, insert
 from portal.adapters.db.engine import open_database, upgrade
 from portal.adapters.db.site.usage import UsageTables
 from portal.adapters.db.tables import JournalRow, SessionRow
-from portal.core.admin.usage import By, UsageQuery, grouped, spans_of, total_of, used_in
+from portal.core.admin.usage import By, Unit, UsageQuery, grouped, spans_of, total_of, used_in
 
 NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
 YEAR = timedelta(days=365)
@@ -34,7 +34,7 @@ SMALL = 10
 BATCH = 5000
 ENVIRONMENTS = ("python", "r", "julia", "pytorch", "desktop", "matlab")
 APPS = ("JupyterLab", "Terminal", "VS Code", "Desktop", "TensorBoard")
-UNITS: tuple[tuple[str, int], ...] = (("month", 12), ("week", 52))
+UNITS: tuple[Unit, ...] = ("month", "week")
 
 
 def fill(engine: Engine, sessions: int, people: int) -> None:
@@ -86,10 +86,10 @@ def _opened(rows: list[dict[str, object]], chance: random.Random) -> Iterator[di
             }
 
 
-def report(store: UsageTables, by: By, unit: str) -> float:
+def report(store: UsageTables, by: By, unit: Unit) -> float:
     """The work of one report without an account's names; returns its processor seconds."""
     begun = time.process_time()
-    query = UsageQuery(unit=unit, by=by, first=(NOW - YEAR + timedelta(days=8)).date())  # type: ignore[arg-type]
+    query = UsageQuery(unit=unit, by=by, first=(NOW - YEAR + timedelta(days=8)).date())
     spans = spans_of(query, NOW)
     used_in(spans, *store.flows(spans, None), NOW)
     end = min(spans[-1].end, NOW)
@@ -108,7 +108,7 @@ def measure(folder: Path, sessions: int, people: int, rounds: int) -> dict[str, 
     fill(engine, sessions, people)
     store = UsageTables(engine)
     found = {}
-    for unit, _ in UNITS:
+    for unit in UNITS:
         for by in get_args(By):
             report(store, by, unit)
             found[f"{unit}s, by {by}"] = statistics.median(

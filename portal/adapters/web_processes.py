@@ -72,11 +72,22 @@ class Gunicorn:
             return None
 
 
+def identity(pid: int) -> str:
+    """A process's number with its start, as numbers are used again; "" if it has ended."""
+    fields = _stat(pid)
+    return f"{pid} {fields[19]}" if fields else ""
+
+
 def _parent(pid: int) -> int:
     """The parent of a process that has not ended; 0 if it has."""
+    fields = _stat(pid)
+    return int(fields[1]) if fields and fields[0] != "Z" else 0
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of proc(5)'s stat from the state on; none if there is no such process."""
     try:
         text = (_PROC / str(pid) / "stat").read_text(errors="replace")
     except OSError:
-        return 0
-    state, parent = text.rpartition(")")[2].split()[:2]
-    return 0 if state == "Z" else int(parent)
+        return []
+    return text.rpartition(")")[2].split()  # after the name, which may contain any character

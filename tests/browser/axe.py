@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal
 
-from playwright.sync_api import Page
+from playwright.sync_api import Page, ViewportSize
 
 from tests.cluster import ROOT, wait_for
 
@@ -21,6 +21,7 @@ COLOURS = ("color-contrast", "link-in-text-block")
 """The rules about colours: all that a theme changes."""
 
 THEMES: tuple[Literal["light"], Literal["dark"]] = ("light", "dark")
+NARROW: ViewportSize = {"width": 320, "height": 844}
 
 _SETTLED = """() => Promise.race([
     new Promise((enough) => setTimeout(enough, 1500)),
@@ -81,3 +82,18 @@ def fits(page: Page, *widths: int) -> None:
         wait_for(f"{width} pixels to be enough", partial(_within, page, width), 3)
     if before:
         page.set_viewport_size(before)
+
+
+def shown(page: Page, picture: Callable[[Page, str], None], name: str) -> None:
+    """No finding of axe's in both themes, no sideways scrolling at 320 px, and pictures of all."""
+    clean_in_both_themes(page)
+    fits(page, 320, 768)
+    wide = page.viewport_size
+    assert wide is not None
+    for theme in THEMES:
+        show(page, theme)
+        picture(page, f"{name}-{theme}")
+        page.set_viewport_size(NARROW)
+        picture(page, f"{name}-{theme}-narrow")
+        page.set_viewport_size(wide)
+    show(page, "light")

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize
 from werkzeug.serving import make_server
 
 from portal import create_app
@@ -88,10 +88,10 @@ def use(world: World) -> None:
 
 
 def enter(
-    browser: Browser, address: str, user: str, **options: object
+    browser: Browser, address: str, user: str, viewport: ViewportSize
 ) -> tuple[BrowserContext, Page]:
     """A browser of a user's own, logged in, at the Sessions page."""
-    context = browser.new_context(**options)  # type: ignore[arg-type]
+    context = browser.new_context(viewport=viewport)
     page = context.new_page()
     page.goto(f"{address}/login")
     page.get_by_label("User name").fill(user)

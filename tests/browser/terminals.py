@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from playwright.sync_api import Browser, BrowserContext, Error, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Error, Page, ViewportSize, expect
 
 from tests.cluster import wait_for
 
 STARTS = 60_000
-SIZE = {"width": 1280, "height": 860}
+SIZE: ViewportSize = {"width": 1280, "height": 860}
 
 # tmux asks a new window twice whether it has the focus. A response after the prefix key would end
 # that key's effect: nothing counts as shown before both have been sent.

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.browser.axe import THEMES, clean_in_both_themes, fits, show
+from tests.browser.axe import shown
 from tests.browser.conftest import SIZE, LogIn, Picture, Researcher
 from tests.browser.test_list import row_of
 from tests.browser.test_wizard import press, step
@@ -16,7 +16,6 @@ from tests.client import Api
 from tests.cluster import Cluster
 from tests.slurm.conftest import MakeApi
 
-NARROW = {"width": 320, "height": 844}
 STARTS = 60_000
 TEXT = "The course on containers begins on Friday"
 MESSAGE = "The file system is being replaced"
@@ -47,19 +46,6 @@ def alice(researcher: Researcher) -> Api:
 def banners(page: Page) -> Locator:
     """What is told above the page's content."""
     return page.locator(".banners .banner")
-
-
-def shown(page: Page, picture: Picture, name: str) -> None:
-    """No finding of axe's in both themes, no sideways scrolling at 320 px, and pictures of all."""
-    clean_in_both_themes(page)
-    fits(page, 320, 768)
-    for theme in THEMES:
-        show(page, theme)
-        picture(page, f"{name}-{theme}")
-        page.set_viewport_size(NARROW)  # type: ignore[arg-type]
-        picture(page, f"{name}-{theme}-narrow")
-        page.set_viewport_size(SIZE)  # type: ignore[arg-type]
-    show(page, "light")
 
 
 def test_an_announcement_is_written_read_hidden_and_changed(
@@ -115,7 +101,7 @@ def test_what_everybody_reads_is_on_the_login_page(
     admin.ask("POST", "/announcements", 201, json=text)
     admin.ask("POST", "/announcements", 201, json={"text": "Only for users"})
     admin.ask("PUT", "/maintenance", json={"message": MESSAGE})
-    context = browser.new_context(viewport=SIZE)  # type: ignore[arg-type]
+    context = browser.new_context(viewport=SIZE)
     page = context.new_page()
     page.goto(f"{cluster.url}/login")
     expect(banners(page)).to_have_count(2)

@@ -26,7 +26,7 @@ def api(researcher: Researcher) -> Api:
 @pytest.fixture
 def page(browser: Browser, cluster: Cluster) -> Iterator[Page]:
     """A browser without a login."""
-    context = browser.new_context(viewport=SIZE)  # type: ignore[arg-type]
+    context = browser.new_context(viewport=SIZE)
     page = context.new_page()
     page.goto(f"{cluster.url}/login")
     yield page

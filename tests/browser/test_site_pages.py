@@ -10,12 +10,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.axe import THEMES, clean_in_both_themes, fits, show
+from tests.browser.axe import NARROW, show, shown
 from tests.browser.conftest import SIZE, Picture
 from tests.browser.fake_site import enter, own_name, running_site, use
 from tests.fakes import World
-
-NARROW = {"width": 320, "height": 844}
 
 
 @pytest.fixture
@@ -32,19 +30,6 @@ def admin(browser: Browser, site: tuple[str, World]) -> Iterator[Page]:
     context, page = enter(browser, site[0], "admin", viewport=SIZE)
     yield page
     context.close()
-
-
-def shown(page: Page, picture: Picture, name: str) -> None:
-    """No finding of axe's in both themes, no sideways scrolling at 320 px, and pictures of all."""
-    clean_in_both_themes(page)
-    fits(page, 320, 768)
-    for theme in THEMES:
-        show(page, theme)
-        picture(page, f"{name}-{theme}")
-        page.set_viewport_size(NARROW)  # type: ignore[arg-type]
-        picture(page, f"{name}-{theme}-narrow")
-        page.set_viewport_size(SIZE)  # type: ignore[arg-type]
-    show(page, "light")
 
 
 def test_use_is_chosen_shown_and_exported(admin: Page, picture: Picture) -> None:
@@ -86,7 +71,7 @@ def test_a_wrong_time_is_named(admin: Page) -> None:
 def test_every_page_is_the_sites_own(
     browser: Browser, site: tuple[str, World], admin: Page, picture: Picture
 ) -> None:
-    context = browser.new_context(viewport=SIZE)  # type: ignore[arg-type]
+    context = browser.new_context(viewport=SIZE)
     page = context.new_page()
     page.goto(f"{site[0]}/login")
     expect(page).to_have_title("Log in · Example HPC")
@@ -138,7 +123,7 @@ def test_an_announcement_by_keyboard_alone(admin: Page) -> None:
 
 
 def test_the_open_part_of_administration_is_in_view_in_a_narrow_window(admin: Page) -> None:
-    admin.set_viewport_size(NARROW)  # type: ignore[arg-type]
+    admin.set_viewport_size(NARROW)
     for part in ("templates", "announcements", "journal"):
         admin.goto(f"{admin.url.partition('/sessions')[0].partition('/admin')[0]}/admin/{part}")
         place = admin.get_by_role("navigation", name="Administration").locator("[aria-current]")

@@ -279,7 +279,7 @@ def test_terminal_page_is_accessible(terminal: Terminal, picture: Picture) -> No
     picture(page, "terminal-help-narrow")
     page.keyboard.press("Escape")
     picture(page, "terminal-narrow")
-    page.set_viewport_size(SIZE)  # type: ignore[arg-type]
+    page.set_viewport_size(SIZE)
     clean_in_both_themes(page)
     page.keyboard.press("Control+Shift+H")
     panel.get_by_label("Colours").select_option("dark")

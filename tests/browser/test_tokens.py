@@ -65,7 +65,7 @@ def test_m5_a_token_is_created_and_revoked_on_the_page(
         page.set_viewport_size({"width": width, "height": 860})
         picture(page, f"account-{theme}-{width}")
     page.emulate_media(color_scheme="light")
-    page.set_viewport_size(SIZE)  # type: ignore[arg-type]
+    page.set_viewport_size(SIZE)
     row.get_by_role("button", name="Revoke nightly runs").click()
     expect(page.get_by_role("status").filter(has_text="Revoked")).to_be_visible()
     expect(page.get_by_text("nightly runs")).to_have_count(0)

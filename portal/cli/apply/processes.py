@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from portal.adapters.web_processes import SOCKET, Gunicorn
+from portal.adapters.web_processes import SOCKET, Gunicorn, identity
 from portal.cli.apply.account import Done, run, run_as_owner, slipway
 from portal.cli.apply.meanwhile import Meanwhile
 from portal.config import Settings
@@ -51,24 +51,32 @@ class Processes:
 
     def stopped(self) -> frozenset[str]:
         """Of "proxy", "web" and "worker", those that are known not to run."""
-        asks = {}
-        if self._kind == "systemd":
-            names = ("proxy", "web", "worker")
-            asks = {name: ["systemctl", "is-active", f"slipway-{name}"] for name in names}
-        elif self._kind == "supervisord":  # the name of HAProxy's program is the site's
-            asks = {name: [*self._control, "status", name] for name in ("web", "worker")}
-        return frozenset(name for name, ask in asks.items() if run(ask).status == _NOT_RUNNING)
+        if self._kind == "none":
+            return frozenset()
+        # supervisord's name of HAProxy's program is the site's.
+        names = ("proxy", "web", "worker") if self._kind == "systemd" else ("web", "worker")
+        state = "is-active" if self._kind == "systemd" else "status"
+        asks = {name: run(self._command(state, name)).status for name in names}
+        return frozenset(name for name, status in asks.items() if status == _NOT_RUNNING)
 
     def running(self) -> dict[str, str]:
         """Number and start of web's and worker's processes, as far as they are known."""
         if self._kind == "none":
             return {}
-        return {name: _identity(run(self._ask_number(name)).said) for name in ("web", "worker")}
+        return {name: self._identity(name) for name in ("web", "worker")}
 
-    def _ask_number(self, name: str) -> list[str]:
+    def _identity(self, name: str) -> str:
+        ask = self._command("pid", name)
         if self._kind == "systemd":
-            return ["systemctl", "show", "--property=MainPID", "--value", f"slipway-{name}"]
-        return [*self._control, "pid", name]
+            ask = ["systemctl", "show", "--property=MainPID", "--value", f"slipway-{name}"]
+        said = run(ask).said
+        return identity(int(said)) if said.isdecimal() else ""
+
+    def _command(self, action: str, name: str) -> list[str]:
+        """systemctl's or supervisorctl's command for a process of the portal's."""
+        if self._kind == "systemd":
+            return ["systemctl", action, f"slipway-{name}"]
+        return [*self._control, action, name]
 
     def reread_units(self) -> str:
         """Have systemd read its units again."""
@@ -86,11 +94,7 @@ class Processes:
         if not restart and self._is_listening():
             words = slipway(self._file, "reload-web")
             return _failed(run_as_owner(self._settings, words)) or self._await_web()
-        if self._kind == "systemd":
-            done = run(["systemctl", "restart", "slipway-web"])
-        else:
-            done = run([*self._control, "restart", "web"])
-        return _failed(done) or self._await_web()
+        return _failed(run(self._command("restart", "web"))) or self._await_web()
 
     def _is_listening(self) -> bool:
         try:
@@ -105,14 +109,11 @@ class Processes:
             return self._restart_worker()
 
     def _restart_worker(self) -> str:
-        control = ["systemctl"] if self._kind == "systemd" else self._control
-        name = "slipway-worker" if self._kind == "systemd" else "worker"
-        if problem := _failed(run([*control, "restart", name])):
+        if problem := _failed(run(self._command("restart", "worker"))):
             return problem
         self._wait(_LIVES)
-        if self._kind == "systemd":
-            return _failed(run(["systemctl", "is-active", name]))
-        return _failed(run([*control, "status", name]))
+        state = "is-active" if self._kind == "systemd" else "status"
+        return _failed(run(self._command(state, "worker")))
 
     def _await_web(self) -> str:
         """Wait until new processes answer."""
@@ -141,17 +142,6 @@ def _ask(socket_file: Path, host: str) -> int:
         return connection.getresponse().status
     finally:
         connection.close()
-
-
-def _identity(number: str) -> str:
-    """A process's number with its start, as numbers are used again; "" if there is none."""
-    if not number.isdecimal():
-        return ""
-    try:
-        stat = Path("/proc", number, "stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-    return f"{number} {stat.rpartition(')')[2].split()[19]}"  # proc(5): starttime
 
 
 def _failed(done: Done) -> str:

@@ -11,6 +11,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from functools import partial
 
 from portal.adapters.web_processes import Gunicorn
 from portal.errors import Unavailable
@@ -36,7 +37,7 @@ class WebReload:
         """Replace the workers."""
         for count in range(1, self.wanted + 1):
             self._send(signal.SIGTTIN)
-            self._wait("new worker is ready", lambda: self._fresh() >= count, READY_SECONDS)  # noqa: B023 - called at once
+            self._wait("new worker is ready", partial(self._are_ready, count), READY_SECONDS)
             self._end_oldest()
         # Those of an earlier attempt that was interrupted.
         while self._count() > self.wanted:
@@ -48,9 +49,10 @@ class WebReload:
         self._send(signal.SIGTTOU)
         self._wait("old worker has ended", lambda: self._count() < before, ENDED_SECONDS)
 
-    def _fresh(self) -> int:
-        """New workers that are ready."""
-        return len(self._gunicorn.ready(self._gunicorn.workers(self._first) - self._old))
+    def _are_ready(self, count: int) -> bool:
+        """Whether as many new workers are ready."""
+        new = self._gunicorn.workers(self._first) - self._old
+        return len(self._gunicorn.ready(new)) >= count
 
     def _count(self) -> int:
         return len(self._gunicorn.workers(self._first))
