@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from portal.core.cluster.fgpu import MIB
-from portal.gpu import limits, settings, watch
+from portal.gpu import limits, settings
 from portal.gpu.gres import find_kind
 from portal.gpu.nvml import Device, Nvml, NvmlError
 from portal.gpu.slices import JOBS
+from portal.gpu.watchdog import watch
 
 Finding = tuple[str, str]
 """`ok`, `note` or `wrong`, and the finding."""

@@ -7,9 +7,10 @@ import os
 import platform
 import sys
 
-from portal.gpu import check, gres, limits, prolog, settings, watch
+from portal.gpu import check, gres, limits, prolog, settings
 from portal.gpu.nvml import Nvml, NvmlError
 from portal.gpu.slices import JOBS
+from portal.gpu.watchdog import watch
 
 MARKS = {"ok": "ok     ", "note": "note   ", "wrong": "MISSING"}
 

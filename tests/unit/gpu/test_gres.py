@@ -6,8 +6,9 @@ from fractions import Fraction
 from pathlib import Path
 
 from portal.core.cluster.fgpu import MIB, GpuKind
-from portal.gpu import check, gres, settings, watch
+from portal.gpu import check, gres, settings
 from portal.gpu.nvml import Device, mig_files
+from portal.gpu.watchdog import watch
 from tests.unit.gpu.node import A100, DEMO, MIG, FakeNvml, gpu, settings_file
 
 CLUSTER = Path(__file__).parents[3] / "cluster" / "etc"

@@ -20,9 +20,9 @@ from typing import TextIO
 
 from portal.gpu import slices, slurm
 from portal.gpu.cgroups import CGROUPS, PROC, job_of
-from portal.gpu.jobs import Jobs, Say, Watched, say
 from portal.gpu.nvml import Nvml, NvmlError
 from portal.gpu.prolog import Ask
+from portal.gpu.watchdog.jobs import Jobs, Say, Watched, say
 
 PAUSE = 1.0
 

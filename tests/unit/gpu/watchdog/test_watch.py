@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 
 from portal.core.cluster.fgpu import MIB
-from portal.gpu import slices, watch
-from portal.gpu.jobs import GONE_AFTER
+from portal.gpu import slices
 from portal.gpu.slices import JobSlice, Part
 from portal.gpu.slurm import NodeJob, NoSuchJob, SlurmError
+from portal.gpu.watchdog import watch
+from portal.gpu.watchdog.jobs import GONE_AFTER
 from tests.unit.gpu.node import FakeNvml, answer, gpu
 
 NOW = 1_795_270_421.25

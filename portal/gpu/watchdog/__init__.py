@@ -1,0 +1,1 @@
+"""The watchdog of the GPUs on a node: measures, records and enforces what jobs use."""
