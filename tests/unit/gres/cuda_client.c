@@ -6,6 +6,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -405,6 +406,17 @@ static void split(void)
     }
 }
 
+/* end HOW: without the handlers of exit(), by a signal, or as every program does */
+static void end(const char *how)
+{
+    fflush(stdout);
+    if (!strcmp(how, "_exit"))
+        _exit(0);
+    if (!strcmp(how, "kill"))
+        kill(getpid(), SIGKILL);
+    exit(0);
+}
+
 static uint64_t unused(void)
 {
     size_t left = 0, total = 0;
@@ -537,6 +549,10 @@ static int obey(const char *verb, char *first, char *second, char *third, char *
         printf("%d\n", (closefrom(3), 0));
     else if (!strcmp(verb, "fork"))
         split();
+    else if (!strcmp(verb, "end"))
+        end(first);
+    else if (!strcmp(verb, "children")) /* -1: none */
+        printf("%d\n", waitpid(-1, NULL, WNOHANG));
     else
         return 0;
     fflush(stdout);
