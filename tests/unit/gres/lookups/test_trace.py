@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import MIB, UUID, Shim
+from tests.unit.gres.conftest import MIB, UUID, Shim
 
 CAP = 64 * MIB
 
