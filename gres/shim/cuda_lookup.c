@@ -12,6 +12,7 @@
 #include "cuda_report.h"
 #include "cuda_vmm.h"
 #include "cuda_wrap.h"
+#include "trace.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -66,6 +67,7 @@ static CUresult replace(const char *name, void **found)
     }
     if (!is_wrapped(name))
         return CUDA_SUCCESS;
+    trace_unknown(name);
     say(name);
     *found = NULL;
     return CUDA_ERROR_NOT_FOUND;

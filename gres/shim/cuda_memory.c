@@ -5,6 +5,7 @@
 #include "cuda_device.h"
 #include "cuda_pools.h"
 #include "ledger.h"
+#include "trace.h"
 
 NEEDS(cuMemFree_v2, CUdeviceptr);
 NEEDS(cuMemFree, CUdeviceptr_v1);
@@ -30,11 +31,14 @@ static CUresult record(int device, uint64_t address, uint64_t bytes)
         return (call);                                                                              \
     const uint64_t charged = (least);                                                               \
     CUresult result = charge(device, charged);                                                      \
-    if (result)                                                                                     \
+    if (result) {                                                                                   \
+        trace_refused(__func__, charged);                                                           \
         return result;                                                                              \
+    }                                                                                               \
     result = (call);                                                                                \
     if (!result && charge_adjust(device, charged, (taken))) {                                       \
         undo(*(address));                                                                           \
+        trace_refused(__func__, (taken));                                                           \
         result = CUDA_ERROR_OUT_OF_MEMORY;                                                          \
     }                                                                                               \
     if (!result)                                                                                    \

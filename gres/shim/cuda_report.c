@@ -6,6 +6,7 @@
 #include "cuda_pools.h"
 #include "ledger.h"
 #include "slice.h"
+#include "trace.h"
 
 static uint64_t less(uint64_t one, uint64_t other)
 {
@@ -71,6 +72,18 @@ WRAP(cuDeviceTotalMem, unsigned int *bytes, CUdevice ordinal)
     if (memory)
         *bytes = (unsigned int)less(*bytes, memory);
     return result;
+}
+
+static void current_usage(uint64_t *used, uint64_t *total)
+{
+    const int device = current_device();
+    *total = slice_memory(device);
+    *used = ledger_used(device);
+}
+
+__attribute__((constructor)) static void offer_usage(void)
+{
+    trace_usage = current_usage;
 }
 
 const struct hook report_hooks[] = {

@@ -125,3 +125,13 @@ def shim(standin_built: Standin, tmp_path_factory: pytest.TempPathFactory) -> Ca
         return made[name]
 
     return session
+
+
+@pytest.fixture(scope="session")
+def client_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program that clients.py leads."""
+    built = tmp_path_factory.mktemp("client") / "cuda_client"
+    source = Path(__file__).with_name("cuda_client.c")
+    flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'tests' / 'standin'}"]
+    subprocess.run(["gcc", *flags, "-pthread", "-o", built, source, "-ldl"], check=True)
+    return built

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.gres.clients import OUT_OF_MEMORY, Client
-from tests.unit.gres.conftest import MIB, ROOT, UUID, Shim, Standin
+from tests.unit.gres.conftest import MIB, UUID, Shim, Standin
 
 CAP = 1536 * MIB
 GPU = UUID.format(0)
@@ -40,12 +40,8 @@ STEPS = {
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    built = tmp_path_factory.mktemp("client") / "cuda_client"
-    source = Path(__file__).with_name("cuda_client.c")
-    flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'tests' / 'standin'}"]
-    subprocess.run(["gcc", *flags, "-pthread", "-o", built, source, "-ldl"], check=True)
-    return built
+def program(client_program: Path) -> Path:
+    return client_program
 
 
 @pytest.fixture
