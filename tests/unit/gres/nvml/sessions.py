@@ -45,12 +45,13 @@ def utilisation(device):
 def samples(device, since=0):
     for _ in range(5):  # the time of a sample may end between the two questions
         many, room = c.c_uint(64), (Sample * 64)()
-        answer = n.nvmlDeviceGetProcessUtilization(device, room, c.byref(many), c.c_ulonglong(since))
+        answer = n.nvmlDeviceGetProcessUtilization(device, room, c.byref(many), u64(since))
         infos = Infos(version(Infos, 1), 64, since, (Info * 64)())
         newer = n.nvmlDeviceGetProcessesUtilizationInfo(device, c.byref(infos))
         first = answer or [(one.pid, one.sm) for one in room[: many.value]]
-        if (newer or [(one.pid, one.sm) for one in infos.list[: infos.count]]) == first: return first
-    assert False, (first, newer)
+        second = newer or [(one.pid, one.sm) for one in infos.list[: infos.count]]
+        if first == second: return first
+    assert False, (first, second)
 def uuid(device):
     text = c.create_string_buffer(96); ok(n.nvmlDeviceGetUUID(device, text, 96))
     return text.value.decode()
