@@ -200,7 +200,7 @@ EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice devic
 EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 {
     NEED_DEVICE(device);
-    *bytes = state_limit(gpus[device]);
+    *bytes = state()->gpus[gpus[device]].memory;
     return CUDA_SUCCESS;
 }
 

@@ -29,7 +29,7 @@ CUresult charge(int gpu, uint64_t bytes)
         return CUDA_ERROR_OUT_OF_MEMORY;
     struct state *shared = state();
     state_lock();
-    const uint64_t used = state_used(gpu), all = state_limit(gpu);
+    const uint64_t used = state_used(gpu), all = shared->gpus[gpu].memory;
     const bool fits = used <= all && bytes <= all - used;
     if (fits)
         shared->slots[slot].bytes[gpu] += bytes;
@@ -56,7 +56,7 @@ EXPORT CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
     state_lock();
     const uint64_t used = state_used(gpu);
     state_unlock();
-    *total = state_limit(gpu);
+    *total = state()->gpus[gpu].memory;
     *available = used < *total ? *total - used : 0;
     return CUDA_SUCCESS;
 }

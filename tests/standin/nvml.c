@@ -263,9 +263,9 @@ EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v
     state_lock();
     memory->used = state_used(gpu);
     state_unlock();
-    memory->total = device->memory;
-    memory->reserved = memory->total - state_limit(gpu);
-    memory->free = state_limit(gpu) - memory->used;
+    memory->total = device->memory + STANDIN_RESERVED;
+    memory->reserved = STANDIN_RESERVED;
+    memory->free = device->memory - memory->used;
     return NVML_SUCCESS;
 }
 

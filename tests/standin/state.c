@@ -193,12 +193,6 @@ uint64_t state_used(int gpu)
     return used;
 }
 
-uint64_t state_limit(int gpu)
-{
-    const uint64_t memory = mapped->gpus[gpu].memory;
-    return memory > STANDIN_RESERVED ? memory - STANDIN_RESERVED : 0;
-}
-
 void state_add_busy(int gpu, uint64_t start, uint64_t length)
 {
     struct slot *slot = &mapped->slots[own_slot];

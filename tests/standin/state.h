@@ -22,9 +22,9 @@
 #define STANDIN_GPUS 8
 #define STANDIN_SLOTS 256
 #define STANDIN_MIB (1ull << 20)
-#define STANDIN_MEMORY (8192 * STANDIN_MIB)
 #define STANDIN_CONTEXT (64 * STANDIN_MIB) /* what a context takes that no allocator asked for */
-#define STANDIN_RESERVED (96 * STANDIN_MIB) /* what the driver keeps of a GPU: not in CUDA's total */
+#define STANDIN_MEMORY (8192 * STANDIN_MIB + 4 * STANDIN_CONTEXT) /* what CUDA can give */
+#define STANDIN_RESERVED (128 * STANDIN_MIB) /* what the driver keeps, which is in NVML's total */
 #define STANDIN_MULTIPROCESSORS 16
 #define STANDIN_BRANCH 580 /* of the driver, unless another one is set */
 #define STANDIN_WINDOWS 64
@@ -44,7 +44,7 @@ struct slot {
 };
 
 struct gpu {
-    uint64_t memory; /* with what the driver keeps of it */
+    uint64_t memory; /* without what the driver keeps */
     uint64_t free_at; /* when the work that has been given to it is done (CLOCK_MONOTONIC, ns) */
     uint64_t busy;
     char name[64];
@@ -80,8 +80,7 @@ int state_branch(void);
 bool state_on_host(void); /* whether this process is in the host's PID namespace */
 
 /* All of these with the state locked. */
-uint64_t state_used(int gpu); /* without what the driver keeps */
-uint64_t state_limit(int gpu); /* what programs can have of it together */
+uint64_t state_used(int gpu);
 /* Over one second that ended so many seconds before the last whole window; 0 for the last one. */
 int state_busy_percent(const struct slot *slot, int gpu, uint64_t now, unsigned seconds);
 void state_add_busy(int gpu, uint64_t start, uint64_t length);

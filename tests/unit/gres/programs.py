@@ -8,7 +8,7 @@ import sys
 from tests.unit.gres.conftest import MIB, Standin
 
 CONTEXT = 64 * MIB
-RESERVED = 96 * MIB
+RESERVED = 128 * MIB
 """What the stand-in driver keeps of a GPU."""
 
 # Available to programs: d is libcuda, MIB, and ok() fails on errors.

@@ -10,7 +10,6 @@ import pytest
 
 from tests.unit.gres.clients import OUT_OF_MEMORY, Client
 from tests.unit.gres.conftest import MIB, ROOT, UUID, Shim, Standin
-from tests.unit.gres.programs import RESERVED
 
 CAP = 1536 * MIB
 GPU = UUID.format(0)
@@ -168,7 +167,7 @@ def test_a_whole_gpu_is_unlimited_but_counted(
     session.grant((GPU, 0, 100))
     with Client(program, session.cuda) as client:
         before = client.unused
-        assert int(client.ask("report")[1]) == 8192 * MIB - RESERVED
+        assert int(client.ask("report")[1]) == 8192 * MIB
         assert client.take("plain", before) == 0
         assert client.take("plain", 1) == OUT_OF_MEMORY
         assert client.give(0) == 0

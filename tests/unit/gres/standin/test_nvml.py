@@ -33,9 +33,9 @@ start(); total = size(); ok(d.cuMemGetInfo_v2(c.byref(size()), c.byref(total)))
 g = handle(); second = Memory2(version(Memory2, 2))
 ok(n.nvmlDeviceGetMemoryInfo_v2(g, c.byref(second)))
 print(total.value, [second.total, second.reserved, second.free, second.used], memory(g))"""
-    first = (8192, 96 + 64, 8192 - 96 - 64)
-    total = 8192 * MIB - RESERVED
-    second = [8192 * MIB, RESERVED, total - 64 * MIB, 64 * MIB]
+    first = (8192 + 128, 128 + 64, 8192 - 64)
+    total = 8192 * MIB
+    second = [total + RESERVED, RESERVED, total - 64 * MIB, 64 * MIB]
     assert asked(standin, text) == f"{total} {second} {first}"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.gres.conftest import MIB, Standin
-from tests.unit.gres.programs import CONTEXT, RESERVED, output, program
+from tests.unit.gres.programs import CONTEXT, output, program
 
 HOLD = "start(); ok(alloc({} * MIB)[0]); print('holds', flush=True); sys.stdin.read()"
 
@@ -24,7 +24,7 @@ def test_processes_share_memory_and_a_killed_one_frees_its_own(
     assert shown["gpus"][0]["used"] == 6000 * MIB + CONTEXT
     assert [one["pid"] for one in shown["processes"]] == [holder.pid]
     # Another process gets the rest, to the byte.
-    left = (8192 - 6000) * MIB - RESERVED - 2 * CONTEXT
+    left = (8192 - 6000) * MIB - 2 * CONTEXT
     more = f"start(); print(alloc({left} + 1)[0], alloc({left})[0], free())"
     assert output(standin, more) == "2 0 0"
     holder.kill()
