@@ -15,7 +15,7 @@ from portal.gpu import limits, settings
 from portal.gpu.gres import find_kind
 from portal.gpu.nvml import Device, Nvml, NvmlError
 from portal.gpu.slices import JOBS
-from portal.gpu.watchdog import watch
+from portal.gpu.watchdog.lock import is_running
 
 Finding = tuple[str, str]
 """`ok`, `note` or `wrong`, and the finding."""
@@ -41,7 +41,7 @@ def check(
 
 def _check_watch(jobs: Path) -> Finding:
     try:
-        running = watch.is_running(jobs)
+        running = is_running(jobs)
     except OSError as error:
         return "wrong", f"cannot determine whether the watchdog runs: {error}"
     if running:

@@ -39,11 +39,25 @@ class Device:
     """Number of its device file: /dev/nvidia<minor>."""
     files: tuple[str, ...]
     mig: bool = False
+    reserved: int = 0
+    """Bytes of the memory that the driver keeps for itself; 0 where it does not say."""
 
 
 class _Memory(ctypes.Structure):
     _fields_ = (
         ("total", ctypes.c_ulonglong),
+        ("free", ctypes.c_ulonglong),
+        ("used", ctypes.c_ulonglong),
+    )
+
+
+class _Memory2(ctypes.Structure):
+    """With what the driver keeps for itself, since r510."""
+
+    _fields_ = (
+        ("version", ctypes.c_uint),
+        ("total", ctypes.c_ulonglong),
+        ("reserved", ctypes.c_ulonglong),
         ("free", ctypes.c_ulonglong),
         ("used", ctypes.c_ulonglong),
     )
@@ -118,6 +132,14 @@ class Nvml:
                 found[pid] = max(found.get(pid, 0), memory)
         return found
 
+    def used(self, uuid: str) -> int | None:
+        """Bytes in use on a GPU, without what the driver keeps; None from drivers before r510.
+
+        With managed memory, which is in no figure of a process.
+        """
+        memory = self._memory(self._handle(uuid))
+        return None if memory is None else int(memory.used)
+
     def busy(self, uuid: str, since: int) -> dict[int, float] | None:
         """Utilisation of a GPU's multiprocessors by PID since a time (microseconds), in percent.
 
@@ -160,12 +182,14 @@ class Nvml:
 
     def _device(self, handle: ctypes.c_void_p) -> Device:
         minor = self._number("nvmlDeviceGetMinorNumber", handle)
+        memory = self._memory(handle)
         return Device(
             uuid=self._text("nvmlDeviceGetUUID", handle),
             name=self._text("nvmlDeviceGetName", handle),
             memory=self._total(handle),
             minor=minor,
             files=(f"/dev/nvidia{minor}",),
+            reserved=0 if memory is None else int(memory.reserved),
         )
 
     def _mig_devices(self, gpu: ctypes.c_void_p) -> list[Device]:
@@ -217,6 +241,11 @@ class Nvml:
         memory = _Memory()
         self._call("nvmlDeviceGetMemoryInfo", handle, ctypes.byref(memory))
         return int(memory.total)
+
+    def _memory(self, handle: ctypes.c_void_p) -> _Memory2 | None:
+        memory = _Memory2(version=ctypes.sizeof(_Memory2) | 2 << 24)
+        failed = self._try("nvmlDeviceGetMemoryInfo_v2", handle, ctypes.byref(memory))
+        return None if failed else memory
 
     def _call(self, name: str, *words: object) -> None:
         code = self._try(name, *words)

@@ -32,6 +32,8 @@ class FakeNvml:
         self.found = list(devices)
         self.held: dict[str, dict[int, int]] = {}
         self.share: dict[str, dict[int, float] | None] = {}
+        self.in_use: dict[str, int] = {}
+        """Bytes in use by GPU; the sum over the processes where there is none."""
         self.version = (580, 65)
         self.broken: set[str] = set()
         self.open = 0
@@ -54,6 +56,9 @@ class FakeNvml:
     def processes(self, uuid: str) -> dict[int, int]:
         self._fail(uuid)
         return self.held.get(uuid, {})
+
+    def used(self, uuid: str) -> int | None:
+        return self.in_use.get(uuid, sum(self.held.get(uuid, {}).values()))
 
     def busy(self, uuid: str, since: int) -> dict[int, float] | None:
         return self.share.get(uuid, {})

@@ -8,7 +8,7 @@ from pathlib import Path
 from portal.core.cluster.fgpu import MIB, GpuKind
 from portal.gpu import check, gres, settings
 from portal.gpu.nvml import Device, mig_files
-from portal.gpu.watchdog import watch
+from portal.gpu.watchdog.lock import lock
 from tests.unit.gpu.node import A100, DEMO, MIG, FakeNvml, gpu, settings_file
 
 CLUSTER = Path(__file__).parents[3] / "cluster" / "etc"
@@ -89,7 +89,7 @@ def test_check_passes_on_a_complete_node(tmp_path: Path) -> None:
     plugstack.write_text("include plugstack.conf.d/*.conf\n")
     (tmp_path / "plugstack.conf.d").mkdir()
     (tmp_path / "plugstack.conf.d" / "x.conf").write_text("required spank_slipway.so\n")
-    held = watch.lock(tmp_path / "jobs")
+    held = lock(tmp_path / "jobs")
     assert held is not None
     with held:
         found = _findings(tmp_path, FakeNvml(gpu(0)), GOOD.format(plugstack=plugstack))
