@@ -71,9 +71,11 @@ def _check() -> int:
 
 
 def _gres() -> None:
+    known = settings.load()
     nvml = Nvml()
     try:
-        print(*gres.gres_conf(_node(), nvml.devices(), settings.load().kinds), sep="\n")
+        lines = gres.gres_conf(_node(), nvml.devices(), known.kinds, known.context)
+        print(*lines, sep="\n")
     finally:
         nvml.close()
 

@@ -83,6 +83,15 @@ class _Sample(ctypes.Structure):
     )
 
 
+class _Fabric(ctypes.Structure):
+    _fields_ = (
+        ("cluster", ctypes.c_ubyte * 16),
+        ("status", ctypes.c_int),
+        ("clique", ctypes.c_uint),
+        ("state", ctypes.c_ubyte),
+    )
+
+
 class Nvml:
     """An open connection to the driver; while it is open, the driver cannot be unloaded."""
 
@@ -159,6 +168,28 @@ class Nvml:
         for sample in samples[: count.value] if code == 0 else ():
             by_pid.setdefault(sample.pid, []).append(sample.sm)
         return {pid: sum(seen) / len(seen) for pid, seen in by_pid.items()}
+
+    def persistence(self, uuid: str) -> bool | None:
+        """Whether the GPU stays initialised without programs; None if the driver does not say."""
+        found = self._figure("nvmlDeviceGetPersistenceMode", uuid)
+        return None if found is None else found != 0
+
+    def compute_mode(self, uuid: str) -> int | None:
+        """Which programs may use the GPU, as NVML's number; None if the driver does not say."""
+        return self._figure("nvmlDeviceGetComputeMode", uuid)
+
+    def fabric(self, uuid: str) -> tuple[int, int] | None:
+        """State and status of the registration with the fabric manager; None without NVSwitch."""
+        found = _Fabric()
+        name = "nvmlDeviceGetGpuFabricInfo"
+        if self._try(name, self._handle(uuid), ctypes.byref(found)) or not found.state:
+            return None
+        return int(found.state), int(found.status)
+
+    def _figure(self, name: str, uuid: str) -> int | None:
+        number = ctypes.c_uint()
+        failed = self._try(name, self._handle(uuid), ctypes.byref(number))
+        return None if failed else number.value
 
     def _processes(self, uuid: str, kind: str) -> list[tuple[int, int]]:
         """Repeated with a larger buffer when processes were added between the two calls."""

@@ -37,7 +37,7 @@ struct shown {
     nvmlDevice_t device;
     char name[96], uuid[96];
     unsigned index, celsius, milliwatts, most_milliwatts;
-    nvmlMemory_t memory;
+    nvmlMemory_v2_t memory;
     nvmlUtilization_t use;
 };
 
@@ -72,7 +72,8 @@ static struct shown look(unsigned index)
     CALL(nvmlDeviceGetTemperature, gpu.device, 0, &gpu.celsius);
     CALL(nvmlDeviceGetPowerUsage, gpu.device, &gpu.milliwatts);
     CALL(nvmlDeviceGetEnforcedPowerLimit, gpu.device, &gpu.most_milliwatts);
-    CALL(nvmlDeviceGetMemoryInfo, gpu.device, &gpu.memory);
+    gpu.memory.version = NVML_VERSION(nvmlMemory_v2_t, 2);
+    CALL(nvmlDeviceGetMemoryInfo_v2, gpu.device, &gpu.memory);
     CALL(nvmlDeviceGetUtilizationRates, gpu.device, &gpu.use);
     return gpu;
 }

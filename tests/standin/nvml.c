@@ -242,9 +242,9 @@ EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *m
     if (result)
         return result;
     state_lock();
-    memory->used = state_used(gpu);
+    memory->used = state_used(gpu) + STANDIN_RESERVED;
     state_unlock();
-    memory->total = device->memory;
+    memory->total = device->memory + STANDIN_RESERVED;
     memory->free = memory->total - memory->used;
     return NVML_SUCCESS;
 }
@@ -257,9 +257,9 @@ EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v
     nvmlReturn_t result = nvmlDeviceGetMemoryInfo(device, &first);
     if (!result) {
         memory->total = first.total;
-        memory->reserved = 0;
+        memory->reserved = STANDIN_RESERVED;
         memory->free = first.free;
-        memory->used = first.used;
+        memory->used = first.used - STANDIN_RESERVED;
     }
     return result;
 }

@@ -1,4 +1,5 @@
-/* standin reset [GPUS [MIB]]: new, empty GPUs; only while no program uses them.
+/* standin reset [GPUS [MIB]]: new, empty GPUs, with the memory that CUDA can give; only while no program
+ * uses them.
  * standin show: what the GPUs and their processes have used until now, as JSON. */
 #include "state.h"
 
@@ -57,7 +58,8 @@ int main(int argc, char **argv)
 {
     const char *command = argc > 1 ? argv[1] : "";
     const int count = argc > 2 ? atoi(argv[2]) : 1;
-    const unsigned long long mib = argc > 3 ? strtoull(argv[3], NULL, 10) : 8192;
+    const unsigned long long mib = argc > 3 ? strtoull(argv[3], NULL, 10)
+                                            : STANDIN_MEMORY / STANDIN_MIB;
     if (strcmp(command, "reset") == 0)
         make_file();
     if (!state()) {

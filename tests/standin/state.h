@@ -22,8 +22,9 @@
 #define STANDIN_GPUS 8
 #define STANDIN_SLOTS 256
 #define STANDIN_MIB (1ull << 20)
-#define STANDIN_MEMORY (8192 * STANDIN_MIB)
 #define STANDIN_CONTEXT (64 * STANDIN_MIB) /* what a context takes that no allocator asked for */
+#define STANDIN_MEMORY (8192 * STANDIN_MIB + 4 * STANDIN_CONTEXT) /* what CUDA can give */
+#define STANDIN_RESERVED (128 * STANDIN_MIB) /* what the driver keeps, which is in NVML's total */
 #define STANDIN_MULTIPROCESSORS 16
 #define STANDIN_WINDOWS 16
 #define STANDIN_WINDOW_NS 100000000ull

@@ -173,7 +173,7 @@ index = c.c_uint(); ok(n.nvmlDeviceGetIndex(found, c.byref(index))); assert inde
 assert n.nvmlDeviceGetHandleByPciBusId_v2(b"00000000:01:00.0", c.byref(found)) == 6
 """
     # A whole GPU, the second here, is shown unchanged.
-    assert ask(session, text) == "2 ['1', '2'] [8192, 2048]"
+    assert ask(session, text) == "2 ['1', '2'] [8320, 2048]"
     assert smi(session, standin, "-L").count("GPU-") == 2
 
 
@@ -221,12 +221,12 @@ def test_nvidia_smi_of_the_host_shows_all(standin: Standin) -> None:
         table = subprocess.run(
             [str(standin.smi)], capture_output=True, text=True, check=True, env=environment
         ).stdout
-        assert "164MiB / 8192MiB" in table
+        assert "164MiB / 8320MiB" in table
         assert str(one.pid) in table
         fields = "name,uuid,memory.total,memory.used,memory.free,utilization.gpu"
         words = [str(standin.smi), f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
         asked = subprocess.run(words, capture_output=True, text=True, check=True, env=environment)
-    assert asked.stdout == f"Slipway Stand-in 8GB, {UUID.format(0)}, 8192, 164, 8028, 0\n"
+    assert asked.stdout == f"Slipway Stand-in 8GB, {UUID.format(0)}, 8320, 164, 8028, 0\n"
     assert CONTEXT == 64 * MIB
 
 
