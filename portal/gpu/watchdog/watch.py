@@ -18,6 +18,7 @@ from portal.gpu.nvml import Nvml, NvmlError
 from portal.gpu.prolog import Ask
 from portal.gpu.watchdog.enforce import Enforcer, Gpu
 from portal.gpu.watchdog.jobs import Jobs, Say, Watched, say
+from portal.gpu.watchdog.neighbours import Neighbours, Seen
 from portal.gpu.watchdog.processes import Processes
 
 PAUSE = 1.0
@@ -51,6 +52,7 @@ class Watch:
         self._jobs = Jobs(jobs, cgroups, node, ask, log)
         self._processes = Processes(proc)
         self._enforcer = Enforcer(margin, self._processes, log)
+        self._neighbours = Neighbours(lambda job: slices.folder_of(job, jobs), log)
         self._connect = connect
         self._log = log
         self._nvml: Nvml | None = None
@@ -129,6 +131,13 @@ class Watch:
             uses[owner].memory.setdefault(uuid, {})[pid] = memory
             if busy is not None:
                 uses[owner].busy = [*(uses[owner].busy or []), busy.get(pid, 0.0)]
+        here = {
+            job: watched.slice
+            for job, watched in self._jobs.watched.items()
+            if uuid in {part.uuid for part in watched.slice.parts}
+        }
+        held = {job: uses[job].memory.get(uuid, {}) for job in here}
+        self._neighbours.measured(Seen(uuid, here, held, busy))
         return gpu
 
     def _record(self, uses: dict[int, Use], failed: Collection[str], now: float) -> None:
@@ -139,6 +148,7 @@ class Watch:
                 jobs[job].seen = now
             if not any(part.uuid in failed for part in jobs[job].slice.parts):
                 self._write(job, jobs[job], use, now)
+                self._neighbours.write(job, jobs[job].slice)
 
     def _write(self, job: int, watched: Watched, use: Use, now: float) -> None:
         gpus = len(watched.slice.parts)
