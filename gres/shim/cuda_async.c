@@ -167,7 +167,7 @@ static CUresult pool_of_stream(CUstream stream, CUmemoryPool *pool)
 static CUresult async_allocate(struct request request)
 {
     CUmemoryPool handle = request.pool;
-    if (is_capturing(request.plain) || (!handle && pool_of_stream(request.plain, &handle)))
+    if (!request.address || is_capturing(request.plain) || (!handle && pool_of_stream(request.plain, &handle)))
         return request.real(&request);
     guard_enter();
     struct pool *pool = pool_get(handle);

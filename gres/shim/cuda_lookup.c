@@ -117,7 +117,7 @@ static void say(const char *name)
 /* A version that is unknown here would bypass the slice. */
 static CUresult replace(const struct lookup *lookup, void **found)
 {
-    if (!found || !*found)
+    if (!lookup->name || !found || !*found)
         return CUDA_SUCCESS;
     void *wrapper = wrapper_of_address(*found);
     if (!wrapper && !is_wrapped(lookup->name))

@@ -143,7 +143,7 @@ WRAP(cuMemRetainAllocationHandle, CUmemHandle *handle, void *address)
     struct physical *physical = call_begin_by_address(address);
     CUresult result = real_cuMemRetainAllocationHandle(handle, address);
     guard_enter();
-    if (!result && physical)
+    if (!result && physical && handle)
         handle_add(*handle, physical);
     physical_end(physical);
     guard_leave();
