@@ -7,6 +7,7 @@ JOBS/<job id>/driver/     the session mounts the real driver's libraries here
 JOBS/<job id>/limits      only where the driver itself can limit a cgroup (limits.py)
 JOBS/<job id>/refused     instead of a slice: why there is none
 JOBS/<job id>/usage.json  the watchdog's (watch.py)
+JOBS/<job id>/load        the watchdog's, for the shim (neighbours.py)
 """
 
 from __future__ import annotations
@@ -49,10 +50,13 @@ class JobSlice:
 
     compute: str
     parts: tuple[Part, ...]
+    policy: str = "strict"
+    """Whether it may use what its neighbours leave unused ("fair"): the watchdog's business."""
 
     def text(self) -> str:
         """The text that the shim reads."""
         lines = ["version=1", f"compute={self.compute}"]
+        lines += [f"policy={self.policy}"] if self.policy != "strict" else []
         for part in self.parts:
             lines += [f"gpu={part.uuid}", f"memory={part.memory}", f"sm={part.sm_percent}"]
         return "\n".join(lines) + "\n"
@@ -63,9 +67,12 @@ def parse_slice(text: str) -> JobSlice:
     words = [line.split("=", 1) for line in text.splitlines()]
     if any(len(word) != 2 for word in words) or words[:1] != [["version", "1"]]:
         raise ValueError("not a slice")
-    values = [value for _, value in words]
+    policy = dict(words).get("policy", "strict")
+    values = [value for name, value in words if name != "policy"]
     parts = zip(values[2::3], values[3::3], values[4::3])
-    return JobSlice(values[1], tuple(Part(gpu, int(memory), int(sm)) for gpu, memory, sm in parts))
+    return JobSlice(
+        values[1], tuple(Part(gpu, int(memory), int(sm)) for gpu, memory, sm in parts), policy
+    )
 
 
 def decide(
@@ -101,16 +108,17 @@ def _held(gres: Sequence[Gres]) -> list[Gres]:
 def _shares(shard: Gres, mine: Sequence[Device], kinds: Sequence[GpuKind]) -> JobSlice:
     if sum(held for held, _ in shard.shares) != shard.count or len(shard.shares) != len(mine):
         raise Refused(f"Slurm's shares {shard.shares} do not fit {len(mine)} GPUs")
-    parts, computes = [], set()
+    parts, modes = [], set()
     for device, (held, of) in zip(mine, shard.shares):
         kind = kind_of(device, of, shard.type, kinds)
         # Never more than the GPU has, even if the settings say so: all slices must fit.
         total = min(device.memory, kind.memory_mb * MIB)
         parts.append(Part(device.uuid, share_of(total, held, of), percent_of(held, of)))
-        computes.add(kind.compute)
-    if len(computes) > 1:
-        raise Refused("its GPUs are of kinds with different settings for `compute`")
-    return JobSlice(computes.pop(), tuple(parts))
+        modes.add((kind.compute, kind.policy))
+    if len(modes) > 1:
+        raise Refused("its GPUs are of kinds with different settings for `compute` or `policy`")
+    compute, policy = modes.pop()
+    return JobSlice(compute, tuple(parts), policy)
 
 
 def kind_of(device: Device, shards: int, name: str, kinds: Sequence[GpuKind]) -> GpuKind:

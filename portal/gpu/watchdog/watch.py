@@ -23,6 +23,7 @@ from portal.gpu.cgroups import CGROUPS, PROC, job_of
 from portal.gpu.nvml import Nvml, NvmlError
 from portal.gpu.prolog import Ask
 from portal.gpu.watchdog.jobs import Jobs, Say, Watched, say
+from portal.gpu.watchdog.neighbours import Neighbours, Seen
 
 PAUSE = 1.0
 
@@ -54,6 +55,7 @@ class Watch:
         self._margin = margin
         self._folder = jobs
         self._jobs = Jobs(jobs, cgroups, node, ask, log)
+        self._neighbours = Neighbours(lambda job: slices.folder_of(job, jobs), log)
         self._proc = proc
         self._connect = connect
         self._log = log
@@ -105,6 +107,7 @@ class Watch:
                 self._enforce(job, jobs[job], part, use.memory.get(part.uuid, {}))
             if failed.keys().isdisjoint(part.uuid for part in jobs[job].slice.parts):
                 self._write(job, jobs[job], use, now)
+                self._neighbours.write(job, jobs[job].slice)
         if failed:
             raise next(iter(failed.values()))
 
@@ -120,6 +123,13 @@ class Watch:
             uses[owner].memory.setdefault(uuid, {})[pid] = memory
             if busy is not None:
                 uses[owner].busy = [*(uses[owner].busy or []), busy.get(pid, 0.0)]
+        here = {
+            job: watched.slice
+            for job, watched in self._jobs.watched.items()
+            if uuid in {part.uuid for part in watched.slice.parts}
+        }
+        held = {job: uses[job].memory.get(uuid, {}) for job in here}
+        self._neighbours.measured(Seen(uuid, here, held, busy))
 
     def _job_of(self, pid: int) -> int | None:
         """The watched job of a process, by its cgroup, which only root can change.

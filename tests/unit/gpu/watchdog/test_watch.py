@@ -116,6 +116,8 @@ def test_usage_is_measured_for_each_job(node: Node) -> None:
     }
     assert node.usage(13)["memory"] == 0
     assert node.usage(13)["sm_percent"] == 0.0
+    load = (node.jobs / "12" / "load").read_text()
+    assert f"gpu=GPU-0\nbusy=125\nmemory={600 * MIB}\ncharge=1000\npercent=25\n" in load
     assert node.logged == []
 
 
