@@ -75,6 +75,8 @@ PTSZ(cuLaunchKernel);
 EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *wanted, CUfunction function, void **parameters,
                                  void **extra)
 {
+    if (!wanted)
+        return CUDA_ERROR_INVALID_VALUE;
     (void)function, (void)extra;
     return stream_launch(wanted->hStream, duration(parameters));
 }
@@ -93,6 +95,8 @@ PTSZ(cuLaunchCooperativeKernel);
 EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, unsigned number,
                                                      unsigned flags)
 {
+    if (!list)
+        return CUDA_ERROR_INVALID_VALUE;
     CUresult result = CUDA_SUCCESS;
     (void)flags;
     for (unsigned i = 0; !result && i < number; i++)
