@@ -10,6 +10,7 @@
 struct array {
     int gpu;
     uint64_t bytes; /* that it holds itself; 0 when it is mapped later */
+    CUdeviceptr address;
 };
 
 static size_t bytes_of_element(int format)
@@ -53,7 +54,8 @@ static CUresult create(struct array **found, const CUDA_ARRAY3D_DESCRIPTOR *want
         if (!(wanted->Flags & (SPARSE | DEFERRED_MAPPING)))
             made->bytes += bytes_of(wanted, level);
     pthread_mutex_lock(&driver_lock);
-    result = charge(made->gpu, made->bytes);
+    if (made->bytes)
+        result = blocks_take(made->gpu, made->bytes, false, &made->address);
     pthread_mutex_unlock(&driver_lock);
     if (result)
         free(made);
@@ -111,7 +113,8 @@ EXPORT CUresult cuArrayDestroy(CUarray array)
     if (!array)
         return CUDA_ERROR_INVALID_HANDLE;
     pthread_mutex_lock(&driver_lock);
-    discharge(array->gpu, array->bytes);
+    if (array->bytes)
+        blocks_give_back(array->gpu, array->address, array->bytes);
     pthread_mutex_unlock(&driver_lock);
     free(array);
     return CUDA_SUCCESS;
