@@ -7,6 +7,7 @@
 #include "cuda_memory.h"
 #include "cuda_vmm.h"
 #include "ledger.h"
+#include "trace.h"
 
 /* Bits of one element's channel by CUarray_format; blocks and packed pixels come below. */
 static unsigned int channel_bits(int format)
@@ -77,16 +78,19 @@ static uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *wanted, unsigned int 
 
 typedef CUresult create_function(void *array, const void *wanted, unsigned int levels);
 
-static CUresult create(enum allocation_kind kind, void **array, create_function *real, const void *asked,
-                       const CUDA_ARRAY3D_DESCRIPTOR *wanted, unsigned int levels)
+static CUresult array_create(const char *function, enum allocation_kind kind, void **array,
+                             create_function *real, const void *asked,
+                             const CUDA_ARRAY3D_DESCRIPTOR *wanted, unsigned int levels)
 {
     int device = current_device();
     uint64_t bytes = array_bytes(wanted, levels);
-    if (device == DEVICE_NONE || !bytes)
+    if (device == DEVICE_NONE || !bytes || !array)
         return real(array, asked, levels);
     CUresult result = charge(device, bytes);
-    if (result)
+    if (result) {
+        trace_refused(function, bytes);
         return result;
+    }
     result = real(array, asked, levels);
     if (result) {
         ledger_release(device, bytes);
@@ -102,7 +106,7 @@ static CUresult create(enum allocation_kind kind, void **array, create_function 
 
 /* --- the four functions that create an array, and the one for mipmapped arrays --- */
 
-/* As WRAP, and `call_name` is the driver's function in the form that `create` calls. */
+/* As WRAP, and `call_name` is the driver's function in the form that `array_create` calls. */
 #define CREATE(name, handle, descriptor)                                                            \
     static CUresult (*real_##name)(handle * array, const descriptor *wanted);                       \
     static CUresult call_##name(void *array, const void *wanted, unsigned int levels)               \
@@ -115,36 +119,46 @@ static CUresult create(enum allocation_kind kind, void **array, create_function 
 
 CREATE(cuArray3DCreate_v2, CUarray, CUDA_ARRAY3D_DESCRIPTOR)
 {
-    return create(ALLOCATION_ARRAY, (void **)array, call_cuArray3DCreate_v2, asked, asked, 1);
+    return array_create(__func__, ALLOCATION_ARRAY, (void **)array, call_cuArray3DCreate_v2, asked,
+                        asked, 1);
 }
 
 CREATE(cuArray3DCreate, CUarray, CUDA_ARRAY3D_DESCRIPTOR_v1)
 {
+    if (!asked) /* the driver returns the error */
+        return real_cuArray3DCreate(array, asked);
     CUDA_ARRAY3D_DESCRIPTOR wanted = {.Width = asked->Width,
                                       .Height = asked->Height,
                                       .Depth = asked->Depth,
                                       .Format = asked->Format,
                                       .NumChannels = asked->NumChannels,
                                       .Flags = asked->Flags};
-    return create(ALLOCATION_ARRAY, (void **)array, call_cuArray3DCreate, asked, &wanted, 1);
+    return array_create(__func__, ALLOCATION_ARRAY, (void **)array, call_cuArray3DCreate, asked,
+                        &wanted, 1);
 }
 
 CREATE(cuArrayCreate_v2, CUarray, CUDA_ARRAY_DESCRIPTOR)
 {
+    if (!asked) /* the driver returns the error */
+        return real_cuArrayCreate_v2(array, asked);
     CUDA_ARRAY3D_DESCRIPTOR wanted = {.Width = asked->Width,
                                       .Height = asked->Height,
                                       .Format = asked->Format,
                                       .NumChannels = asked->NumChannels};
-    return create(ALLOCATION_ARRAY, (void **)array, call_cuArrayCreate_v2, asked, &wanted, 1);
+    return array_create(__func__, ALLOCATION_ARRAY, (void **)array, call_cuArrayCreate_v2, asked,
+                        &wanted, 1);
 }
 
 CREATE(cuArrayCreate, CUarray, CUDA_ARRAY_DESCRIPTOR_v1)
 {
+    if (!asked) /* the driver returns the error */
+        return real_cuArrayCreate(array, asked);
     CUDA_ARRAY3D_DESCRIPTOR wanted = {.Width = asked->Width,
                                       .Height = asked->Height,
                                       .Format = asked->Format,
                                       .NumChannels = asked->NumChannels};
-    return create(ALLOCATION_ARRAY, (void **)array, call_cuArrayCreate, asked, &wanted, 1);
+    return array_create(__func__, ALLOCATION_ARRAY, (void **)array, call_cuArrayCreate, asked,
+                        &wanted, 1);
 }
 
 NEEDS(cuMipmappedArrayCreate, CUmipmappedArray *, const CUDA_ARRAY3D_DESCRIPTOR *, unsigned int);
@@ -159,8 +173,8 @@ EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY
 EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3D_DESCRIPTOR *wanted,
                                        unsigned int levels)
 {
-    return create(ALLOCATION_MIPMAP, (void **)array, call_cuMipmappedArrayCreate, wanted, wanted,
-                  levels);
+    return array_create(__func__, ALLOCATION_MIPMAP, (void **)array, call_cuMipmappedArrayCreate,
+                        wanted, wanted, levels);
 }
 
 /* --- ends --- */

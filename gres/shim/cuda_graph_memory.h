@@ -9,6 +9,7 @@ struct graph_memory {
     struct graph_memory *next;
     CUdevice ordinal;
     uint64_t bytes;
+    unsigned int users; /* of the list, in its first entry: the executable graph, and launches on their way */
 };
 
 /* A list, NULL for nothing; CUDA_ERROR_OUT_OF_MEMORY when there is no host memory to inspect the graph. */

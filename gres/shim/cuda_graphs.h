@@ -10,11 +10,11 @@ void graphs_sync(void);
 void graphs_trim(void);
 void graphs_forget(void); /* in a child, which has none */
 
-/* A graph's memory is taken when it is launched, so it is charged before. Returns CUDA_SUCCESS or
- * CUDA_ERROR_OUT_OF_MEMORY; graph_launch_finish must follow every success, whatever the launch
- * returned. */
-CUresult graph_launch_prepare(CUgraphExec executable);
-void graph_launch_finish(CUgraphExec executable);
+/* Launches or uploads a graph by the driver's function. Its memory is taken then, so it is charged before:
+ * CUDA_ERROR_OUT_OF_MEMORY, without the call, if the slice has no room. `function` is the name for the
+ * trace. */
+CUresult graph_launch(const char *function, CUresult (*real)(CUgraphExec, CUstream),
+                      CUgraphExec executable, CUstream stream);
 
 extern const struct hook graph_hooks[];
 

@@ -69,22 +69,10 @@ WRAP_COOPERATIVE(cuLaunchCooperativeKernel_ptsz, STREAM_PER_THREAD)
 WRAP_EX(cuLaunchKernelEx, STREAM_LEGACY)
 WRAP_EX(cuLaunchKernelEx_ptsz, STREAM_PER_THREAD)
 
-/* The memory of a graph's nodes is reserved only once the limiter permits the launch, since others
- * wait for the guard meanwhile. */
 #define WRAP_GRAPH(name, null_stream)                                                               \
-    static CUresult with_memory_##name(CUgraphExec graph, CUstream stream);                         \
     WRAP(name, CUgraphExec graph, CUstream stream)                                                  \
     {                                                                                               \
-        GATED(null_stream, stream, graph, with_memory_##name(graph, stream));                       \
-    }                                                                                               \
-    static CUresult with_memory_##name(CUgraphExec graph, CUstream stream)                          \
-    {                                                                                               \
-        CUresult result = graph_launch_prepare(graph);                                               \
-        if (result)                                                                                 \
-            return result;                                                                          \
-        result = real_##name(graph, stream);                                                        \
-        graph_launch_finish(graph);                                                                  \
-        return result;                                                                              \
+        GATED(null_stream, stream, graph, graph_launch(__func__, real_##name, graph, stream));      \
     }
 WRAP_GRAPH(cuGraphLaunch, STREAM_LEGACY)
 WRAP_GRAPH(cuGraphLaunch_ptsz, STREAM_PER_THREAD)

@@ -5,6 +5,7 @@
 #include "cuda_device.h"
 #include "cuda_pools.h"
 #include "ledger.h"
+#include "trace.h"
 
 NEEDS(cuMemFree_v2, CUdeviceptr);
 NEEDS(cuMemFree, CUdeviceptr_v1);
@@ -21,20 +22,25 @@ static CUresult record(int device, uint64_t address, uint64_t bytes)
     return CUDA_SUCCESS;
 }
 
-/* The body of a wrapper that allocates: `least` bytes are charged before `call`, and afterwards the bytes
+/* Nothing is allocated without an address to return; the driver returns the error then.
+ *
+ * The body of a wrapper that allocates: `least` bytes are charged before `call`, and afterwards the bytes
  * that it took, which for rows with a pitch only the driver knows. If those do not fit, `undo` frees the
  * memory. */
 #define ALLOCATE(address, least, call, taken, undo)                                                 \
     const int device = current_device();                                                            \
-    if (device == DEVICE_NONE)                                                                      \
+    if (device == DEVICE_NONE || !(address))                                                        \
         return (call);                                                                              \
     const uint64_t charged = (least);                                                               \
     CUresult result = charge(device, charged);                                                      \
-    if (result)                                                                                     \
+    if (result) {                                                                                   \
+        trace_refused(__func__, charged);                                                           \
         return result;                                                                              \
+    }                                                                                               \
     result = (call);                                                                                \
     if (!result && charge_adjust(device, charged, (taken))) {                                       \
         undo(*(address));                                                                           \
+        trace_refused(__func__, (taken));                                                           \
         result = CUDA_ERROR_OUT_OF_MEMORY;                                                          \
     }                                                                                               \
     if (!result)                                                                                    \
@@ -69,7 +75,7 @@ WRAP(cuMemAllocPitch_v2, CUdeviceptr *address, size_t *pitch, size_t width, size
 {
     ALLOCATE(address, unpadded(width, height),
              real_cuMemAllocPitch_v2(address, pitch, width, height, element),
-             (uint64_t)*pitch * height, real_cuMemFree_v2);
+             (uint64_t)(pitch ? *pitch : width) * height, real_cuMemFree_v2);
 }
 
 WRAP(cuMemAllocPitch, CUdeviceptr_v1 *address, unsigned int *pitch, unsigned int width,
@@ -77,7 +83,7 @@ WRAP(cuMemAllocPitch, CUdeviceptr_v1 *address, unsigned int *pitch, unsigned int
 {
     ALLOCATE(address, unpadded(width, height),
              real_cuMemAllocPitch(address, pitch, width, height, element),
-             (uint64_t)*pitch * height, real_cuMemFree);
+             (uint64_t)(pitch ? *pitch : width) * height, real_cuMemFree);
 }
 
 /* --- freeing --- */

@@ -19,7 +19,7 @@ NEEDS(cuMemPoolTrimTo, CUmemoryPool, size_t);
 
 static struct pool *pool_find(CUmemoryPool handle)
 {
-    struct pool *pool = pools;
+    struct pool *pool = handle ? pools : NULL;
     while (pool && pool->handle != handle)
         pool = pool->next;
     return pool;
@@ -35,7 +35,7 @@ static struct pool *pool_add(CUmemoryPool handle, int device)
 }
 
 /* The driver's default pools, one for each GPU, were created by no wrapped call. */
-static int device_of_unknown(CUmemoryPool handle)
+static int pool_device(CUmemoryPool handle)
 {
     int count = 0;
     CUmemoryPool standard;
@@ -49,7 +49,7 @@ static int device_of_unknown(CUmemoryPool handle)
 struct pool *pool_get(CUmemoryPool handle)
 {
     struct pool *pool = pool_find(handle);
-    return pool ? pool : pool_add(handle, device_of_unknown(handle));
+    return pool ? pool : pool_add(handle, pool_device(handle));
 }
 
 uint64_t pool_attribute(const struct pool *pool, int attribute)
@@ -58,16 +58,30 @@ uint64_t pool_attribute(const struct pool *pool, int attribute)
     return real_cuMemPoolGetAttribute(pool->handle, attribute, &value) ? pool->charged : value;
 }
 
+/* Never less than the driver has reserved, nor than calls on their way may still take. */
+static uint64_t pool_least(const struct pool *pool, uint64_t reserved)
+{
+    if (!pool->coming)
+        return reserved;
+    uint64_t used = pool_attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) + pool->coming;
+    return used > reserved ? used : reserved;
+}
+
 void pool_sync(struct pool *pool)
 {
     if (!pool->handle || pool->device < 0)
         return;
     uint64_t now = pool_attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
-    if (now > pool->charged)
+    if (now > pool->charged) {
         ledger_charge(pool->device, now - pool->charged);
-    else
-        ledger_release(pool->device, pool->charged - now);
-    pool->charged = now;
+        pool->charged = now;
+        return;
+    }
+    uint64_t least = pool_least(pool, now);
+    if (least < pool->charged) {
+        ledger_release(pool->device, pool->charged - least);
+        pool->charged = least;
+    }
 }
 
 void pools_sync(void)
@@ -100,15 +114,29 @@ void pools_forget(void)
     pools = NULL;
 }
 
-static void pool_remove(struct pool *pool)
+static void pool_remove_if_gone(struct pool *pool)
 {
     struct pool **place = &pools;
+    if (pool->handle || pool->live || pool->calls)
+        return;
     while (*place != pool)
         place = &(*place)->next;
     *place = pool->next;
     if (pool->device >= 0)
         ledger_release(pool->device, pool->charged);
     free(pool);
+}
+
+void pool_call_begins(struct pool *pool)
+{
+    pool->calls++;
+}
+
+void pool_call_ends(struct pool *pool)
+{
+    pool->calls--;
+    pool_sync(pool);
+    pool_remove_if_gone(pool);
 }
 
 void pool_freed(const struct allocation *entry)
@@ -121,15 +149,14 @@ void pool_freed(const struct allocation *entry)
     } else {
         ledger_release(pool->device, entry->size);
         pool->charged -= entry->size;
-        if (!pool->live)
-            pool_remove(pool);
+        pool_remove_if_gone(pool);
     }
     guard_leave();
 }
 
 /* --- creating, finding and destroying pools --- */
 
-static void note(CUmemoryPool handle, int device)
+static void pool_note(CUmemoryPool handle, int device)
 {
     guard_enter();
     if (!pool_find(handle))
@@ -137,7 +164,7 @@ static void note(CUmemoryPool handle, int device)
     guard_leave();
 }
 
-static int device_at(const CUmemLocation *location, int type)
+static int pool_device_at(const CUmemLocation *location, int type)
 {
     if (location->type == CU_MEM_LOCATION_TYPE_DEVICE)
         return device_of(location->id);
@@ -147,8 +174,8 @@ static int device_at(const CUmemLocation *location, int type)
 WRAP(cuMemPoolCreate, CUmemoryPool *pool, const CUmemPoolProps *wanted)
 {
     CUresult result = real_cuMemPoolCreate(pool, wanted);
-    if (!result)
-        note(*pool, device_at(&wanted->location, wanted->allocType));
+    if (!result && pool && wanted)
+        pool_note(*pool, pool_device_at(&wanted->location, wanted->allocType));
     return result;
 }
 
@@ -156,8 +183,8 @@ WRAP(cuMemPoolCreate, CUmemoryPool *pool, const CUmemPoolProps *wanted)
 WRAP(cuMemPoolImportFromShareableHandle, CUmemoryPool *pool, void *handle, int type, uint64_t flags)
 {
     CUresult result = real_cuMemPoolImportFromShareableHandle(pool, handle, type, flags);
-    if (!result)
-        note(*pool, DEVICE_NONE);
+    if (!result && pool)
+        pool_note(*pool, DEVICE_NONE);
     return result;
 }
 
@@ -165,16 +192,16 @@ WRAP(cuMemPoolImportFromShareableHandle, CUmemoryPool *pool, void *handle, int t
 WRAP(cuMemGetDefaultMemPool, CUmemoryPool *pool, CUmemLocation *location, int type)
 {
     CUresult result = real_cuMemGetDefaultMemPool(pool, location, type);
-    if (!result)
-        note(*pool, device_at(location, type));
+    if (!result && pool && location)
+        pool_note(*pool, pool_device_at(location, type));
     return result;
 }
 
 WRAP(cuMemGetMemPool, CUmemoryPool *pool, CUmemLocation *location, int type)
 {
     CUresult result = real_cuMemGetMemPool(pool, location, type);
-    if (!result)
-        note(*pool, device_at(location, type));
+    if (!result && pool && location)
+        pool_note(*pool, pool_device_at(location, type));
     return result;
 }
 
@@ -186,31 +213,41 @@ EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
     return result;
 }
 
-/* Only what is in use stays charged; each allocation releases its own part from now on. */
-static void end(struct pool *pool, uint64_t used)
+/* Before the driver destroys it, since nothing may be asked about it afterwards. Returns what is reserved and
+ * not in use, which will be released; of what is in use, each allocation releases its own part. */
+static uint64_t pool_ending(struct pool *pool)
 {
-    if (!pool)
-        return;
-    if (pool->device >= 0 && pool->charged > used)
-        ledger_release(pool->device, pool->charged - used);
-    pool->charged = used;
+    pool_sync(pool);
+    uint64_t used = pool_attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
     pool->handle = NULL;
-    if (!pool->live)
-        pool_remove(pool);
+    pool_call_begins(pool);
+    return used < pool->charged ? pool->charged - used : 0;
+}
+
+static void pool_ended(struct pool *pool, uint64_t unused)
+{
+    if (pool->device >= 0)
+        ledger_release(pool->device, unused);
+    pool->charged -= unused;
 }
 
 WRAP(cuMemPoolDestroy, CUmemoryPool handle)
 {
+    uint64_t unused = 0;
     guard_enter();
     struct pool *pool = pool_find(handle);
-    uint64_t used = 0;
-    if (pool) {
-        pool_sync(pool);
-        used = pool_attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
-    }
+    if (pool)
+        unused = pool_ending(pool);
+    guard_leave();
     CUresult result = real_cuMemPoolDestroy(handle);
-    if (!result)
-        end(pool, used);
+    if (!pool)
+        return result;
+    guard_enter();
+    if (result)
+        pool->handle = handle;
+    else
+        pool_ended(pool, unused);
+    pool_call_ends(pool);
     guard_leave();
     return result;
 }

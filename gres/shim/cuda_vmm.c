@@ -7,6 +7,7 @@
 #include "cuda_device.h"
 #include "cuda_guard.h"
 #include "ledger.h"
+#include "trace.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@ struct physical {
     int device;
     uint64_t bytes;
     unsigned int handles, mappings;
+    unsigned int calls; /* on their way in the driver */
 };
 
 /* A part of a sparse array that has memory. */
@@ -28,15 +30,26 @@ struct tile {
 
 static struct tile *tiles;
 
-static void drop_if_gone(struct physical *physical)
+/* --- how many references the memory has; with the guard --- */
+
+/* Every call of the driver that may end or begin a reference is made without the guard, and holds one of its
+ * own meanwhile (`calls`): the memory stays known, and charged, until the last such call has returned. */
+static void physical_begin(struct physical *physical)
 {
-    if (physical->handles || physical->mappings)
+    if (physical)
+        physical->calls++;
+}
+
+static void physical_end(struct physical *physical)
+{
+    if (!physical || --physical->calls || physical->handles || physical->mappings)
         return;
     ledger_release(physical->device, physical->bytes);
     free(physical);
 }
 
-/* One more reference to a handle; the driver may return the same one again for the same memory. */
+/* One more reference by a handle. The driver may return the same one again for the same memory, or reuse the
+ * number of one whose release is still on its way. */
 static void handle_add(CUmemHandle handle, struct physical *physical)
 {
     struct allocation entry;
@@ -47,62 +60,92 @@ static void handle_add(CUmemHandle handle, struct physical *physical)
     allocation_insert(&entry);
 }
 
-static struct physical *physical_of(CUmemHandle handle)
+static void handle_remove(CUmemHandle handle, struct physical *physical)
+{
+    struct allocation entry;
+    physical->handles--;
+    if (!allocation_find(ALLOCATION_HANDLE, handle, &entry) || entry.owner != physical)
+        return;
+    allocation_remove(ALLOCATION_HANDLE, handle, &entry);
+    if (--entry.size)
+        allocation_insert(&entry);
+}
+
+static struct physical *handle_find(CUmemHandle handle)
 {
     struct allocation entry;
     return allocation_find(ALLOCATION_HANDLE, handle, &entry) ? entry.owner : NULL;
+}
+
+/* --- the beginning and the end of a call of the driver --- */
+
+static struct physical *call_begin_by_handle(CUmemHandle handle)
+{
+    guard_enter();
+    struct physical *physical = handle_find(handle);
+    physical_begin(physical);
+    guard_leave();
+    return physical;
+}
+
+static struct physical *call_begin_by_address(void *address)
+{
+    struct allocation mapping;
+    struct physical *physical = NULL;
+    guard_enter();
+    if (allocation_containing(ALLOCATION_MAPPING, (uintptr_t)address, &mapping))
+        physical = mapping.owner;
+    physical_begin(physical);
+    guard_leave();
+    return physical;
 }
 
 /* --- handles --- */
 
 WRAP(cuMemCreate, CUmemHandle *handle, size_t bytes, const CUmemAllocationProp *wanted, uint64_t flags)
 {
-    if (!wanted || wanted->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+    if (!handle || !wanted || wanted->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
         return real_cuMemCreate(handle, bytes, wanted, flags);
     struct physical *physical = calloc(1, sizeof *physical);
     if (!physical)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    physical->device = device_of(wanted->location.id);
-    physical->bytes = bytes;
+    *physical =
+        (struct physical){.device = device_of(wanted->location.id), .bytes = bytes, .calls = 1};
     CUresult result = charge(physical->device, bytes);
     if (result) {
+        trace_refused(__func__, bytes);
         free(physical);
         return result;
     }
-    guard_enter();
     result = real_cuMemCreate(handle, bytes, wanted, flags);
-    if (result)
-        drop_if_gone(physical);
-    else
+    guard_enter();
+    if (!result)
         handle_add(*handle, physical);
+    physical_end(physical);
     guard_leave();
     return result;
 }
 
 WRAP(cuMemRelease, CUmemHandle handle)
 {
-    struct allocation entry;
-    guard_enter();
+    struct physical *physical = call_begin_by_handle(handle);
     CUresult result = real_cuMemRelease(handle);
-    if (!result && allocation_remove(ALLOCATION_HANDLE, handle, &entry)) {
-        struct physical *physical = entry.owner;
-        if (--entry.size)
-            allocation_insert(&entry);
-        physical->handles--;
-        drop_if_gone(physical);
-    }
+    guard_enter();
+    if (!result && physical)
+        handle_remove(handle, physical);
+    physical_end(physical);
     guard_leave();
     return result;
 }
 
 WRAP(cuMemRetainAllocationHandle, CUmemHandle *handle, void *address)
 {
-    struct allocation mapping;
-    guard_enter();
+    struct physical *physical = call_begin_by_address(address);
     CUresult result = real_cuMemRetainAllocationHandle(handle, address);
-    if (!result && allocation_containing(ALLOCATION_MAPPING, (uintptr_t)address, &mapping) &&
-        mapping.owner)
-        handle_add(*handle, mapping.owner);
+    guard_enter();
+    if (!result && physical && handle)
+        handle_add(*handle, physical);
+    physical_end(physical);
     guard_leave();
     return result;
 }
@@ -111,37 +154,39 @@ WRAP(cuMemRetainAllocationHandle, CUmemHandle *handle, void *address)
 
 WRAP(cuMemMap, CUdeviceptr address, size_t bytes, size_t offset, CUmemHandle handle, uint64_t flags)
 {
-    guard_enter();
+    struct physical *physical = call_begin_by_handle(handle);
     CUresult result = real_cuMemMap(address, bytes, offset, handle, flags);
+    guard_enter();
     if (!result) {
         /* Also for memory that is not charged, so that cuMemUnmap finds the next mapping. */
-        struct physical *physical = physical_of(handle);
         if (physical)
             physical->mappings++;
         allocation_insert(&(struct allocation){
             .kind = ALLOCATION_MAPPING, .key = address, .size = bytes, .owner = physical});
     }
+    physical_end(physical);
     guard_leave();
     return result;
 }
 
-static void unmapped(struct physical *physical)
+static void mapping_end(struct physical *physical)
 {
     if (!physical)
         return;
     physical->mappings--;
-    drop_if_gone(physical);
+    physical->calls++;
+    physical_end(physical);
 }
 
 /* Several mappings that follow each other may be ended by one call. */
 WRAP(cuMemUnmap, CUdeviceptr address, size_t bytes)
 {
     struct allocation mapping;
-    guard_enter();
     CUresult result = real_cuMemUnmap(address, bytes);
     CUdeviceptr end = address + bytes;
+    guard_enter();
     while (!result && address < end && allocation_remove(ALLOCATION_MAPPING, address, &mapping)) {
-        unmapped(mapping.owner);
+        mapping_end(mapping.owner);
         address += mapping.size;
     }
     guard_leave();
@@ -160,20 +205,17 @@ static void tile_end(struct tile **place)
 {
     struct tile *tile = *place;
     *place = tile->next;
-    unmapped(tile->physical);
+    mapping_end(tile->physical);
     free(tile);
 }
 
 /* A tile that is unmapped in other pieces than it was mapped stays charged until its array ends. */
-static void tiles_change(const CUarrayMapInfo *info)
+static void tile_change(const CUarrayMapInfo *info, struct physical *physical)
 {
     struct tile **place = &tiles;
     while (*place && !is_tile(*place, info))
         place = &(*place)->next;
-    struct physical *physical = NULL;
-    if (info->memOperationType == CU_MEM_OPERATION_TYPE_MAP)
-        physical = physical_of(info->memHandle);
-    if (physical) /* before the old one is dropped: it may be the same */
+    if (physical)
         physical->mappings++;
     if (*place)
         tile_end(place);
@@ -206,25 +248,53 @@ void tiles_forget(void)
     tiles = NULL;
 }
 
-static CUresult map_arrays(CUresult (*real)(CUarrayMapInfo *, unsigned int, CUstream),
-                           CUarrayMapInfo *list, unsigned int count, CUstream stream)
+/* All memory that the list maps, in its order; NULL for what is not charged or is unmapped. */
+static void tiles_begin(struct physical **memory, const CUarrayMapInfo *list, unsigned int count)
 {
     guard_enter();
-    CUresult result = real(list, count, stream);
-    for (unsigned int at = 0; !result && at < count; at++)
-        tiles_change(&list[at]);
+    for (unsigned int at = 0; at < count; at++) {
+        if (list[at].memOperationType == CU_MEM_OPERATION_TYPE_MAP)
+            memory[at] = handle_find(list[at].memHandle);
+        physical_begin(memory[at]);
+    }
     guard_leave();
+}
+
+static void tiles_finish(CUresult result, struct physical **memory, const CUarrayMapInfo *list,
+                         unsigned int count)
+{
+    guard_enter();
+    for (unsigned int at = 0; at < count; at++) {
+        if (!result)
+            tile_change(&list[at], memory[at]);
+        physical_end(memory[at]);
+    }
+    guard_leave();
+}
+
+static CUresult tiles_map(CUresult (*real)(CUarrayMapInfo *, unsigned int, CUstream),
+                          CUarrayMapInfo *list, unsigned int count, CUstream stream)
+{
+    if (!list || !count)
+        return real(list, count, stream);
+    struct physical **memory = calloc(count, sizeof(struct physical *));
+    if (!memory)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    tiles_begin(memory, list, count);
+    CUresult result = real(list, count, stream);
+    tiles_finish(result, memory, list, count);
+    free(memory);
     return result;
 }
 
 WRAP(cuMemMapArrayAsync, CUarrayMapInfo *list, unsigned int count, CUstream stream)
 {
-    return map_arrays(real_cuMemMapArrayAsync, list, count, stream);
+    return tiles_map(real_cuMemMapArrayAsync, list, count, stream);
 }
 
 WRAP(cuMemMapArrayAsync_ptsz, CUarrayMapInfo *list, unsigned int count, CUstream stream)
 {
-    return map_arrays(real_cuMemMapArrayAsync_ptsz, list, count, stream);
+    return tiles_map(real_cuMemMapArrayAsync_ptsz, list, count, stream);
 }
 
 const struct hook vmm_hooks[] = {

@@ -17,6 +17,7 @@
 #include "counters.h"
 #include "shim.h"
 #include "slice.h"
+#include "trace.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -232,6 +233,12 @@ static int is_device(int device)
     return device >= 0 && device < slice()->count;
 }
 
+static void trace_charge(uint64_t bytes)
+{
+    trace_add(TRACE_CHARGES, 1);
+    trace_add(TRACE_CHARGED_BYTES, bytes);
+}
+
 int ledger_reserve(int device, uint64_t bytes)
 {
     int result = -1;
@@ -248,6 +255,8 @@ int ledger_reserve(int device, uint64_t bytes)
         result = 0;
     }
     leave();
+    if (!result)
+        trace_charge(bytes);
     return result;
 }
 
@@ -258,6 +267,7 @@ void ledger_charge(int device, uint64_t bytes)
     if (!claim())
         own->bytes[device] += bytes;
     leave();
+    trace_charge(bytes);
 }
 
 void ledger_release(int device, uint64_t bytes)
@@ -267,6 +277,7 @@ void ledger_release(int device, uint64_t bytes)
     if (own) /* a child that frees what it inherited has nothing to release */
         own->bytes[device] -= bytes < own->bytes[device] ? bytes : own->bytes[device];
     leave();
+    trace_add(TRACE_RELEASED_BYTES, bytes);
 }
 
 uint64_t ledger_used(int device)

@@ -30,10 +30,14 @@ static int not_supported(void)
     return SLIPWAY_NOT_SUPPORTED;
 }
 
+void *real_function_or_error(const char *name)
+{
+    void *found = real_function(name);
+    return found ? found : (void *)not_supported;
+}
+
 void real_fill(const struct hook *table)
 {
-    for (; table->name; table++) {
-        void *found = real_function(table->name);
-        *table->real = found ? found : (void *)not_supported;
-    }
+    for (; table->name; table++)
+        *table->real = real_function_or_error(table->name);
 }

@@ -16,6 +16,7 @@
 #endif
 #define SLIPWAY_SLICE SLIPWAY_DIRECTORY "/slice"
 #define SLIPWAY_COUNTERS SLIPWAY_DIRECTORY "/counters"
+#define SLIPWAY_LOAD SLIPWAY_DIRECTORY "/load" /* root's, too: load.h */
 #define SLIPWAY_DRIVER SLIPWAY_DIRECTORY "/driver"
 #define SLIPWAY_COUNTERS_SIZE (1 << 20)
 #define SLIPWAY_MAX_DEVICES 16

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from portal.config.base import FROZEN
-from portal.core.cluster.fgpu import Compute, GpuKind, Sharing, parse_ratio
+from portal.core.cluster.fgpu import CONTEXT_MB, Compute, GpuKind, Policy, Sharing, parse_ratio
 from portal.core.cluster.gpu_offers import Gpus
 from portal.core.units import Memory
 
@@ -46,6 +46,10 @@ class GpuKindSettings(BaseModel):
         "shared", description="Shared by Slurm's shards, allocated whole, or a MIG device (whole)."
     )
     compute: Compute = Field("limiter", description="What enforces the share of multiprocessors.")
+    policy: Policy = Field(
+        "strict",
+        description="With the limiter: a share is a ceiling, or idle neighbours' shares are lent.",
+    )
 
     @property
     def kind(self) -> GpuKind:
@@ -58,6 +62,7 @@ class GpuKindSettings(BaseModel):
             step=self.step,
             sharing=self.sharing,
             compute=self.compute,
+            policy=self.policy,
         )
 
     @model_validator(mode="after")
@@ -82,7 +87,12 @@ class GpuSettings(BaseModel):
     margin_mb: int = Field(
         1024,
         ge=0,
-        description="MiB that a job may hold beyond its slice, including CUDA contexts.",
+        description="MiB that each process of a job may hold beyond the slice: its CUDA context.",
+    )
+    context_mb: int = Field(
+        CONTEXT_MB,
+        ge=0,
+        description="MiB of a GPU that are kept free for the CUDA context of each session.",
     )
 
     @property

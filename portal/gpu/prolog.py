@@ -86,7 +86,8 @@ def _files(
     nvml = connect()
     try:
         devices = nvml.devices()
-        slice_ = slices.decide(found.gres, numbers, devices, settings.load(file).kinds)
+        known = settings.load(file)
+        slice_ = slices.decide(found.gres, numbers, devices, known.kinds, known.context)
         files = {"slice": slice_.text()}
         limited = [part for part in slice_.parts if part.memory]
         if limited and limits.supported(nvml.driver(), limited[0].uuid):

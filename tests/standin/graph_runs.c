@@ -134,13 +134,13 @@ EXPORT CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
         if (result == CUDA_ERROR_OUT_OF_MEMORY)
             undo(exec, i);
     }
+    pthread_mutex_unlock(&driver_lock);
     for (int i = 0; !result && i < exec->count; i++)
         if (exec->nodes[i].type == NODE_KERNEL)
-            stream_run(stream, context, exec->nodes[i].ns);
-    pthread_mutex_unlock(&driver_lock);
+            result = stream_run(stream, exec->nodes[i].ns, exec->nodes[i].blocks);
     return result;
 }
-PTSZ(cuGraphLaunch);
+PTSZ_OF(cuGraphLaunch, (CUgraphExec exec, CUstream stream), (exec, per_thread(stream)))
 
 EXPORT CUresult cuGraphUpload(CUgraphExec exec, CUstream stream)
 {

@@ -16,8 +16,12 @@ from typing import Literal, get_args
 Sharing = Literal["shared", "whole", "mig"]
 Compute = Literal["limiter", "mps", "none"]
 """What enforces the share of the multiprocessors: the shim, NVIDIA's MPS, or nothing."""
+Policy = Literal["strict", "fair"]
+"""Whether time that others leave unused is lost or lent."""
 
 MIB = 1 << 20
+CONTEXT_MB = 512
+"""MiB of a GPU that a session's CUDA context takes, which is in no slice; the settings' default."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,7 @@ class GpuKind:
     """The smallest difference between two amounts, in fGPU."""
     sharing: Sharing = "shared"
     compute: Compute = "limiter"
+    policy: Policy = "strict"
 
     @property
     def shards(self) -> int:
@@ -44,6 +49,11 @@ class GpuKind:
     def whole(self) -> Fraction:
         """One whole GPU, in fGPU."""
         return 1 / self.unit
+
+    @property
+    def sessions(self) -> int:
+        """The most sessions that can share one GPU."""
+        return self.shards // (self.unit * self.step).numerator if self.sharing == "shared" else 1
 
     def fgpu(self, shards: int, gpus: int = 0) -> Fraction:
         """An amount of shards and whole GPUs, in fGPU."""
@@ -153,13 +163,20 @@ def kinds_as_json(kinds: tuple[GpuKind, ...]) -> list[dict[str, object]]:
             "step": str(kind.step),
             "sharing": kind.sharing,
             "compute": kind.compute,
+            "policy": kind.policy,
         }
         for kind in kinds
     ]
 
 
 def kind_from_json(data: Mapping[str, str]) -> GpuKind:
-    """Parse one kind written by `kinds_as_json`; raises KeyError or ValueError."""
+    """Parse one kind written by `kinds_as_json`; raises KeyError or ValueError.
+
+    Files of earlier versions have no `policy`.
+    """
+    policy = data.get("policy", "strict")
+    if policy not in get_args(Policy):
+        raise ValueError(f"policy: {policy!r} is none of {', '.join(get_args(Policy))}")
     if data["sharing"] not in get_args(Sharing) or data["compute"] not in get_args(Compute):
         raise ValueError(f"unknown sharing mode: {data['sharing']}, {data['compute']}")
     return GpuKind(
@@ -170,4 +187,5 @@ def kind_from_json(data: Mapping[str, str]) -> GpuKind:
         step=Fraction(data["step"]),
         sharing=data["sharing"],  # type: ignore[arg-type]  # checked above
         compute=data["compute"],  # type: ignore[arg-type]
+        policy=policy,  # type: ignore[arg-type]
     )

@@ -6,6 +6,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -381,6 +382,76 @@ static void threads(size_t bytes)
     printf("%ld\n", bad);
 }
 
+/* start KIND BYTES: takes in a thread of its own; join: its result. What it took has the number of the
+ * first free place at `start`. */
+static struct {
+    pthread_t thread;
+    CUcontext context;
+    const struct kind *kind;
+    size_t bytes;
+    int at;
+} beside;
+static pthread_barrier_t beside_all;
+
+static void *take_beside(void *unused)
+{
+    CUresult result = CU(cuCtxSetCurrent, beside.context);
+    (void)unused;
+    if (!result)
+        result = beside.kind->take(&held[beside.at], beside.bytes);
+    if (result)
+        held[beside.at].kind = NULL;
+    return (void *)(intptr_t)result;
+}
+
+static int start(const char *name, size_t bytes)
+{
+    beside.kind = kind_of(name);
+    beside.bytes = bytes;
+    for (beside.at = 0; held[beside.at].kind;)
+        beside.at++;
+    held[beside.at] = (struct taken){.kind = beside.kind};
+    CU(cuCtxGetCurrent, &beside.context);
+    return pthread_create(&beside.thread, NULL, take_beside, NULL);
+}
+
+static int join(void)
+{
+    void *result;
+    pthread_join(beside.thread, &result);
+    return (int)(intptr_t)result;
+}
+
+/* together KIND BYTES: how many of 8 threads could take it at the same moment; all is given back */
+static void *take_together(void *kind)
+{
+    struct taken one = {0};
+    int good = !CU(cuCtxSetCurrent, beside.context);
+    pthread_barrier_wait(&beside_all);
+    good = good && !((const struct kind *)kind)->take(&one, beside.bytes);
+    pthread_barrier_wait(&beside_all);
+    if (good)
+        ((const struct kind *)kind)->give(&one);
+    return (void *)(intptr_t)good;
+}
+
+static int together(const char *name, size_t bytes)
+{
+    pthread_t list[8];
+    void *good;
+    int sum = 0;
+    beside.bytes = bytes;
+    CU(cuCtxGetCurrent, &beside.context);
+    pthread_barrier_init(&beside_all, NULL, 8);
+    for (int at = 0; at < 8; at++)
+        pthread_create(&list[at], NULL, take_together, (void *)(uintptr_t)kind_of(name));
+    for (int at = 0; at < 8; at++) {
+        pthread_join(list[at], &good);
+        sum += (int)(intptr_t)good;
+    }
+    return sum;
+}
+
 /* race BYTES: takes as often as it can */
 static void race(size_t bytes)
 {
@@ -403,6 +474,17 @@ static void split(void)
         waitpid(child, NULL, 0);
         printf("parent\n");
     }
+}
+
+/* end HOW: without the handlers of exit(), by a signal, or as every program does */
+static void end(const char *how)
+{
+    fflush(stdout);
+    if (!strcmp(how, "_exit"))
+        _exit(0);
+    if (!strcmp(how, "kill"))
+        kill(getpid(), SIGKILL);
+    exit(0);
 }
 
 static uint64_t unused(void)
@@ -513,6 +595,12 @@ static int obey(const char *verb, char *first, char *second, char *third, char *
         churn(strtoull(first, NULL, 10));
     else if (!strcmp(verb, "threads"))
         threads(strtoull(first, NULL, 10));
+    else if (!strcmp(verb, "start"))
+        printf("%d\n", start(first, strtoull(second, NULL, 10)));
+    else if (!strcmp(verb, "join"))
+        printf("%d\n", join());
+    else if (!strcmp(verb, "together"))
+        printf("%d\n", together(first, strtoull(second, NULL, 10)));
     else if (!strcmp(verb, "race"))
         race(strtoull(first, NULL, 10));
     else if (!strcmp(verb, "unused"))
@@ -537,6 +625,10 @@ static int obey(const char *verb, char *first, char *second, char *third, char *
         printf("%d\n", (closefrom(3), 0));
     else if (!strcmp(verb, "fork"))
         split();
+    else if (!strcmp(verb, "end"))
+        end(first);
+    else if (!strcmp(verb, "children")) /* -1: none */
+        printf("%d\n", waitpid(-1, NULL, WNOHANG));
     else
         return 0;
     fflush(stdout);

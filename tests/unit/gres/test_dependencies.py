@@ -110,8 +110,9 @@ def test_every_header_compiles_by_itself() -> None:
 
 
 def test_files_are_short() -> None:
-    long = [file.name for file in SHIM.iterdir() if len(file.read_text().splitlines()) > LONGEST]
-    assert long == []
+    sources = [file for file in SHIM.iterdir() if file.suffix != ".txt"]
+    long = [file.name for file in sources if len(file.read_text().splitlines()) > LONGEST]
+    assert sources and long == []
 
 
 def _show(folder: Path) -> None:

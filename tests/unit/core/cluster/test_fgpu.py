@@ -135,13 +135,26 @@ def test_the_nodes_can_read_the_portals_file(kind: GpuKind) -> None:
     assert kind_from_json(written) == kind  # type: ignore[arg-type]
 
 
+def test_files_of_earlier_versions_have_no_policy() -> None:
+    (written,) = kinds_as_json((kind(policy="fair"),))
+    assert kind_from_json(written).policy == "fair"  # type: ignore[arg-type]
+    del written["policy"]
+    assert kind_from_json(written).policy == "strict"  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("sharing", "lent"), ("compute", "hope"), ("unit", "much"), ("memory_mb", "")],
+    [
+        ("sharing", "lent"),
+        ("compute", "hope"),
+        ("policy", "kind"),
+        ("unit", "much"),
+        ("memory_mb", ""),
+    ],
 )
 def test_an_inconsistent_kind_is_refused(field: str, value: str) -> None:
     (written,) = kinds_as_json((kind(),))
-    with pytest.raises(ValueError, match=r"sharing mode|literal"):
+    with pytest.raises(ValueError, match=r"sharing mode|policy|literal"):
         kind_from_json(written | {field: value})  # type: ignore[arg-type]
 
 

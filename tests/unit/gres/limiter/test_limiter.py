@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-SHIM = HERE.parents[2] / "gres" / "shim"
+SHIM = HERE.parents[3] / "gres" / "shim"
 OURS = ["share.c", "meter.c", "limiter.c", "cuda_launch.c"]
 GATES = """cuLaunchKernel cuLaunchKernel_ptsz cuLaunchKernelEx cuLaunchKernelEx_ptsz
     cuLaunchCooperativeKernel cuLaunchCooperativeKernel_ptsz cuLaunchCooperativeKernelMultiDevice

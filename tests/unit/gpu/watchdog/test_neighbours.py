@@ -1,0 +1,171 @@
+"""What the watchdog tells each session about its neighbours."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from portal.core.cluster.fgpu import MIB
+from portal.gpu.slices import JobSlice, Part, parse_slice
+from portal.gpu.watchdog.neighbours import MEASURED, OFFSET, Neighbours, Seen
+
+SECOND = 1_000_000_000
+GPU = "GPU-0"
+
+
+def slice_(percent: int, policy: str = "strict") -> JobSlice:
+    return JobSlice("limiter", (Part(GPU, 2048 * MIB, percent),), policy)
+
+
+class Node:
+    """A GPU with one process for each job, whose PID is the job's number."""
+
+    def __init__(self, folder: Path, **jobs: JobSlice) -> None:
+        self.folder = folder
+        self.logged: list[str] = []
+        self.neighbours = Neighbours(lambda job: folder / str(job), self.logged.append)
+        self.now = 1000 * SECOND
+        self.counts: dict[int, int] = {}
+        self.slices: dict[int, JobSlice] = {}
+        for job, found in jobs.items():
+            self.add(int(job.removeprefix("job")), found)
+
+    def add(self, job: int, found: JobSlice) -> None:
+        (self.folder / str(job)).mkdir()
+        self.slices[job] = found
+        self.count(job, 0)
+
+    def count(self, job: int, seconds: float) -> None:
+        """The session has measured so much more."""
+        self.counts[job] = self.counts.get(job, 0) + int(seconds * SECOND)
+        data = bytearray(1 << 20)
+        struct.pack_into("=q", data, OFFSET + MEASURED, self.counts[job])
+        (self.folder / str(job) / "counters").write_bytes(data)
+
+    def poll(
+        self, busy: Mapping[int, float] | None, measured: Mapping[int, float] | None = None
+    ) -> None:
+        """A second later: percent by NVML, and seconds by the sessions."""
+        self.now += SECOND
+        for job, seconds in (measured or {}).items():
+            self.count(job, seconds)
+        memory = {job: {job: 100 * MIB} for job in self.slices}
+        self.neighbours.measured(Seen(GPU, self.slices, memory, busy, self.now))
+        for job, found in self.slices.items():
+            self.neighbours.write(job, found)
+
+    def load(self, job: int) -> dict[str, str]:
+        text = (self.folder / str(job) / "load").read_text()
+        return dict(line.split("=") for line in text.splitlines())
+
+
+def test_the_file_has_what_nvml_told(tmp_path: Path) -> None:
+    node = Node(tmp_path, job12=slice_(25))
+    node.poll({12: 23.14})
+    assert node.load(12) == {
+        "version": "1",
+        "time": str(node.now),
+        "gpu": GPU,
+        "busy": "231",
+        "memory": str(100 * MIB),
+        "charge": "1000",
+        "percent": "25",
+    }
+    node.poll(None)
+    assert "busy" not in node.load(12)
+
+
+def charges(node: Node, polls: int, busy: dict[int, float], measured: dict[int, float]) -> int:
+    """Job 1's charge after some polls that are all the same."""
+    for _ in range(polls):
+        node.poll(busy, measured)
+    return int(node.load(1)["charge"])
+
+
+def test_a_job_alone_is_charged_in_full(tmp_path: Path) -> None:
+    node = Node(tmp_path, job1=slice_(50), job2=slice_(50))
+    assert charges(node, 9, {1: 50, 2: 0}, {1: 0.5}) == 1000
+    assert charges(node, 9, {1: 50, 2: 0}, {1: 0.9}) == 1000
+
+
+def test_what_neighbours_took_of_the_measured_time_is_not_charged(tmp_path: Path) -> None:
+    node = Node(tmp_path, job1=slice_(50), job2=slice_(50))
+    assert charges(node, 9, {1: 48, 2: 48}, {1: 0.8, 2: 0.8}) == pytest.approx(600, abs=1)
+
+
+def test_nothing_is_known_without_nvml_s_figures(tmp_path: Path) -> None:
+    node = Node(tmp_path, job1=slice_(50), job2=slice_(50))
+    assert charges(node, 9, {1: 48, 2: 48}, {1: 0.96, 2: 0.96}) < 1000
+    node.poll(None, {1: 0.96})
+    assert node.load(1)["charge"] == "1000"
+
+
+def test_when_the_neighbour_leaves_the_full_charge_is_back_at_once(tmp_path: Path) -> None:
+    node = Node(tmp_path, job1=slice_(50), job2=slice_(50))
+    assert charges(node, 9, {1: 48, 2: 48}, {1: 0.96, 2: 0.96}) == 500
+    assert charges(node, 1, {1: 55, 2: 0}, {1: 0.55}) == 1000
+
+
+def test_a_forged_count_takes_off_no_more_than_the_neighbours_could_have(tmp_path: Path) -> None:
+    node = Node(tmp_path, job1=slice_(50), job2=slice_(50), job3=slice_(25))
+    assert charges(node, 3, {1: 30, 2: 30, 3: 30}, {1: 1e6}) == 334
+    assert node.load(2)["charge"] == "1000"
+
+
+def test_a_forged_count_is_worth_nothing_to_who_is_beyond_the_share(tmp_path: Path) -> None:
+    node = Node(tmp_path, job1=slice_(25), job2=slice_(50))
+    assert charges(node, 30, {1: 50, 2: 50}, {1: 1.0, 2: 1.0}) == 1000
+
+
+@pytest.mark.parametrize("data", [b"", b"short", bytes(1 << 20), b"\xff" * (1 << 20)])
+def test_any_content_of_the_counters_is_survived(tmp_path: Path, data: bytes) -> None:
+    node = Node(tmp_path, job1=slice_(50), job2=slice_(50))
+    node.poll({1: 48, 2: 48}, {1: 0.9})
+    (tmp_path / "1" / "counters").write_bytes(data)
+    node.poll({1: 48, 2: 48})
+    assert 500 <= int(node.load(1)["charge"]) <= 1000
+    (tmp_path / "1" / "counters").unlink()
+    node.poll({1: 48, 2: 48})
+    assert 500 <= int(node.load(1)["charge"]) <= 1000
+
+
+def percents(node: Node) -> list[int]:
+    return [int(node.load(job)["percent"]) for job in node.slices]
+
+
+def test_strict_shares_stay(tmp_path: Path) -> None:
+    node = Node(tmp_path, job1=slice_(25), job2=slice_(50))
+    node.poll({1: 25})
+    assert percents(node) == [25, 50]
+
+
+def test_fair_lends_what_is_idle_and_takes_it_back(tmp_path: Path) -> None:
+    fair = {f"job{job}": slice_(percent, "fair") for job, percent in enumerate((25, 25, 50), 1)}
+    node = Node(tmp_path, **fair)
+    node.poll({1: 25, 2: 0, 3: 0})
+    assert percents(node) == [100, 25, 50]
+    node.poll({1: 60, 2: 0, 3: 40})
+    assert percents(node) == [33, 25, 66]
+    node.poll({1: 33, 2: 10, 3: 50})
+    assert percents(node) == [25, 25, 50]
+    node.poll(None)
+    assert percents(node) == [25, 25, 50]
+
+
+def test_a_removed_folder_is_no_error(tmp_path: Path) -> None:
+    node = Node(tmp_path, job1=slice_(25))
+    node.poll({})
+    for file in (tmp_path / "1").iterdir():
+        file.unlink()
+    (tmp_path / "1").rmdir()
+    node.poll({})
+    assert node.logged == []
+
+
+def test_the_policy_is_part_of_the_slice() -> None:
+    for policy in ("strict", "fair"):
+        assert parse_slice(slice_(25, policy).text()) == slice_(25, policy)
+    assert "policy" not in slice_(25).text()
