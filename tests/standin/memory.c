@@ -48,6 +48,8 @@ void discharge(int gpu, uint64_t bytes)
 
 EXPORT CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
 {
+    if (!available || !total)
+        return CUDA_ERROR_INVALID_VALUE;
     struct context *context;
     CUresult result = need_context(&context);
     if (result)
@@ -63,6 +65,8 @@ EXPORT CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
 
 EXPORT CUresult cuMemGetInfo(unsigned *available, unsigned *total)
 {
+    if (!available || !total)
+        return CUDA_ERROR_INVALID_VALUE;
     size_t free_bytes, all;
     CUresult result = cuMemGetInfo_v2(&free_bytes, &all);
     if (!result) {
@@ -186,6 +190,8 @@ static CUresult linear(CUdeviceptr address, uint64_t bytes)
 
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
 {
+    if (!address)
+        return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&driver_lock);
     const CUdeviceptr taken = address_take(bytes);
     CUresult result = linear(taken, bytes);
@@ -197,6 +203,8 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
 
 EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *address, unsigned bytes)
 {
+    if (!address)
+        return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&driver_lock);
     const CUdeviceptr_v1 taken = low_address_take(bytes);
     CUresult result = linear(taken, bytes);
@@ -215,6 +223,8 @@ static size_t row(size_t width)
 EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height,
                                    unsigned element)
 {
+    if (!address || !pitch)
+        return CUDA_ERROR_INVALID_VALUE;
     (void)element;
     CUresult result = cuMemAlloc_v2(address, row(width) * height);
     if (!result)
@@ -225,6 +235,8 @@ EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t w
 EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *address, unsigned *pitch, unsigned width,
                                 unsigned height, unsigned element)
 {
+    if (!address || !pitch)
+        return CUDA_ERROR_INVALID_VALUE;
     (void)element;
     CUresult result = cuMemAlloc(address, (unsigned)row(width) * height);
     if (!result)
@@ -234,6 +246,8 @@ EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *address, unsigned *pitch, unsign
 
 EXPORT CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned flags)
 {
+    if (!address)
+        return CUDA_ERROR_INVALID_VALUE;
     struct context *context;
     CUresult result = need_context(&context);
     if (result)
