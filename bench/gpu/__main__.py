@@ -61,7 +61,7 @@ def measure(gpu: Gpu, seconds: float, until: float, only: list[str]) -> Iterator
         if time.monotonic() + needs * seconds / USUAL > until:
             yield Line(name, "", "not measured: no time left", "", None)
             continue
-        sessions[0].grant(gpu.memory // 2, 100)
+        sessions[0].grant(gpu.part(0.5), 100)
         try:
             with watching("bench"):
                 yield from run()

@@ -81,7 +81,7 @@ def _line(
 ) -> Line:
     chosen = sessions[: layout.sessions]
     for session in chosen:
-        session.grant(int(gpu.memory * layout.percent / 100 * HELD), int(layout.percent))
+        session.grant(gpu.part(layout.percent / 100), int(layout.percent))
     shares = [100 * found / full for found in rates(gpu, chosen, words)]
     for session in chosen:
         session.retire()

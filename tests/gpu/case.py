@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from portal.gpu.nvml import NvmlError
-from tests.gpu.machine import MIB, Gpu
+from tests.gpu.machine import Gpu
 from tests.gpu.program import ProgramFailed
 from tests.gpu.session import Session, has, run_bare
 
@@ -88,15 +88,11 @@ class Trial:
     @property
     def cap(self) -> int:
         """Bytes of the usual slice."""
-        return self.part(CAP)
-
-    def part(self, share: float) -> int:
-        """Bytes of a share of the GPU's memory, in whole MiB."""
-        return int(self.gpu.memory * share) // MIB * MIB
+        return self.gpu.part(CAP)
 
     def session(self, number: int = 1, share: float = CAP, percent: int = 100) -> Session:
         """A session with a new slice."""
-        return Session(number, self.gpu).grant(self.part(share), percent)
+        return Session(number, self.gpu).grant(self.gpu.part(share), percent)
 
     def has(self, framework: str) -> bool:
         """Whether the programs' Python has a framework."""

@@ -7,10 +7,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 
-from portal.gpu.nvml import Nvml, NvmlError
+from portal.core.cluster.fgpu import CONTEXT_MB, GpuKind, share_of
+from portal.gpu import slices
+from portal.gpu.nvml import Device, Nvml, NvmlError
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(__file__).parent / "programs"
@@ -102,6 +105,8 @@ class Gpu:
     """Bytes, of NVML."""
     version: str
     """The driver's version."""
+    reserved: int = 0
+    """Bytes of it that the driver keeps."""
 
     @classmethod
     def find(cls) -> Gpu:
@@ -111,7 +116,16 @@ class Gpu:
         if len(fields) != 4:
             raise FileNotFoundError("nvidia-smi shows no GPU")
         name, uuid, memory, version = fields
-        return cls(driver, name, uuid, int(memory) * MIB, version)
+        gpu = cls(driver, name, uuid, int(memory) * MIB, version)
+        return replace(gpu, reserved=gpu._device().reserved)
+
+    def part(self, share: float) -> int:
+        """Bytes of a slice that is this share of the GPU, as Prolog cuts it, in whole MiB."""
+        step = Fraction(share).limit_denominator(100)
+        kind = GpuKind("", "", self.memory // MIB, unit=Fraction(1), step=step)
+        device = Device(self.uuid, self.name, self.memory, 0, (), reserved=self.reserved)
+        whole = slices.divisible(device, kind, CONTEXT_MB * MIB)
+        return share_of(whole, step.numerator, step.denominator)
 
     @property
     def real(self) -> bool:
@@ -127,15 +141,22 @@ class Gpu:
         return Nvml(str(self.driver.libraries["libnvidia-ml.so.1"]))
 
     def processes(self) -> dict[int, int]:
-        """Bytes by PID, as root's watchdog sees them."""
-        try:
-            nvml = self.connect()
-        except NvmlError as error:
-            raise FileNotFoundError(str(error)) from error
+        """Bytes by PID, as root's watchdog sees them. Raises NvmlError."""
+        nvml = self.connect()
         try:
             return nvml.processes(self.uuid)
         finally:
             nvml.close()
+
+    def _device(self) -> Device:
+        try:
+            nvml = self.connect()
+            try:
+                return next(one for one in nvml.devices() if one.uuid == self.uuid)
+            finally:
+                nvml.close()
+        except (NvmlError, StopIteration) as error:
+            raise FileNotFoundError(f"NVML does not show {self.uuid}: {error}") from error
 
 
 def ask_smi(driver: Driver, fields: str, **environment: str) -> list[str]:

@@ -12,6 +12,8 @@ from tests.gpu.program import JOB, Program
 
 JOBS = WORK / "jobs"
 """As /run/slipway/gpu/jobs: a folder for each session, which the watchdog follows."""
+FILES = ("slice", "load", "usage.json")
+"""Of a session, by root and by its watchdog."""
 
 
 class Session:
@@ -41,7 +43,8 @@ class Session:
 
     def retire(self) -> None:
         """It has no slice any more, and the watchdog forgets it."""
-        (self.directory / "slice").unlink(missing_ok=True)
+        for name in FILES:
+            (self.directory / name).unlink(missing_ok=True)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -100,8 +103,9 @@ def run_bare(
 
 def retire_sessions() -> None:
     """No session has a slice: the watchdog follows only those that get one after this."""
-    for old in JOBS.glob("[0-9]*/slice"):
-        old.unlink()
+    for name in FILES:
+        for old in JOBS.glob(f"[0-9]*/{name}"):
+            old.unlink()
 
 
 def has(framework: str) -> bool:

@@ -31,8 +31,13 @@ class Cuda:
         self.context = context
 
     def has(self, name: str) -> bool:
-        """Whether this driver has a function."""
-        return hasattr(self.library, name)
+        """Whether this driver has a function. (The shim exports more, for programs to link.)"""
+        found, version = ctypes.c_void_p(), ctypes.c_int()
+        self.call("cuDriverGetVersion", ctypes.byref(version))
+        base = name.removesuffix("_v2").encode()
+        place = ctypes.byref(found)
+        failed = self.ask("cuGetProcAddress", base, place, version, ctypes.c_uint64(0))
+        return not failed and bool(found.value)
 
     def ask(self, name: str, *arguments: object) -> int:
         """The function's return code."""
