@@ -25,7 +25,7 @@ PYTHON = os.environ.get("PYTHON", sys.executable)
 """The Python that has the frameworks."""
 MIB = 1 << 20
 LIBRARIES = ("libcuda.so.1", "libnvidia-ml.so.1")
-FOLDERS = ("/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib64", "/usr/lib/wsl/lib")
+FOLDERS = ("/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/wsl/lib")
 """Where the driver is on machines whose ldconfig does not know it."""
 PROGRAM_FOLDERS = ("/usr/local/nvidia/bin", "/usr/bin", "/usr/lib/wsl/lib")
 ASKING = 30
@@ -41,6 +41,8 @@ class Driver:
     libraries: dict[str, Path]
     smi: str
     standin: Path | None = None
+    needed: tuple[str, ...] = ()
+    """Folders that must be in LD_LIBRARY_PATH, since nothing else leads there."""
 
     @classmethod
     def find(cls) -> Driver:
@@ -49,9 +51,11 @@ class Driver:
             folder = Path(named)
             return cls({name: folder / name for name in LIBRARIES}, f"{named}/nvidia-smi", folder)
         found: dict[str, Path] = {}
+        needed: list[str] = []
         for path in _candidates():
-            if path.exists():
-                found.setdefault(path.name, path.resolve())
+            if path.exists() and path.name not in found:
+                found[path.name] = path.resolve()
+                needed += [str(path.parent)] if str(path.parent) in FOLDERS else []
         if missing := set(LIBRARIES) - set(found):
             raise FileNotFoundError(
                 f"{', '.join(sorted(missing))}: not in LD_LIBRARY_PATH, not known to ldconfig, "
@@ -62,22 +66,27 @@ class Driver:
         )
         if not smi:
             raise FileNotFoundError(f"nvidia-smi: not in PATH, not in {', '.join(PROGRAM_FOLDERS)}")
-        return cls(found, smi)
+        return cls(found, smi, needed=tuple(dict.fromkeys(needed)))
 
     @property
     def environment(self) -> dict[str, str]:
-        """Variables by which programs find this driver."""
-        known = os.environ.get("LD_LIBRARY_PATH", "")
-        folders = {str(path.parent): None for path in self.libraries.values()}
-        path = ":".join([*folders, *filter(None, known.split(":"))])
-        return {"LD_LIBRARY_PATH": path}
+        """Variables by which programs find this driver. No folder is named that need not be: it
+        would come before the libraries that programs bring along.
+        """
+        first = [str(self.standin)] if self.standin else []
+        return {"LD_LIBRARY_PATH": ":".join([*first, *_known_folders(), *self.needed])}
+
+
+def _known_folders() -> list[str]:
+    """Those that the user has named, without stubs, which are for linking only."""
+    folders = os.environ.get("LD_LIBRARY_PATH", "").split(":")
+    return [folder for folder in folders if folder and Path(folder).name != "stubs"]
 
 
 def _candidates() -> Iterator[Path]:
-    """In the order in which the dynamic linker looks; stubs are for linking only."""
-    for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":"):
-        if folder and Path(folder).name != "stubs":
-            yield from (Path(folder) / name for name in LIBRARIES)
+    """In the order in which the dynamic linker looks."""
+    for folder in _known_folders():
+        yield from (Path(folder) / name for name in LIBRARIES)
     yield from _known_to_ldconfig()
     for folder in FOLDERS:
         yield from (Path(folder) / name for name in LIBRARIES)

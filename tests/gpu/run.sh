@@ -26,7 +26,7 @@ suite=.venv/bin/python
 
 # The suite has its own limits; this one is for the suite.
 step() {
-    if [ "$1" = 3 ]; then timeout -k 5 600 "$suite" -m bench.gpu; else timeout -k 5 600 "$suite" -m tests.gpu "$@"; fi
+    if [ "${1:-}" = 3 ]; then timeout -k 5 600 "$suite" -m bench.gpu; else timeout -k 5 600 "$suite" -m tests.gpu "$@"; fi
 }
 
 status=0

@@ -49,7 +49,7 @@ class Session:
     @property
     def environment(self) -> dict[str, str]:
         """Variables by which programs find the shim. (Sessions bind it over the libraries.)"""
-        path = f"{self.shim}:{self.gpu.driver.environment['LD_LIBRARY_PATH']}"
+        path = f"{self.shim}:{self.gpu.driver.environment['LD_LIBRARY_PATH']}".rstrip(":")
         return {
             "LD_LIBRARY_PATH": path,
             "TRITON_LIBCUDA_PATH": str(self.shim),

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.gpu import prepare, runner
+from tests.gpu import machine, prepare, runner
 from tests.gpu.case import Case, all_cases
 from tests.gpu.machine import ROOT
 from tests.gpu.program import Program
@@ -258,3 +258,20 @@ def test_two_busy_sessions_keep_to_their_shares(
 def test_without_a_limit_the_same_program_takes_all(standin: Standin, sessions: list[Shim]) -> None:
     sessions[0].grant((UUID.format(0), 1 << 30, 100))
     assert busy(standin, sessions[:1], 50_000) > 0.4
+
+
+def test_a_driver_beside_the_usual_folders_is_found(
+    standin: Standin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on machines where it is a mount that ldconfig does not know; a stub is no driver."""
+    (tmp_path / "stubs").mkdir()
+    (tmp_path / "stubs" / "libcuda.so.1").touch()
+    monkeypatch.delenv("SLIPWAY_GPU_DRIVER", raising=False)
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{tmp_path}/stubs:{tmp_path}")
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(machine, "FOLDERS", (str(standin.directory),))
+    monkeypatch.setattr(machine, "PROGRAM_FOLDERS", (str(standin.directory),))
+    driver = machine.Driver.find()
+    assert driver.libraries["libcuda.so.1"] == standin.cuda.resolve()
+    assert driver.environment == {"LD_LIBRARY_PATH": f"{tmp_path}:{standin.directory}"}
+    assert machine.ask_smi(driver, "name") == ["Slipway Stand-in 8GB"]
