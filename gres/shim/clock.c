@@ -11,8 +11,8 @@ int64_t clock_now(void)
     return now.tv_sec * SECOND + now.tv_nsec;
 }
 
-void clock_sleep(int64_t ns)
+int clock_sleep(int64_t ns)
 {
     struct timespec pause = {.tv_sec = ns / SECOND, .tv_nsec = ns % SECOND};
-    nanosleep(&pause, 0); /* may be woken early by a signal: callers check again */
+    return nanosleep(&pause, 0) != 0;
 }

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 int64_t clock_now(void); /* ns of CLOCK_MONOTONIC: the same for all processes of a node */
-void clock_sleep(int64_t ns);
+/* Whether a signal's handler ran meanwhile; the sleep ended then. */
+int clock_sleep(int64_t ns);
 
 #endif

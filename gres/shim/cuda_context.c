@@ -7,8 +7,11 @@
 #include "cuda_pools.h"
 #include "limiter.h"
 
+typedef struct CUgreenCtx_st *CUgreenContext;
+
 NEEDS(cuDevicePrimaryCtxGetState, CUdevice, unsigned int *flags, int *active);
 NEEDS(cuDevicePrimaryCtxRetain, CUcontext *, CUdevice);
+NEEDS(cuCtxFromGreenCtx, CUcontext *, CUgreenContext); /* since CUDA 12.4 */
 
 /* --- contexts --- */
 
@@ -89,43 +92,78 @@ WRAP(cuDevicePrimaryCtxReset, CUdevice ordinal)
     return end_primary(ordinal, real_cuDevicePrimaryCtxReset, context);
 }
 
+/* Green contexts: a part of a GPU's multiprocessors, with streams and events of their own. */
+WRAP(cuGreenCtxDestroy, CUgreenContext green)
+{
+    CUcontext context = NULL;
+    if (!real_cuCtxFromGreenCtx(&context, green) && context)
+        ending(context);
+    return real_cuGreenCtxDestroy(green);
+}
+
+/* --- streams --- */
+
+WRAP(cuStreamDestroy_v2, CUstream stream)
+{
+    limiter_end_stream(stream);
+    return real_cuStreamDestroy_v2(stream);
+}
+
+WRAP(cuStreamDestroy, CUstream stream)
+{
+    limiter_end_stream(stream);
+    return real_cuStreamDestroy(stream);
+}
+
 /* --- waiting --- */
 
-static CUresult waited(CUresult result)
+/* `stream` NULL: all streams of the current context. */
+#define WAIT_FOR(stream, call)                                                                      \
+    limiter_before_wait(stream);                                                                    \
+    CUresult result = (call);                                                                       \
+    if (result)                                                                                     \
+        limiter_poll();                                                                             \
+    else                                                                                            \
+        limiter_after_wait(stream);                                                                 \
+    pools_sync();                                                                                   \
+    return result
+
+WRAP(cuCtxSynchronize, void)
 {
+    WAIT_FOR(NULL, real_cuCtxSynchronize());
+}
+
+WRAP(cuCtxSynchronize_v2, CUcontext context) /* since CUDA 13 */
+{
+    CUresult result = real_cuCtxSynchronize_v2(context);
     limiter_poll();
     pools_sync();
     return result;
 }
 
-WRAP(cuCtxSynchronize, void)
-{
-    return waited(real_cuCtxSynchronize());
-}
-
-WRAP(cuCtxSynchronize_v2, CUcontext context) /* since CUDA 13 */
-{
-    return waited(real_cuCtxSynchronize_v2(context));
-}
-
-WRAP(cuStreamSynchronize, CUstream stream)
-{
-    return waited(real_cuStreamSynchronize(stream));
-}
-
-WRAP(cuStreamSynchronize_ptsz, CUstream stream)
-{
-    return waited(real_cuStreamSynchronize_ptsz(stream));
-}
+#define WRAP_STREAM_SYNCHRONIZE(name, null_stream)                                                  \
+    WRAP(name, CUstream stream)                                                                     \
+    {                                                                                               \
+        WAIT_FOR(stream ? (void *)stream : (null_stream), real_##name(stream));                     \
+    }
+WRAP_STREAM_SYNCHRONIZE(cuStreamSynchronize, STREAM_LEGACY)
+WRAP_STREAM_SYNCHRONIZE(cuStreamSynchronize_ptsz, STREAM_PER_THREAD)
 
 WRAP(cuEventSynchronize, void *event)
 {
-    return waited(real_cuEventSynchronize(event));
+    CUresult result = real_cuEventSynchronize(event);
+    limiter_poll();
+    pools_sync();
+    return result;
 }
 
 const struct hook context_hooks[] = {
     NEEDED(cuDevicePrimaryCtxGetState),
     NEEDED(cuDevicePrimaryCtxRetain),
+    NEEDED(cuCtxFromGreenCtx),
+    HOOK(cuGreenCtxDestroy),
+    HOOK(cuStreamDestroy_v2),
+    HOOK(cuStreamDestroy),
     HOOK(cuCtxDestroy_v2),
     HOOK(cuCtxDestroy),
     HOOK(cuDevicePrimaryCtxRelease_v2),

@@ -21,16 +21,38 @@ typedef struct {
     void **kernelParams;
 } CUDA_LAUNCH_PARAMS;
 
-/* The duration of a function depends on its number of blocks. */
-static uintptr_t work_of(const void *function, unsigned x, unsigned y, unsigned z)
+/* Launch attributes with which a kernel may begin before the one in front of it has ended */
+typedef struct {
+    int id;
+    int padding;
+    int value[16];
+} CUlaunchAttribute;
+#define CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION 6
+#define CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT 7
+
+static struct work work_of(const void *function, unsigned x, unsigned y, unsigned z)
 {
-    return (uintptr_t)function ^ ((uintptr_t)x << 40) ^ ((uintptr_t)y << 28) ^ ((uintptr_t)z << 16);
+    const uint64_t blocks = (uint64_t)x * y * z; /* x < 2^31, y and z < 2^16 */
+    return (struct work){.function = (uintptr_t)function,
+                         .blocks = blocks < UINT32_MAX ? (uint32_t)blocks : UINT32_MAX};
 }
 
-/* GATED(stream that a null one stands for, stream, work, call) is the body of a launch. */
-#define GATED(null_stream, stream, work, call)                                                      \
+static struct work work_with_attributes(const CUlaunchConfig *config, const void *function)
+{
+    struct work work = work_of(function, config->gridDimX, config->gridDimY, config->gridDimZ);
+    const CUlaunchAttribute *attributes = config->attrs;
+    for (unsigned at = 0; attributes && at < config->numAttrs; at++)
+        work.overlaps |= (attributes[at].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
+                          attributes[at].value[0]) ||
+                         attributes[at].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT;
+    return work;
+}
+
+/* GATED(stream that a null one stands for, stream, what is launched, call) is the body of a launch. */
+#define GATED(null_stream, stream, what, call)                                                      \
     struct launch launch;                                                                           \
-    launch_begin(&launch, (stream) ? (void *)(stream) : (null_stream), (uintptr_t)(work));          \
+    const struct work launched = (what);                                                            \
+    launch_begin(&launch, (stream) ? (void *)(stream) : (null_stream), &launched);                  \
     CUresult result = (call);                                                                       \
     launch_end(&launch, result);                                                                    \
     return result
@@ -62,8 +84,7 @@ WRAP_COOPERATIVE(cuLaunchCooperativeKernel_ptsz, STREAM_PER_THREAD)
     {                                                                                               \
         if (!config) /* the driver returns the error */                                             \
             return real_##name(config, f, parameters, extra);                                       \
-        GATED(null_stream, config->hStream,                                                         \
-              work_of(f, config->gridDimX, config->gridDimY, config->gridDimZ),                     \
+        GATED(null_stream, config->hStream, work_with_attributes(config, f),                        \
               real_##name(config, f, parameters, extra));                                           \
     }
 WRAP_EX(cuLaunchKernelEx, STREAM_LEGACY)
@@ -72,7 +93,8 @@ WRAP_EX(cuLaunchKernelEx_ptsz, STREAM_PER_THREAD)
 #define WRAP_GRAPH(name, null_stream)                                                               \
     WRAP(name, CUgraphExec graph, CUstream stream)                                                  \
     {                                                                                               \
-        GATED(null_stream, stream, graph, graph_launch(__func__, real_##name, graph, stream));      \
+        GATED(null_stream, stream, work_of(graph, 1, 1, 1),                                         \
+              graph_launch(__func__, real_##name, graph, stream));                                  \
     }
 WRAP_GRAPH(cuGraphLaunch, STREAM_LEGACY)
 WRAP_GRAPH(cuGraphLaunch_ptsz, STREAM_PER_THREAD)
@@ -90,7 +112,7 @@ WRAP(cuLaunchCooperativeKernelMultiDevice, CUDA_LAUNCH_PARAMS *list, unsigned co
 /* As it was before CUDA 4.0 */
 WRAP(cuLaunch, CUfunction f)
 {
-    GATED(STREAM_LEGACY, NULL, f, real_cuLaunch(f));
+    GATED(STREAM_LEGACY, NULL, work_of(f, 1, 1, 1), real_cuLaunch(f));
 }
 
 WRAP(cuLaunchGrid, CUfunction f, int width, int height)

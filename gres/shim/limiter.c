@@ -1,269 +1,237 @@
 #include "limiter.h"
 
 #include "clock.h"
-#include "cuda_device.h"
-#include "meter.h"
-#include "real.h"
-#include "share.h"
-#include "shim.h"
-#include "slice.h"
+#include "events.h"
+#include "meters.h"
+#include "trace.h"
 
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
+#include <stdio.h>
 #include <unistd.h>
 
-#define METERS 16
-#define POLL_INTERVAL INT64_C(20000)       /* ns between queries to the driver of what has ended */
-#define PATIENCE INT64_C(1000000000)       /* ns that a launch waits for those before it */
-#define SHORT_SLEEP INT64_C(50000)         /* ns */
-#define LONG_SLEEP INT64_C(10000000)       /* ns: others of the session may use its share meanwhile */
+/* ns between queries to the driver of what has ended: they take it less than 1 us (1 %), and what is charged so
+ * much later is a thousandth of the tolerance. */
+#define POLL_INTERVAL INT64_C(100000)
+#define SHORT_SLEEP INT64_C(50000)       /* ns: as long as the kernel takes to wake up a thread */
+#define LONG_SLEEP INT64_C(10000000)     /* ns: others of the session may use its share meanwhile */
+#define SILENCE INT64_C(3000000000)      /* ns of waiting after which a line says why */
+#define BETWEEN_LINES INT64_C(60000000000) /* ns */
+#define BETWEEN_SIGNALS INT64_C(1000000000) /* ns */
 
-struct shared {
-    share_tat tat;
-    char padding[64 - sizeof(share_tat)]; /* to a cache line */
+/* --- waiting --- */
+
+struct waiting {
+    int64_t began;   /* 0: not at all */
+    int64_t crowded; /* ns of it for earlier work, which may itself be waiting for this launch */
+    int announced, interrupted;
 };
-_Static_assert(sizeof(struct shared) * SLIPWAY_MAX_DEVICES <= SLIPWAY_LIMITER_SIZE, "the shares fit");
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct meter meters[METERS];
-static struct shared *shares; /* one for each device of the slice, shared by the session's processes */
-static int (*get_current)(void **context);
-static int (*device_of_current)(int *device);
+enum { AGAIN = -1 }; /* the context ended meanwhile */
 
-/* A child cannot use its parent's contexts; it begins with none. */
-static void reset_in_child(void)
+/* How long to sleep before the next try, in ns; 0: the launch may go. */
+static int64_t limiter_pause(struct meter *meter, int stream, const struct work *work, int64_t now,
+                             struct waiting *waiting)
 {
-    pthread_mutex_init(&lock, 0);
-    memset(meters, 0, sizeof meters);
-}
-
-static void charge_time(int device, struct use use)
-{
-    share_charge(&shares[device].tat, slice()->device[device].sm_percent, use.ns, use.since);
-}
-
-static void close_meter(struct meter *meter)
-{
-    int device = meter->device;
-    charge_time(device, meter_close(meter, clock_now()));
-}
-
-/* Runs before the driver's own exit handler, which was registered earlier. What still runs is charged by
- * the clock, so that a session of many short programs is charged as well. */
-static void close_meters_at_exit(void)
-{
-    if (pthread_mutex_trylock(&lock))
-        return; /* another thread is still launching: not worth a hang */
-    for (int index = 0; index < METERS; index++)
-        if (meters[index].context)
-            close_meter(&meters[index]);
-    pthread_mutex_unlock(&lock);
-}
-
-/* Continuing would mean to run without limits. */
-static void end_process(void)
-{
-    static const char line[] = "slipway: " SLIPWAY_COUNTERS " cannot be used, so nothing can run on the "
-                               "GPU. Start the session again.\n";
-    ssize_t ignored = write(2, line, sizeof line - 1);
-    (void)ignored;
-    _exit(1);
-}
-
-static void attach(void)
-{
-    int file = open(SLIPWAY_COUNTERS, O_RDWR | O_CLOEXEC);
-    void *map = mmap(0, SLIPWAY_COUNTERS_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (map == MAP_FAILED)
-        end_process();
-    close(file);
-    get_current = real_function("cuCtxGetCurrent");
-    device_of_current = real_function("cuCtxGetDevice");
-    pthread_atfork(0, 0, reset_in_child);
-    atexit(close_meters_at_exit);
-    shares = (struct shared *)((char *)map + SLIPWAY_LIMITER_OFFSET);
-}
-
-static int is_limited(int device)
-{
-    return device >= 0 && slice()->device[device].sm_percent < 100;
-}
-
-static int needed;
-
-static void prepare(void)
-{
-    for (int device = 0; device < slice()->count; device++)
-        needed |= slice()->compute == COMPUTE_LIMITER && is_limited(device);
-    if (needed)
-        attach();
-}
-
-/* False for most sessions: those with whole GPUs or another way of sharing. Never called with the lock
- * held, since prepare() takes the dynamic linker's. */
-static int is_needed(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, prepare);
-    return needed;
-}
-
-static struct meter *open_meter(void *context)
-{
-    static int next; /* with too many contexts, the oldest one's is reused */
-    struct meter *meter = 0;
-    int device = current_device(), cuda_device = -1;
-    if (!is_limited(device))
-        return 0;
-    for (int index = 0; index < METERS && !meter; index++)
-        meter = meters[index].context ? 0 : &meters[index];
-    if (!meter) {
-        meter = &meters[next++ % METERS];
-        close_meter(meter);
-    }
-    device_of_current(&cuda_device);
-    meter->context = context;
-    meter->cuda_device = cuda_device;
-    meter->device = device;
-    return meter;
-}
-
-/* The current context's meter; null if it is not limited. */
-static struct meter *find_meter(void)
-{
-    void *context = 0;
-    if (!get_current || get_current(&context) || !context)
-        return 0;
-    for (int index = 0; index < METERS; index++)
-        if (meters[index].context == context)
-            return &meters[index];
-    return open_meter(context);
-}
-
-/* A random part of `ns`. Two sessions with the same program would otherwise synchronise: all that they
- * launch would be charged double, since it would always run at the same time. What is launched early is
- * charged like the rest, only later. */
-static int64_t random_part(int64_t ns)
-{
-    static uint64_t state;
-    if (!state)
-        state = (uint64_t)clock_now() | 1;
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return ns / 1024 * (int64_t)(state % 1024);
-}
-
-static void poll_meter(struct meter *meter, int64_t now)
-{
-    if (!meter->open)
-        return;
-    struct use use = meter_poll(meter, now);
-    charge_time(meter->device, use);
-    if (use.ns)
-        meter->ahead = random_part(use.ns * 100 / slice()->device[meter->device].sm_percent);
-}
-
-/* How long to sleep before the next try, in ns; 0: the launch may go. `waited` sums up sleeps that were not
- * for the share but for earlier work, which could itself be waiting for this launch, so it is bounded. */
-static int64_t sleep_needed(struct meter *meter, int64_t now, int64_t *waited)
-{
-    if (now - meter->polled > POLL_INTERVAL || meter->open == METER_OPEN)
-        poll_meter(meter, now);
-    int64_t wait = share_wait(&shares[meter->device].tat, now) - meter->ahead;
+    if (meter_must_ask(meter, stream, work, now) && !meters_ask(meter, stream, now))
+        return AGAIN;
+    if (now - meter->polled > POLL_INTERVAL && !meters_look(meter, now))
+        return AGAIN;
+    int64_t wait = meters_wait(meter, now) - meter->ahead;
     if (wait > 0)
         return wait < LONG_SLEEP ? wait : LONG_SLEEP;
-    if (!meter_crowded(meter, now))
+    if (!meter_is_crowded(meter, stream, work, now))
         return 0;
-    if (*waited >= PATIENCE) {
-        meter_give_up(meter);
+    if (meter->polled != now && !meters_look(meter, now))
+        return AGAIN;
+    if (meter->stream[stream].tail.launches && !meters_ask(meter, stream, now))
+        return AGAIN;
+    if (!meter_is_crowded(meter, stream, work, now))
+        return 0;
+    if (waiting->crowded >= meter_patience(meter, stream)) {
+        meter_give_up(meter, stream, now);
         return 0;
     }
-    *waited += SHORT_SLEEP;
+    waiting->crowded += SHORT_SLEEP;
     return SHORT_SLEEP;
 }
 
-/* The lock is released meanwhile. */
-static void sleep_unlocked(int64_t ns)
+/* The session's user sees a program that does nothing: why, and for how long. */
+static void limiter_announce(const struct meter *meter, struct waiting *waiting, int64_t now)
 {
-    pthread_mutex_unlock(&lock);
-    clock_sleep(ns);
-    pthread_mutex_lock(&lock);
+    static int64_t last;
+    char line[200];
+    if (waiting->announced || !waiting->began || now - waiting->began < SILENCE || (last && now - last < BETWEEN_LINES))
+        return;
+    int64_t more = meters_wait(meter, now);
+    int length = snprintf(line, sizeof line,
+                          "slipway: this session waits for its share of the GPU (%d %%), after work that took "
+                          "more of it: %lld s until now, at most %lld s more.\n",
+                          meters_percent(meter),
+                          (long long)((now - waiting->began) / 1000000000),
+                          (long long)((more + 999999999) / 1000000000));
+    ssize_t ignored = write(2, line, (size_t)length);
+    (void)ignored;
+    waiting->announced = 1;
+    last = now;
 }
 
-void launch_begin(struct launch *launch, void *stream, uintptr_t work)
+/* The lock is released meanwhile.
+ *
+ * A signal's handler has run when the sleep was interrupted, but an interpreter's handler (Python's) only notes
+ * the signal and runs the user's code once the program is back from the driver. So the launch goes at once, and is
+ * charged; at most once a second, since a profiler's timer would otherwise end all waiting. */
+static void limiter_sleep(int64_t ns, int64_t now, struct waiting *waiting)
 {
-    int64_t pause, waited = 0;
-    launch->meter = 0;
-    if (!is_needed() || meter_capturing(stream))
+    static int64_t passed;
+    if (!waiting->began) {
+        waiting->began = now;
+        trace_add(TRACE_WAITS, 1);
+    }
+    pthread_mutex_unlock(&meters_lock);
+    int signal = clock_sleep(ns);
+    trace_add(TRACE_SLEPT_NS, (uint64_t)ns);
+    pthread_mutex_lock(&meters_lock);
+    if (signal && clock_now() - passed >= BETWEEN_SIGNALS) {
+        passed = clock_now();
+        waiting->interrupted = 1;
+    }
+}
+
+/* --- launches --- */
+
+/* Decides what is measured and lets the launch go. */
+static void limiter_admit(struct launch *launch, struct meter *meter, int stream, const struct work *work,
+                          int64_t now)
+{
+    const unsigned life = meter->life;
+    struct plan plan = meter_plan(meter, stream, work, now);
+    if (plan.before && !meters_record(meter, stream, plan.before, plan.stretch))
         return;
-    pthread_mutex_lock(&lock);
-    for (struct meter *meter; (meter = find_meter());) {
-        int64_t now = clock_now();
-        if (!(pause = sleep_needed(meter, now, &waited))) {
-            *launch = (struct launch){.meter = meter, .stream = stream, .begun = now};
-            launch->bracket = meter_begin(meter, stream, work, now);
+    launch->meter = meter;
+    launch->life = life;
+    launch->stream = stream;
+    launch->idle = plan.idle;
+    launch->after = plan.after && !meter->stream[stream].mute;
+    launch->expected = plan.expected;
+    launch->begun = clock_now();
+}
+
+void launch_begin(struct launch *launch, void *handle, const struct work *work)
+{
+    struct waiting waiting = {0};
+    struct meter *meter;
+    launch->meter = NULL;
+    if (!meters_is_needed() || events_capturing(handle))
+        return;
+    trace_add(TRACE_LAUNCHES, 1);
+    while ((meter = meters_enter(1))) {
+        int64_t now = clock_now(), lost;
+        const int stream = meter_stream(meter, handle, now, &lost);
+        meters_charge(meter, (struct use){lost, now}, now);
+        int64_t pause = waiting.interrupted ? 0 : limiter_pause(meter, stream, work, now, &waiting);
+        if (!pause) {
+            limiter_admit(launch, meter, stream, work, now);
             break;
         }
-        sleep_unlocked(pause);
+        if (pause != AGAIN) {
+            limiter_announce(meter, &waiting, now);
+            limiter_sleep(pause, now, &waiting);
+        }
+        pthread_mutex_unlock(&meters_lock);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&meters_lock);
 }
 
-/* For what cannot be measured by events, such as a stream of another context. */
-static void measure_by_clock(const struct launch *launch)
+static void limiter_mark(struct meter *meter, int stream, int64_t now)
 {
-    meter_wait(launch->stream);
-    charge_time(launch->meter->device,
-                (struct use){.ns = clock_now() - launch->begun, .since = launch->begun});
+    int stretch;
+    struct mark *mark = meter_mark(meter, stream, &stretch, now);
+    if (mark)
+        meters_record(meter, stream, mark, stretch);
 }
 
 void launch_end(struct launch *launch, int result)
 {
-    int measured = launch->bracket;
-    if (!launch->meter || launch->bracket == METER_SKIPPED)
+    struct meter *meter = launch->meter;
+    if (!meter)
         return;
-    if (measured >= 0) {
-        pthread_mutex_lock(&lock);
-        measured = meter_end(launch->meter, launch->bracket, launch->stream, result, clock_now());
-        pthread_mutex_unlock(&lock);
+    const int64_t now = clock_now();
+    const int is_told = launch->idle || launch->after || now - launch->begun > METER_LONG_CALL;
+    if (!result && !is_told)
+        return;
+    const struct plan plan = {.stream = launch->stream, .idle = launch->idle, .expected = launch->expected};
+    pthread_mutex_lock(&meters_lock);
+    if (meter->life == launch->life) {
+        if (result)
+            meter_refuse(meter, &plan);
+        else if (is_told)
+            meter_took(meter, &plan, launch->begun, now);
+        if (!result && launch->after && !meter->stream[launch->stream].recording)
+            limiter_mark(meter, launch->stream, now);
     }
-    if (measured == METER_FAILED && !result)
-        measure_by_clock(launch);
+    pthread_mutex_unlock(&meters_lock);
+}
+
+/* --- the program's own waiting --- */
+
+/* Whether the calling thread may record a mark in it: another thread's default stream has no name here. */
+static int limiter_is_own(const struct meter *meter, int stream)
+{
+    const void *handle = meter->stream[stream].handle;
+    return handle && (handle != STREAM_PER_THREAD || meter_find_stream(meter, STREAM_PER_THREAD) == stream);
+}
+
+void limiter_before_wait(void *handle)
+{
+    if (!meters_is_needed())
+        return;
+    const int64_t now = clock_now();
+    struct meter *meter = meters_enter(0);
+    const unsigned life = meter ? meter->life : 0;
+    const int only = meter && handle ? meter_find_stream(meter, handle) : -1;
+    for (int stream = 0; meter && meter->life == life && stream < meter->streams; stream++)
+        if ((handle ? stream == only : limiter_is_own(meter, stream)) && meter_is_tail_worth(meter, stream, now))
+            limiter_mark(meter, stream, now);
+    pthread_mutex_unlock(&meters_lock);
+}
+
+void limiter_after_wait(void *handle)
+{
+    if (!meters_is_needed())
+        return;
+    const int64_t now = clock_now();
+    struct meter *meter = meters_enter(0);
+    const int only = meter && handle ? meter_find_stream(meter, handle) : -1;
+    if (meter && !meters_look(meter, now)) /* first what was in front of the tails */
+        meter = NULL;
+    for (int stream = 0; meter && stream < meter->streams; stream++)
+        if (meter->stream[stream].handle && (!handle || stream == only))
+            meters_charge(meter, (struct use){meter_answer(meter, stream, EVENTS_DONE, now), now}, now);
+    pthread_mutex_unlock(&meters_lock);
 }
 
 void limiter_poll(void)
 {
-    if (!is_needed())
+    if (!meters_is_needed())
         return;
-    pthread_mutex_lock(&lock);
-    struct meter *meter = find_meter();
+    struct meter *meter = meters_enter(0);
     if (meter)
-        poll_meter(meter, clock_now());
-    pthread_mutex_unlock(&lock);
+        meters_look(meter, clock_now());
+    pthread_mutex_unlock(&meters_lock);
 }
 
-/* Other contexts of the GPU begin anew as well. */
+void limiter_end_stream(void *handle)
+{
+    if (!meters_is_needed())
+        return;
+    limiter_before_wait(handle);
+    struct meter *meter = meters_enter(0);
+    const int stream = meter ? meter_find_stream(meter, handle) : -1;
+    if (stream >= 0)
+        meter_end_stream(meter, stream, clock_now());
+    pthread_mutex_unlock(&meters_lock);
+}
+
 void limiter_forget(int cuda_device)
 {
-    if (!is_needed())
-        return;
-    pthread_mutex_lock(&lock);
-    for (int index = 0; index < METERS; index++) {
-        struct meter *meter = &meters[index];
-        int64_t waited = 0;
-        while (meter->context && meter->cuda_device == cuda_device) {
-            poll_meter(meter, clock_now());
-            if (!meter->open || waited >= PATIENCE) {
-                close_meter(meter);
-                break;
-            }
-            sleep_unlocked(SHORT_SLEEP);
-            waited += SHORT_SLEEP;
-        }
-    }
-    pthread_mutex_unlock(&lock);
+    meters_forget(cuda_device);
 }

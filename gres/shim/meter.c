@@ -1,261 +1,404 @@
 #include "meter.h"
 
-#include "real.h"
-
 #include <pthread.h>
 #include <string.h>
 
-#define NOT_READY 600      /* CUDA_ERROR_NOT_READY */
-#define WITH_TIMES 0       /* CU_EVENT_DEFAULT */
-#define CAPTURE_RELAXED 2  /* CU_STREAM_CAPTURE_MODE_RELAXED */
-#define KINDS 4096
-#define PLACES 4           /* where each of them may be */
+#define STREAM_PER_THREAD ((void *)2) /* one handle for the default streams of all threads */
 
-static struct {
-    int (*create)(void **event, unsigned flags);
-    int (*destroy)(void *event);
-    int (*record)(void *event, void *stream);
-    int (*query)(void *event);
-    int (*elapsed)(float *ms, void *start, void *end);
-    int (*synchronize)(void *stream);
-    int (*is_capturing)(void *stream, int *status);
-    int (*capture_mode)(int *mode);
-} cuda;
-
-/* The last duration of one function with one grid size. */
-static struct kind {
-    uintptr_t work;
-    int64_t took;     /* ns; -1: not known yet */
-    uint32_t skipped; /* launches since the last one that was measured */
-    uint32_t stride;
-} kinds[KINDS];
-
-static void load(void)
+/* Not a variable of the thread, since those need the dynamic linker's own library. */
+static const void *meter_owner(const void *handle)
 {
-    cuda.create = real_function("cuEventCreate");
-    cuda.destroy = real_function("cuEventDestroy_v2");
-    cuda.record = real_function("cuEventRecord");
-    cuda.query = real_function("cuEventQuery");
-    cuda.elapsed = real_function("cuEventElapsedTime");
-    cuda.synchronize = real_function("cuStreamSynchronize");
-    cuda.is_capturing = real_function("cuStreamIsCapturing");          /* CUDA 10.0 */
-    cuda.capture_mode = real_function("cuThreadExchangeStreamCaptureMode"); /* 10.1 */
+    return handle == STREAM_PER_THREAD ? (const void *)pthread_self() : NULL;
 }
 
-static void load_once(void)
+static int64_t meter_smaller(int64_t one, int64_t other) { return one < other ? one : other; }
+
+/* --- streams --- */
+
+/* Launches of unknown duration that ended without a mark, mostly where no event can be recorded: they ran between
+ * the first launch and now. */
+static int64_t meter_unknown_time(const struct stream *stream, int64_t now)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, load);
+    const struct tally *tail = &stream->tail;
+    const int64_t most = tail->unknown * METER_STRETCH, took = now - tail->first;
+    if (stream->mute && tail->unknown == tail->launches && tail->teaches)
+        kinds_learn(&tail->learn, meter_smaller(took, most) / tail->launches);
+    return meter_smaller(took, most);
 }
 
-/* While a thread captures in strict mode, the driver treats queries of other streams' events as errors
- * and invalidates the capture. Ours are harmless. */
-static int relax(void)
+/* The tail has ended at a time that is not known. It is taken to have begun when it was launched, or when what was
+ * measured before it ended. */
+static int64_t meter_end_tail(struct meter *meter, struct stream *stream, int64_t now)
 {
-    int mode = CAPTURE_RELAXED;
-    if (cuda.capture_mode)
-        cuda.capture_mode(&mode);
-    return mode;
+    const struct tally tail = stream->tail;
+    const struct mark *mark = stream->mark;
+    const int64_t from = mark && mark->known && mark->at > tail.first ? mark->at : tail.first;
+    int64_t ns = tail.expected - tail.paid;
+    if (tail.unknown)
+        ns += meter_unknown_time(stream, now);
+    stretches_drop(&meter->stretches, stream->mark);
+    stream->mark = NULL;
+    stream->tail = (struct tally){0};
+    return ns > 0 ? stretches_estimated(&meter->stretches, from + tail.paid, stream->used, ns, now) : 0;
 }
 
-static void restore(int mode)
+int meter_find_stream(const struct meter *meter, void *handle)
 {
-    if (cuda.capture_mode)
-        cuda.capture_mode(&mode);
+    const void *owner = meter_owner(handle);
+    for (int number = 0; number < meter->streams; number++)
+        if (meter->stream[number].handle == handle && meter->stream[number].owner == owner)
+            return number;
+    return -1;
 }
 
-int meter_capturing(void *stream)
+static int meter_has_stretches(const struct meter *meter, int stream)
 {
-    int status = 0;
-    load_once();
-    return cuda.is_capturing && (cuda.is_capturing(stream, &status) || status);
+    for (int place = 0; place < meter->stretches.open; place++)
+        if (meter->stretches.stretch[meter->stretches.order[place]].stream == stream)
+            return 1;
+    return 0;
 }
 
-static struct kind *kind_of(uintptr_t work)
+int meter_stream(struct meter *meter, void *handle, int64_t now, int64_t *lost)
 {
-    struct kind *first = &kinds[((work * UINT64_C(0x9E3779B97F4A7C15)) >> 54) * PLACES];
-    struct kind *kind = first;
-    while (kind < first + PLACES && kind->work && kind->work != work)
-        kind++;
-    if (kind == first + PLACES)
-        kind = first + work / 64 % PLACES; /* the set is full: an old kind is replaced */
-    if (kind->work != work)
-        *kind = (struct kind){.work = work, .took = -1};
-    return kind;
+    int oldest = -1, number = meter_find_stream(meter, handle);
+    *lost = 0;
+    if (number >= 0)
+        return number;
+    for (number = 0; number < METER_STREAMS; number++) {
+        const struct stream *stream = &meter->stream[number];
+        if (!stream->recording && !meter_has_stretches(meter, number) &&
+            (oldest < 0 || stream->used < meter->stream[oldest].used))
+            oldest = number;
+    }
+    if (oldest < 0)
+        return 0; /* all of them are busy: it shares another one's account */
+    *lost = meter_end_tail(meter, &meter->stream[oldest], now);
+    meter->streams = oldest < meter->streams ? meter->streams : oldest + 1;
+    meter->stream[oldest] = (struct stream){.handle = handle, .owner = meter_owner(handle)};
+    return oldest;
 }
+
+int meter_must_ask(const struct meter *meter, int number, const struct work *work, int64_t now)
+{
+    const struct stream *stream = &meter->stream[number];
+    if (!stream->tail.launches && !stream->mark)
+        return 0;
+    return now - stream->used > METER_GAP || meter->since + 1 >= meter->until || kinds_expect(work).sample ||
+           (stream->mute && (stream->tail.unknown || now - stream->looked > METER_STRETCH));
+}
+
+int64_t meter_answer(struct meter *meter, int number, enum events_state state, int64_t now)
+{
+    struct stream *stream = &meter->stream[number];
+    struct tally *tail = &stream->tail;
+    int64_t ns = 0;
+    stream->looked = now;
+    if (state != EVENTS_PENDING)
+        return meter_end_tail(meter, stream, now);
+    if (stream->mute && tail->launches) { /* it was busy all the time since */
+        const int64_t from = tail->first + tail->paid;
+        tail->paid += now - from;
+        ns = stretches_estimated(&meter->stretches, from, now, now - from, now);
+    }
+    return ns;
+}
+
+/* --- work in flight --- */
+
+struct flight {
+    int64_t expected[METER_STREAMS]; /* ns, by stream */
+    int64_t oldest;                  /* of the stream in question, */
+    int64_t oldest_expected;         /* and how long it should take */
+    uint32_t unknown;
+    int waited_for;                  /* stretches that were not given up */
+};
+
+static void meter_add_flight(struct flight *flight, const struct tally *tally, int stream, int own)
+{
+    flight->expected[stream] += tally->expected;
+    flight->unknown += tally->unknown;
+    if (stream != own || !tally->launches || tally->first >= flight->oldest)
+        return;
+    flight->oldest = tally->first;
+    flight->oldest_expected = tally->expected;
+}
+
+static void meter_sum_flight(const struct meter *meter, struct flight *flight, int own)
+{
+    for (int stream = 0; stream < meter->streams; stream++)
+        meter_add_flight(flight, &meter->stream[stream].tail, stream, own);
+    for (int place = 0; place < meter->stretches.open; place++) {
+        const struct stretch *stretch = &meter->stretches.stretch[meter->stretches.order[place]];
+        if (stretch->given_up)
+            continue;
+        flight->waited_for++;
+        meter_add_flight(flight, &stretch->tally, stretch->stream, own);
+    }
+}
+
+/* Measurements of this very function, from which its duration will be known. */
+static int meter_same_unknown(const struct meter *meter, const struct work *work)
+{
+    int same = 0;
+    for (int place = 0; place < meter->stretches.open; place++) {
+        const struct stretch *stretch = &meter->stretches.stretch[meter->stretches.order[place]];
+        same += stretch->tally.unknown && !stretch->given_up &&
+                stretch->tally.learn.function == work->function;
+    }
+    return same;
+}
+
+/* Work in other streams is waited for only as far as it is more than what runs side by side: a long kernel in
+ * one of them must not keep this one from launching. */
+int meter_is_crowded(const struct meter *meter, int own, const struct work *work, int64_t now)
+{
+    struct flight flight = {.oldest = now};
+    int64_t expected = 0;
+    meter_sum_flight(meter, &flight, own);
+    const int64_t advanced = meter->stream[own].advanced;
+    const int64_t latest = advanced > flight.oldest ? advanced : flight.oldest;
+    for (int stream = 0; stream < meter->streams; stream++)
+        expected += meter_smaller(flight.expected[stream], METER_WINDOW);
+    return flight.expected[own] > METER_WINDOW || now - flight.oldest > METER_WINDOW ||
+           now - latest > METER_LATE + 2 * flight.oldest_expected ||
+           flight.unknown >= METER_UNKNOWN || expected > METER_WINDOWS ||
+           meter_same_unknown(meter, work) >= METER_SAME ||
+           (meter->stretches.open == STRETCHES && flight.waited_for);
+}
+
+void meter_advance(struct meter *meter, const struct look *look, int64_t now)
+{
+    for (int at = 0; at < look->count; at++)
+        if (look->at[at].state != EVENTS_PENDING)
+            meter->stream[look->at[at].stream].advanced = now;
+}
+
+int64_t meter_patience(const struct meter *meter, int own)
+{
+    struct flight flight = {0};
+    meter_sum_flight(meter, &flight, own);
+    return meter_smaller(METER_PATIENCE + 2 * flight.expected[own], METER_MOST_PATIENCE);
+}
+
+void meter_give_up(struct meter *meter, int stream, int64_t now)
+{
+    meter->stream[stream].tail.first = now;
+    for (int place = 0; place < meter->stretches.open; place++) {
+        struct stretch *stretch = &meter->stretches.stretch[meter->stretches.order[place]];
+        if (stretch->stream == stream || stretch->tally.unknown || meter->stretches.open == STRETCHES)
+            stretch->given_up = 1;
+    }
+}
+
+/* --- launches --- */
 
 /* Random, so that no regular pattern of a program hides its long kernels among short ones. */
-static uint32_t next_stride(void)
+static uint32_t meter_random(void)
 {
     static uint32_t state = 2463534242u;
     state ^= state << 13;
     state ^= state >> 17;
     state ^= state << 5;
-    return state % (2 * METER_STRIDE - 1);
+    return state;
 }
 
-/* Kernels that may overlap are all measured: their total cannot be inferred from a sample. */
-static int is_due(struct kind *kind, int same_stream)
+/* One launch in two stretches' time is measured by itself. It is chosen by number, not by time, since the launch
+ * that is due by time is the one after a long one. */
+static int meter_is_sample(struct meter *meter, int64_t now)
 {
-    if (same_stream && kind->took >= 0 && kind->took < METER_SHORT && kind->skipped < kind->stride)
+    if (++meter->since < meter->until)
         return 0;
-    kind->stride = next_stride();
+    if (meter->sampled) {
+        int64_t took = now - meter->sampled, launches = meter->since;
+        int64_t stride = launches * 2 * METER_STRETCH / (took > 0 ? took : 1);
+        stride = stride < 8 ? 8 : stride > 4096 ? 4096 : stride;
+        meter->stride = (meter->stride + (uint32_t)stride) / 2;
+    } else {
+        meter->stride = 32;
+    }
+    meter->sampled = now;
+    meter->since = 0;
+    meter->until = 1 + meter_random() % (2 * meter->stride);
     return 1;
 }
 
-static int start_bracket(struct bracket *bracket, void *stream)
+static void meter_add(struct tally *tail, const struct work *work, int64_t expected, int64_t now)
 {
-    if (!bracket->start && cuda.create(&bracket->start, WITH_TIMES))
-        return METER_FAILED;
-    if (!bracket->end && cuda.create(&bracket->end, WITH_TIMES))
-        return METER_FAILED;
-    return cuda.record(bracket->start, stream) ? METER_FAILED : 0;
-}
-
-int meter_begin(struct meter *meter, void *stream, uintptr_t work, int64_t now)
-{
-    struct kind *kind = kind_of(work);
-    int number = 0, same_stream = stream == meter->stream;
-    meter->stream = stream;
-    if (meter->open == METER_OPEN || !is_due(kind, same_stream)) {
-        kind->skipped++;
-        return METER_SKIPPED;
+    if (!tail->launches)
+        tail->first = now;
+    tail->launches++;
+    if (expected >= 0) {
+        tail->expected += expected;
+        tail->teaches &= tail->unknown > 0; /* it is no longer the only one */
+        return;
     }
-    while (meter->bracket[number].state != BRACKET_FREE)
-        number++;
-    struct bracket *bracket = &meter->bracket[number];
-    int mode = relax(), failed = start_bracket(bracket, stream);
-    restore(mode);
-    if (failed)
-        return METER_FAILED;
-    bracket->state = BRACKET_BEGUN;
-    bracket->given_up = 0;
-    bracket->begun = now;
-    bracket->work = work;
-    bracket->expected = kind->took;
-    bracket->weight = kind->skipped + 1;
-    kind->skipped = 0;
-    meter->order[meter->open++] = (unsigned char)number;
-    return number;
+    /* The first unknown one is learned from what the known ones leave, others only if they are the same. */
+    tail->teaches = !tail->unknown || (tail->teaches && tail->learn.function == work->function &&
+                                       tail->learn.blocks == work->blocks);
+    tail->learn = *work;
+    tail->unknown++;
 }
 
-static void free_bracket(struct meter *meter, int place)
+/* By the clock there is at most one mark in each stretch's time, however many streams there are, and one in each
+ * new stream. */
+static int meter_is_time(const struct meter *meter, const struct stream *stream, int64_t now)
 {
-    meter->bracket[meter->order[place]].state = BRACKET_FREE;
-    meter->open--;
-    memmove(meter->order + place, meter->order + place + 1, (size_t)(meter->open - place));
+    return !stream->marked || now - meter->marked >= METER_STRETCH;
 }
 
-int meter_end(struct meter *meter, int number, void *stream, int refused, int64_t now)
+/* Whether a mark is due after a launch. */
+static int meter_is_due(const struct meter *meter, const struct stream *stream, int64_t now)
 {
-    struct bracket *bracket = &meter->bracket[number];
-    if (bracket->state != BRACKET_BEGUN)
-        return 0; /* the context was closed meanwhile */
-    if (!refused && !cuda.record(bracket->end, stream)) {
-        bracket->state = BRACKET_ENDED;
-        bracket->call = now - bracket->begun;
-        return 0;
+    return stream->tail.expected >= METER_STRETCH || stream->tail.unknown >= METER_UNKNOWN / 4 ||
+           meter_is_time(meter, stream, now);
+}
+
+struct plan meter_plan(struct meter *meter, int number, const struct work *work, int64_t now)
+{
+    struct stream *stream = &meter->stream[number];
+    const struct expected expected = kinds_expect(work);
+    struct plan plan = {.stream = number, .stretch = -1, .expected = expected.ns,
+                        .idle = !stream->tail.launches && !stream->mark};
+    int alone = meter_is_sample(meter, now) || expected.sample || expected.ns >= METER_STRETCH;
+    int measured = !stream->mute && !stream->recording;
+    if (work->overlaps && !plan.idle)
+        alone = 0; /* an event in front of it would prevent that */
+    if (measured && (plan.idle ? alone || meter_is_time(meter, stream, now)
+                               : alone && (stream->tail.launches || !stream->mark)))
+        plan.before = meter_mark(meter, number, &plan.stretch, now);
+    if (plan.before)
+        plan.before->idle = plan.idle;
+    stream->tail.gap |= stream->tail.launches && now - stream->used > METER_GAP;
+    stream->used = now;
+    meter_add(&stream->tail, work, expected.ns, now);
+    if (alone && stream->mark && stream->tail.launches == 1) {
+        stream->tail.learn = *work;
+        stream->tail.teaches = 1;
     }
-    for (int place = 0; place < meter->open; place++)
-        if (meter->order[place] == number)
-            free_bracket(meter, place);
-    return refused ? 0 : METER_FAILED;
+    plan.after = measured && ((alone && !work->overlaps) || meter_is_due(meter, stream, now));
+    return plan;
 }
 
-static int64_t between(void *start, void *end)
+void meter_refuse(struct meter *meter, const struct plan *plan)
 {
-    float ms = 0;
-    return cuda.elapsed(&ms, start, end) ? 0 : (int64_t)((double)ms * 1e6);
+    struct tally *tail = &meter->stream[plan->stream].tail;
+    if (!tail->launches)
+        return;
+    tail->launches--;
+    tail->teaches = 0;
+    if (plan->expected < 0)
+        tail->unknown -= tail->unknown > 0;
+    else
+        tail->expected -= meter_smaller(tail->expected, plan->expected);
 }
 
-/* Streams run concurrently, and no moment may be charged twice: only what lies after the latest end seen
- * so far is new. */
-static int64_t uncounted_time(struct meter *meter, struct bracket *bracket)
+void meter_took(struct meter *meter, const struct plan *plan, int64_t begun, int64_t now)
 {
-    int64_t took = between(bracket->start, bracket->end);
-    if (bracket->expected < 0) /* the first launch loads the code first, and the GPU is idle meanwhile */
-        took = took > bracket->call ? took - bracket->call : 0;
-    int64_t beyond = meter->last ? between(meter->last, bracket->end) : INT64_MAX;
-    kind_of(bracket->work)->took = took;
-    if (beyond <= 0)
+    struct tally *tail = &meter->stream[plan->stream].tail;
+    const int64_t took = now - begun;
+    if (tail->launches == 1) {
+        tail->call = took;
+        tail->first = now;
+    }
+    if (took < METER_LONG_CALL || plan->idle)
+        return;
+    if (tail->launches == 1) {
+        tail->enqueued = now;
+    } else if (!tail->unknown) {
+        struct flight flight = {0};
+        meter_sum_flight(meter, &flight, plan->stream);
+        const int64_t idle = took - 2 * flight.expected[plan->stream];
+        tail->idle += idle > 0 ? idle : 0;
+    }
+}
+
+/* --- marks --- */
+
+int meter_is_tail_worth(const struct meter *meter, int number, int64_t now)
+{
+    const struct stream *stream = &meter->stream[number];
+    if (!stream->tail.launches || !stream->mark || stream->mute || stream->recording)
         return 0;
-    void *last = meter->last;
-    meter->last = bracket->end;
-    bracket->end = last; /* null at first: created when needed */
-    return (beyond < took ? beyond : took) * bracket->weight;
+    return stream->tail.expected >= METER_TAIL || stream->tail.unknown ||
+           now - stream->marked >= METER_STRETCH;
 }
 
-struct use meter_poll(struct meter *meter, int64_t now)
+struct mark *meter_mark(struct meter *meter, int number, int *stretch, int64_t now)
 {
-    struct use use = {0, now};
-    int mode = relax();
-    for (int place = 0; place < meter->open;) {
-        struct bracket *bracket = &meter->bracket[meter->order[place]];
-        int result = bracket->state == BRACKET_BEGUN ? NOT_READY : cuda.query(bracket->end);
-        if (result != NOT_READY) {
-            use.ns += result ? 0 : uncounted_time(meter, bracket);
-            use.since = bracket->begun < use.since ? bracket->begun : use.since;
-            free_bracket(meter, place);
-        } else if (bracket->given_up) {
-            place++; /* what came after it may have ended */
-        } else {
-            break;
+    struct stream *stream = &meter->stream[number];
+    struct mark *mark = stretches_mark(&meter->stretches);
+    *stretch = -1;
+    if (!mark)
+        return NULL;
+    if (stream->mark && stream->tail.launches) {
+        *stretch = stretches_begin(&meter->stretches, number, stream->mark, mark, &stream->tail);
+        if (*stretch < 0) {
+            stretches_drop(&meter->stretches, mark);
+            return NULL;
         }
+        stream->tail = (struct tally){0};
+    } else {
+        meter->owed += meter_end_tail(meter, stream, now); /* what it was is not measured */
     }
-    restore(mode);
-    meter->polled = now;
-    return use;
+    mark->recorded = now;
+    mark->users++; /* the caller's, until meter_marked() */
+    stream->mark = mark;
+    stream->marked = meter->marked = now;
+    stream->recording = 1;
+    return mark;
 }
 
-int meter_crowded(const struct meter *meter, int64_t now)
+void meter_marked(struct meter *meter, int number, struct mark *mark, int stretch, int failed)
 {
-    int unknown = 0;
-    int64_t expected = 0, oldest = now;
-    for (int place = 0; place < meter->open; place++) {
-        const struct bracket *bracket = &meter->bracket[meter->order[place]];
-        if (bracket->given_up)
-            continue;
-        if (oldest == now)
-            oldest = bracket->begun;
-        unknown += bracket->expected < 0;
-        expected += bracket->expected > 0 ? bracket->expected * bracket->weight : 0;
+    struct stream *stream = &meter->stream[number];
+    stream->recording = 0;
+    stretches_drop(&meter->stretches, mark);
+    if (stretch >= 0 && !failed)
+        stretches_recorded(&meter->stretches, stretch);
+    if (!failed)
+        return;
+    stream->mute = 1;
+    if (stretch >= 0) { /* its work is part of the tail again */
+        const struct tally *lost = &meter->stretches.stretch[stretch].tally;
+        stream->tail.first = lost->first;
+        stream->tail.launches += lost->launches;
+        stream->tail.unknown += lost->unknown;
+        stream->tail.expected += lost->expected;
+        stretches_cancel(&meter->stretches, stretch);
     }
-    return unknown >= METER_UNKNOWN || expected > METER_WINDOW || now - oldest > METER_WINDOW ||
-           (oldest != now && meter->open == METER_OPEN);
+    if (stream->mark == mark) {
+        stretches_drop(&meter->stretches, mark);
+        stream->mark = NULL;
+    }
+    stream->tail.teaches = 0;
 }
 
-void meter_give_up(struct meter *meter)
+/* The number stays taken while stretches refer to it (meter_stream). */
+void meter_end_stream(struct meter *meter, int number, int64_t now)
 {
-    for (int place = 0; place < meter->open; place++)
-        meter->bracket[meter->order[place]].given_up = 1;
-}
-
-void meter_wait(void *stream)
-{
-    int mode = relax();
-    cuda.synchronize(stream);
-    restore(mode);
-}
-
-static void destroy(void *event)
-{
-    if (event)
-        cuda.destroy(event);
+    struct stream *stream = &meter->stream[number];
+    meter->owed += meter_end_tail(meter, stream, now);
+    if (!stream->recording)
+        *stream = (struct stream){0};
 }
 
 struct use meter_close(struct meter *meter, int64_t now)
 {
-    struct use use = meter_poll(meter, now);
-    if (meter->open) {
-        int64_t begun = meter->bracket[meter->order[0]].begun;
+    struct use use = {0, now};
+    const unsigned life = meter->life;
+    for (int number = 0; number < METER_STREAMS; number++) {
+        struct stream *stream = &meter->stream[number];
+        use.since = stream->tail.launches ? meter_smaller(use.since, stream->tail.first) : use.since;
+        use.ns += meter_end_tail(meter, stream, now);
+    }
+    if (meter->stretches.open) {
+        int64_t begun = meter->stretches.stretch[meter->stretches.order[0]].tally.first;
         use.ns += now - begun;
-        use.since = begun < use.since ? begun : use.since;
+        use.since = meter_smaller(use.since, begun);
     }
-    for (int number = 0; number < METER_OPEN; number++) {
-        destroy(meter->bracket[number].start);
-        destroy(meter->bracket[number].end);
-    }
-    destroy(meter->last);
+    stretches_close(&meter->stretches, meter->users);
     memset(meter, 0, sizeof *meter);
+    meter->life = life + 1;
     return use;
 }

@@ -1,64 +1,126 @@
-/* Measures launches in one context of the driver. Not thread-safe: limiter.c locks. */
+/* Decides which launches of one context are measured, and keeps account of those in flight. Not thread-safe:
+ * limiter.c locks, and makes the calls to the driver that are decided here.
+ *
+ * A stretch of work begins with a mark when a stream turns from idle to busy and has another one after each
+ * millisecond of launching, or of expected work. Launches behind the last mark (the tail) of a stream that is
+ * found idle are charged as expected (kinds.h), never by the clock, since the program may have computed for
+ * seconds meanwhile. */
 #ifndef SLIPWAY_METER_H
 #define SLIPWAY_METER_H
 
+#include "stretches.h"
+
 #include <stdint.h>
 
-#define METER_OPEN 64                   /* most measurements in flight */
-#define METER_UNKNOWN 8                 /* most of these for work that was never measured */
-#define METER_WINDOW INT64_C(50000000)  /* ns: most GPU time in flight, and for how long */
-#define METER_SHORT INT64_C(50000)      /* ns: shorter kernels are sampled */
-#define METER_STRIDE 16                 /* launches of a kind per sample, on average */
+/* Two events in each millisecond take the driver about 5 us: half a percent. Shorter stretches cost more,
+ * longer ones are noticed later. */
+#define METER_STRETCH INT64_C(1000000)
+/* The most GPU time on its way in a stream, and the longest wait for the oldest of it: half of what a share may
+ * be exceeded by at once (SHARE_TOLERANCE). */
+#define METER_WINDOW INT64_C(50000000)
+/* The oldest work of a stream may take twice of what is expected, and so much longer (a time slice of a neighbour),
+ * before it counts as a wrong estimate: there may be much more of it in the queue. */
+#define METER_LATE INT64_C(2000000)
+/* METER_WINDOW for all streams: they run side by side, so that this is about one window of time. */
+#define METER_WINDOWS (4 * METER_WINDOW)
+/* Launches on their way whose duration is not known. Most of those are short: 32 of 1 ms are less than a window,
+ * and a queue of 32 keeps the GPU busy while a program goes on launching. */
+#define METER_UNKNOWN 32
+/* Of these, measurements of one function: the first tells how long the others take. */
+#define METER_SAME 1
+/* How long a launch waits for earlier work, which may itself be waiting for what the program does next: a second,
+ * and as long as work of known duration should take while a neighbour has half of the GPU. */
+#define METER_PATIENCE INT64_C(1000000000)
+#define METER_MOST_PATIENCE INT64_C(10000000000)
+/* A tail of so much expected work is worth an event (2.5 us, 1 %) before the program waits for it. */
+#define METER_TAIL INT64_C(250000)
+/* A stream that was launched into so recently is taken to be busy without a query (about 0.5 us, 2 %). */
+#define METER_GAP INT64_C(20000)
+/* In a call to the driver of more than this, it loaded the kernel's code, which does not keep the GPU busy, or waited
+ * for room in its queue. Common ones take 2 to 10 us. */
+#define METER_LONG_CALL INT64_C(100000)
+/* Streams of a context that are kept apart. Of more than these, the one that was idle for longest is replaced;
+ * frameworks use up to 32 + the default ones. */
+#define METER_STREAMS 64
 
-enum { METER_SKIPPED = -1, METER_FAILED = -2 }; /* instead of a measurement's number */
-
-struct bracket {
-    enum { BRACKET_FREE, BRACKET_BEGUN, BRACKET_ENDED } state;
-    int given_up;    /* no longer waited for */
-    void *start;     /* events; created when first needed, then reused */
-    void *end;
-    int64_t begun;
-    int64_t call;     /* ns that the driver's function took */
-    int64_t expected; /* ns, as it took the last time; -1: not known */
-    uintptr_t work;
-    uint32_t weight;  /* launches of this kind that it stands for */
+struct stream {
+    void *handle;     /* NULL: unused */
+    const void *owner; /* for a thread's own default stream, something that differs between threads */
+    struct mark *mark; /* the latest one in the stream, with one use; NULL: not measured at present */
+    struct tally tail; /* launched since */
+    int64_t marked;   /* when the last mark was recorded */
+    int64_t used;     /* when it was launched into */
+    int64_t looked;   /* when it was queried */
+    int64_t advanced; /* when a stretch of it was found to have ended */
+    int mute;         /* no event can be recorded in it */
+    int recording;    /* a thread records a mark in it without the lock */
 };
 
 struct meter {
-    void *context;  /* null: unused */
+    void *context;     /* NULL: unused */
+    unsigned life;     /* differs between the contexts that the meter was used for */
+    int users;         /* threads that use it without the lock */
     int cuda_device;
-    int device;     /* index in slice() */
-    void *last;     /* the event at the latest end that was measured */
-    void *stream;   /* of the launch before */
+    int device;        /* index in slice() */
+    int looking;       /* a thread is between stretches_choose() and stretches_settle() */
     int64_t polled;
-    int64_t ahead;  /* ns by which the next launch may precede the share's arrival time (limiter.c) */
-    int open;
-    unsigned char order[METER_OPEN]; /* numbers of open brackets, oldest first */
-    struct bracket bracket[METER_OPEN];
+    int64_t marked;
+    int64_t owed;      /* ns of tails without a mark in front of them, still to be charged */
+    int64_t ahead;     /* ns by which the next launch may precede the share's arrival time (limiter.c) */
+    int64_t sampled;   /* when a launch was chosen at random, */
+    uint32_t since;    /* launches since, */
+    uint32_t until;    /* and after how many it is the next one's turn */
+    uint32_t stride;   /* their mean */
+    int streams;       /* those below this number may be in use */
+    struct stretches stretches;
+    struct stream stream[METER_STREAMS];
 };
 
-/* Whether the stream is being captured into a graph. Also true if that is unknown, since the launch will
- * fail then. */
-int meter_capturing(void *stream);
-
-/* Begins to measure what is launched next: the measurement's number, or why there is none. */
-int meter_begin(struct meter *meter, void *stream, uintptr_t work, int64_t now);
-/* Ends it; METER_FAILED if that is impossible. A launch that was refused is not measured. */
-int meter_end(struct meter *meter, int number, void *stream, int refused, int64_t now);
-
-/* The GPU time of what has ended since the last poll. */
-struct use {
-    int64_t ns;
-    int64_t since; /* it was launched at this time or later */
+struct plan {
+    int stream;
+    int idle;            /* the stream has nothing else to do */
+    struct mark *before; /* to be recorded first; `stretch` is what it ends, or -1 */
+    int stretch;
+    int after;           /* a mark is to be recorded after the launch */
+    int64_t expected;    /* -1: not known */
 };
-struct use meter_poll(struct meter *meter, int64_t now);
-/* Whether so much work is in flight that the next launch should wait. */
-int meter_crowded(const struct meter *meter, int64_t now);
-/* No longer wait for work in flight, which may itself be waiting for the next launch. */
-void meter_give_up(struct meter *meter);
 
-/* Waits for a stream that cannot be measured. */
-void meter_wait(void *stream);
+/* The stream's number; a new one has the oldest's. *lost: work of the replaced one, to be charged. */
+int meter_stream(struct meter *meter, void *handle, int64_t now, int64_t *lost);
+/* -1 if it was not used yet. */
+int meter_find_stream(const struct meter *meter, void *handle);
+
+/* Whether to ask the driver for the stream's state before the next launch. Also before a launch that is measured by
+ * itself: in an idle stream the start of a kernel is known exactly. */
+int meter_must_ask(const struct meter *meter, int stream, const struct work *work, int64_t now);
+/* The answer; the ns of the tail that are to be charged. */
+int64_t meter_answer(struct meter *meter, int stream, enum events_state state, int64_t now);
+
+/* Whether so much work is in flight that the next launch into this stream should wait. */
+int meter_is_crowded(const struct meter *meter, int stream, const struct work *work, int64_t now);
+int64_t meter_patience(const struct meter *meter, int stream); /* how long it waits for that, in ns */
+/* What was looked at has been settled. */
+void meter_advance(struct meter *meter, const struct look *look, int64_t now);
+/* No longer wait for the stream's work in flight, which may itself be waiting for the next launch. */
+void meter_give_up(struct meter *meter, int stream, int64_t now);
+
+/* The next launch. It is part of the tail from now on. */
+struct plan meter_plan(struct meter *meter, int stream, const struct work *work, int64_t now);
+/* It was refused, and so did not run. */
+void meter_refuse(struct meter *meter, const struct plan *plan);
+/* The driver took from `begun` to `now` for a launch: told for those into an idle stream, those with a mark behind
+ * them, and those that took long (METER_LONG_CALL). */
+void meter_took(struct meter *meter, const struct plan *plan, int64_t begun, int64_t now);
+
+/* Whether the stream's tail is worth a mark before the program waits for it. */
+int meter_is_tail_worth(const struct meter *meter, int stream, int64_t now);
+/* Ends the stream's tail by a new mark, which the caller records. NULL: no room. */
+struct mark *meter_mark(struct meter *meter, int stream, int *stretch, int64_t now);
+/* It was recorded, or could not be. */
+void meter_marked(struct meter *meter, int stream, struct mark *mark, int stretch, int failed);
+
+/* It is about to be destroyed. */
+void meter_end_stream(struct meter *meter, int stream, int64_t now);
 
 /* Ends all measurements; the GPU time of those under way, by the clock. */
 struct use meter_close(struct meter *meter, int64_t now);

@@ -10,8 +10,9 @@
  * of work come in bursts. (A spatial share needs MPS or MIG.)
  *
  * Unlike in a network, the cost is known only afterwards, when the GPU has measured the duration of a
- * launch: a kernel of one second at 25 % is followed by three seconds of waiting. Nothing is borrowed from
- * neighbours, so that a share is the same on an empty GPU as on a busy one.
+ * launch: a kernel of one second at 25 % is followed by three seconds of waiting. The debt is bounded
+ * (SHARE_DEBT): whatever a kernel took, a debugger held it or a clock went wrong, a session waits for no
+ * longer than that.
  */
 #ifndef SLIPWAY_SHARE_H
 #define SLIPWAY_SHARE_H
@@ -19,14 +20,19 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define SHARE_TOLERANCE INT64_C(100000000) /* ns */
+/* ns: as long as people take for "at once", and two windows of work in flight (METER_WINDOW), so that a session
+ * that keeps the GPU busy never loses credit while it waits for its own work. */
+#define SHARE_TOLERANCE INT64_C(100000000)
+/* ns: at 25 % the debt of a kernel of 3.3 seconds. Longer ones get more than the share, which is the price for
+ * programs that never look as if they hang. */
+#define SHARE_DEBT INT64_C(10000000000)
 
 /* The theoretical arrival time, in ns of CLOCK_MONOTONIC; 0 at first. One word, so that a process may be
- * killed at any point without leaving an inconsistent state. */
+ * killed at any point without leaving an inconsistent state. Root may set it to 0, which cancels the debt. */
 typedef _Atomic int64_t share_tat;
 
 /* A session that has `percent` of the GPU used `used` ns of it, no earlier than at `since`. */
-void share_charge(share_tat *tat, int percent, int64_t used, int64_t since);
+void share_charge(share_tat *tat, int percent, int64_t used, int64_t since, int64_t now);
 
 /* How long the session's next launch has to wait, in ns; 0: it conforms. */
 int64_t share_wait(const share_tat *tat, int64_t now);

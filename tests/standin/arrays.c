@@ -66,11 +66,15 @@ static CUresult create(struct array **found, const CUDA_ARRAY3D_DESCRIPTOR *want
 
 EXPORT CUresult cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *wanted)
 {
+    if (!array || !wanted)
+        return CUDA_ERROR_INVALID_VALUE;
     return create(array, wanted, 1);
 }
 
 EXPORT CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *wanted)
 {
+    if (!array || !wanted)
+        return CUDA_ERROR_INVALID_VALUE;
     const CUDA_ARRAY3D_DESCRIPTOR all = {.Width = wanted->Width, .Height = wanted->Height,
                                          .Format = wanted->Format,
                                          .NumChannels = wanted->NumChannels};
@@ -79,6 +83,8 @@ EXPORT CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *wa
 
 EXPORT CUresult cuArrayCreate(CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *wanted)
 {
+    if (!array || !wanted)
+        return CUDA_ERROR_INVALID_VALUE;
     const CUDA_ARRAY3D_DESCRIPTOR all = {.Width = wanted->Width, .Height = wanted->Height,
                                          .Format = wanted->Format,
                                          .NumChannels = wanted->NumChannels};
@@ -87,6 +93,8 @@ EXPORT CUresult cuArrayCreate(CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *wa
 
 EXPORT CUresult cuArray3DCreate(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *wanted)
 {
+    if (!array || !wanted)
+        return CUDA_ERROR_INVALID_VALUE;
     const CUDA_ARRAY3D_DESCRIPTOR all = {wanted->Width,  wanted->Height,      wanted->Depth,
                                          wanted->Format, wanted->NumChannels, wanted->Flags};
     return create(array, &all, 1);
@@ -95,6 +103,8 @@ EXPORT CUresult cuArray3DCreate(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1
 EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *array,
                                        const CUDA_ARRAY3D_DESCRIPTOR *wanted, unsigned levels)
 {
+    if (!array || !wanted)
+        return CUDA_ERROR_INVALID_VALUE;
     return create(array, wanted, levels);
 }
 

@@ -60,6 +60,8 @@ static const struct version {
     {"cuMemFreeAsync", 11020, "cuMemFreeAsync"},
     {"cuMemSetMemPool", 13000, "cuMemSetMemPool"},
     {"cuLaunchKernelEx", 11060, "cuLaunchKernelEx"},
+    {"cuStreamGetCtx", 9020, "cuStreamGetCtx"},
+    {"cuStreamGetCtx", 12050, "cuStreamGetCtx_v2"},
     {"cuStreamGetCaptureInfo", 11030, "cuStreamGetCaptureInfo_v2"},
 };
 

@@ -44,6 +44,8 @@ static void *map_pages(uint64_t bytes)
 
 EXPORT CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned flags)
 {
+    if (!address)
+        return CUDA_ERROR_INVALID_VALUE;
     struct context *context;
     CUresult result = need_context(&context);
     if (result)

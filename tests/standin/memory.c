@@ -55,6 +55,8 @@ void figure_add(int gpu, int64_t bytes)
 
 EXPORT CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
 {
+    if (!available || !total)
+        return CUDA_ERROR_INVALID_VALUE;
     struct context *context;
     CUresult result = need_context(&context);
     if (result)
@@ -70,6 +72,8 @@ EXPORT CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
 
 EXPORT CUresult cuMemGetInfo(unsigned *available, unsigned *total)
 {
+    if (!available || !total)
+        return CUDA_ERROR_INVALID_VALUE;
     size_t free_bytes, all;
     CUresult result = cuMemGetInfo_v2(&free_bytes, &all);
     if (!result) {
@@ -188,6 +192,8 @@ static CUresult linear(CUdeviceptr *address, uint64_t bytes, bool low)
 
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
 {
+    if (!address)
+        return CUDA_ERROR_INVALID_VALUE;
     CUdeviceptr taken;
     CUresult result = linear(&taken, bytes, false);
     if (!result)
@@ -197,6 +203,8 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
 
 EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *address, unsigned bytes)
 {
+    if (!address)
+        return CUDA_ERROR_INVALID_VALUE;
     CUdeviceptr taken;
     CUresult result = linear(&taken, bytes, true);
     if (!result)
@@ -213,6 +221,8 @@ static size_t row(size_t width)
 EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height,
                                    unsigned element)
 {
+    if (!address || !pitch)
+        return CUDA_ERROR_INVALID_VALUE;
     (void)element;
     CUresult result = cuMemAlloc_v2(address, row(width) * height);
     if (!result)
@@ -223,6 +233,8 @@ EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t w
 EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *address, unsigned *pitch, unsigned width,
                                 unsigned height, unsigned element)
 {
+    if (!address || !pitch)
+        return CUDA_ERROR_INVALID_VALUE;
     (void)element;
     CUresult result = cuMemAlloc(address, (unsigned)row(width) * height);
     if (!result)

@@ -4,6 +4,7 @@
 #include "limiter.h"
 #include "made_up_gpu.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,6 +73,164 @@ static void flood(void) /* much work at once, all of it unknown before */
     printf("deepest_ms %lld\n", (long long)(deepest / MS));
 }
 
+/* Ever new grids, on a GPU that is done with each at once. */
+static void shapes(void)
+{
+    launch_kernel(7, 1, 1, 1, 32, 1, 1, 0, 0, NULL, NULL);
+    for (unsigned count = 1; count < 20000; count++) {
+        int64_t none = 0, *parameters[] = {&none};
+        launch_kernel(7, count, 1 + count % 7, 1, 32, 1, 1, 0, 0, parameters, NULL);
+    }
+    printf("sleeps %lld\n", (long long)sleeps);
+}
+
+/* Below the share, so that nothing waits: two streams by turns, without a break. */
+static void turns(void)
+{
+    the_slice.device->sm_percent = 99;
+    for (int64_t count = 0; count < 100000; count++) {
+        launch(2, 3 + count % 2);
+        now += 4 * US;
+    }
+    printf("records_per_ms %.2f\n", (double)records / ((double)now / MS - 1000000));
+}
+
+/* As turns(), but the program waits for each kernel. */
+static void waiting(int64_t us)
+{
+    const int64_t began = now, before = records;
+    while (now < began + 20 * S) {
+        launch(us, 3);
+        synchronise(3);
+    }
+    printf("records_per_ms %.2f\n", (double)(records - before) / 20000);
+}
+
+/* Bursts that are not waited for, while the program computes: half of the time, if it may. */
+static void bursts(void)
+{
+    while (now < 1060 * S) {
+        for (int count = 0; count < 10; count++)
+            launch(100, 0);
+        now += 2 * MS;
+    }
+}
+
+/* Kernels that may overlap, all in one busy stretch of three milliseconds. */
+static void overlapping(void)
+{
+    int attributes[18] = {6, 0, 1};
+    intptr_t config[8] = {[4] = 5, (intptr_t)attributes, 1};
+    CUresult (*call)() = (CUresult(*)())find("cuLaunchKernelEx");
+    int64_t between = 0;
+    the_slice.device->sm_percent = 99;
+    for (int count = 0; count < 600; count++) {
+        const int64_t before = records;
+        call(config, (intptr_t)5, NULL, NULL);
+        between += count > 8 && records > before;
+    }
+    printf("stretches %lld\n", (long long)between);
+}
+
+/* After a kernel of a minute. */
+static void long_debt(void)
+{
+    launch(60000000, 0);
+    now += 60001 * MS;
+    int64_t began = now;
+    launch(10, 0);
+    printf("waited_ms %lld\n", (long long)((now - began) / MS));
+    now += 60 * S;
+    began = now;
+    launch(10, 0);
+    printf("later_ms %lld\n", (long long)((now - began) / MS));
+}
+
+/* Root sets the arrival time to 0 while a program waits for 9 seconds. */
+static void cancelled(void)
+{
+    launch(3000000, 0);
+    now += 3001 * MS;
+    limiter_poll();
+    cancel_at = now + S;
+    int64_t began = now;
+    launch(10, 0);
+    printf("waited_ms %lld\n", (long long)((now - began) / MS));
+}
+
+/* While the program waits for its share, signals come. */
+static void signalled(int64_t count)
+{
+    launch(3000000, 0);
+    now += 3001 * MS;
+    interrupts = (int)count;
+    int64_t began = now;
+    launch(10, 0);
+    printf("first_ms %lld\n", (long long)((now - began) / MS));
+    launch(10, 0);
+    printf("both_ms %lld\n", (long long)((now - began) / MS));
+}
+
+/* A long kernel of known duration in one stream, short ones in another one. */
+static void beside(void)
+{
+    the_slice.device->sm_percent = 99;
+    for (int count = 0; count < 5; count++) {
+        launch(300000, 3);
+        synchronise(3);
+        now += 200 * MS;
+    }
+    launch(300000, 3);
+    int64_t began = now;
+    for (int count = 0; count < 100; count++)
+        launch(10, 4);
+    printf("launched_after_us %lld\n", (long long)((now - began) / US));
+}
+
+static void *launch_blocked(void *unused)
+{
+    launch(700, BLOCKED);
+    return unused;
+}
+
+/* One thread is blocked in the driver while it records an event, another one goes on launching. */
+static void blocked(void)
+{
+    pthread_t thread;
+    launch(10, 4);
+    set_blocking(1);
+    if (pthread_create(&thread, NULL, launch_blocked, NULL))
+        wrong("no thread");
+    wait_for_blocking(2);
+    for (int count = 0; count < 100; count++)
+        launch(10, 4);
+    printf("launched 100\n");
+    set_blocking(0);
+    pthread_join(thread, NULL);
+}
+
+/* Streams that are made, used once and destroyed. */
+static void churn(void)
+{
+    for (int64_t end = now + 30 * S, count = 0; now < end; count++) {
+        const intptr_t stream = 3 + count % 10;
+        launch(500, stream);
+        limiter_end_stream((void *)stream);
+    }
+}
+
+/* What the limiter told root, in ns, and what ran. */
+static void measured(void)
+{
+    int64_t count = 0;
+    keep_busy(1000, 1);
+    synchronise(LEGACY);
+    FILE *file = fopen(SLIPWAY_COUNTERS, "r");
+    if (!file || fseek(file, SLIPWAY_LIMITER_OFFSET + 8, SEEK_SET) || fread(&count, 8, 1, file) != 1)
+        wrong("no counters");
+    printf("measured_ms %lld\n", (long long)(count / MS));
+}
+
 static int64_t idle_then_busy(void)
 {
     launch(10, 0);
@@ -89,6 +248,16 @@ static void persistent(void)
     int64_t began = now;
     for (int count = 0; count < 1000; count++)
         launch(10, 4);
+    printf("launched_after_ms %lld\n", (long long)((now - began) / MS));
+}
+
+/* The next launch comes behind it in the same stream. */
+static void behind(void)
+{
+    launch(3600 * 1000000ll, 3);
+    now += 10 * MS;
+    int64_t began = now;
+    launch(10, 3);
     printf("launched_after_ms %lld\n", (long long)((now - began) / MS));
 }
 
@@ -218,6 +387,34 @@ static void play(const char *name, int64_t us)
         exit_early();
     else if (!strcmp(name, "contexts"))
         contexts();
+    else if (!strcmp(name, "shapes"))
+        shapes();
+    else if (!strcmp(name, "turns"))
+        turns();
+    else if (!strcmp(name, "waiting"))
+        waiting(us);
+    else if (!strcmp(name, "bursts"))
+        bursts();
+    else if (!strcmp(name, "overlapping"))
+        overlapping();
+    else if (!strcmp(name, "terms"))
+        terms = SLIPWAY_DIRECTORY "/terms", keep_busy(us, 1);
+    else if (!strcmp(name, "cancelled"))
+        cancelled();
+    else if (!strcmp(name, "behind"))
+        behind();
+    else if (!strcmp(name, "long_debt"))
+        long_debt();
+    else if (!strcmp(name, "signalled"))
+        signalled(us);
+    else if (!strcmp(name, "beside"))
+        beside();
+    else if (!strcmp(name, "blocked"))
+        blocked();
+    else if (!strcmp(name, "churn"))
+        churn();
+    else if (!strcmp(name, "measured"))
+        measured();
     else if (!strcmp(name, "gates"))
         list_gates();
     else
@@ -232,7 +429,7 @@ int main(int count, char **arguments)
     setvbuf(stdout, NULL, _IOLBF, 0);
     fill();
     play(arguments[1], count > 2 ? atoll(arguments[2]) : 0);
-    printf("events %lld\nwaits %lld\nslept_ms %lld\n", (long long)events, (long long)waits,
-           (long long)(slept / MS));
+    printf("events %lld\nrecords %lld\nqueries %lld\nwaits %lld\nslept_ms %lld\n", (long long)events,
+           (long long)records, (long long)queries, (long long)waits, (long long)(slept / MS));
     return 0;
 }

@@ -20,10 +20,21 @@ extern int capturing[STREAMS], somebody_captures;
 extern int unmeasurable; /* the stream that events cannot be recorded in */
 extern struct slice the_slice;
 
-extern int64_t sleeps, slept, events, waits;
+extern int64_t cancel_at; /* when root sets the session's arrival time to 0 */
+extern const char *terms; /* a file with a GPU's block of the file `load`, which is then kept new */
+
+extern int64_t sleeps, slept, waits;
+extern int64_t events, records, queries; /* events that exist; how often one was recorded, or asked for */
+extern int interrupts; /* so many sleeps are ended by a signal */
+/* 1: the next event in the stream BLOCKED is recorded only once it is 0; 2: somebody waits there */
+#define BLOCKED 9
+void set_blocking(int state);
+void wait_for_blocking(int state);
 extern int64_t deepest; /* the most work that was ever on its way, in ns */
 
 void wrong(const char *what);
+/* The program waits for a stream. */
+void synchronise(intptr_t stream);
 /* The percentage of the time since `began` in which at least one kernel ran. */
 void print_share(int64_t began);
 

@@ -13,7 +13,8 @@ import pytest
 
 HERE = Path(__file__).parent
 SHIM = HERE.parents[3] / "gres" / "shim"
-OURS = ["share.c", "meter.c", "limiter.c", "cuda_launch.c"]
+OURS = ["share.c", "busy.c", "kinds.c", "events.c", "stretches.c", "meter.c", "meters.c", "load.c"]
+OURS += ["limiter.c", "cuda_launch.c"]
 GATES = """cuLaunchKernel cuLaunchKernel_ptsz cuLaunchKernelEx cuLaunchKernelEx_ptsz
     cuLaunchCooperativeKernel cuLaunchCooperativeKernel_ptsz cuLaunchCooperativeKernelMultiDevice
     cuGraphLaunch cuGraphLaunch_ptsz cuLaunch cuLaunchGrid cuLaunchGridAsync""".split()
@@ -25,7 +26,7 @@ Play = Callable[..., dict[str, float]]
 def rig(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("limiter")
     program = directory / "rig"
-    options = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-include", "glibc_compat.h"]
+    options = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-pthread", "-include", "glibc_compat.h"]
     options += [f'-DSLIPWAY_DIRECTORY="{directory}"', "-I.", "-o", str(program)]
     made_up = [str(HERE / "limiter_rig.c"), str(HERE / "made_up_gpu.c")]
     subprocess.run(["gcc", *options, *OURS, *made_up], cwd=SHIM, check=True)
@@ -33,7 +34,13 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def play(rig: Path) -> Play:
+def said() -> list[str]:
+    """What the program printed on stderr."""
+    return []
+
+
+@pytest.fixture
+def play(rig: Path, said: list[str]) -> Play:
     """Run a scenario in a new session of 25 %; its output by name."""
     rig.with_name("counters").write_bytes(bytes(1 << 20))
 
@@ -41,23 +48,72 @@ def play(rig: Path) -> Play:
         command = [str(rig), *map(str, scenario)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
         assert done.returncode == 0, done.stderr
+        said.extend(done.stderr.splitlines())
         return {name: float(value) for name, value in map(str.split, done.stdout.splitlines())}
 
     return run
 
 
-@pytest.mark.parametrize("us", [10, 60, 1000, 700_000, 5_000_000])
+@pytest.mark.parametrize("us", [10, 60, 1000, 30_000, 700_000, 2_000_000])
 def test_kernels_of_any_length_get_the_share(play: Play, us: int) -> None:
     assert play("busy", us)["share"] == pytest.approx(25, abs=1)
 
 
-@pytest.mark.parametrize("us", [60, 1000])
-def test_streams_side_by_side_count_once(play: Play, us: int) -> None:
-    assert play("streams", us)["share"] == pytest.approx(25, abs=1)
+@pytest.mark.parametrize(("us", "points"), [(10, 4), (60, 1), (1000, 1)])
+def test_streams_by_turns_get_the_share(play: Play, us: int, points: float) -> None:
+    """How far very short kernels overlap is an estimate."""
+    assert play("streams", us)["share"] == pytest.approx(25, abs=points)
 
 
-def test_overlapping_short_kernels_never_get_more(play: Play) -> None:
-    assert 15 < play("streams", 10)["share"] < 26
+def test_streams_by_turns_cost_two_events_in_a_millisecond(play: Play) -> None:
+    seen = play("turns")
+    assert seen["records_per_ms"] < 2.2
+    assert seen["slept_ms"] == 0
+
+
+@pytest.mark.parametrize(("us", "most"), [(20, 2), (200, 2), (3000, 0.3)])
+def test_waiting_for_each_kernel_costs_no_more_events(play: Play, us: int, most: float) -> None:
+    seen = play("waiting", us)
+    assert seen["share"] == pytest.approx(25, abs=1)
+    assert seen["records_per_ms"] < most
+
+
+def test_new_grids_of_a_known_function_do_not_wait(play: Play) -> None:
+    """20,000 grids on a GPU that is done at once: 13 us for each, before it looked first."""
+    seen = play("shapes")
+    assert seen["sleeps"] <= 1  # the second launch waits until the first has been measured
+    assert seen["records"] < 600
+
+
+def test_programmatic_dependent_launches_stay_together(play: Play) -> None:
+    """600 of 5 us are three milliseconds, with a mark at the end of each."""
+    assert play("overlapping")["stretches"] <= 3
+
+
+def test_work_that_is_not_waited_for_is_charged_without_the_idle_time(play: Play) -> None:
+    """A millisecond of kernels, two of computing: a third of the time, if it may."""
+    assert play("bursts")["share"] == pytest.approx(25, abs=1)
+
+
+def test_streams_that_are_made_and_destroyed(play: Play) -> None:
+    assert play("churn")["share"] == pytest.approx(25, abs=1)
+
+
+def test_root_is_told_what_was_measured(play: Play) -> None:
+    seen = play("measured")
+    assert seen["measured_ms"] == pytest.approx(seen["share"] * 600, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("charge", "percent", "share"), [(1000, 50, 50), (500, 25, 50), (500, 10, 20), (1000, 25, 25)]
+)
+def test_root_s_terms_hold(
+    play: Play, rig: Path, charge: int, percent: int, share: float
+) -> None:
+    """The rig writes the file anew once a second of its own clock, with this block."""
+    block = f"gpu=GPU-1\nmemory=0\ncharge={charge}\npercent={percent}\n"
+    rig.with_name("terms").write_text(block)
+    assert play("terms", 1000)["share"] == pytest.approx(share, abs=1.5)
 
 
 def test_a_busy_neighbour_costs_something_but_gives_nothing(play: Play) -> None:
@@ -95,8 +151,11 @@ def test_a_session_below_its_share_never_waits(play: Play) -> None:
 
 
 def test_loading_a_kernel_s_code_is_not_charged(play: Play) -> None:
-    """Most drivers load it at the first launch, while the GPU is idle: 5 ms for 0.1 ms of work."""
-    assert play("lazy")["slept_ms"] == 0
+    """Most drivers load it at the first launch, while the GPU is idle: 5 ms for 0.1 ms of work.
+
+    A few naps may be for work in flight: 500 such launches take 2.5 seconds.
+    """
+    assert play("lazy")["slept_ms"] < 20
 
 
 def test_an_idle_hour_gives_no_credit(play: Play) -> None:
@@ -104,15 +163,29 @@ def test_an_idle_hour_gives_no_credit(play: Play) -> None:
     assert 25 < play("idle")["share"] < 29
 
 
-def test_only_a_few_kernels_of_unknown_length_may_be_in_flight(play: Play) -> None:
-    """A thousand kernels of 100 ms, each new: eight may be in flight."""
+def test_only_some_kernels_of_unknown_length_may_be_in_flight(play: Play) -> None:
+    """A thousand kernels of 100 ms, each of a function of its own: 32 may be in flight."""
     seen = play("flood")
-    assert seen["deepest_ms"] < 900
+    assert seen["deepest_ms"] < 3300
     assert seen["share"] == pytest.approx(25, abs=1)
 
 
-def test_a_kernel_that_waits_for_a_later_one_does_not_hang(play: Play) -> None:
-    assert 1000 < play("persistent")["launched_after_ms"] < 5000
+def test_a_kernel_that_waits_for_another_stream_does_not_hang(play: Play) -> None:
+    """Before, launches of other streams waited for a second."""
+    assert play("persistent")["launched_after_ms"] < 20
+
+
+def test_a_kernel_that_waits_for_the_program_does_not_hang(play: Play) -> None:
+    """The next launch behind it in its stream returns after a second, or two as timers are late."""
+    assert 900 < play("behind")["launched_after_ms"] < 2200
+
+
+def test_a_long_kernel_does_not_stop_other_streams(play: Play) -> None:
+    assert play("beside")["launched_after_us"] < 1000
+
+
+def test_no_thread_waits_while_another_one_is_blocked_in_the_driver(play: Play) -> None:
+    assert play("blocked")["launched"] == 100
 
 
 def test_a_refused_launch_is_neither_measured_nor_charged(play: Play) -> None:
@@ -122,6 +195,38 @@ def test_a_refused_launch_is_neither_measured_nor_charged(play: Play) -> None:
 def test_the_next_process_of_the_session_is_charged_for_the_last(play: Play) -> None:
     """A second of a kernel at 25 %: three more seconds, less the depth."""
     assert play("debt")["waited_ms"] == pytest.approx(2900, abs=20)
+
+
+def test_a_debt_is_at_most_ten_seconds_and_is_announced(play: Play, said: list[str]) -> None:
+    """After a minute of one kernel at 25 %, which would be three minutes."""
+    seen = play("long_debt")
+    assert 8900 < seen["waited_ms"] <= 10_000
+    assert seen["later_ms"] == 0
+    (line,) = said
+    assert line.startswith("slipway: this session waits for its share of the GPU (25 %)")
+
+
+def test_a_short_wait_is_not_announced(play: Play, said: list[str]) -> None:
+    assert play("busy", 200_000)["slept_ms"] > 10_000
+    assert said == []
+
+
+def test_root_can_cancel_the_debt(play: Play) -> None:
+    assert play("cancelled")["waited_ms"] < 1020
+
+
+def test_a_signal_ends_the_wait_but_not_the_debt(play: Play) -> None:
+    """Python runs the user's handler only once the launch has returned."""
+    seen = play("signalled", 1)
+    assert seen["first_ms"] < 30
+    assert seen["both_ms"] > 8000
+
+
+def test_many_signals_end_one_wait_in_a_second(play: Play) -> None:
+    """A profiler's timer would otherwise end all waiting."""
+    seen = play("signalled", 1_000_000)
+    assert seen["first_ms"] < 30
+    assert 1000 < seen["both_ms"] < 1100
 
 
 def test_a_program_that_ends_early_is_charged_by_the_clock(play: Play) -> None:
@@ -135,7 +240,11 @@ def test_measurements_survive_the_end_of_a_context(play: Play) -> None:
     assert seen["events"] == 0
 
 
-def test_unmeasurable_kernels_are_waited_for(play: Play) -> None:
-    seen = play("unmeasurable", 1000)
-    assert seen["waits"] > 1000
-    assert seen["share"] == pytest.approx(25, abs=1)
+@pytest.mark.parametrize(("us", "most"), [(10, 26), (60, 26), (1000, 26), (100_000, 35)])
+def test_streams_in_which_no_event_can_be_recorded_are_estimated(
+    play: Play, us: int, most: float
+) -> None:
+    """Green contexts' streams: neither waited for nor free. (Nothing here could wait for one.)"""
+    seen = play("unmeasurable", us)
+    assert 20 < seen["share"] < most
+    assert seen["events"] < 5
