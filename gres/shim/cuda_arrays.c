@@ -2,6 +2,7 @@
  * charged. Sparse ones, and those with deferred mapping, get memory through cuda_vmm.c. */
 #include "cuda_arrays.h"
 
+#include "cuda_blocks.h"
 #include "cuda_charge.h"
 #include "cuda_device.h"
 #include "cuda_memory.h"
@@ -83,7 +84,8 @@ static CUresult array_create(const char *function, enum allocation_kind kind, vo
                              const CUDA_ARRAY3D_DESCRIPTOR *wanted, unsigned int levels)
 {
     int device = current_device();
-    uint64_t bytes = array_bytes(wanted, levels);
+    uint64_t bytes = block_estimate(array_bytes(wanted, levels));
+    struct charge_retry retry = {0};
     if (device == DEVICE_NONE || !bytes || !array)
         return real(array, asked, levels);
     CUresult result = charge(device, bytes);
@@ -91,7 +93,9 @@ static CUresult array_create(const char *function, enum allocation_kind kind, vo
         trace_refused(function, bytes);
         return result;
     }
-    result = real(array, asked, levels);
+    do
+        result = real(array, asked, levels);
+    while (charge_again(result, &retry));
     if (result) {
         ledger_release(device, bytes);
         return result;

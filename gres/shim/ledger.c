@@ -23,6 +23,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SLOTS 4096
@@ -40,7 +41,8 @@ struct slot {
 
 struct counters {
     uint32_t slots_ever; /* no slot at or beyond this one has ever been taken */
-    uint8_t others[SLOTS_OFFSET - sizeof(uint32_t)]; /* contains the limiter's part */
+    uint32_t ended; /* seconds at which a process was last found dead that held memory */
+    uint8_t others[SLOTS_OFFSET - 2 * sizeof(uint32_t)]; /* contains the limiter's part */
     struct slot slot[SLOTS];
 };
 _Static_assert(sizeof(struct counters) <= SLIPWAY_COUNTERS_SIZE, "the slots fit");
@@ -206,10 +208,14 @@ static uint32_t slots_ever(void)
 
 static void sweep(void)
 {
+    static const uint64_t nothing[SLIPWAY_MAX_DEVICES];
     for (uint32_t index = 0; index < slots_ever(); index++) {
         struct slot *slot = &counters->slot[index];
-        if (slot->taken && slot != own && !alive(index))
-            memset(slot, 0, sizeof *slot);
+        if (!slot->taken || slot == own || alive(index))
+            continue;
+        if (memcmp(slot->bytes, nothing, sizeof nothing))
+            counters->ended = (uint32_t)time(NULL);
+        memset(slot, 0, sizeof *slot);
     }
 }
 
@@ -288,6 +294,16 @@ uint64_t ledger_used(int device)
     uint64_t sum = used(device);
     leave();
     return sum;
+}
+
+int ledger_death_within(uint32_t seconds)
+{
+    if (enter())
+        return 0;
+    sweep();
+    int result = (uint32_t)time(NULL) - counters->ended <= seconds;
+    leave();
+    return result;
 }
 
 int ledger_processes(int device, struct ledger_process *found, int most)

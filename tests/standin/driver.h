@@ -48,6 +48,8 @@ struct kernel { int unused; };
 /* memory.c */
 CUresult charge(int gpu, uint64_t bytes); /* physical memory, of all processes */
 void discharge(int gpu, uint64_t bytes);
+/* What NVML's figure of this process differs by from what it has been charged. */
+void figure_add(int gpu, int64_t bytes);
 
 enum kind { LINEAR, MANAGED, HOST, POOLED, IMPORTED, GRAPH };
 struct allocation {
@@ -65,6 +67,16 @@ CUresult allocation_free(CUdeviceptr address); /* whatever made it */
 void allocations_end(struct context *context);
 void allocations_forget(void);
 CUdeviceptr address_take(uint64_t bytes); /* never used twice */
+
+/* managed.c, shared_memory.c */
+void managed_end(struct allocation *allocation);
+void import_end(struct allocation *allocation);
+
+/* blocks.c; `low` addresses have 32 bits */
+CUresult blocks_take(int gpu, uint64_t bytes, bool low, CUdeviceptr *address);
+void blocks_give_back(int gpu, CUdeviceptr address, uint64_t bytes);
+uint64_t blocks_of(uint64_t bytes); /* of those that are not shared */
+void blocks_forget(void);
 
 /* pools.c */
 CUresult pool_take(CUmemoryPool pool, uint64_t bytes, CUdeviceptr *address);

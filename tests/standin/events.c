@@ -125,6 +125,8 @@ EXPORT CUresult cuEventQuery(CUevent event)
 
 EXPORT CUresult cuEventSynchronize(CUevent event)
 {
+    if (!event)
+        return CUDA_ERROR_INVALID_HANDLE;
     if (event->captured)
         return CUDA_ERROR_CAPTURED_EVENT;
     if (event->lane)

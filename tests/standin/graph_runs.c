@@ -42,6 +42,8 @@ static bool flatten(struct exec *exec, CUgraph graph)
 EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph,
                                             unsigned long long flags)
 {
+    if (!exec || !graph)
+        return CUDA_ERROR_INVALID_VALUE;
     (void)flags;
     struct exec *made = calloc(1, sizeof *made);
     if (!made || !flatten(made, graph)) {
@@ -63,6 +65,8 @@ ALIAS(cuGraphInstantiate, cuGraphInstantiate_v2);
 EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph,
                                              CUDA_GRAPH_INSTANTIATE_PARAMS *wanted)
 {
+    if (!wanted)
+        return CUDA_ERROR_INVALID_VALUE;
     wanted->result_out = 0;
     return cuGraphInstantiateWithFlags(exec, graph, wanted->flags);
 }
@@ -70,6 +74,8 @@ PTSZ(cuGraphInstantiateWithParams);
 
 EXPORT CUresult cuGraphExecDestroy(CUgraphExec exec)
 {
+    if (!exec)
+        return CUDA_ERROR_INVALID_VALUE;
     free(exec);
     return CUDA_SUCCESS;
 }
@@ -125,6 +131,8 @@ static void undo(CUgraphExec exec, int nodes)
 
 EXPORT CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
 {
+    if (!exec)
+        return CUDA_ERROR_INVALID_VALUE;
     struct context *context;
     CUresult result = need_context(&context);
     pthread_mutex_lock(&driver_lock);
@@ -144,6 +152,8 @@ PTSZ_OF(cuGraphLaunch, (CUgraphExec exec, CUstream stream), (exec, per_thread(st
 
 EXPORT CUresult cuGraphUpload(CUgraphExec exec, CUstream stream)
 {
+    if (!exec)
+        return CUDA_ERROR_INVALID_VALUE;
     (void)exec, (void)stream;
     return need_init();
 }

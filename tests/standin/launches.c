@@ -80,6 +80,8 @@ PTSZ_OF(cuLaunchKernel,
 EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *wanted, CUfunction function, void **parameters,
                                  void **extra)
 {
+    if (!wanted)
+        return CUDA_ERROR_INVALID_VALUE;
     return cuLaunchKernel(function, wanted->gridDimX, wanted->gridDimY, wanted->gridDimZ,
                           wanted->blockDimX, wanted->blockDimY, wanted->blockDimZ,
                           wanted->sharedMemBytes, wanted->hStream, parameters, extra);
@@ -90,6 +92,8 @@ EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *wanted, CUfunction f
 EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *wanted, CUfunction function,
                                       void **parameters, void **extra)
 {
+    if (!wanted)
+        return CUDA_ERROR_INVALID_VALUE;
     CUlaunchConfig threaded = *wanted;
     threaded.hStream = per_thread(wanted->hStream);
     return cuLaunchKernelEx(&threaded, function, parameters, extra);
@@ -112,6 +116,8 @@ PTSZ_OF(cuLaunchCooperativeKernel,
 EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, unsigned number,
                                                      unsigned flags)
 {
+    if (!list)
+        return CUDA_ERROR_INVALID_VALUE;
     CUresult result = CUDA_SUCCESS;
     (void)flags;
     for (unsigned i = 0; !result && i < number; i++)

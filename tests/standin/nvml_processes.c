@@ -11,7 +11,8 @@ int nvml_all_processes(int gpu, struct process *found)
         const struct slot *slot = &state()->slots[i];
         pid_t pid;
         if (slot->bytes[gpu] && state_owner(i, &pid))
-            found[number++] = (struct process){i, pid, slot->host_pid, slot->bytes[gpu]};
+            found[number++] = (struct process){i, pid, slot->host_pid,
+                                              slot->bytes[gpu] - (uint64_t)slot->not_told[gpu]};
     }
     state_unlock();
     return number;

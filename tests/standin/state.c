@@ -152,14 +152,35 @@ bool state_visible(int gpu)
     return true;
 }
 
+/* A driver frees the memory of a process some time after its death: STANDIN_LINGER_MS of its environment. */
+static uint64_t linger_ns(void)
+{
+    const char *text = getenv("STANDIN_LINGER_MS");
+    return text ? strtoull(text, NULL, 10) * 1000000ull : 0;
+}
+
+/* Whether the memory of a dead process is still there. */
+static bool lingers(struct slot *slot)
+{
+    if (!slot->linger)
+        return false;
+    if (!slot->died)
+        slot->died = state_now();
+    return state_now() - slot->died < slot->linger;
+}
+
 int state_own_slot(void)
 {
+    pid_t pid;
     state_lock();
     for (int i = 0; own_slot < 0 && i < STANDIN_SLOTS; i++) {
         struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 1 + i, .l_len = 1};
+        if (!state_owner(i, &pid) && lingers(&mapped->slots[i]))
+            continue;
         if (fcntl(file, F_SETLK, &lock) == 0) {
             memset(&mapped->slots[i], 0, sizeof mapped->slots[i]);
             mapped->slots[i].host_pid = host_pid(i);
+            mapped->slots[i].linger = linger_ns();
             own_slot = i;
         }
     }
@@ -185,7 +206,7 @@ uint64_t state_used(int gpu)
         struct slot *slot = &mapped->slots[i];
         if (!slot->bytes[gpu])
             continue;
-        if (i == own_slot || state_owner(i, &pid))
+        if (i == own_slot || state_owner(i, &pid) || lingers(slot))
             used += slot->bytes[gpu];
         else
             memset(slot, 0, sizeof *slot); /* its process is dead */

@@ -39,6 +39,8 @@ struct window {
 struct slot {
     unsigned host_pid; /* the process's PID on the host, where it may differ from the caller's view */
     uint64_t bytes[STANDIN_GPUS];
+    int64_t not_told[STANDIN_GPUS]; /* of them, what NVML's figure of the process lacks: managed memory */
+    uint64_t linger, died; /* ns for which the memory outlives the process, and when that was first seen */
     uint64_t busy[STANDIN_GPUS]; /* nanoseconds */
     struct window windows[STANDIN_GPUS][STANDIN_WINDOWS];
 };

@@ -32,7 +32,7 @@ static int result_of(pid_t child)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* An exit code has 8 bits; every error here but NOT_FOUND and beyond is below 256. */
+/* An exit code has 8 bits, which are enough to tell these errors apart. */
 #define TRY(name, ...)                                                                              \
     do {                                                                                            \
         fflush(stdout);                                                                             \

@@ -101,13 +101,13 @@ ALLOCATORS = {
     "pitch": """
 p, pitch = u64(), size()
 ok(d.cuMemAllocPitch_v2(c.byref(p), c.byref(pitch), size(1000), size(1024), 4))
-taken(1 * MIB)
+taken(2 * MIB)
 ok(d.cuMemFree_v2(p))""",
     "managed": """
 p = u64()
 ok(d.cuMemAllocManaged(c.byref(p), size(3 * MIB), 1))
 c.memset(p.value, 7, 3 * MIB)  # the host may touch it
-taken(3 * MIB)
+taken(4 * MIB)
 ok(d.cuMemFree_v2(p))""",
     "host": """
 p = c.c_void_p()
@@ -122,7 +122,7 @@ ok(d.cuArray3DCreate_v2(c.byref(a), c.byref(wanted)))
 taken(4 * MIB)
 ok(d.cuArrayDestroy(a))
 ok(d.cuMipmappedArrayCreate(c.byref(a), c.byref(wanted), 2))
-taken(5 * MIB)
+taken(6 * MIB)
 ok(d.cuMipmappedArrayDestroy(a))""",
     "pool": """
 pool, p, q, value = c.c_void_p(), u64(), u64(), u64(2 * MIB)
@@ -196,15 +196,15 @@ ok(d.cuMemAlloc_v2(c.byref(p), size(MIB)))
 ok(d.cuIpcGetMemHandle(c.byref(handle), p))
 d.cuIpcOpenMemHandle_v2.argtypes = [c.c_void_p, Handle, c.c_uint]
 ok(d.cuIpcOpenMemHandle_v2(c.addressof(q), handle, 1))
-taken(MIB)
+taken(2 * MIB)
 ok(d.cuIpcCloseMemHandle(q))
-taken(MIB)
+taken(2 * MIB)
 ok(d.cuMemFree_v2(p))""",
     "context": """
 context = c.c_void_p()
 ok(d.cuCtxCreate_v2(c.byref(context), 0, 0))
 ok(alloc(MIB)[0])
-taken(65 * MIB)
+taken(66 * MIB)
 ok(d.cuCtxDestroy_v2(context))  # its memory goes with it""",
 }
 
