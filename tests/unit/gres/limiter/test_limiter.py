@@ -13,8 +13,8 @@ import pytest
 
 HERE = Path(__file__).parent
 SHIM = HERE.parents[3] / "gres" / "shim"
-OURS = ["share.c", "busy.c", "kinds.c", "events.c", "stretches.c", "meter.c", "meters.c", "load.c"]
-OURS += ["limiter.c", "cuda_launch.c"]
+OURS = """share.c busy.c kinds.c events.c stretches.c meter.c flight.c meters.c load.c limiter.c
+    cuda_launch.c""".split()
 GATES = """cuLaunchKernel cuLaunchKernel_ptsz cuLaunchKernelEx cuLaunchKernelEx_ptsz
     cuLaunchCooperativeKernel cuLaunchCooperativeKernel_ptsz cuLaunchCooperativeKernelMultiDevice
     cuGraphLaunch cuGraphLaunch_ptsz cuLaunch cuLaunchGrid cuLaunchGridAsync""".split()
@@ -26,16 +26,8 @@ Play = Callable[..., dict[str, float]]
 def rig(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("limiter")
     program = directory / "rig"
-    options = [
-        "-std=gnu11",
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        "-O2",
-        "-pthread",
-        "-include",
-        "glibc_compat.h",
-    ]
+    options = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-pthread"]
+    options += ["-include", "glibc_compat.h"]
     options += [f'-DSLIPWAY_DIRECTORY="{directory}"', "-I.", "-o", str(program)]
     made_up = [str(HERE / "limiter_rig.c"), str(HERE / "made_up_gpu.c")]
     subprocess.run(["gcc", *options, *OURS, *made_up], cwd=SHIM, check=True)
