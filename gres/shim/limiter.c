@@ -2,6 +2,7 @@
 
 #include "clock.h"
 #include "events.h"
+#include "flight.h"
 #include "meters.h"
 #include "trace.h"
 
@@ -38,16 +39,16 @@ static int64_t limiter_pause(struct meter *meter, int stream, const struct work 
     int64_t wait = meters_wait(meter, now) - meter->ahead;
     if (wait > 0)
         return wait < LONG_SLEEP ? wait : LONG_SLEEP;
-    if (!meter_is_crowded(meter, stream, work, now))
+    if (!flight_is_crowded(meter, stream, work, now))
         return 0;
     if (meter->polled != now && !meters_look(meter, now))
         return AGAIN;
     if (meter->stream[stream].tail.launches && !meters_ask(meter, stream, now))
         return AGAIN;
-    if (!meter_is_crowded(meter, stream, work, now))
+    if (!flight_is_crowded(meter, stream, work, now))
         return 0;
-    if (waiting->crowded >= meter_patience(meter, stream)) {
-        meter_give_up(meter, stream, now);
+    if (waiting->crowded >= flight_patience(meter, stream)) {
+        flight_give_up(meter, stream, now);
         return 0;
     }
     waiting->crowded += SHORT_SLEEP;
@@ -164,7 +165,7 @@ void launch_end(struct launch *launch, int result)
         if (result)
             meter_refuse(meter, &plan);
         else if (is_told)
-            meter_took(meter, &plan, launch->begun, now);
+            meter_took(meter, &plan, launch->begun, now, flight_expected(meter, launch->stream));
         if (!result && launch->after && !meter->stream[launch->stream].recording)
             limiter_mark(meter, launch->stream, now);
     }

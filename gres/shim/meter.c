@@ -1,14 +1,12 @@
 #include "meter.h"
 
-#include <pthread.h>
 #include <string.h>
 
 #define STREAM_PER_THREAD ((void *)2) /* one handle for the default streams of all threads */
 
-/* Not a variable of the thread, since those need the dynamic linker's own library. */
-static const void *meter_owner(const void *handle)
+static pthread_t meter_owner(const void *handle)
 {
-    return handle == STREAM_PER_THREAD ? (const void *)pthread_self() : NULL;
+    return handle == STREAM_PER_THREAD ? pthread_self() : 0;
 }
 
 static int64_t meter_smaller(int64_t one, int64_t other) { return one < other ? one : other; }
@@ -44,7 +42,7 @@ static int64_t meter_end_tail(struct meter *meter, struct stream *stream, int64_
 
 int meter_find_stream(const struct meter *meter, void *handle)
 {
-    const void *owner = meter_owner(handle);
+    const pthread_t owner = meter_owner(handle);
     for (int number = 0; number < meter->streams; number++)
         if (meter->stream[number].handle == handle && meter->stream[number].owner == owner)
             return number;
@@ -102,93 +100,6 @@ int64_t meter_answer(struct meter *meter, int number, enum events_state state, i
         ns = stretches_estimated(&meter->stretches, from, now, now - from, now);
     }
     return ns;
-}
-
-/* --- work in flight --- */
-
-struct flight {
-    int64_t expected[METER_STREAMS]; /* ns, by stream */
-    int64_t oldest;                  /* of the stream in question, */
-    int64_t oldest_expected;         /* and how long it should take */
-    uint32_t unknown;
-    int waited_for;                  /* stretches that were not given up */
-};
-
-static void meter_add_flight(struct flight *flight, const struct tally *tally, int stream, int own)
-{
-    flight->expected[stream] += tally->expected;
-    flight->unknown += tally->unknown;
-    if (stream != own || !tally->launches || tally->first >= flight->oldest)
-        return;
-    flight->oldest = tally->first;
-    flight->oldest_expected = tally->expected;
-}
-
-static void meter_sum_flight(const struct meter *meter, struct flight *flight, int own)
-{
-    for (int stream = 0; stream < meter->streams; stream++)
-        meter_add_flight(flight, &meter->stream[stream].tail, stream, own);
-    for (int place = 0; place < meter->stretches.open; place++) {
-        const struct stretch *stretch = &meter->stretches.stretch[meter->stretches.order[place]];
-        if (stretch->given_up)
-            continue;
-        flight->waited_for++;
-        meter_add_flight(flight, &stretch->tally, stretch->stream, own);
-    }
-}
-
-/* Measurements of this very function, from which its duration will be known. */
-static int meter_same_unknown(const struct meter *meter, const struct work *work)
-{
-    int same = 0;
-    for (int place = 0; place < meter->stretches.open; place++) {
-        const struct stretch *stretch = &meter->stretches.stretch[meter->stretches.order[place]];
-        same += stretch->tally.unknown && !stretch->given_up &&
-                stretch->tally.learn.function == work->function;
-    }
-    return same;
-}
-
-/* Work in other streams is waited for only as far as it is more than what runs side by side: a long kernel in
- * one of them must not keep this one from launching. */
-int meter_is_crowded(const struct meter *meter, int own, const struct work *work, int64_t now)
-{
-    struct flight flight = {.oldest = now};
-    int64_t expected = 0;
-    meter_sum_flight(meter, &flight, own);
-    const int64_t advanced = meter->stream[own].advanced;
-    const int64_t latest = advanced > flight.oldest ? advanced : flight.oldest;
-    for (int stream = 0; stream < meter->streams; stream++)
-        expected += meter_smaller(flight.expected[stream], METER_WINDOW);
-    return flight.expected[own] > METER_WINDOW || now - flight.oldest > METER_WINDOW ||
-           now - latest > METER_LATE + 2 * flight.oldest_expected ||
-           flight.unknown >= METER_UNKNOWN || expected > METER_WINDOWS ||
-           meter_same_unknown(meter, work) >= METER_SAME ||
-           (meter->stretches.open == STRETCHES && flight.waited_for);
-}
-
-void meter_advance(struct meter *meter, const struct look *look, int64_t now)
-{
-    for (int at = 0; at < look->count; at++)
-        if (look->at[at].state != EVENTS_PENDING)
-            meter->stream[look->at[at].stream].advanced = now;
-}
-
-int64_t meter_patience(const struct meter *meter, int own)
-{
-    struct flight flight = {0};
-    meter_sum_flight(meter, &flight, own);
-    return meter_smaller(METER_PATIENCE + 2 * flight.expected[own], METER_MOST_PATIENCE);
-}
-
-void meter_give_up(struct meter *meter, int stream, int64_t now)
-{
-    meter->stream[stream].tail.first = now;
-    for (int place = 0; place < meter->stretches.open; place++) {
-        struct stretch *stretch = &meter->stretches.stretch[meter->stretches.order[place]];
-        if (stretch->stream == stream || stretch->tally.unknown || meter->stretches.open == STRETCHES)
-            stretch->given_up = 1;
-    }
 }
 
 /* --- launches --- */
@@ -250,7 +161,7 @@ static int meter_is_time(const struct meter *meter, const struct stream *stream,
 /* Whether a mark is due after a launch. */
 static int meter_is_due(const struct meter *meter, const struct stream *stream, int64_t now)
 {
-    return stream->tail.expected >= METER_STRETCH || stream->tail.unknown >= METER_UNKNOWN / 4 ||
+    return stream->tail.expected >= METER_STRETCH || stream->tail.unknown >= METER_UNKNOWN_TAIL ||
            meter_is_time(meter, stream, now);
 }
 
@@ -293,7 +204,7 @@ void meter_refuse(struct meter *meter, const struct plan *plan)
         tail->expected -= meter_smaller(tail->expected, plan->expected);
 }
 
-void meter_took(struct meter *meter, const struct plan *plan, int64_t begun, int64_t now)
+void meter_took(struct meter *meter, const struct plan *plan, int64_t begun, int64_t now, int64_t expected)
 {
     struct tally *tail = &meter->stream[plan->stream].tail;
     const int64_t took = now - begun;
@@ -306,9 +217,7 @@ void meter_took(struct meter *meter, const struct plan *plan, int64_t begun, int
     if (tail->launches == 1) {
         tail->enqueued = now;
     } else if (!tail->unknown) {
-        struct flight flight = {0};
-        meter_sum_flight(meter, &flight, plan->stream);
-        const int64_t idle = took - 2 * flight.expected[plan->stream];
+        const int64_t idle = took - 2 * expected;
         tail->idle += idle > 0 ? idle : 0;
     }
 }

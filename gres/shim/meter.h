@@ -10,28 +10,14 @@
 
 #include "stretches.h"
 
+#include <pthread.h>
 #include <stdint.h>
 
 /* Two events in each millisecond take the driver about 5 us: half a percent. Shorter stretches cost more,
  * longer ones are noticed later. */
 #define METER_STRETCH INT64_C(1000000)
-/* The most GPU time on its way in a stream, and the longest wait for the oldest of it: half of what a share may
- * be exceeded by at once (SHARE_TOLERANCE). */
-#define METER_WINDOW INT64_C(50000000)
-/* The oldest work of a stream may take twice of what is expected, and so much longer (a time slice of a neighbour),
- * before it counts as a wrong estimate: there may be much more of it in the queue. */
-#define METER_LATE INT64_C(2000000)
-/* METER_WINDOW for all streams: they run side by side, so that this is about one window of time. */
-#define METER_WINDOWS (4 * METER_WINDOW)
-/* Launches on their way whose duration is not known. Most of those are short: 32 of 1 ms are less than a window,
- * and a queue of 32 keeps the GPU busy while a program goes on launching. */
-#define METER_UNKNOWN 32
-/* Of these, measurements of one function: the first tells how long the others take. */
-#define METER_SAME 1
-/* How long a launch waits for earlier work, which may itself be waiting for what the program does next: a second,
- * and as long as work of known duration should take while a neighbour has half of the GPU. */
-#define METER_PATIENCE INT64_C(1000000000)
-#define METER_MOST_PATIENCE INT64_C(10000000000)
+/* Launches of unknown duration in a tail that are worth a mark: those that must not have one in front of them. */
+#define METER_UNKNOWN_TAIL 8
 /* A tail of so much expected work is worth an event (2.5 us, 1 %) before the program waits for it. */
 #define METER_TAIL INT64_C(250000)
 /* A stream that was launched into so recently is taken to be busy without a query (about 0.5 us, 2 %). */
@@ -45,7 +31,7 @@
 
 struct stream {
     void *handle;     /* NULL: unused */
-    const void *owner; /* for a thread's own default stream, something that differs between threads */
+    pthread_t owner;   /* of a thread's own default stream; else 0 */
     struct mark *mark; /* the latest one in the stream, with one use; NULL: not measured at present */
     struct tally tail; /* launched since */
     int64_t marked;   /* when the last mark was recorded */
@@ -96,21 +82,13 @@ int meter_must_ask(const struct meter *meter, int stream, const struct work *wor
 /* The answer; the ns of the tail that are to be charged. */
 int64_t meter_answer(struct meter *meter, int stream, enum events_state state, int64_t now);
 
-/* Whether so much work is in flight that the next launch into this stream should wait. */
-int meter_is_crowded(const struct meter *meter, int stream, const struct work *work, int64_t now);
-int64_t meter_patience(const struct meter *meter, int stream); /* how long it waits for that, in ns */
-/* What was looked at has been settled. */
-void meter_advance(struct meter *meter, const struct look *look, int64_t now);
-/* No longer wait for the stream's work in flight, which may itself be waiting for the next launch. */
-void meter_give_up(struct meter *meter, int stream, int64_t now);
-
 /* The next launch. It is part of the tail from now on. */
 struct plan meter_plan(struct meter *meter, int stream, const struct work *work, int64_t now);
 /* It was refused, and so did not run. */
 void meter_refuse(struct meter *meter, const struct plan *plan);
 /* The driver took from `begun` to `now` for a launch: told for those into an idle stream, those with a mark behind
- * them, and those that took long (METER_LONG_CALL). */
-void meter_took(struct meter *meter, const struct plan *plan, int64_t begun, int64_t now);
+ * them, and those that took long (METER_LONG_CALL). `expected` ns of work are on their way in the stream. */
+void meter_took(struct meter *meter, const struct plan *plan, int64_t begun, int64_t now, int64_t expected);
 
 /* Whether the stream's tail is worth a mark before the program waits for it. */
 int meter_is_tail_worth(const struct meter *meter, int stream, int64_t now);

@@ -2,6 +2,7 @@
 
 #include "clock.h"
 #include "cuda_device.h"
+#include "flight.h"
 #include "load.h"
 #include "share.h"
 #include "shim.h"
@@ -169,7 +170,7 @@ int meters_look(struct meter *meter, int64_t now)
         if (!meters_return(meter, life))
             return 0;
         meter->looking = 0;
-        meter_advance(meter, &look, now);
+        flight_advance(meter, &look, now);
         meters_charge(meter, stretches_settle(&meter->stretches, &look, now), now);
     }
     meters_charge(meter, (struct use){meter->owed, now}, now);

@@ -234,13 +234,3 @@ EXPORT CUresult cuCtxSetLimit(int limit, size_t value)
     (void)limit, (void)value;
     return need_context(&context);
 }
-
-/* The primary context's handle, whether it is in use or not. */
-CUresult context_primary(CUcontext *found, CUdevice device)
-{
-    NEED_DEVICE(device);
-    primary[device].primary = true;
-    primary[device].device = device;
-    *found = &primary[device];
-    return CUDA_SUCCESS;
-}

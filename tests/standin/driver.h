@@ -36,7 +36,6 @@ CUresult need_init(void);
 /* contexts.c */
 struct context *context_current(void); /* NULL for none */
 CUresult need_context(struct context **found);
-CUresult context_primary(CUcontext *found, CUdevice device);
 void contexts_forget(void);
 EXPORT CUresult cuCtxPushCurrent_v2(CUcontext context);
 EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *context);

@@ -1,4 +1,4 @@
-/* What CUDA's runtime library (libcudart) asks of the driver beyond what programs do. */
+/* What CUDA's runtime library and Python bindings ask of the driver beyond what programs do. */
 #define _GNU_SOURCE
 #include "driver.h"
 
@@ -8,4 +8,14 @@ EXPORT CUresult cuModuleGetLoadingMode(int *mode)
 {
     *mode = LAZY_LOADING;
     return need_init();
+}
+
+EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+    struct context *context;
+    if (least)
+        *least = 0;
+    if (greatest)
+        *greatest = -5;
+    return need_context(&context);
 }

@@ -13,8 +13,8 @@ import pytest
 
 HERE = Path(__file__).parent
 SHIM = HERE.parents[3] / "gres" / "shim"
-OURS = ["share.c", "busy.c", "kinds.c", "events.c", "stretches.c", "meter.c", "meters.c", "load.c"]
-OURS += ["limiter.c", "cuda_launch.c"]
+OURS = """share.c busy.c kinds.c events.c stretches.c meter.c flight.c meters.c load.c limiter.c
+    cuda_launch.c""".split()
 GATES = """cuLaunchKernel cuLaunchKernel_ptsz cuLaunchKernelEx cuLaunchKernelEx_ptsz
     cuLaunchCooperativeKernel cuLaunchCooperativeKernel_ptsz cuLaunchCooperativeKernelMultiDevice
     cuGraphLaunch cuGraphLaunch_ptsz cuLaunch cuLaunchGrid cuLaunchGridAsync""".split()
@@ -26,7 +26,8 @@ Play = Callable[..., dict[str, float]]
 def rig(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("limiter")
     program = directory / "rig"
-    options = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-pthread", "-include", "glibc_compat.h"]
+    options = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-pthread"]
+    options += ["-include", "glibc_compat.h"]
     options += [f'-DSLIPWAY_DIRECTORY="{directory}"', "-I.", "-o", str(program)]
     made_up = [str(HERE / "limiter_rig.c"), str(HERE / "made_up_gpu.c")]
     subprocess.run(["gcc", *options, *OURS, *made_up], cwd=SHIM, check=True)
@@ -107,9 +108,7 @@ def test_root_is_told_what_was_measured(play: Play) -> None:
 @pytest.mark.parametrize(
     ("charge", "percent", "share"), [(1000, 50, 50), (500, 25, 50), (500, 10, 20), (1000, 25, 25)]
 )
-def test_root_s_terms_hold(
-    play: Play, rig: Path, charge: int, percent: int, share: float
-) -> None:
+def test_root_s_terms_hold(play: Play, rig: Path, charge: int, percent: int, share: float) -> None:
     """The rig writes the file anew once a second of its own clock, with this block."""
     block = f"gpu=GPU-1\nmemory=0\ncharge={charge}\npercent={percent}\n"
     rig.with_name("terms").write_text(block)

@@ -74,6 +74,10 @@ NEIGHBOUR = (
     "start(); ok(alloc(3000 * MIB)[0])\nfor _ in range(30): run(10000)\nok(d.cuCtxSynchronize())"
 )
 
+BUSY_NEIGHBOUR = """
+start(); ok(alloc(3000 * MIB)[0]); print("ready", flush=True)
+while True: run(10000); ok(d.cuCtxSynchronize())"""
+
 
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_with_roots_figures_all_is_right(standin: Standin, session: Shim, driver: str) -> None:
@@ -131,7 +135,7 @@ def test_a_neighbour_with_the_same_number_on_the_host(
     """Samples of neighbours have the PID on the host, here 1: not the session's PID 1."""
     note_load(session, BUSY, HELD)
     monkeypatch.setenv("STANDIN_HOST_PID", "1")
-    with running(standin, None, NEIGHBOUR.replace("range(30)", "range(70)")):
+    with running(standin, None, BUSY_NEIGHBOUR):
         monkeypatch.delenv("STANDIN_HOST_PID")
         seen = in_session(standin, session, driver)
     assert seen["processes"] == [[[1, 164]]] * 4
