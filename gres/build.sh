@@ -8,14 +8,16 @@ source_dir=$(cd "$(dirname "$0")/.." && pwd)
 out=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$work/portal/core/cluster" "$work/portal/gpu/watchdog"
+mkdir -p "$work/portal/core/cluster" "$work/portal/gpu/checks" "$work/portal/gpu/watchdog"
 # Empty: the portal's own ones would import Flask.
 : > "$work/portal/__init__.py"
 : > "$work/portal/core/__init__.py"
 : > "$work/portal/core/cluster/__init__.py"
 cp "$source_dir/portal/core/cluster/fgpu.py" "$work/portal/core/cluster/"
 cp "$source_dir"/portal/gpu/*.py "$work/portal/gpu/"
-cp "$source_dir"/portal/gpu/watchdog/*.py "$work/portal/gpu/watchdog/"
+for folder in checks watchdog; do
+    cp "$source_dir/portal/gpu/$folder"/*.py "$work/portal/gpu/$folder/"
+done
 printf 'import sys\nfrom portal.gpu.cli import main\nsys.exit(main())\n' > "$work/__main__.py"
 find "$work" -exec touch -d '2000-01-01 00:00Z' {} +
 python3 -m zipapp "$work" --output "$work.pyz" --python '/usr/bin/env -S python3 -IS' --compress

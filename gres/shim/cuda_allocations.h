@@ -11,14 +11,15 @@ enum allocation_kind {
     ALLOCATION_HANDLE,
     ALLOCATION_MAPPING,
     ALLOCATION_GRAPH,
+    ALLOCATION_BLOCK, /* by its number; `size` pieces are in it */
 };
 
 struct allocation {
     enum allocation_kind kind;
     uint64_t key;
     int device;
-    uint64_t bytes;    /* charged for this allocation; 0 if its owner is charged */
-    uint64_t size;     /* its size, if its owner is charged */
+    uint64_t bytes;    /* charged for this allocation; 0 if its owner or its block is charged */
+    uint64_t size;     /* its size, if its owner is charged; 1 if its block is */
     CUcontext context; /* with which it ends; NULL if it outlives contexts */
     void *owner;       /* a struct of the file that inserted it */
 };

@@ -2,11 +2,13 @@
  * charged. Sparse ones, and those with deferred mapping, get memory through cuda_vmm.c. */
 #include "cuda_arrays.h"
 
+#include "cuda_blocks.h"
 #include "cuda_charge.h"
 #include "cuda_device.h"
 #include "cuda_memory.h"
 #include "cuda_vmm.h"
 #include "ledger.h"
+#include "trace.h"
 
 /* Bits of one element's channel by CUarray_format; blocks and packed pixels come below. */
 static unsigned int channel_bits(int format)
@@ -39,13 +41,13 @@ static unsigned int packed_bits(int format)
     return 0;
 }
 
-static uint64_t extent(uint64_t length, unsigned int level)
+static uint64_t array_extent(uint64_t length, unsigned int level)
 {
     length >>= level;
     return length ? length : 1;
 }
 
-static uint64_t times(uint64_t one, uint64_t other)
+static uint64_t array_times(uint64_t one, uint64_t other)
 {
     uint64_t product;
     return __builtin_mul_overflow(one, other, &product) ? UINT64_MAX : product;
@@ -54,12 +56,12 @@ static uint64_t times(uint64_t one, uint64_t other)
 static uint64_t level_bytes(const CUDA_ARRAY3D_DESCRIPTOR *wanted, unsigned int level)
 {
     int layers = (wanted->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0;
-    uint64_t elements = times(extent(wanted->Width, level), extent(wanted->Height, level));
-    elements = times(elements, extent(wanted->Depth, layers ? 0 : level));
+    uint64_t elements = array_times(array_extent(wanted->Width, level), array_extent(wanted->Height, level));
+    elements = array_times(elements, array_extent(wanted->Depth, layers ? 0 : level));
     unsigned int bits = packed_bits(wanted->Format);
     if (!bits)
         bits = channel_bits(wanted->Format) * (wanted->NumChannels ? wanted->NumChannels : 1);
-    return bits % 8 ? times(elements, bits) / 8 : times(elements, bits / 8);
+    return bits % 8 ? array_times(elements, bits) / 8 : array_times(elements, bits / 8);
 }
 
 static uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *wanted, unsigned int levels)
@@ -77,17 +79,23 @@ static uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *wanted, unsigned int 
 
 typedef CUresult create_function(void *array, const void *wanted, unsigned int levels);
 
-static CUresult create(enum allocation_kind kind, void **array, create_function *real, const void *asked,
-                       const CUDA_ARRAY3D_DESCRIPTOR *wanted, unsigned int levels)
+static CUresult array_create(const char *function, enum allocation_kind kind, void **array,
+                             create_function *real, const void *asked,
+                             const CUDA_ARRAY3D_DESCRIPTOR *wanted, unsigned int levels)
 {
     int device = current_device();
-    uint64_t bytes = array_bytes(wanted, levels);
-    if (device == DEVICE_NONE || !bytes)
+    uint64_t bytes = block_estimate(array_bytes(wanted, levels));
+    struct charge_retry retry = {0};
+    if (device == DEVICE_NONE || !bytes || !array)
         return real(array, asked, levels);
     CUresult result = charge(device, bytes);
-    if (result)
+    if (result) {
+        trace_refused(function, bytes);
         return result;
-    result = real(array, asked, levels);
+    }
+    do
+        result = real(array, asked, levels);
+    while (charge_again(result, &retry));
     if (result) {
         ledger_release(device, bytes);
         return result;
@@ -102,7 +110,7 @@ static CUresult create(enum allocation_kind kind, void **array, create_function 
 
 /* --- the four functions that create an array, and the one for mipmapped arrays --- */
 
-/* As WRAP, and `call_name` is the driver's function in the form that `create` calls. */
+/* As WRAP, and `call_name` is the driver's function in the form that `array_create` calls. */
 #define CREATE(name, handle, descriptor)                                                            \
     static CUresult (*real_##name)(handle * array, const descriptor *wanted);                       \
     static CUresult call_##name(void *array, const void *wanted, unsigned int levels)               \
@@ -115,36 +123,46 @@ static CUresult create(enum allocation_kind kind, void **array, create_function 
 
 CREATE(cuArray3DCreate_v2, CUarray, CUDA_ARRAY3D_DESCRIPTOR)
 {
-    return create(ALLOCATION_ARRAY, (void **)array, call_cuArray3DCreate_v2, asked, asked, 1);
+    return array_create(__func__, ALLOCATION_ARRAY, (void **)array, call_cuArray3DCreate_v2, asked,
+                        asked, 1);
 }
 
 CREATE(cuArray3DCreate, CUarray, CUDA_ARRAY3D_DESCRIPTOR_v1)
 {
+    if (!asked) /* the driver returns the error */
+        return real_cuArray3DCreate(array, asked);
     CUDA_ARRAY3D_DESCRIPTOR wanted = {.Width = asked->Width,
                                       .Height = asked->Height,
                                       .Depth = asked->Depth,
                                       .Format = asked->Format,
                                       .NumChannels = asked->NumChannels,
                                       .Flags = asked->Flags};
-    return create(ALLOCATION_ARRAY, (void **)array, call_cuArray3DCreate, asked, &wanted, 1);
+    return array_create(__func__, ALLOCATION_ARRAY, (void **)array, call_cuArray3DCreate, asked,
+                        &wanted, 1);
 }
 
 CREATE(cuArrayCreate_v2, CUarray, CUDA_ARRAY_DESCRIPTOR)
 {
+    if (!asked) /* the driver returns the error */
+        return real_cuArrayCreate_v2(array, asked);
     CUDA_ARRAY3D_DESCRIPTOR wanted = {.Width = asked->Width,
                                       .Height = asked->Height,
                                       .Format = asked->Format,
                                       .NumChannels = asked->NumChannels};
-    return create(ALLOCATION_ARRAY, (void **)array, call_cuArrayCreate_v2, asked, &wanted, 1);
+    return array_create(__func__, ALLOCATION_ARRAY, (void **)array, call_cuArrayCreate_v2, asked,
+                        &wanted, 1);
 }
 
 CREATE(cuArrayCreate, CUarray, CUDA_ARRAY_DESCRIPTOR_v1)
 {
+    if (!asked) /* the driver returns the error */
+        return real_cuArrayCreate(array, asked);
     CUDA_ARRAY3D_DESCRIPTOR wanted = {.Width = asked->Width,
                                       .Height = asked->Height,
                                       .Format = asked->Format,
                                       .NumChannels = asked->NumChannels};
-    return create(ALLOCATION_ARRAY, (void **)array, call_cuArrayCreate, asked, &wanted, 1);
+    return array_create(__func__, ALLOCATION_ARRAY, (void **)array, call_cuArrayCreate, asked,
+                        &wanted, 1);
 }
 
 NEEDS(cuMipmappedArrayCreate, CUmipmappedArray *, const CUDA_ARRAY3D_DESCRIPTOR *, unsigned int);
@@ -159,8 +177,8 @@ EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY
 EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3D_DESCRIPTOR *wanted,
                                        unsigned int levels)
 {
-    return create(ALLOCATION_MIPMAP, (void **)array, call_cuMipmappedArrayCreate, wanted, wanted,
-                  levels);
+    return array_create(__func__, ALLOCATION_MIPMAP, (void **)array, call_cuMipmappedArrayCreate,
+                        wanted, wanted, levels);
 }
 
 /* --- ends --- */
@@ -178,7 +196,7 @@ static CUresult destroy_mipmap(void *array)
     return real_cuMipmappedArrayDestroy(array);
 }
 
-static CUresult destroy(enum allocation_kind kind, void *array, free_function *real)
+static CUresult array_destroy(enum allocation_kind kind, void *array, free_function *real)
 {
     CUresult result = allocation_free(kind, (uintptr_t)array, real, array);
     if (!result)
@@ -189,13 +207,13 @@ static CUresult destroy(enum allocation_kind kind, void *array, free_function *r
 EXPORT CUresult cuArrayDestroy(CUarray array);
 EXPORT CUresult cuArrayDestroy(CUarray array)
 {
-    return destroy(ALLOCATION_ARRAY, array, destroy_array);
+    return array_destroy(ALLOCATION_ARRAY, array, destroy_array);
 }
 
 EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray array);
 EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray array)
 {
-    return destroy(ALLOCATION_MIPMAP, array, destroy_mipmap);
+    return array_destroy(ALLOCATION_MIPMAP, array, destroy_mipmap);
 }
 
 const struct hook array_hooks[] = {

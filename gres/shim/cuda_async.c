@@ -1,6 +1,7 @@
 /* Stream-ordered allocations from pools. */
 #include "cuda_async.h"
 
+#include "cuda_charge.h"
 #include "cuda_device.h"
 #include "cuda_graphs.h"
 #include "cuda_guard.h"
@@ -132,13 +133,16 @@ static CUresult async_settle(struct pool *pool, const struct request *request)
 static CUresult async_take(struct pool *pool, const struct request *request)
 {
     pool_call_begins(pool);
+    struct charge_retry retry = {0};
     CUresult result = async_reserve_or_wait(pool, request->bytes);
     if (result) {
         trace_refused(request->function, request->bytes);
     } else {
         pool->coming += request->bytes;
         guard_leave();
-        result = request->real(request);
+        do
+            result = request->real(request);
+        while (charge_again(result, &retry));
         guard_enter();
         if (!result)
             result = async_settle(pool, request);
@@ -167,7 +171,7 @@ static CUresult pool_of_stream(CUstream stream, CUmemoryPool *pool)
 static CUresult async_allocate(struct request request)
 {
     CUmemoryPool handle = request.pool;
-    if (is_capturing(request.plain) || (!handle && pool_of_stream(request.plain, &handle)))
+    if (!request.address || is_capturing(request.plain) || (!handle && pool_of_stream(request.plain, &handle)))
         return request.real(&request);
     guard_enter();
     struct pool *pool = pool_get(handle);

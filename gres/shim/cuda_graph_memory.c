@@ -127,6 +127,8 @@ CUresult graph_memory_of(CUgraph graph, struct graph_memory **list)
 {
     struct ranges ranges = {0};
     *list = NULL;
+    if (!graph) /* the driver returns the error */
+        return CUDA_SUCCESS;
     inspect_graph(&ranges, graph);
     int failed = ranges.failed || (ranges.count && add_up(&ranges, list));
     free(ranges.list);

@@ -228,7 +228,7 @@ static CUresult graph_record(CUresult result, const CUgraphExec *executable, str
     if (!memory)
         return result;
     memory->users = 1;
-    if (result)
+    if (result || !executable)
         graph_memory_drop(memory);
     else
         allocation_insert(&(struct allocation){

@@ -1,6 +1,7 @@
 /* Plain and managed device memory. */
 #include "cuda_memory.h"
 
+#include "cuda_blocks.h"
 #include "cuda_charge.h"
 #include "cuda_device.h"
 #include "cuda_pools.h"
@@ -12,38 +13,34 @@ NEEDS(cuMemFree, CUdeviceptr_v1);
 
 /* --- allocating: charge, then the driver, then the record of it --- */
 
-static CUresult record(int device, uint64_t address, uint64_t bytes)
-{
-    allocation_insert(&(struct allocation){.kind = ALLOCATION_POINTER,
-                                           .key = address,
-                                           .device = device,
-                                           .bytes = bytes,
-                                           .context = current_context()});
-    return CUDA_SUCCESS;
-}
-
-/* The body of a wrapper that allocates: `least` bytes are charged before `call`, and afterwards the bytes
- * that it took, which for rows with a pitch only the driver knows. If those do not fit, `undo` frees the
- * memory. */
-#define ALLOCATE(address, least, call, taken, undo)                                                 \
+/* Nothing is allocated without an address to return; the driver returns the error then.
+ *
+ * The body of a wrapper that allocates: what the driver may take for `least` bytes is charged before `call`,
+ * and for the `bytes` that it allocated afterwards, which for rows with a pitch only the driver knows. If
+ * that does not fit, `undo` frees the memory. */
+#define ALLOCATE(address, least, call, bytes, undo)                                                 \
     const int device = current_device();                                                            \
-    if (device == DEVICE_NONE)                                                                      \
+    if (device == DEVICE_NONE || !(address))                                                        \
         return (call);                                                                              \
-    const uint64_t charged = (least);                                                               \
+    const uint64_t charged = block_most(least);                                                     \
+    struct charge_retry retry = {0};                                                                \
     CUresult result = charge(device, charged);                                                      \
     if (result) {                                                                                   \
         trace_refused(__func__, charged);                                                           \
         return result;                                                                              \
     }                                                                                               \
-    result = (call);                                                                                \
-    if (!result && charge_adjust(device, charged, (taken))) {                                       \
+    do                                                                                              \
+        result = (call);                                                                            \
+    while (charge_again(result, &retry));                                                           \
+    if (!result && charge_adjust(device, charged, block_most(bytes))) {                             \
         undo(*(address));                                                                           \
-        trace_refused(__func__, (taken));                                                           \
+        trace_refused(__func__, (bytes));                                                           \
         result = CUDA_ERROR_OUT_OF_MEMORY;                                                          \
     }                                                                                               \
     if (!result)                                                                                    \
-        return record(device, *(address), (taken));                                                 \
-    ledger_release(device, charged);                                                                \
+        block_record(device, *(address), (bytes), current_context());                               \
+    else                                                                                            \
+        ledger_release(device, charged);                                                            \
     return result
 
 WRAP(cuMemAlloc_v2, CUdeviceptr *address, size_t bytes)
@@ -73,7 +70,7 @@ WRAP(cuMemAllocPitch_v2, CUdeviceptr *address, size_t *pitch, size_t width, size
 {
     ALLOCATE(address, unpadded(width, height),
              real_cuMemAllocPitch_v2(address, pitch, width, height, element),
-             (uint64_t)*pitch * height, real_cuMemFree_v2);
+             (uint64_t)(pitch ? *pitch : width) * height, real_cuMemFree_v2);
 }
 
 WRAP(cuMemAllocPitch, CUdeviceptr_v1 *address, unsigned int *pitch, unsigned int width,
@@ -81,7 +78,7 @@ WRAP(cuMemAllocPitch, CUdeviceptr_v1 *address, unsigned int *pitch, unsigned int
 {
     ALLOCATE(address, unpadded(width, height),
              real_cuMemAllocPitch(address, pitch, width, height, element),
-             (uint64_t)*pitch * height, real_cuMemFree);
+             (uint64_t)(pitch ? *pitch : width) * height, real_cuMemFree);
 }
 
 /* --- freeing --- */
@@ -97,7 +94,7 @@ CUresult allocation_free(enum allocation_kind kind, uint64_t key, free_function 
     else if (had && entry.owner)
         pool_freed(&entry);
     else if (had)
-        ledger_release(entry.device, entry.bytes);
+        block_release(&entry);
     return result;
 }
 

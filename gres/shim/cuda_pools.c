@@ -174,7 +174,7 @@ static int pool_device_at(const CUmemLocation *location, int type)
 WRAP(cuMemPoolCreate, CUmemoryPool *pool, const CUmemPoolProps *wanted)
 {
     CUresult result = real_cuMemPoolCreate(pool, wanted);
-    if (!result)
+    if (!result && pool && wanted)
         pool_note(*pool, pool_device_at(&wanted->location, wanted->allocType));
     return result;
 }
@@ -183,7 +183,7 @@ WRAP(cuMemPoolCreate, CUmemoryPool *pool, const CUmemPoolProps *wanted)
 WRAP(cuMemPoolImportFromShareableHandle, CUmemoryPool *pool, void *handle, int type, uint64_t flags)
 {
     CUresult result = real_cuMemPoolImportFromShareableHandle(pool, handle, type, flags);
-    if (!result)
+    if (!result && pool)
         pool_note(*pool, DEVICE_NONE);
     return result;
 }
@@ -192,7 +192,7 @@ WRAP(cuMemPoolImportFromShareableHandle, CUmemoryPool *pool, void *handle, int t
 WRAP(cuMemGetDefaultMemPool, CUmemoryPool *pool, CUmemLocation *location, int type)
 {
     CUresult result = real_cuMemGetDefaultMemPool(pool, location, type);
-    if (!result)
+    if (!result && pool && location)
         pool_note(*pool, pool_device_at(location, type));
     return result;
 }
@@ -200,7 +200,7 @@ WRAP(cuMemGetDefaultMemPool, CUmemoryPool *pool, CUmemLocation *location, int ty
 WRAP(cuMemGetMemPool, CUmemoryPool *pool, CUmemLocation *location, int type)
 {
     CUresult result = real_cuMemGetMemPool(pool, location, type);
-    if (!result)
+    if (!result && pool && location)
         pool_note(*pool, pool_device_at(location, type));
     return result;
 }

@@ -8,7 +8,7 @@
 #include "slice.h"
 #include "trace.h"
 
-static uint64_t less(uint64_t one, uint64_t other)
+static uint64_t report_least(uint64_t one, uint64_t other)
 {
     return one < other ? one : other;
 }
@@ -19,7 +19,8 @@ static uint64_t slice_memory(int device)
     return device < 0 ? 0 : slice()->device[device].memory;
 }
 
-static void narrow(int device, uint64_t *unused, uint64_t *total)
+/* Whatever the driver makes of a null pointer, it is not used here. */
+static void report_slice(int device, uint64_t *unused, uint64_t *total)
 {
     uint64_t memory = slice_memory(device);
     if (!memory)
@@ -27,8 +28,8 @@ static void narrow(int device, uint64_t *unused, uint64_t *total)
     pools_sync();
     graphs_sync();
     uint64_t used = ledger_used(device);
-    *total = less(*total, memory);
-    *unused = less(*unused, used < *total ? *total - used : 0);
+    *total = report_least(*total, memory);
+    *unused = report_least(*unused, used < *total ? *total - used : 0);
 }
 
 WRAP(cuMemGetInfo_v2, size_t *unused, size_t *total)
@@ -36,10 +37,12 @@ WRAP(cuMemGetInfo_v2, size_t *unused, size_t *total)
     CUresult result = real_cuMemGetInfo_v2(unused, total);
     if (result)
         return result;
-    uint64_t left = *unused, all = *total;
-    narrow(current_device(), &left, &all);
-    *unused = left;
-    *total = all;
+    uint64_t left = unused ? *unused : 0, all = total ? *total : UINT64_MAX;
+    report_slice(current_device(), &left, &all);
+    if (unused)
+        *unused = left;
+    if (total)
+        *total = all;
     return result;
 }
 
@@ -49,41 +52,43 @@ WRAP(cuMemGetInfo, unsigned int *unused, unsigned int *total)
     CUresult result = real_cuMemGetInfo(unused, total);
     if (result)
         return result;
-    uint64_t left = *unused, all = *total;
-    narrow(current_device(), &left, &all);
-    *unused = (unsigned int)left;
-    *total = (unsigned int)all;
+    uint64_t left = unused ? *unused : 0, all = total ? *total : UINT64_MAX;
+    report_slice(current_device(), &left, &all);
+    if (unused)
+        *unused = (unsigned int)left;
+    if (total)
+        *total = (unsigned int)all;
     return result;
 }
 
 WRAP(cuDeviceTotalMem_v2, size_t *bytes, CUdevice ordinal)
 {
     CUresult result = real_cuDeviceTotalMem_v2(bytes, ordinal);
-    uint64_t memory = result ? 0 : slice_memory(device_of(ordinal));
+    uint64_t memory = result || !bytes ? 0 : slice_memory(device_of(ordinal));
     if (memory)
-        *bytes = less(*bytes, memory);
+        *bytes = report_least(*bytes, memory);
     return result;
 }
 
 WRAP(cuDeviceTotalMem, unsigned int *bytes, CUdevice ordinal)
 {
     CUresult result = real_cuDeviceTotalMem(bytes, ordinal);
-    uint64_t memory = result ? 0 : slice_memory(device_of(ordinal));
+    uint64_t memory = result || !bytes ? 0 : slice_memory(device_of(ordinal));
     if (memory)
-        *bytes = (unsigned int)less(*bytes, memory);
+        *bytes = (unsigned int)report_least(*bytes, memory);
     return result;
 }
 
-static void current_usage(uint64_t *used, uint64_t *total)
+static void report_usage(uint64_t *used, uint64_t *total)
 {
     const int device = current_device();
     *total = slice_memory(device);
     *used = ledger_used(device);
 }
 
-__attribute__((constructor)) static void offer_usage(void)
+__attribute__((constructor)) static void offer_report_usage(void)
 {
-    trace_usage = current_usage;
+    trace_usage = report_usage;
 }
 
 const struct hook report_hooks[] = {

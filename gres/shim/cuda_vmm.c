@@ -111,13 +111,16 @@ WRAP(cuMemCreate, CUmemHandle *handle, size_t bytes, const CUmemAllocationProp *
         return CUDA_ERROR_OUT_OF_MEMORY;
     *physical =
         (struct physical){.device = device_of(wanted->location.id), .bytes = bytes, .calls = 1};
+    struct charge_retry retry = {0};
     CUresult result = charge(physical->device, bytes);
     if (result) {
         trace_refused(__func__, bytes);
         free(physical);
         return result;
     }
-    result = real_cuMemCreate(handle, bytes, wanted, flags);
+    do
+        result = real_cuMemCreate(handle, bytes, wanted, flags);
+    while (charge_again(result, &retry));
     guard_enter();
     if (!result)
         handle_add(*handle, physical);
@@ -143,7 +146,7 @@ WRAP(cuMemRetainAllocationHandle, CUmemHandle *handle, void *address)
     struct physical *physical = call_begin_by_address(address);
     CUresult result = real_cuMemRetainAllocationHandle(handle, address);
     guard_enter();
-    if (!result && physical)
+    if (!result && physical && handle)
         handle_add(*handle, physical);
     physical_end(physical);
     guard_leave();

@@ -10,6 +10,7 @@ int ledger_reserve(int device, uint64_t bytes); /* 0, or -1 when the slice has n
 void ledger_charge(int device, uint64_t bytes); /* what the driver has taken already, room or not */
 void ledger_release(int device, uint64_t bytes);
 uint64_t ledger_used(int device);
+int ledger_death_within(uint32_t seconds); /* of a process of the session that held memory */
 
 struct ledger_process {
     pid_t pid; /* in the PID namespace of the caller; 0 where it is in none of its own */

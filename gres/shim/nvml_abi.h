@@ -73,6 +73,18 @@ typedef struct {
     nvmlProcessUtilizationInfo_v1_t *procUtilArray;
 } nvmlProcessesUtilizationInfo_v1_t;
 
+typedef struct {
+    unsigned long long timeStamp;
+    union {
+        unsigned int number; /* samples of utilisation are of this type */
+        unsigned long long large;
+        double real;
+    } value;
+} nvmlSample_t;
+#define NVML_GPU_UTILIZATION_SAMPLES 1
+#define NVML_MEMORY_UTILIZATION_SAMPLES 2
+
+_Static_assert(sizeof(nvmlSample_t) == 16, "as in nvml.h");
 _Static_assert(sizeof(nvmlMemory_v2_t) == 40, "as in nvml.h");
 _Static_assert(sizeof(nvmlProcessInfo_v2_t) == 24, "as in nvml.h");
 _Static_assert(sizeof(nvmlProcessDetail_v1_t) == 32, "as in nvml.h");

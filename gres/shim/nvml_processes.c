@@ -2,7 +2,9 @@
 #include "nvml_processes.h"
 
 #include "ledger.h"
+#include "load.h"
 #include "nvml_devices.h"
+#include "nvml_driver.h"
 #include "nvml_wrap.h"
 
 typedef nvmlReturn_t running(nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_v2_t *infos);
@@ -47,11 +49,27 @@ static nvmlBytes by_driver(const nvmlProcessInfo_v2_t *infos, int count, pid_t p
     return 0;
 }
 
+/* What root has seen beyond the ledger (contexts and code), where the driver does not tell it by process: in
+ * equal parts, since it is about the same for each. */
+static void add_unknown(int slice_index, struct nvml_process *found, int number)
+{
+    struct load load;
+    nvmlBytes counted = 0;
+    if (!number || load_of(slice_index, &load))
+        return;
+    for (int index = 0; index < number; index++)
+        counted += found[index].bytes;
+    const nvmlBytes held = (nvmlBytes)load.memory;
+    for (int index = 0; held > counted && index < number; index++)
+        found[index].bytes += (held - counted) / (nvmlBytes)number;
+}
+
 int nvml_own_processes(nvmlDevice_t device, int slice_index, struct nvml_process *found)
 {
     struct ledger_process counted[NVML_MOST];
     nvmlProcessInfo_v2_t infos[NVML_MOST];
-    const int known = ask_driver(COMPUTE, device, infos);
+    const int told = nvml_translates(NVML_PIDS_OF_MEMORY);
+    const int known = told ? ask_driver(COMPUTE, device, infos) : 0;
     const int all = ledger_processes(slice_index, counted, NVML_MOST);
     int number = 0;
     for (int index = 0; index < all; index++) {
@@ -60,6 +78,8 @@ int nvml_own_processes(nvmlDevice_t device, int slice_index, struct nvml_process
         if (bytes)
             found[number++] = (struct nvml_process){(unsigned int)counted[index].pid, bytes};
     }
+    if (!told)
+        add_unknown(slice_index, found, number);
     return number;
 }
 
@@ -70,6 +90,8 @@ static int own_of_kind(int kind, nvmlDevice_t device, int slice_index, struct nv
     int number = 0;
     if (kind == COMPUTE)
         return nvml_own_processes(device, slice_index, found);
+    if (!nvml_translates(NVML_PIDS_OF_LISTS)) /* the host's PIDs, which may be equal to some here */
+        return 0;
     for (int index = ask_driver(kind, device, infos) - 1; index >= 0; index--)
         if (nvml_is_own(slice_index, infos[index].pid))
             found[number++] = (struct nvml_process){infos[index].pid, infos[index].usedGpuMemory};
@@ -148,7 +170,7 @@ WRAP(nvmlDeviceGetRunningProcessDetailList, nvmlDevice_t device, nvmlProcessDeta
     return result;
 }
 
-HOOKS(
+HOOKS(nvml_processes,
     {"nvmlDeviceGetComputeRunningProcesses_v3", NULL, (void **)&real_compute_v3},
     {"nvmlDeviceGetComputeRunningProcesses_v2", NULL, (void **)&real_compute_v2},
     {"nvmlDeviceGetGraphicsRunningProcesses_v3", NULL, (void **)&real_graphics_v3},

@@ -13,6 +13,8 @@ struct hook {
 
 /* NULL if this driver has no function of that name. */
 void *real_function(const char *name);
+/* Instead of NULL, one that returns the library's code for "not supported". */
+void *real_function_or_error(const char *name);
 /* Fills in the real functions of a table. Those that this driver lacks return "not supported". */
 void real_fill(const struct hook *table);
 

@@ -37,7 +37,8 @@ def systemd_units(settings: Settings) -> dict[str, str]:
 def gpu_settings(settings: Settings) -> str:
     """The settings of root's command on the nodes, /etc/slipway/gpu.json."""
     kinds = kinds_as_json(settings.gpu.gpus.kinds)
-    return json.dumps({"kinds": kinds, "margin_mb": settings.gpu.margin_mb}, indent=2) + "\n"
+    sizes = {"margin_mb": settings.gpu.margin_mb, "context_mb": settings.gpu.context_mb}
+    return json.dumps({"kinds": kinds, **sizes}, indent=2) + "\n"
 
 
 def batch_settings(settings: Settings) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from portal.config.base import FROZEN
-from portal.core.cluster.fgpu import Compute, GpuKind, Policy, Sharing, parse_ratio
+from portal.core.cluster.fgpu import CONTEXT_MB, Compute, GpuKind, Policy, Sharing, parse_ratio
 from portal.core.cluster.gpu_offers import Gpus
 from portal.core.units import Memory
 
@@ -87,7 +87,12 @@ class GpuSettings(BaseModel):
     margin_mb: int = Field(
         1024,
         ge=0,
-        description="MiB that a job may hold beyond its slice, including CUDA contexts.",
+        description="MiB that each process of a job may hold beyond the slice: its CUDA context.",
+    )
+    context_mb: int = Field(
+        CONTEXT_MB,
+        ge=0,
+        description="MiB of a GPU that are kept free for the CUDA context of each session.",
     )
 
     @property

@@ -12,13 +12,14 @@ from pathlib import Path
 
 from portal.core.cluster.fgpu import MIB
 from portal.gpu import limits, settings
+from portal.gpu.checks import Finding
+from portal.gpu.checks.containers import CONFIGURATIONS, check_apptainer
+from portal.gpu.checks.driver import PLACES, Places, check_gpu, check_node
+from portal.gpu.checks.memory import check_memory
 from portal.gpu.gres import find_kind
 from portal.gpu.nvml import Device, Nvml, NvmlError
 from portal.gpu.slices import JOBS
-from portal.gpu.watchdog import watch
-
-Finding = tuple[str, str]
-"""`ok`, `note` or `wrong`, and the finding."""
+from portal.gpu.watchdog.lock import is_running
 
 _CONFIG = re.compile(r"^(\w+)(?:\[0\])?\s*=\s*(.*?)\s*$", re.MULTILINE)
 
@@ -28,11 +29,14 @@ def check(
     file: Path = settings.FILE,
     connect: Callable[[], Nvml] = Nvml,
     scontrol: Callable[..., str] | None = None,
+    places: Places = PLACES,
+    apptainer: Sequence[Path] = CONFIGURATIONS,
 ) -> Iterator[Finding]:
     """Check everything that slices on this node depend on."""
     if os.geteuid() != 0:
         yield "wrong", "run this as root, like Slurm's Prolog and the watchdog"
-    yield from _settings_and_gpus(file, connect)
+    yield from _settings_and_gpus(file, connect, places)
+    yield from check_apptainer(apptainer)
     scontrol = scontrol or _scontrol
     yield from check_config(scontrol("show", "config"))
     yield _check_json(scontrol("show", "partition", "--json"))
@@ -41,7 +45,7 @@ def check(
 
 def _check_watch(jobs: Path) -> Finding:
     try:
-        running = watch.is_running(jobs)
+        running = is_running(jobs)
     except OSError as error:
         return "wrong", f"cannot determine whether the watchdog runs: {error}"
     if running:
@@ -49,7 +53,9 @@ def _check_watch(jobs: Path) -> Finding:
     return "wrong", "the watchdog does not run (slipway-gpu watch)"
 
 
-def _settings_and_gpus(file: Path, connect: Callable[[], Nvml]) -> Iterator[Finding]:
+def _settings_and_gpus(
+    file: Path, connect: Callable[[], Nvml], places: Places
+) -> Iterator[Finding]:
     try:
         found = settings.load(file)
     except settings.SettingsError as error:
@@ -62,12 +68,15 @@ def _settings_and_gpus(file: Path, connect: Callable[[], Nvml]) -> Iterator[Find
             devices = nvml.devices()
             driver = nvml.driver()
             limited = bool(devices) and limits.supported(driver, devices[0].uuid)
+            states = list(_check_states(nvml, devices, found))
         finally:
             nvml.close()
     except NvmlError as error:
         yield "wrong", f"the driver does not answer: {error}"
         return
     yield from check_devices(devices, found)
+    yield from states
+    yield from check_node(devices, places)
     version = ".".join(map(str, driver))
     if limited:
         yield "ok", f"driver {version} limits the memory of cgroups (tier A)"
@@ -75,23 +84,26 @@ def _settings_and_gpus(file: Path, connect: Callable[[], Nvml]) -> Iterator[Find
         yield "note", f"driver {version} does not limit cgroups: shim and watchdog do (tier B)"
 
 
+def _check_states(
+    nvml: Nvml, devices: Sequence[Device], found: settings.Settings
+) -> Iterator[Finding]:
+    for number, device in enumerate(devices):
+        kind = find_kind(device, found.kinds, found.context)
+        yield from check_gpu(nvml, f"GPU {number}", device, kind)
+
+
 def check_devices(devices: Sequence[Device], found: settings.Settings) -> Iterator[Finding]:
     """Compare the node's GPUs with the settings."""
     if not devices:
         yield "wrong", "the driver shows no GPU"
     for number, device in enumerate(devices):
-        kind = find_kind(device, found.kinds)
+        kind = find_kind(device, found.kinds, found.context)
         text = f"GPU {number}: {device.name}, {device.memory // MIB} MiB, {device.uuid}"
         if kind is None:
             yield "wrong", f"{text}: no kind of the settings has about this memory"
             continue
         yield "ok", f"{text}: {kind.name or 'the only kind'}, {kind.shards} shards"
-        if kind.memory_mb * MIB > device.memory and kind.sharing == "shared":
-            yield (
-                "note",
-                f"the settings give {kind.name} {kind.memory_mb} MiB; it has "
-                f"{device.memory // MIB}: slices are a little smaller than displayed to users",
-            )
+        yield from check_memory(f"GPU {number}", device, kind, found.context)
     minors = [device.minor for device in devices if not device.mig]
     if minors != sorted(set(minors)):
         yield "wrong", "two GPUs share a device file number"

@@ -10,7 +10,9 @@ import sys
 from portal.gpu import check, gres, limits, prolog, settings, slices
 from portal.gpu.nvml import Nvml, NvmlError
 from portal.gpu.slices import JOBS
-from portal.gpu.watchdog import neighbours, watch
+from portal.gpu.watchdog import neighbours
+from portal.gpu.watchdog.lock import lock
+from portal.gpu.watchdog.watch import Watch
 
 MARKS = {"ok": "ok     ", "note": "note   ", "wrong": "MISSING"}
 
@@ -58,12 +60,12 @@ def _forgive() -> None:
 
 
 def _watch() -> int:
-    lock = watch.lock(JOBS, seconds=2)  # `slipway-gpu check` holds it for a moment
-    if lock is None:
+    held = lock(JOBS, seconds=2)  # `slipway-gpu check` holds it for a moment
+    if held is None:
         print("slipway-gpu: another watchdog runs on this node", file=sys.stderr)
         return 1
-    with lock:
-        watch.Watch(settings.load().margin, _node()).run()
+    with held:
+        Watch(settings.load().margin, _node()).run()
     return 0
 
 
@@ -76,9 +78,11 @@ def _check() -> int:
 
 
 def _gres() -> None:
+    known = settings.load()
     nvml = Nvml()
     try:
-        print(*gres.gres_conf(_node(), nvml.devices(), settings.load().kinds), sep="\n")
+        lines = gres.gres_conf(_node(), nvml.devices(), known.kinds, known.context)
+        print(*lines, sep="\n")
     finally:
         nvml.close()
 

@@ -10,17 +10,19 @@ from portal.gpu.nvml import Device
 from portal.gpu.slices import is_like
 
 
-def find_kind(device: Device, kinds: Sequence[GpuKind]) -> GpuKind | None:
+def find_kind(device: Device, kinds: Sequence[GpuKind], context: int) -> GpuKind | None:
     """The most likely kind of a GPU: by its memory, then by its name."""
     sharing = [kind for kind in kinds if (kind.sharing == "mig") == device.mig]
-    found = [kind for kind in sharing if is_like(device, kind)]
+    found = [kind for kind in sharing if is_like(device, kind, context)]
     named = [kind for kind in found if kind.name.lower() in device.name.lower()]
     if len(found) > 1 and named:
         found = sorted(named, key=lambda kind: -len(kind.name))[:1]
     return found[0] if len(found) == 1 else None
 
 
-def gres_conf(node: str, devices: Sequence[Device], kinds: Sequence[GpuKind]) -> Iterator[str]:
+def gres_conf(
+    node: str, devices: Sequence[Device], kinds: Sequence[GpuKind], context: int
+) -> Iterator[str]:
     """The node's lines for gres.conf and slurm.conf.
 
     One line for each device, in the order in which `Nvml.devices` lists them: Slurm numbers GPUs
@@ -30,7 +32,7 @@ def gres_conf(node: str, devices: Sequence[Device], kinds: Sequence[GpuKind]) ->
     shards: list[str] = []
     yield f"# gres.conf, made by slipway-gpu gres on {node}; without AutoDetect, in this order"
     for device in devices:
-        kind = find_kind(device, kinds)
+        kind = find_kind(device, kinds, context)
         name = kind.name if kind else ""
         if kind is None:
             yield f"# {device.name}, {device.memory >> 20} MiB: no kind in the settings; whole only"

@@ -39,11 +39,25 @@ class Device:
     """Number of its device file: /dev/nvidia<minor>."""
     files: tuple[str, ...]
     mig: bool = False
+    reserved: int = 0
+    """Bytes of the memory that the driver keeps for itself; 0 where it does not say."""
 
 
 class _Memory(ctypes.Structure):
     _fields_ = (
         ("total", ctypes.c_ulonglong),
+        ("free", ctypes.c_ulonglong),
+        ("used", ctypes.c_ulonglong),
+    )
+
+
+class _Memory2(ctypes.Structure):
+    """With what the driver keeps for itself, since r510."""
+
+    _fields_ = (
+        ("version", ctypes.c_uint),
+        ("total", ctypes.c_ulonglong),
+        ("reserved", ctypes.c_ulonglong),
         ("free", ctypes.c_ulonglong),
         ("used", ctypes.c_ulonglong),
     )
@@ -66,6 +80,15 @@ class _Sample(ctypes.Structure):
         ("memory", ctypes.c_uint),
         ("encoder", ctypes.c_uint),
         ("decoder", ctypes.c_uint),
+    )
+
+
+class _Fabric(ctypes.Structure):
+    _fields_ = (
+        ("cluster", ctypes.c_ubyte * 16),
+        ("status", ctypes.c_int),
+        ("clique", ctypes.c_uint),
+        ("state", ctypes.c_ubyte),
     )
 
 
@@ -118,6 +141,14 @@ class Nvml:
                 found[pid] = max(found.get(pid, 0), memory)
         return found
 
+    def used(self, uuid: str) -> int | None:
+        """Bytes in use on a GPU, without what the driver keeps; None from drivers before r510.
+
+        With managed memory, which is in no figure of a process.
+        """
+        memory = self._memory(self._handle(uuid))
+        return None if memory is None else int(memory.used)
+
     def busy(self, uuid: str, since: int) -> dict[int, float] | None:
         """Utilisation of a GPU's multiprocessors by PID since a time (microseconds), in percent.
 
@@ -137,6 +168,28 @@ class Nvml:
         for sample in samples[: count.value] if code == 0 else ():
             by_pid.setdefault(sample.pid, []).append(sample.sm)
         return {pid: sum(seen) / len(seen) for pid, seen in by_pid.items()}
+
+    def persistence(self, uuid: str) -> bool | None:
+        """Whether the GPU stays initialised without programs; None if the driver does not say."""
+        found = self._figure("nvmlDeviceGetPersistenceMode", uuid)
+        return None if found is None else found != 0
+
+    def compute_mode(self, uuid: str) -> int | None:
+        """Which programs may use the GPU, as NVML's number; None if the driver does not say."""
+        return self._figure("nvmlDeviceGetComputeMode", uuid)
+
+    def fabric(self, uuid: str) -> tuple[int, int] | None:
+        """State and status of the registration with the fabric manager; None without NVSwitch."""
+        found = _Fabric()
+        name = "nvmlDeviceGetGpuFabricInfo"
+        if self._try(name, self._handle(uuid), ctypes.byref(found)) or not found.state:
+            return None
+        return int(found.state), int(found.status)
+
+    def _figure(self, name: str, uuid: str) -> int | None:
+        number = ctypes.c_uint()
+        failed = self._try(name, self._handle(uuid), ctypes.byref(number))
+        return None if failed else number.value
 
     def _processes(self, uuid: str, kind: str) -> list[tuple[int, int]]:
         """Repeated with a larger buffer when processes were added between the two calls."""
@@ -160,12 +213,14 @@ class Nvml:
 
     def _device(self, handle: ctypes.c_void_p) -> Device:
         minor = self._number("nvmlDeviceGetMinorNumber", handle)
+        memory = self._memory(handle)
         return Device(
             uuid=self._text("nvmlDeviceGetUUID", handle),
             name=self._text("nvmlDeviceGetName", handle),
             memory=self._total(handle),
             minor=minor,
             files=(f"/dev/nvidia{minor}",),
+            reserved=0 if memory is None else int(memory.reserved),
         )
 
     def _mig_devices(self, gpu: ctypes.c_void_p) -> list[Device]:
@@ -217,6 +272,11 @@ class Nvml:
         memory = _Memory()
         self._call("nvmlDeviceGetMemoryInfo", handle, ctypes.byref(memory))
         return int(memory.total)
+
+    def _memory(self, handle: ctypes.c_void_p) -> _Memory2 | None:
+        memory = _Memory2(version=ctypes.sizeof(_Memory2) | 2 << 24)
+        failed = self._try("nvmlDeviceGetMemoryInfo_v2", handle, ctypes.byref(memory))
+        return None if failed else memory
 
     def _call(self, name: str, *words: object) -> None:
         code = self._try(name, *words)

@@ -86,11 +86,13 @@ def _files(
     nvml = connect()
     try:
         devices = nvml.devices()
-        slice_ = slices.decide(found.gres, numbers, devices, settings.load(file).kinds)
+        known = settings.load(file)
+        slice_ = slices.decide(found.gres, numbers, devices, known.kinds, known.context)
         files = {"slice": slice_.text()}
         limited = [part for part in slice_.parts if part.memory]
         if limited and limits.supported(nvml.driver(), limited[0].uuid):
-            lines = (f"{part.uuid} {part.memory // MIB}\n" for part in limited)
+            # The driver counts contexts, too: one is kept free for each session.
+            lines = (f"{part.uuid} {(part.memory + known.context) // MIB}\n" for part in limited)
             files[limits.FILE] = "".join(lines)
         return files
     finally:

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from portal.core.cluster.fgpu import MIB, GpuKind, kind_from_json
+from portal.core.cluster.fgpu import CONTEXT_MB, MIB, GpuKind, kind_from_json
 
 FILE = Path("/etc/slipway/gpu.json")
 
@@ -21,7 +21,9 @@ class Settings:
 
     kinds: tuple[GpuKind, ...]
     margin: int
-    """Bytes that a job's processes may hold beyond their slice before they are killed."""
+    """Bytes that each of a job's processes may hold beyond the slice."""
+    context: int
+    """Bytes that are kept free for the CUDA context of each session."""
 
 
 def load(file: Path = FILE) -> Settings:
@@ -29,7 +31,9 @@ def load(file: Path = FILE) -> Settings:
     try:
         data = json.loads(file.read_text())
         return Settings(
-            tuple(kind_from_json(kind) for kind in data["kinds"]), int(data["margin_mb"]) * MIB
+            tuple(kind_from_json(kind) for kind in data["kinds"]),
+            int(data["margin_mb"]) * MIB,
+            int(data.get("context_mb", CONTEXT_MB)) * MIB,  # files of earlier versions lack it
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SettingsError(f"{file}: {error!r}") from error

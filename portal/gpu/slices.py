@@ -27,7 +27,7 @@ from portal.gpu.slurm import Gres
 JOBS = Path("/run/slipway/gpu/jobs")
 COUNTERS_SIZE = 1 << 20
 LIKENESS = 0.9
-"""A GPU can be of a kind if it has at least this fraction of the memory in the settings."""
+"""A GPU can be of a kind if its memory and that in the settings differ by this factor at most."""
 
 
 class Refused(Exception):
@@ -80,6 +80,7 @@ def decide(
     numbers: Sequence[int],
     devices: Sequence[Device],
     kinds: Sequence[GpuKind],
+    context: int,
 ) -> JobSlice:
     """The slice of a job that holds `gres`; `numbers` is Slurm's SLURM_JOB_GPUS."""
     held = _held(gres)
@@ -93,7 +94,7 @@ def decide(
     if [one.name for one in held] != ["shard"]:
         names = ", ".join(one.name for one in held) or "no GPU"
         raise Refused(f"shards of one kind, or whole GPUs, can be fenced; this job holds {names}")
-    return _shares(held[0], mine, kinds)
+    return _shares(held[0], mine, kinds, context)
 
 
 def only_whole(gres: Sequence[Gres]) -> bool:
@@ -105,14 +106,16 @@ def _held(gres: Sequence[Gres]) -> list[Gres]:
     return [one for one in gres if one.name in ("gpu", "shard") and one.count]
 
 
-def _shares(shard: Gres, mine: Sequence[Device], kinds: Sequence[GpuKind]) -> JobSlice:
+def _shares(
+    shard: Gres, mine: Sequence[Device], kinds: Sequence[GpuKind], context: int
+) -> JobSlice:
     if sum(held for held, _ in shard.shares) != shard.count or len(shard.shares) != len(mine):
         raise Refused(f"Slurm's shares {shard.shares} do not fit {len(mine)} GPUs")
     parts, modes = [], set()
     for device, (held, of) in zip(mine, shard.shares):
-        kind = kind_of(device, of, shard.type, kinds)
-        # Never more than the GPU has, even if the settings say so: all slices must fit.
-        total = min(device.memory, kind.memory_mb * MIB)
+        kind = kind_of(device, of, shard.type, kinds, context)
+        # Never more than the GPU can give, even if the settings say so: all slices must fit.
+        total = min(divisible(device, kind, context), kind.memory_mb * MIB)
         parts.append(Part(device.uuid, share_of(total, held, of), percent_of(held, of)))
         modes.add((kind.compute, kind.policy))
     if len(modes) > 1:
@@ -121,14 +124,26 @@ def _shares(shard: Gres, mine: Sequence[Device], kinds: Sequence[GpuKind]) -> Jo
     return JobSlice(compute, tuple(parts), policy)
 
 
-def kind_of(device: Device, shards: int, name: str, kinds: Sequence[GpuKind]) -> GpuKind:
+def divisible(device: Device, kind: GpuKind, context: int) -> int:
+    """Bytes that slices can have together: without what the driver and each session's context take.
+
+    With so many sessions that their contexts alone would take more than a quarter of the GPU, not
+    all of them can fill their slices at the same time.
+    """
+    usable = device.memory - device.reserved
+    return usable - min(kind.sessions * context, usable // 4)
+
+
+def kind_of(
+    device: Device, shards: int, name: str, kinds: Sequence[GpuKind], context: int
+) -> GpuKind:
     """The kind of a GPU with this number of shards; Slurm does not always report the type."""
     found = [
         kind
         for kind in kinds
         if kind.sharing == "shared"
         and kind.shards == shards
-        and is_like(device, kind)
+        and is_like(device, kind, context)
         and name in ("", kind.name)
     ]
     if len(found) != 1:
@@ -139,9 +154,14 @@ def kind_of(device: Device, shards: int, name: str, kinds: Sequence[GpuKind]) ->
     return found[0]
 
 
-def is_like(device: Device, kind: GpuKind) -> bool:
-    """Whether a GPU has about the memory of a kind (vendors' definitions of a gigabyte differ)."""
-    return LIKENESS <= device.memory / (kind.memory_mb * MIB) <= 1 / LIKENESS
+def is_like(device: Device, kind: GpuKind, context: int) -> bool:
+    """Whether a GPU has about the memory of a kind (vendors' definitions of a gigabyte differ).
+
+    The settings may have all of it or what can be divided.
+    """
+    shared = kind.sharing == "shared"
+    least = divisible(device, kind, context) if shared else device.memory
+    return LIKENESS * least <= kind.memory_mb * MIB <= device.memory / LIKENESS
 
 
 def folder_of(job: int, jobs: Path = JOBS) -> Path:

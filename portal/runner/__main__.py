@@ -61,9 +61,12 @@ def run_probe(text: str) -> int:
 
 def share_gpu(spec: Spec, namespace: Namespace, toolkit: str) -> None:
     """Set up the session's share of a GPU for the apps; raise NotGranted on failure."""
-    from .gpu.share import environment, prepare  # noqa: PLC0415 - most sessions have none
+    from .gpu.mps import common_memory  # noqa: PLC0415 - most sessions have none
+    from .gpu.share import environment, prepare  # noqa: PLC0415
 
     granted = prepare(namespace, toolkit)
+    if granted.compute == "mps" and spec.shared_memory:
+        common_memory(spec.shared_memory.mb, must=spec.shared_memory.must)
     spec.env = environment(granted, spec.env, os.environ)
 
 

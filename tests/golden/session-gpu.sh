@@ -38,8 +38,9 @@ hash apptainer 2>/dev/null ||
 gpu=/run/slipway/gpu/jobs/$SLURM_JOB_ID
 [[ -r $gpu/slice ]] || fail "this node gave the session no share of its GPU. Tell the administrators."
 share_gpu=(--nv --bind "$gpu":/opt/slipway-gpu)
-# If root runs MPS for all users, its pipes are here.
-[[ ! -d ${gpu%/jobs/*}/mps ]] || share_gpu+=(--bind "${gpu%/jobs/*}/mps":/opt/slipway-gpu-mps)
+# Root's MPS serves the sessions of such a kind only: its pipes, and the shared memory of its clients.
+mps=${gpu%/jobs/*}/mps
+[[ ! -d $mps ]] || ! grep -qx compute=mps "$gpu/slice" || share_gpu+=(--bind "$mps":/opt/slipway-gpu-mps)
 
 # --- the job's own cgroup, mounted in the container under /sys/fs/cgroup -----------------------------
 binds=()

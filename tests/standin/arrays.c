@@ -10,6 +10,7 @@
 struct array {
     int gpu;
     uint64_t bytes; /* that it holds itself; 0 when it is mapped later */
+    CUdeviceptr address;
 };
 
 static size_t bytes_of_element(int format)
@@ -53,7 +54,8 @@ static CUresult create(struct array **found, const CUDA_ARRAY3D_DESCRIPTOR *want
         if (!(wanted->Flags & (SPARSE | DEFERRED_MAPPING)))
             made->bytes += bytes_of(wanted, level);
     pthread_mutex_lock(&driver_lock);
-    result = charge(made->gpu, made->bytes);
+    if (made->bytes)
+        result = blocks_take(made->gpu, made->bytes, false, &made->address);
     pthread_mutex_unlock(&driver_lock);
     if (result)
         free(made);
@@ -64,11 +66,15 @@ static CUresult create(struct array **found, const CUDA_ARRAY3D_DESCRIPTOR *want
 
 EXPORT CUresult cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *wanted)
 {
+    if (!array || !wanted)
+        return CUDA_ERROR_INVALID_VALUE;
     return create(array, wanted, 1);
 }
 
 EXPORT CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *wanted)
 {
+    if (!array || !wanted)
+        return CUDA_ERROR_INVALID_VALUE;
     const CUDA_ARRAY3D_DESCRIPTOR all = {.Width = wanted->Width, .Height = wanted->Height,
                                          .Format = wanted->Format,
                                          .NumChannels = wanted->NumChannels};
@@ -77,6 +83,8 @@ EXPORT CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *wa
 
 EXPORT CUresult cuArrayCreate(CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *wanted)
 {
+    if (!array || !wanted)
+        return CUDA_ERROR_INVALID_VALUE;
     const CUDA_ARRAY3D_DESCRIPTOR all = {.Width = wanted->Width, .Height = wanted->Height,
                                          .Format = wanted->Format,
                                          .NumChannels = wanted->NumChannels};
@@ -85,6 +93,8 @@ EXPORT CUresult cuArrayCreate(CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *wa
 
 EXPORT CUresult cuArray3DCreate(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *wanted)
 {
+    if (!array || !wanted)
+        return CUDA_ERROR_INVALID_VALUE;
     const CUDA_ARRAY3D_DESCRIPTOR all = {wanted->Width,  wanted->Height,      wanted->Depth,
                                          wanted->Format, wanted->NumChannels, wanted->Flags};
     return create(array, &all, 1);
@@ -93,6 +103,8 @@ EXPORT CUresult cuArray3DCreate(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1
 EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *array,
                                        const CUDA_ARRAY3D_DESCRIPTOR *wanted, unsigned levels)
 {
+    if (!array || !wanted)
+        return CUDA_ERROR_INVALID_VALUE;
     return create(array, wanted, levels);
 }
 
@@ -101,7 +113,8 @@ EXPORT CUresult cuArrayDestroy(CUarray array)
     if (!array)
         return CUDA_ERROR_INVALID_HANDLE;
     pthread_mutex_lock(&driver_lock);
-    discharge(array->gpu, array->bytes);
+    if (array->bytes)
+        blocks_give_back(array->gpu, array->address, array->bytes);
     pthread_mutex_unlock(&driver_lock);
     free(array);
     return CUDA_SUCCESS;

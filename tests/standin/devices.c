@@ -199,6 +199,8 @@ EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice devic
 
 EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 {
+    if (!bytes)
+        return CUDA_ERROR_INVALID_VALUE;
     NEED_DEVICE(device);
     *bytes = state()->gpus[gpus[device]].memory;
     return CUDA_SUCCESS;
@@ -206,6 +208,8 @@ EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 
 EXPORT CUresult cuDeviceTotalMem(unsigned *bytes, CUdevice device)
 {
+    if (!bytes)
+        return CUDA_ERROR_INVALID_VALUE;
     size_t all;
     CUresult result = cuDeviceTotalMem_v2(&all, device);
     if (!result)

@@ -11,7 +11,7 @@ struct node {
     int gpu;
     uint64_t bytes;
     CUdeviceptr address;
-    uint64_t ns;
+    uint64_t ns, blocks;
     CUgraph graph;
 };
 

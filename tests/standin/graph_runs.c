@@ -42,6 +42,8 @@ static bool flatten(struct exec *exec, CUgraph graph)
 EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph,
                                             unsigned long long flags)
 {
+    if (!exec || !graph)
+        return CUDA_ERROR_INVALID_VALUE;
     (void)flags;
     struct exec *made = calloc(1, sizeof *made);
     if (!made || !flatten(made, graph)) {
@@ -63,6 +65,8 @@ ALIAS(cuGraphInstantiate, cuGraphInstantiate_v2);
 EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph,
                                              CUDA_GRAPH_INSTANTIATE_PARAMS *wanted)
 {
+    if (!wanted)
+        return CUDA_ERROR_INVALID_VALUE;
     wanted->result_out = 0;
     return cuGraphInstantiateWithFlags(exec, graph, wanted->flags);
 }
@@ -70,6 +74,8 @@ PTSZ(cuGraphInstantiateWithParams);
 
 EXPORT CUresult cuGraphExecDestroy(CUgraphExec exec)
 {
+    if (!exec)
+        return CUDA_ERROR_INVALID_VALUE;
     free(exec);
     return CUDA_SUCCESS;
 }
@@ -125,6 +131,8 @@ static void undo(CUgraphExec exec, int nodes)
 
 EXPORT CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
 {
+    if (!exec)
+        return CUDA_ERROR_INVALID_VALUE;
     struct context *context;
     CUresult result = need_context(&context);
     pthread_mutex_lock(&driver_lock);
@@ -134,16 +142,18 @@ EXPORT CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
         if (result == CUDA_ERROR_OUT_OF_MEMORY)
             undo(exec, i);
     }
+    pthread_mutex_unlock(&driver_lock);
     for (int i = 0; !result && i < exec->count; i++)
         if (exec->nodes[i].type == NODE_KERNEL)
-            stream_run(stream, context, exec->nodes[i].ns);
-    pthread_mutex_unlock(&driver_lock);
+            result = stream_run(stream, exec->nodes[i].ns, exec->nodes[i].blocks);
     return result;
 }
-PTSZ(cuGraphLaunch);
+PTSZ_OF(cuGraphLaunch, (CUgraphExec exec, CUstream stream), (exec, per_thread(stream)))
 
 EXPORT CUresult cuGraphUpload(CUgraphExec exec, CUstream stream)
 {
+    if (!exec)
+        return CUDA_ERROR_INVALID_VALUE;
     (void)exec, (void)stream;
     return need_init();
 }

@@ -46,7 +46,7 @@ CUresult capture_alloc(CUgraph graph, int gpu, uint64_t bytes, CUdeviceptr *addr
     if (!bytes)
         return CUDA_ERROR_INVALID_VALUE;
     *address = address_take(bytes);
-    return add(graph, (struct node){NODE_MEM_ALLOC, gpu, bytes, *address, 0, NULL}, NULL);
+    return add(graph, (struct node){.type = NODE_MEM_ALLOC, .gpu = gpu, .bytes = bytes, .address = *address}, NULL);
 }
 
 CUresult capture_free(CUgraph graph, CUdeviceptr address)
@@ -54,9 +54,9 @@ CUresult capture_free(CUgraph graph, CUdeviceptr address)
     return add(graph, (struct node){.type = NODE_MEM_FREE, .address = address}, NULL);
 }
 
-CUresult capture_kernel(CUgraph graph, uint64_t ns)
+CUresult capture_kernel(CUgraph graph, uint64_t ns, uint64_t blocks)
 {
-    return add(graph, (struct node){.type = NODE_KERNEL, .ns = ns}, NULL);
+    return add(graph, (struct node){.type = NODE_KERNEL, .ns = ns, .blocks = blocks}, NULL);
 }
 
 EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after,
@@ -69,8 +69,10 @@ EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const C
     wanted->dptr = address_take(wanted->bytesize);
     pthread_mutex_unlock(&driver_lock);
     return add(graph,
-               (struct node){NODE_MEM_ALLOC, device_gpu(wanted->poolProps.location.id),
-                             wanted->bytesize, wanted->dptr, 0, NULL},
+               (struct node){.type = NODE_MEM_ALLOC,
+                             .gpu = device_gpu(wanted->poolProps.location.id),
+                             .bytes = wanted->bytesize,
+                             .address = wanted->dptr},
                node);
 }
 
@@ -86,7 +88,9 @@ EXPORT CUresult cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph, const 
 {
     (void)after, (void)number;
     const uint64_t us = wanted->kernelParams ? *(unsigned *)wanted->kernelParams[0] : 0;
-    return add(graph, (struct node){.type = NODE_KERNEL, .ns = us * 1000}, node);
+    return add(graph, (struct node){.type = NODE_KERNEL, .ns = us * 1000,
+                                     .blocks = (uint64_t)wanted->gridDimX * wanted->gridDimY *
+                                               wanted->gridDimZ}, node);
 }
 ALIAS(cuGraphAddKernelNode, cuGraphAddKernelNode_v2);
 

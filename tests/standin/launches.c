@@ -68,17 +68,36 @@ EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned gr
     (void)function, (void)shared, (void)extra;
     if (!grid_x || !grid_y || !grid_z || !block_x || !block_y || !block_z)
         return CUDA_ERROR_INVALID_VALUE;
-    return stream_launch(stream, duration(parameters));
+    return stream_launch(stream, duration(parameters), (uint64_t)grid_x * grid_y * grid_z);
 }
-PTSZ(cuLaunchKernel);
+PTSZ_OF(cuLaunchKernel,
+        (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+         unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void **parameters,
+         void **extra),
+        (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, per_thread(stream),
+         parameters, extra))
 
 EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *wanted, CUfunction function, void **parameters,
                                  void **extra)
 {
-    (void)function, (void)extra;
-    return stream_launch(wanted->hStream, duration(parameters));
+    if (!wanted)
+        return CUDA_ERROR_INVALID_VALUE;
+    return cuLaunchKernel(function, wanted->gridDimX, wanted->gridDimY, wanted->gridDimZ,
+                          wanted->blockDimX, wanted->blockDimY, wanted->blockDimZ,
+                          wanted->sharedMemBytes, wanted->hStream, parameters, extra);
 }
-PTSZ(cuLaunchKernelEx);
+
+EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *wanted, CUfunction function,
+                                      void **parameters, void **extra);
+EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *wanted, CUfunction function,
+                                      void **parameters, void **extra)
+{
+    if (!wanted)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUlaunchConfig threaded = *wanted;
+    threaded.hStream = per_thread(wanted->hStream);
+    return cuLaunchKernelEx(&threaded, function, parameters, extra);
+}
 
 EXPORT CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y,
                                           unsigned grid_z, unsigned block_x, unsigned block_y,
@@ -88,15 +107,24 @@ EXPORT CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, 
     return cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream,
                           parameters, NULL);
 }
-PTSZ(cuLaunchCooperativeKernel);
+PTSZ_OF(cuLaunchCooperativeKernel,
+        (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+         unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void **parameters),
+        (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, per_thread(stream),
+         parameters))
 
 EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, unsigned number,
                                                      unsigned flags)
 {
+    if (!list)
+        return CUDA_ERROR_INVALID_VALUE;
     CUresult result = CUDA_SUCCESS;
     (void)flags;
     for (unsigned i = 0; !result && i < number; i++)
-        result = stream_launch(list[i].hStream, duration(list[i].kernelParams));
+        result = cuLaunchKernel(list[i].function, list[i].gridDimX, list[i].gridDimY,
+                                list[i].gridDimZ, list[i].blockDimX, list[i].blockDimY,
+                                list[i].blockDimZ, list[i].sharedMemBytes, list[i].hStream,
+                                list[i].kernelParams, NULL);
     return result;
 }
 
@@ -139,9 +167,9 @@ EXPORT CUresult cuFuncSetBlockShape(CUfunction function, int x, int y, int z)
 EXPORT CUresult cuLaunchGridAsync(CUfunction function, int width, int height, CUstream stream)
 {
     unsigned us;
-    (void)function, (void)width, (void)height;
+    (void)function;
     memcpy(&us, legacy_parameters, sizeof us);
-    return stream_launch(stream, us * 1000ull);
+    return stream_launch(stream, us * 1000ull, (uint64_t)width * (uint64_t)height);
 }
 
 EXPORT CUresult cuLaunchGrid(CUfunction function, int width, int height)

@@ -1,10 +1,9 @@
-/* Physical memory, and the allocators that give an address at once: linear, managed, host, IPC. */
+/* Physical memory, and the allocators that give an address at once: linear, host, IPC. */
 #define _GNU_SOURCE
 #include "driver.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 static struct allocation *allocations;
@@ -46,8 +45,18 @@ void discharge(int gpu, uint64_t bytes)
     state_unlock();
 }
 
+void figure_add(int gpu, int64_t bytes)
+{
+    const int slot = state_own_slot();
+    state_lock();
+    state()->slots[slot].not_told[gpu] -= bytes;
+    state_unlock();
+}
+
 EXPORT CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
 {
+    if (!available || !total)
+        return CUDA_ERROR_INVALID_VALUE;
     struct context *context;
     CUresult result = need_context(&context);
     if (result)
@@ -63,6 +72,8 @@ EXPORT CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
 
 EXPORT CUresult cuMemGetInfo(unsigned *available, unsigned *total)
 {
+    if (!available || !total)
+        return CUDA_ERROR_INVALID_VALUE;
     size_t free_bytes, all;
     CUresult result = cuMemGetInfo_v2(&free_bytes, &all);
     if (!result) {
@@ -80,15 +91,6 @@ CUdeviceptr address_take(uint64_t bytes)
 {
     const CUdeviceptr address = next_address;
     next_address += (bytes + 511) / 512 * 512;
-    return address;
-}
-
-/* Programs of CUDA 3.1 and before have addresses of 32 bits. */
-static CUdeviceptr_v1 low_address_take(unsigned bytes)
-{
-    static CUdeviceptr_v1 next = 0x1000000;
-    const CUdeviceptr_v1 address = next;
-    next += bytes / 512 * 512 + 512;
     return address;
 }
 
@@ -114,11 +116,10 @@ static void release(struct allocation *allocation)
 {
     switch (allocation->kind) {
     case MANAGED:
-        discharge(allocation->gpu, allocation->bytes);
-        munmap((void *)(uintptr_t)allocation->address, allocation->bytes);
+        managed_end(allocation);
         break;
     case LINEAR:
-        discharge(allocation->gpu, allocation->bytes);
+        blocks_give_back(allocation->gpu, allocation->address, allocation->bytes);
         break;
     case HOST:
         free((void *)(uintptr_t)allocation->address);
@@ -130,6 +131,7 @@ static void release(struct allocation *allocation)
         graph_memory_free(allocation);
         break;
     case IMPORTED: /* somebody else's memory */
+        import_end(allocation);
         break;
     }
 }
@@ -166,11 +168,12 @@ void allocations_end(struct context *context)
 void allocations_forget(void)
 {
     allocations = NULL;
+    blocks_forget();
 }
 
-/* --- linear and managed memory ------------------------------------------------------------------- */
+/* --- linear memory ------------------------------------------------------------------- */
 
-static CUresult linear(CUdeviceptr address, uint64_t bytes)
+static CUresult linear(CUdeviceptr *address, uint64_t bytes, bool low)
 {
     struct context *context;
     CUresult result = need_context(&context);
@@ -178,31 +181,34 @@ static CUresult linear(CUdeviceptr address, uint64_t bytes)
         return result;
     if (!bytes)
         return CUDA_ERROR_INVALID_VALUE;
-    result = charge(device_gpu(context->device), bytes);
+    const int gpu = device_gpu(context->device);
+    pthread_mutex_lock(&driver_lock);
+    result = blocks_take(gpu, bytes, low, address);
     if (!result)
-        allocation_add(LINEAR, device_gpu(context->device), address, bytes);
+        allocation_add(LINEAR, gpu, *address, bytes);
+    pthread_mutex_unlock(&driver_lock);
     return result;
 }
 
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
 {
-    pthread_mutex_lock(&driver_lock);
-    const CUdeviceptr taken = address_take(bytes);
-    CUresult result = linear(taken, bytes);
+    if (!address)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUdeviceptr taken;
+    CUresult result = linear(&taken, bytes, false);
     if (!result)
         *address = taken;
-    pthread_mutex_unlock(&driver_lock);
     return result;
 }
 
 EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *address, unsigned bytes)
 {
-    pthread_mutex_lock(&driver_lock);
-    const CUdeviceptr_v1 taken = low_address_take(bytes);
-    CUresult result = linear(taken, bytes);
+    if (!address)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUdeviceptr taken;
+    CUresult result = linear(&taken, bytes, true);
     if (!result)
-        *address = taken;
-    pthread_mutex_unlock(&driver_lock);
+        *address = (CUdeviceptr_v1)taken;
     return result;
 }
 
@@ -215,6 +221,8 @@ static size_t row(size_t width)
 EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height,
                                    unsigned element)
 {
+    if (!address || !pitch)
+        return CUDA_ERROR_INVALID_VALUE;
     (void)element;
     CUresult result = cuMemAlloc_v2(address, row(width) * height);
     if (!result)
@@ -225,34 +233,12 @@ EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t w
 EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *address, unsigned *pitch, unsigned width,
                                 unsigned height, unsigned element)
 {
+    if (!address || !pitch)
+        return CUDA_ERROR_INVALID_VALUE;
     (void)element;
     CUresult result = cuMemAlloc(address, (unsigned)row(width) * height);
     if (!result)
         *pitch = (unsigned)row(width);
-    return result;
-}
-
-EXPORT CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned flags)
-{
-    struct context *context;
-    CUresult result = need_context(&context);
-    if (result)
-        return result;
-    if (!bytes || flags < 1 || flags > 4)
-        return CUDA_ERROR_INVALID_VALUE;
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    pthread_mutex_lock(&driver_lock);
-    result = charge(device_gpu(context->device), bytes);
-    if (!result) {
-        *address = (uintptr_t)memory;
-        allocation_add(MANAGED, device_gpu(context->device), *address, bytes);
-    } else {
-        munmap(memory, bytes);
-    }
-    pthread_mutex_unlock(&driver_lock);
     return result;
 }
 

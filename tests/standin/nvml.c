@@ -83,12 +83,14 @@ static nvmlReturn_t say(char *text, unsigned length, const char *said)
 
 EXPORT nvmlReturn_t nvmlSystemGetDriverVersion(char *text, unsigned length)
 {
-    return say(text, length, "580.00.00");
+    return say(text, length, nvml_branch()->version);
 }
 
 EXPORT nvmlReturn_t nvmlSystemGetNVMLVersion(char *text, unsigned length)
 {
-    return say(text, length, "13.580.00.00");
+    char whole[64];
+    snprintf(whole, sizeof whole, "%d.%s", nvml_branch()->cuda, nvml_branch()->version);
+    return say(text, length, whole);
 }
 
 EXPORT nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *version)
@@ -100,6 +102,20 @@ EXPORT nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *version)
 EXPORT nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *version)
 {
     return nvmlSystemGetCudaDriverVersion_v2(version);
+}
+
+EXPORT nvmlReturn_t nvmlSystemGetProcessName(unsigned pid, char *text, unsigned length)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%u/cmdline", pid);
+    FILE *file = pid ? fopen(path, "r") : NULL;
+    if (!file)
+        return NVML_ERROR_NOT_FOUND;
+    const size_t got = length ? fread(text, 1, length - 1, file) : 0;
+    fclose(file);
+    if (length)
+        text[got] = '\0'; /* the first word ends with a zero of its own */
+    return got ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
 }
 
 /* --- which GPUs ------------------------------------------------------------------------------------ */
@@ -204,12 +220,12 @@ EXPORT nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned *index)
         return result;                                                                             \
     }
 
-FIGURE(nvmlDeviceGetPowerUsage, unsigned, 20000 + 2000 * nvml_busy_percent(gpu)) /* mW */
+FIGURE(nvmlDeviceGetPowerUsage, unsigned, 20000 + 2000 * nvml_busy_percent(gpu, 0)) /* mW */
 FIGURE(nvmlDeviceGetEnforcedPowerLimit, unsigned, 250000)
 FIGURE(nvmlDeviceGetFanSpeed, unsigned, 30)
 FIGURE(nvmlDeviceGetNumGpuCores, unsigned, 64 * STANDIN_MULTIPROCESSORS)
 FIGURE(nvmlDeviceGetComputeMode, int, 0)
-FIGURE(nvmlDeviceGetPersistenceMode, int, 1)
+FIGURE(nvmlDeviceGetPersistenceMode, int, !state()->no_persistence)
 FIGURE(nvmlDeviceGetMaxMigDeviceCount, unsigned, 0)
 
 EXPORT nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, int sensor, unsigned *celsius)
@@ -217,7 +233,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, int sensor, un
     int gpu = 0;
     (void)sensor;
     nvmlReturn_t result = nvml_gpu(device, &gpu);
-    *celsius = result ? 0 : 30 + nvml_busy_percent(gpu) / 2;
+    *celsius = result ? 0 : 30 + nvml_busy_percent(gpu, 0) / 2;
     return result;
 }
 
@@ -235,32 +251,30 @@ EXPORT nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int 
     return nvml_gpu(device, &gpu);
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
+/* The newer form tells what the driver keeps for itself, the older one has it in `used`. */
+EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory)
 {
     int gpu;
+    if (memory->version != NVML_VERSION(nvmlMemory_v2_t, 2))
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     nvmlReturn_t result = nvml_gpu(device, &gpu);
     if (result)
         return result;
     state_lock();
     memory->used = state_used(gpu);
     state_unlock();
-    memory->total = device->memory;
-    memory->free = memory->total - memory->used;
+    memory->total = device->memory + STANDIN_RESERVED;
+    memory->reserved = STANDIN_RESERVED;
+    memory->free = device->memory - memory->used;
     return NVML_SUCCESS;
 }
 
-EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory)
+EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
 {
-    nvmlMemory_t first;
-    if (memory->version != NVML_VERSION(nvmlMemory_v2_t, 2))
-        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    nvmlReturn_t result = nvmlDeviceGetMemoryInfo(device, &first);
-    if (!result) {
-        memory->total = first.total;
-        memory->reserved = 0;
-        memory->free = first.free;
-        memory->used = first.used;
-    }
+    nvmlMemory_v2_t whole = {.version = NVML_VERSION(nvmlMemory_v2_t, 2)};
+    nvmlReturn_t result = nvmlDeviceGetMemoryInfo_v2(device, &whole);
+    if (!result)
+        *memory = (nvmlMemory_t){whole.total, whole.free, whole.used + whole.reserved};
     return result;
 }
 
@@ -269,20 +283,4 @@ EXPORT nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Mem
     int gpu;
     *memory = (nvmlBAR1Memory_t){256 * STANDIN_MIB, 255 * STANDIN_MIB, STANDIN_MIB};
     return nvml_gpu(device, &gpu);
-}
-
-EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *found)
-{
-    int gpu;
-    nvmlReturn_t result = nvml_gpu(device, &gpu);
-    if (!result)
-        *found = (nvmlUtilization_t){nvml_busy_percent(gpu), nvml_busy_percent(gpu) / 2};
-    return result;
-}
-
-EXPORT nvmlReturn_t nvmlInternalGetExportTable(const void **table, const void *wanted)
-{
-    (void)wanted;
-    *table = NULL;
-    return NVML_ERROR_NOT_SUPPORTED;
 }

@@ -55,6 +55,17 @@ typedef struct {
     nvmlProcessUtilizationInfo_v1_t *procUtilArray;
 } nvmlProcessesUtilizationInfo_v1_t;
 
+typedef union { double real; unsigned number; unsigned long long large; } nvmlValue_t;
+typedef struct { unsigned long long timeStamp; nvmlValue_t sampleValue; } nvmlSample_t;
+enum { NVML_GPU_UTILIZATION_SAMPLES = 1, NVML_MEMORY_UTILIZATION_SAMPLES = 2 };
+enum { NVML_VALUE_TYPE_UNSIGNED_INT = 1 };
+
+typedef struct {
+    unsigned gpuUtilization, memoryUtilization;
+    unsigned long long maxMemoryUsage, time, startTime;
+    unsigned isRunning, reserved[5];
+} nvmlAccountingStats_t;
+
 /* How NVML marks the structures that carry their version. */
 #define NVML_VERSION(type, number) ((unsigned)(sizeof(type) | (number) << 24))
 

@@ -100,6 +100,8 @@ void pools_synchronise(int gpu)
 
 EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *wanted)
 {
+    if (!pool || !wanted)
+        return CUDA_ERROR_INVALID_VALUE;
     if (wanted->location.type != LOCATION_DEVICE || !device_valid(wanted->location.id))
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&driver_lock);
@@ -135,6 +137,8 @@ EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
 
 EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
 {
+    if (!pool)
+        return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&driver_lock);
     shrink(pool, keep);
     pthread_mutex_unlock(&driver_lock);
@@ -216,12 +220,16 @@ EXPORT CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
 /* Since CUDA 13: by location instead of device. */
 EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, int type)
 {
+    if (!pool || !location)
+        return CUDA_ERROR_INVALID_VALUE;
     (void)type;
     return pool_of_device(pool, location->id, true);
 }
 
 EXPORT CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, int type)
 {
+    if (!pool || !location)
+        return CUDA_ERROR_INVALID_VALUE;
     (void)type;
     return pool_of_device(pool, location->id, false);
 }
@@ -251,6 +259,8 @@ static CUresult take(CUdeviceptr *address, size_t bytes, struct pool *pool, CUst
 
 EXPORT CUresult cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream)
 {
+    if (!address)
+        return CUDA_ERROR_INVALID_VALUE;
     return take(address, bytes, NULL, stream);
 }
 PTSZ(cuMemAllocAsync);
@@ -258,7 +268,7 @@ PTSZ(cuMemAllocAsync);
 EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
                                         CUstream stream)
 {
-    return pool ? take(address, bytes, pool, stream) : CUDA_ERROR_INVALID_VALUE;
+    return address && pool ? take(address, bytes, pool, stream) : CUDA_ERROR_INVALID_VALUE;
 }
 PTSZ(cuMemAllocFromPoolAsync);
 
@@ -289,6 +299,8 @@ EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle, CUmemoryPool pool
 EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle, int type,
                                                    unsigned long long flags)
 {
+    if (!pool)
+        return CUDA_ERROR_INVALID_VALUE;
     (void)type, (void)flags;
     pthread_mutex_lock(&driver_lock);
     *pool = pool_make((int)(intptr_t)handle);

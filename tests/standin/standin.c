@@ -1,4 +1,6 @@
-/* standin reset [GPUS [MIB]]: new, empty GPUs; only while no program uses them.
+/* standin reset [GPUS [MIB]]: new, empty GPUs, with the memory that CUDA can give; only while no program
+ * uses them.
+ * standin set driver=BRANCH | persistence=on|off: how the driver is, 580 and on after a reset.
  * standin show: what the GPUs and their processes have used until now, as JSON. */
 #include "state.h"
 
@@ -53,11 +55,22 @@ static void make_file(void)
     }
 }
 
+static bool set(const char *what)
+{
+    if (strncmp(what, "driver=", 7) == 0 && atoi(what + 7) > 0)
+        state()->branch = atoi(what + 7);
+    else if (strcmp(what, "persistence=on") == 0 || strcmp(what, "persistence=off") == 0)
+        state()->no_persistence = strcmp(what, "persistence=off") == 0;
+    else
+        return false;
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     const char *command = argc > 1 ? argv[1] : "";
     const int count = argc > 2 ? atoi(argv[2]) : 1;
-    const unsigned long long mib = argc > 3 ? strtoull(argv[3], NULL, 10) : 8192;
+    const unsigned long long mib = argc > 3 ? strtoull(argv[3], NULL, 10) : STANDIN_MEMORY / STANDIN_MIB;
     if (strcmp(command, "reset") == 0)
         make_file();
     if (!state()) {
@@ -66,8 +79,10 @@ int main(int argc, char **argv)
     }
     if (strcmp(command, "show") == 0)
         return show();
+    if (strcmp(command, "set") == 0 && argc == 3 && set(argv[2]))
+        return 0;
     if (strcmp(command, "reset") || count < 1 || count > STANDIN_GPUS || !mib) {
-        fputs("usage: standin reset [GPUS [MIB]] | show\n", stderr);
+        fputs("usage: standin reset [GPUS [MIB]] | set WHAT=VALUE | show\n", stderr);
         return 2;
     }
     state_lock();

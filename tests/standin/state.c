@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -46,9 +47,42 @@ void state_unlock(void)
     pthread_mutex_unlock(&threads);
 }
 
+/* --- the host and its driver ----------------------------------------------------------------------- */
+
+static uint64_t pid_namespace(void)
+{
+    struct stat status;
+    return stat("/proc/self/ns/pid", &status) < 0 ? 0 : (uint64_t)status.st_ino;
+}
+
+bool state_on_host(void)
+{
+    return pid_namespace() == mapped->host;
+}
+
+/* A process in a PID namespace cannot know its number on the host, so one that no process of the
+ * namespace has is made up for it; tests choose one. */
+static unsigned host_pid(int slot)
+{
+    const char *chosen = getenv("STANDIN_HOST_PID");
+    if (chosen)
+        return (unsigned)atoi(chosen);
+    return state_on_host() ? (unsigned)getpid() : 5000000u + (unsigned)slot;
+}
+
+int state_branch(void)
+{
+    const char *chosen = getenv("STANDIN_DRIVER");
+    const int branch = chosen ? atoi(chosen) : mapped->branch;
+    return branch ? branch : STANDIN_BRANCH;
+}
+
+/* --- the state -------------------------------------------------------------------------------------- */
+
 void state_reset(int count, uint64_t memory)
 {
     memset(mapped, 0, sizeof *mapped);
+    mapped->host = pid_namespace();
     for (int i = 0; i < count; i++) {
         struct gpu *gpu = &mapped->gpus[i];
         gpu->memory = memory;
@@ -118,13 +152,35 @@ bool state_visible(int gpu)
     return true;
 }
 
+/* A driver frees the memory of a process some time after its death: STANDIN_LINGER_MS of its environment. */
+static uint64_t linger_ns(void)
+{
+    const char *text = getenv("STANDIN_LINGER_MS");
+    return text ? strtoull(text, NULL, 10) * 1000000ull : 0;
+}
+
+/* Whether the memory of a dead process is still there. */
+static bool lingers(struct slot *slot)
+{
+    if (!slot->linger)
+        return false;
+    if (!slot->died)
+        slot->died = state_now();
+    return state_now() - slot->died < slot->linger;
+}
+
 int state_own_slot(void)
 {
+    pid_t pid;
     state_lock();
     for (int i = 0; own_slot < 0 && i < STANDIN_SLOTS; i++) {
         struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 1 + i, .l_len = 1};
+        if (!state_owner(i, &pid) && lingers(&mapped->slots[i]))
+            continue;
         if (fcntl(file, F_SETLK, &lock) == 0) {
             memset(&mapped->slots[i], 0, sizeof mapped->slots[i]);
+            mapped->slots[i].host_pid = host_pid(i);
+            mapped->slots[i].linger = linger_ns();
             own_slot = i;
         }
     }
@@ -150,7 +206,7 @@ uint64_t state_used(int gpu)
         struct slot *slot = &mapped->slots[i];
         if (!slot->bytes[gpu])
             continue;
-        if (i == own_slot || state_owner(i, &pid))
+        if (i == own_slot || state_owner(i, &pid) || lingers(slot))
             used += slot->bytes[gpu];
         else
             memset(slot, 0, sizeof *slot); /* its process is dead */
@@ -170,14 +226,13 @@ void state_add_busy(int gpu, uint64_t start, uint64_t length)
     mapped->gpus[gpu].busy += length;
 }
 
-/* Over the last whole second, as the real driver's sample is. */
-int state_busy_percent(const struct slot *slot, int gpu, uint64_t now)
+int state_busy_percent(const struct slot *slot, int gpu, uint64_t now, unsigned seconds)
 {
-    const uint64_t current = now / STANDIN_WINDOW_NS;
+    const uint64_t end = now / STANDIN_WINDOW_NS - 10 * seconds;
     uint64_t busy = 0;
     for (int i = 0; i < STANDIN_WINDOWS; i++) {
         const struct window *window = &slot->windows[gpu][i];
-        if (window->number < current && window->number + 10 >= current)
+        if (window->number < end && window->number + 10 >= end)
             busy += window->busy;
     }
     const uint64_t percent = busy * 100 / (10 * STANDIN_WINDOW_NS);

@@ -1,230 +1,173 @@
-/* Streams. All work of a process for a GPU runs in the order in which it was given, so a
- * stream only remembers the number of its last piece. */
+/* Streams: each has an order of its own (a lane of time.c). The default stream of a context, which is the
+ * legacy one, and its blocking streams wait for each other, as CUDA says; each thread's own default stream
+ * is a blocking one. */
 #define _GNU_SOURCE
-#include "driver.h"
+#include "stream.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-struct stream {
-    struct context *context;
-    unsigned flags;
-    int priority;
-    uint64_t last;
-    CUgraph graph; /* of a capture under way */
-    uint64_t capture; /* its number */
-};
-
-static struct stream standard[STANDIN_GPUS];
+struct stream *streams;
+pthread_mutex_t streams_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void streams_forget(void)
 {
-    memset(standard, 0, sizeof standard);
+    pthread_mutex_init(&streams_lock, NULL);
+    streams = NULL;
 }
 
-/* NULL and the two small numbers mean the default stream, here one and the same for all threads. */
+/* --- which stream ---------------------------------------------------------------------------------- */
+
+struct stream *stream_add(struct context *context, unsigned flags, int priority)
+{
+    struct stream *made = calloc(1, sizeof *made);
+    if (!made)
+        abort(); /* a stand-in for tests: no way out is needed */
+    *made = (struct stream){.context = context, .flags = flags, .priority = priority,
+                            .lane = lane_open(device_gpu(context->device), priority),
+                            .next = streams};
+    return streams = made;
+}
+
+static struct stream *default_stream(struct context *context, bool threaded)
+{
+    pthread_mutex_lock(&streams_lock);
+    struct stream *found = streams;
+    while (found && !(found->context == context && (threaded ? found->threaded : found->legacy) &&
+                      (!threaded || pthread_equal(found->thread, pthread_self()))))
+        found = found->next;
+    if (!found) {
+        found = stream_add(context, 0, 0);
+        found->legacy = !threaded;
+        found->threaded = threaded;
+        found->thread = pthread_self();
+    }
+    pthread_mutex_unlock(&streams_lock);
+    return found;
+}
+
 static struct stream *stream_of(CUstream stream, struct context *context)
 {
-    if ((uintptr_t)stream > 2)
+    if (is_handle(stream))
         return stream;
-    struct stream *found = &standard[context->device];
-    found->context = context;
-    return found;
+    return default_stream(context, stream == STREAM_PER_THREAD);
+}
+
+CUresult stream_find(CUstream stream, struct stream **found)
+{
+    struct context *context;
+    CUresult result = need_context(&context);
+    if (!result)
+        *found = stream_of(stream, context);
+    return result;
+}
+
+CUresult stream_context(CUstream stream, struct context **found)
+{
+    struct stream *known;
+    CUresult result = stream_find(stream, &known);
+    if (!result)
+        *found = known->context;
+    return result;
 }
 
 CUgraph stream_capture(CUstream stream)
 {
-    return (uintptr_t)stream > 2 ? stream->graph : NULL;
+    return is_handle(stream) ? stream->graph : NULL;
 }
 
-void stream_run(CUstream stream, struct context *context, uint64_t ns)
+/* --- order between streams ------------------------------------------------------------------------- */
+
+static bool is_blocking(const struct stream *stream)
 {
-    stream_of(stream, context)->last = time_give(device_gpu(context->device), ns, NULL);
+    return !(stream->flags & NON_BLOCKING);
 }
 
-CUresult stream_launch(CUstream stream, uint64_t ns)
+/* Whether work in `stream` begins only after what is in `other`. */
+static bool comes_after(const struct stream *stream, const struct stream *other)
 {
-    struct context *context;
-    CUresult result = need_context(&context);
+    return other != stream && other->context == stream->context &&
+           (stream->legacy ? is_blocking(other) : other->legacy && is_blocking(stream));
+}
+
+int places_before(const struct stream *stream, const struct context *context, struct place *found)
+{
+    int count = 0;
+    pthread_mutex_lock(&streams_lock);
+    for (struct stream *other = streams; other && count < MOST_STREAMS; other = other->next)
+        if (stream ? comes_after(stream, other) : other->context == context)
+            found[count++] = (struct place){other->lane, time_last(other->lane)};
+    pthread_mutex_unlock(&streams_lock);
+    return count;
+}
+
+static void wait_for_others(struct stream *stream)
+{
+    struct place places[MOST_STREAMS];
+    for (int i = places_before(stream, NULL, places) - 1; i >= 0; i--)
+        time_give_wait(stream->lane, places[i].lane, places[i].number);
+}
+
+/* Blocks of a kernel as the multiprocessors that it has at once. */
+static unsigned width(const struct context *context, uint64_t blocks)
+{
+    const unsigned most = context->green ? context->multiprocessors : STANDIN_MULTIPROCESSORS;
+    return blocks < most ? (unsigned)blocks : most;
+}
+
+CUresult stream_run(CUstream stream, uint64_t ns, uint64_t blocks)
+{
+    struct context *current;
+    CUresult result = need_context(&current);
     if (result)
         return result;
-    CUgraph graph = stream_capture(stream);
-    if (graph)
-        return capture_kernel(graph, ns);
-    stream_run(stream, context, ns);
-    return CUDA_SUCCESS;
-}
-
-/* --- streams --------------------------------------------------------------------------------------- */
-
-EXPORT CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
-{
-    struct context *context;
-    CUresult result = need_context(&context);
-    if (result)
-        return result;
-    struct stream *made = calloc(1, sizeof *made);
-    if (!made)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    *made = (struct stream){.context = context, .flags = flags, .priority = priority};
-    *stream = made;
-    return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned flags)
-{
-    return cuStreamCreateWithPriority(stream, flags, 0);
-}
-
-EXPORT CUresult cuStreamDestroy_v2(CUstream stream)
-{
-    if ((uintptr_t)stream <= 2)
+    struct stream *found = stream_of(stream, current);
+    if (found->context != current && !found->context->green)
         return CUDA_ERROR_INVALID_HANDLE;
-    free(stream);
+    wait_for_others(found);
+    time_give(found->lane, ns, width(found->context, blocks), NULL);
     return CUDA_SUCCESS;
 }
-ALIAS(cuStreamDestroy, cuStreamDestroy_v2);
 
-EXPORT CUresult cuStreamSynchronize(CUstream stream)
+CUresult stream_launch(CUstream stream, uint64_t ns, uint64_t blocks)
 {
+    CUgraph graph = stream_capture(stream);
+    if (!graph)
+        return stream_run(stream, ns, blocks);
     struct context *context;
     CUresult result = need_context(&context);
-    if (result)
-        return result;
-    if (stream_capture(stream))
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    struct stream *found = stream_of(stream, context);
-    const int gpu = device_gpu(found->context->device);
-    time_wait(gpu, found->last);
-    pthread_mutex_lock(&driver_lock);
-    pools_synchronise(gpu);
-    pthread_mutex_unlock(&driver_lock);
-    return CUDA_SUCCESS;
+    return result ? result : capture_kernel(graph, ns, blocks);
 }
-PTSZ(cuStreamSynchronize);
 
-EXPORT CUresult cuStreamQuery(CUstream stream)
+struct lane *stream_event(CUstream stream, struct stamp *stamp, uint64_t *number)
 {
-    struct context *context;
-    CUresult result = need_context(&context);
-    if (result)
-        return result;
-    if (stream_capture(stream))
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    struct stream *found = stream_of(stream, context);
-    return time_done(device_gpu(found->context->device), found->last) ? CUDA_SUCCESS
-                                                                      : CUDA_ERROR_NOT_READY;
+    struct stream *found = stream_of(stream, context_current());
+    wait_for_others(found);
+    *number = time_give(found->lane, 0, 0, stamp);
+    return found->lane;
 }
-PTSZ(cuStreamQuery);
 
-EXPORT CUresult cuStreamGetCtx(CUstream stream, CUcontext *found)
+struct lane *context_event(struct context *context, struct stamp *stamp, uint64_t *number)
 {
-    struct context *context;
-    CUresult result = need_context(&context);
-    if (!result)
-        *found = stream_of(stream, context)->context;
-    return result;
+    struct place places[MOST_STREAMS];
+    struct stream *found = default_stream(context, false);
+    for (int i = places_before(NULL, context, places) - 1; i >= 0; i--)
+        time_give_wait(found->lane, places[i].lane, places[i].number);
+    *number = time_give(found->lane, 0, 0, stamp);
+    return found->lane;
 }
-PTSZ(cuStreamGetCtx);
 
-EXPORT CUresult cuStreamGetFlags(CUstream stream, unsigned *flags)
+void stream_wait(CUstream stream, struct lane *lane, uint64_t number)
 {
-    *flags = (uintptr_t)stream > 2 ? stream->flags : 0;
-    return need_init();
+    struct stream *found = stream_of(stream, context_current());
+    wait_for_others(found);
+    time_give_wait(found->lane, lane, number);
 }
-PTSZ(cuStreamGetFlags);
 
-EXPORT CUresult cuStreamGetPriority(CUstream stream, int *priority)
+/* Streams that are made later do not wait. */
+void context_wait(struct context *context, struct lane *lane, uint64_t number)
 {
-    *priority = (uintptr_t)stream > 2 ? stream->priority : 0;
-    return need_init();
+    struct place places[MOST_STREAMS];
+    default_stream(context, false);
+    for (int i = places_before(NULL, context, places) - 1; i >= 0; i--)
+        time_give_wait(places[i].lane, lane, number);
 }
-PTSZ(cuStreamGetPriority);
-
-/* What was recorded before is done before, as all work is in one order. */
-EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
-{
-    (void)stream, (void)event, (void)flags;
-    return need_init();
-}
-PTSZ(cuStreamWaitEvent);
-
-EXPORT CUresult cuCtxSynchronize(void)
-{
-    struct context *context;
-    CUresult result = need_context(&context);
-    if (result)
-        return result;
-    const int gpu = device_gpu(context->device);
-    time_wait(gpu, time_last(gpu));
-    pthread_mutex_lock(&driver_lock);
-    pools_synchronise(gpu);
-    pthread_mutex_unlock(&driver_lock);
-    return CUDA_SUCCESS;
-}
-
-/* Since CUDA 13: of a context that need not be the current one. */
-EXPORT CUresult cuCtxSynchronize_v2(CUcontext context)
-{
-    if (!context)
-        return cuCtxSynchronize();
-    CUresult result = cuCtxPushCurrent_v2(context);
-    if (!result)
-        result = cuCtxSynchronize();
-    cuCtxPopCurrent_v2(NULL);
-    return result;
-}
-
-/* --- capture --------------------------------------------------------------------------------------- */
-
-EXPORT CUresult cuStreamBeginCapture_v2(CUstream stream, int mode)
-{
-    static uint64_t captures;
-    (void)mode;
-    if ((uintptr_t)stream <= 2 || stream->graph)
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    stream->graph = graph_make();
-    stream->capture = ++captures;
-    return CUDA_SUCCESS;
-}
-PTSZ(cuStreamBeginCapture_v2);
-
-EXPORT CUresult cuStreamBeginCapture(CUstream stream)
-{
-    return cuStreamBeginCapture_v2(stream, 0);
-}
-PTSZ(cuStreamBeginCapture);
-
-EXPORT CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
-{
-    if (!stream_capture(stream))
-        return CUDA_ERROR_INVALID_VALUE;
-    *graph = stream->graph;
-    stream->graph = NULL;
-    return CUDA_SUCCESS;
-}
-PTSZ(cuStreamEndCapture);
-
-EXPORT CUresult cuStreamIsCapturing(CUstream stream, int *status)
-{
-    *status = stream_capture(stream) ? 1 : 0;
-    return need_init();
-}
-PTSZ(cuStreamIsCapturing);
-
-EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream stream, int *status, uint64_t *number,
-                                          CUgraph *graph, const CUgraphNode **after, size_t *count)
-{
-    CUgraph captured = stream_capture(stream);
-    *status = captured ? 1 : 0;
-    if (captured && number)
-        *number = stream->capture;
-    if (captured && graph)
-        *graph = captured;
-    if (after)
-        *after = NULL;
-    if (count)
-        *count = 0;
-    return need_init();
-}
-PTSZ(cuStreamGetCaptureInfo_v2);

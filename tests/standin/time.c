@@ -1,8 +1,9 @@
-/* The GPU's time. Each process has a queue for each GPU and a thread that takes turns with those of
- * other processes: it books a time slice of the GPU in the shared state, waits until it is over, and
- * books the next. So two busy processes get half each, as a real GPU does it by time slices. */
+/* The GPU's time. Each stream of a process has a lane, whose pieces of work run in order. Each process has a
+ * thread for each GPU that takes turns with those of other processes: it books a time slice of the GPU in
+ * the shared state for what its lanes have, waits until it is over, and books the next. So two busy processes
+ * get half each, as a real GPU does it by time slices. */
 #define _GNU_SOURCE
-#include "driver.h"
+#include "schedule.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -10,22 +11,9 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#define TIME_SLICE_NS 2000000ull
-#define QUEUE 1024 /* a launch waits when so many are under way, as with a real driver */
-
-struct piece {
-    uint64_t given_at;
-    uint64_t left; /* nanoseconds that are not booked yet */
-    uint64_t booked_to;
-    uint64_t *end; /* where to write when it ended; NULL for nobody asks */
-};
-
-static struct queue {
-    struct piece pieces[QUEUE];
-    uint64_t given, done; /* numbers of pieces; the first is 1 */
-    uint64_t last_end;
-    bool started, idle;
-} queues[STANDIN_GPUS];
+static struct lane *lanes[STANDIN_GPUS];
+static bool started[STANDIN_GPUS];
+static uint64_t orders;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t given = PTHREAD_COND_INITIALIZER, done = PTHREAD_COND_INITIALIZER;
@@ -35,13 +23,17 @@ void time_forget(void)
     pthread_mutex_init(&lock, NULL);
     pthread_cond_init(&given, NULL);
     pthread_cond_init(&done, NULL);
-    memset(queues, 0, sizeof queues);
+    memset(lanes, 0, sizeof lanes);
+    memset(started, 0, sizeof started);
 }
 
-static struct piece *piece_of(struct queue *queue, uint64_t number)
+void stamp_drop(struct stamp *stamp)
 {
-    return &queue->pieces[number % QUEUE];
+    if (stamp && __atomic_sub_fetch(&stamp->users, 1, __ATOMIC_ACQ_REL) == 0)
+        free(stamp);
 }
+
+/* --- the thread ------------------------------------------------------------------------------------------ */
 
 static void sleep_until(uint64_t when)
 {
@@ -51,136 +43,154 @@ static void sleep_until(uint64_t when)
         ;
 }
 
-/* Books a piece, or the part of it that fits. What could have begun in the past did: that this thread
- * woke up late is not the GPU's idleness. An event (no time) only waits for what is before it. */
-static uint64_t book_piece(int gpu, struct queue *queue, struct piece *piece, uint64_t most)
+static void end_piece(struct lane *lane)
 {
-    const uint64_t length = piece->left < most ? piece->left : most;
-    const uint64_t free_at = length ? state()->gpus[gpu].free_at : queue->last_end;
-    const uint64_t start = piece->given_at > free_at ? piece->given_at : free_at;
-    if (length) {
-        state()->gpus[gpu].free_at = start + length;
-        state_add_busy(gpu, start, length);
-    }
-    piece->left -= length;
-    piece->booked_to = queue->last_end = start + length;
-    return length;
+    struct piece *piece = schedule_piece(lane, ++lane->done);
+    if (piece->stamp)
+        piece->stamp->end = piece->booked_to;
+    stamp_drop(piece->stamp);
+    piece->stamp = NULL;
 }
 
-/* Books at most one time slice for the pieces up to `last`; gives the first that is not all booked. */
-static uint64_t book(int gpu, struct queue *queue, uint64_t last)
+/* Lets go of all that is over; returns when the next booked piece is. */
+static uint64_t end_pieces(int gpu, uint64_t now)
 {
-    uint64_t number = queue->done + 1, room = TIME_SLICE_NS;
-    state_lock();
-    for (; number <= last; number++) {
-        struct piece *piece = piece_of(queue, number);
-        room -= book_piece(gpu, queue, piece, room);
-        if (piece->left)
-            break;
+    uint64_t next = NEVER;
+    for (struct lane *lane = lanes[gpu]; lane; lane = lane->next) {
+        while (lane->done < lane->booked && schedule_piece(lane, lane->done + 1)->booked_to <= now)
+            end_piece(lane);
+        if (lane->done < lane->booked && schedule_piece(lane, lane->done + 1)->booked_to < next)
+            next = schedule_piece(lane, lane->done + 1)->booked_to;
     }
-    state_unlock();
-    return number;
-}
-
-/* Waits for the pieces before `number`, and lets go of each as soon as its time is over. */
-static void finish(struct queue *queue, uint64_t number)
-{
-    while (queue->done + 1 < number) {
-        sleep_until(piece_of(queue, queue->done + 1)->booked_to);
-        const uint64_t now = state_now();
-        pthread_mutex_lock(&lock);
-        while (queue->done + 1 < number && piece_of(queue, queue->done + 1)->booked_to <= now) {
-            struct piece *piece = piece_of(queue, queue->done + 1);
-            if (piece->end)
-                *piece->end = piece->booked_to;
-            queue->done++;
-        }
-        pthread_cond_broadcast(&done);
-        pthread_mutex_unlock(&lock);
-    }
+    pthread_cond_broadcast(&done);
+    return next;
 }
 
 static void *work(void *of)
 {
-    struct queue *queue = of;
-    const int gpu = (int)(queue - queues);
+    const int gpu = (int)((bool *)of - started);
     prctl(PR_SET_TIMERSLACK, 1);
+    pthread_mutex_lock(&lock);
     for (;;) {
-        pthread_mutex_lock(&lock);
-        queue->idle = true;
-        while (queue->done == queue->given)
+        const uint64_t end = schedule_book(gpu, lanes[gpu]);
+        if (!end) {
             pthread_cond_wait(&given, &lock);
-        queue->idle = false;
-        const uint64_t last = queue->given;
+            continue;
+        }
+        pthread_cond_broadcast(&given); /* lanes of other GPUs may wait for what was booked */
+        for (uint64_t next; (next = end_pieces(gpu, state_now())) != NEVER;) {
+            pthread_mutex_unlock(&lock);
+            sleep_until(next);
+            pthread_mutex_lock(&lock);
+        }
         pthread_mutex_unlock(&lock);
-        const uint64_t next = book(gpu, queue, last);
-        finish(queue, next);
-        if (next <= last) /* a part of it is booked, too */
-            sleep_until(piece_of(queue, next)->booked_to);
+        sleep_until(end); /* of a part of a piece */
+        pthread_mutex_lock(&lock);
     }
     return NULL;
 }
 
-static void start(struct queue *queue)
+static void start(int gpu)
 {
     sigset_t all, before;
     pthread_t thread;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the program's own threads */
-    if (pthread_create(&thread, NULL, work, queue))
+    if (pthread_create(&thread, NULL, work, &started[gpu]))
         abort();
     pthread_detach(thread);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    queue->started = true;
+    started[gpu] = true;
 }
 
-/* An event after the last work is over at once: no thread needs to wake up for it. */
-static bool is_over(struct queue *queue, uint64_t number, uint64_t *end)
-{
-    if (queue->done != number - 1 || !queue->idle)
-        return false;
-    if (end)
-        *end = queue->last_end = state_now();
-    queue->done = number;
-    return true;
-}
+/* --- lanes ----------------------------------------------------------------------------------------------- */
 
-uint64_t time_give(int gpu, uint64_t ns, uint64_t *end)
+struct lane *lane_open(int gpu, int priority)
 {
-    struct queue *queue = &queues[gpu];
     pthread_mutex_lock(&lock);
-    if (!queue->started)
-        start(queue);
-    while (queue->given - queue->done >= QUEUE - 1)
+    struct lane *lane = lanes[gpu];
+    while (lane && !(lane->closed && lane->done == lane->given))
+        lane = lane->next;
+    if (!lane) {
+        lane = calloc(1, sizeof *lane);
+        if (!lane)
+            abort();
+        lane->next = lanes[gpu];
+        lanes[gpu] = lane;
+    }
+    lane->gpu = gpu;
+    lane->priority = priority;
+    lane->closed = false;
+    if (!started[gpu])
+        start(gpu);
+    pthread_mutex_unlock(&lock);
+    return lane;
+}
+
+/* What is in it still runs. */
+void lane_close(struct lane *lane)
+{
+    pthread_mutex_lock(&lock);
+    lane->closed = true;
+    pthread_mutex_unlock(&lock);
+}
+
+static uint64_t give(struct lane *lane, struct piece piece)
+{
+    while (lane->given - lane->done >= QUEUE - 1)
         pthread_cond_wait(&done, &lock);
-    const uint64_t number = ++queue->given;
-    *piece_of(queue, number) = (struct piece){.given_at = state_now(), .left = ns, .end = end};
-    if ((ns || !is_over(queue, number, end)) && queue->idle)
+    const uint64_t number = ++lane->given;
+    piece.given_at = state_now();
+    piece.order = ++orders;
+    *schedule_piece(lane, number) = piece;
+    /* An event in an empty lane is over at once: no thread needs to wake up for it. */
+    if (!piece.width && !piece.after && lane->done == number - 1) {
+        schedule_end(lane, schedule_piece(lane, number), piece.given_at);
+        end_piece(lane);
+    } else {
         pthread_cond_broadcast(&given);
+    }
+    return number;
+}
+
+uint64_t time_give(struct lane *lane, uint64_t ns, unsigned width, struct stamp *stamp)
+{
+    if (stamp)
+        __atomic_add_fetch(&stamp->users, 1, __ATOMIC_ACQ_REL);
+    pthread_mutex_lock(&lock);
+    const uint64_t number = give(lane, (struct piece){.left = ns, .width = ns ? width : 0, .stamp = stamp});
     pthread_mutex_unlock(&lock);
     return number;
 }
 
-uint64_t time_last(int gpu)
+void time_give_wait(struct lane *lane, struct lane *after, uint64_t number)
 {
     pthread_mutex_lock(&lock);
-    const uint64_t number = queues[gpu].given;
+    if (after != lane && after->done < number)
+        give(lane, (struct piece){.after = after, .number = number});
+    pthread_mutex_unlock(&lock);
+}
+
+uint64_t time_last(struct lane *lane)
+{
+    pthread_mutex_lock(&lock);
+    const uint64_t number = lane->given;
     pthread_mutex_unlock(&lock);
     return number;
 }
 
-bool time_done(int gpu, uint64_t number)
+bool time_done(struct lane *lane, uint64_t number)
 {
     pthread_mutex_lock(&lock);
-    const bool done = queues[gpu].done >= number;
+    const bool is_done = lane->done >= number;
     pthread_mutex_unlock(&lock);
-    return done;
+    return is_done;
 }
 
-void time_wait(int gpu, uint64_t number)
+void time_wait(struct lane *lane, uint64_t number)
 {
     pthread_mutex_lock(&lock);
-    while (queues[gpu].done < number)
+    while (lane->done < number)
         pthread_cond_wait(&done, &lock);
     pthread_mutex_unlock(&lock);
 }

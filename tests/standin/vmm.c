@@ -77,6 +77,8 @@ static CUresult create(struct physical **found, uint64_t bytes, const CUmemAlloc
 EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
                             const CUmemAllocationProp *wanted, unsigned long long flags)
 {
+    if (!handle || !wanted)
+        return CUDA_ERROR_INVALID_VALUE;
     struct physical *made;
     (void)flags;
     CUresult result = need_init();
@@ -115,6 +117,8 @@ EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *foun
 
 EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address)
 {
+    if (!handle)
+        return CUDA_ERROR_INVALID_VALUE;
     const CUdeviceptr wanted = (uintptr_t)address;
     pthread_mutex_lock(&driver_lock);
     struct mapping *found = mappings;
@@ -205,6 +209,8 @@ EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAcc
 /* One mapping for each array here: enough to see that the memory stays while it is mapped. */
 EXPORT CUresult cuMemMapArrayAsync(CUarrayMapInfo *list, unsigned number, CUstream stream)
 {
+    if (!list)
+        return CUDA_ERROR_INVALID_VALUE;
     (void)stream;
     pthread_mutex_lock(&driver_lock);
     for (unsigned i = 0; i < number; i++) {

@@ -89,9 +89,17 @@ def gpu_options(environment: Mapping[str, str]) -> list[str]:
     if os.access(f"{folder}/slice", os.R_OK):
         words = ["--nv", "--bind", f"{folder}:{GPU_PLACE}"]
         pipes = f"{os.path.dirname(GPU_JOBS)}/mps"
-        return [*words, "--bind", f"{pipes}:{MPS_PLACE}"] if os.path.isdir(pipes) else words
+        if os.path.isdir(pipes) and _has_mps(folder):
+            words += ["--bind", f"{pipes}:{MPS_PLACE}"]
+        return words
     given = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
     return ["--nv"] if any(environment.get(name) for name in given) else []
+
+
+def _has_mps(folder: str) -> bool:
+    """Whether root has written that MPS shares the job's GPU."""
+    with open(f"{folder}/slice", encoding="ascii", errors="replace") as file:
+        return "compute=mps" in file.read().splitlines()
 
 
 def pmix_folders(environment: Mapping[str, str]) -> list[str]:

@@ -20,6 +20,8 @@ Policy = Literal["strict", "fair"]
 """Whether time that others leave unused is lost or lent."""
 
 MIB = 1 << 20
+CONTEXT_MB = 512
+"""MiB of a GPU that a session's CUDA context takes, which is in no slice; the settings' default."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,11 @@ class GpuKind:
     def whole(self) -> Fraction:
         """One whole GPU, in fGPU."""
         return 1 / self.unit
+
+    @property
+    def sessions(self) -> int:
+        """The most sessions that can share one GPU."""
+        return self.shards // (self.unit * self.step).numerator if self.sharing == "shared" else 1
 
     def fgpu(self, shards: int, gpus: int = 0) -> Fraction:
         """An amount of shards and whole GPUs, in fGPU."""

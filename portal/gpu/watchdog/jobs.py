@@ -12,6 +12,7 @@ from pathlib import Path
 from portal.gpu import slices, slurm
 from portal.gpu.cgroups import has_cgroup
 from portal.gpu.prolog import Ask
+from portal.gpu.watchdog.judge import Suspicion
 
 GONE_AFTER = 300.0
 """Seconds after which Slurm is queried for a job with a folder and no processes here."""
@@ -36,6 +37,17 @@ class Watched:
     """When it last had processes, or Slurm last reported that it has not ended."""
     ended: set[str] = field(default_factory=set)
     """Killed processes, which the driver may still list for a moment."""
+    suspicions: dict[str, Suspicion] = field(default_factory=dict)
+
+    def suspicion(self, what: str) -> Suspicion:
+        """What is known from earlier looks at one GPU."""
+        return self.suspicions.setdefault(what, Suspicion())
+
+    def forget(self, uuid: str) -> None:
+        """A look at a GPU has failed: what comes after it is no look in a row."""
+        for what, suspicion in self.suspicions.items():
+            if what.startswith(uuid):
+                suspicion.unknown()
 
 
 class Jobs:

@@ -94,10 +94,14 @@ def _prepare(options: Options, environment: dict[str, str]) -> None:
             text = f"this node does not let /dev/shm have {options.shm} MB: {error}"
             raise NotGranted(text) from None
     if options.gpu:
+        from ..gpu.mps import common_memory  # noqa: PLC0415
         from ..gpu.share import environment as gpu_environment  # noqa: PLC0415
         from ..gpu.share import prepare  # noqa: PLC0415
 
-        environment.update(gpu_environment(prepare(namespace, TOOLKIT), {}, environment))
+        granted = prepare(namespace, TOOLKIT)
+        if granted.compute == "mps" and options.shm:
+            common_memory(options.shm, must=True)
+        environment.update(gpu_environment(granted, {}, environment))
 
 
 def set_variables(environment: MutableMapping[str, str]) -> None:

@@ -12,7 +12,9 @@ import os
 import subprocess
 import sys
 
+from ..log import say
 from ..mounts.namespace import NotGranted
+from . import compat, mps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
 PLACE = "/opt/slipway-gpu"
 DRIVER = "/.singularity.d/libs"
 """Where Apptainer's --nv mounts the node's driver."""
-MPS = "/opt/slipway-gpu-mps"
-"""The pipes of the node's MPS daemon, if there is one."""
 SHIMS = ("libcuda.so.1", "libnvidia-ml.so.1")
 # A driver in the image itself, for machines without one, would bypass ours.
 IMAGE_FOLDERS = (
@@ -91,15 +91,16 @@ def prepare(namespace: Namespace, toolkit: str, place: str = PLACE, driver: str 
     Must be called while the process has one thread.
     """
     granted = read_slice(place)
-    # CUDA would run without MPS, and so without its limits.
-    if granted.compute == "mps" and not os.path.exists(f"{MPS}/control"):
-        raise NotGranted(f"this node's MPS, which shares its GPU out, does not run. {TELL}")
+    if granted.compute == "mps":
+        mps.check_daemon(mps.PLACE)
     for name in SHIMS:
         if not os.path.exists(f"{driver}/{name}"):
             raise NotGranted(f"this node has no NVIDIA driver to share ({name} is missing). {TELL}")
     # Slurm constrains whole GPUs: their sessions use the driver unchanged.
     if any(share.memory for share in granted.shares):
         _mount_libraries(namespace, toolkit, place, driver)
+    if granted.compute == "mps":
+        mps.join(namespace, mps.PLACE, mps.MEMORY)
     _check(granted, driver)
     return granted
 
@@ -111,11 +112,15 @@ def _mount_libraries(namespace: Namespace, toolkit: str, place: str, driver: str
     try:
         # Before ours cover them; a copy of the mounts, which later mounts do not affect.
         namespace.bind(driver, f"{place}/driver")
+        covered = {name: sorted(drivers(name, [driver, *_image_folders()])) for name in SHIMS}
         for name in SHIMS:
-            for path in sorted(drivers(name, [driver, *_image_folders()])):
+            for path in covered[name]:
                 namespace.bind(f"{toolkit}/gpu/{name}", path)
     except OSError as error:
         raise NotGranted(f"this node does not let the GPU be shared: {error}. {TELL}") from None
+    text = compat.notice(covered[SHIMS[0]])
+    if text:
+        say(text)
 
 
 def drivers(name: str, folders: Iterable[str]) -> set[str]:
@@ -179,7 +184,7 @@ def _mps(granted: Slice) -> dict[str, str]:
         if share.memory
     )
     return {
-        "CUDA_MPS_PIPE_DIRECTORY": MPS,
+        "CUDA_MPS_PIPE_DIRECTORY": mps.PLACE,
         "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": str(min(share.sm for share in granted.shares)),
         "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": ",".join(limits),
     }

@@ -1,44 +1,20 @@
-"""Plain CUDA without any framework:  driver.py CASE …  prints its findings as JSON."""
+"""CUDA's driver API by ctypes: what the small programs beside this file are written with."""
 
 from __future__ import annotations
 
 import ctypes
 import os
-import signal
 import sys
-import time
-from collections.abc import Callable
-
-from saying import pause, say
+from pathlib import Path
 
 OUT_OF_MEMORY = 2
 MIB = 1 << 20
 STEP = 64 * MIB
 ATTACH_GLOBAL = 1
 MULTIPROCESSORS = 16
-
-WORK = b"""
-.version 6.3
-.target sm_75
-.address_size 64
-.visible .entry work(.param .u32 us)
-{
-    .reg .pred %p<3>;
-    .reg .b32 %r<6>;
-    ld.param.u32 %r1, [us];
-    mul.lo.u32 %r2, %r1, 64;
-    mov.u32 %r3, %clock;
-again:
-    mad.lo.u32 %r3, %r3, 1664525, 1013904223;
-    sub.u32 %r2, %r2, 1;
-    setp.ne.u32 %p1, %r2, 0;
-    @%p1 bra again;
-    setp.eq.u32 %p2, %r3, %r1;
-    @%p2 trap;
-    ret;
-}
-"""
-"""Computes for about `us` microseconds; the trap keeps the compiler from dropping the loop."""
+NON_BLOCKING = 1
+LOOPS = int(os.environ.get("SLIPWAY_GPU_LOOPS", "64"))
+"""Rounds of the kernel that take a microsecond on this GPU; the suite measures it once."""
 
 
 class Cuda:
@@ -52,6 +28,16 @@ class Cuda:
         self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
         self.call("cuCtxSetCurrent", context)
         self.device = device
+        self.context = context
+
+    def has(self, name: str) -> bool:
+        """Whether this driver has a function. (The shim exports more, for programs to link.)"""
+        found, version = ctypes.c_void_p(), ctypes.c_int()
+        self.call("cuDriverGetVersion", ctypes.byref(version))
+        base = name.removesuffix("_v2").encode()
+        place = ctypes.byref(found)
+        failed = self.ask("cuGetProcAddress", base, place, version, ctypes.c_uint64(0))
+        return not failed and bool(found.value)
 
     def ask(self, name: str, *arguments: object) -> int:
         """The function's return code."""
@@ -61,6 +47,10 @@ class Cuda:
         """Call a function that must succeed."""
         if result := self.ask(name, *arguments):
             sys.exit(f"{name} answered {result}")
+
+    def wait(self) -> None:
+        """Until the GPU has done everything."""
+        self.call("cuCtxSynchronize")
 
     def memory(self) -> dict[str, int]:
         """Free and total memory as programs see it."""
@@ -83,126 +73,66 @@ class Cuda:
             sys.exit(f"an allocation answered {result}")
         return None if result else pointer.value
 
-    def kernel(self) -> Callable[[int], None]:
-        """Loads a kernel with some microseconds of work on all multiprocessors."""
+    def free(self, address: int) -> None:
+        """Free what `allocate` gave (not "async")."""
+        self.call("cuMemFree_v2", ctypes.c_uint64(address))
+
+    def stream(self) -> ctypes.c_void_p:
+        """A stream that does not wait for the default one."""
+        made = ctypes.c_void_p()
+        self.call("cuStreamCreate", ctypes.byref(made), NON_BLOCKING)
+        return made
+
+    def function(self, file: str, name: bytes) -> ctypes.c_void_p:
+        """A kernel out of a file of PTX beside this one."""
+        code = (Path(__file__).parent / file).read_bytes()
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
-        self.call("cuModuleLoadData", ctypes.byref(module), WORK)
-        self.call("cuModuleGetFunction", ctypes.byref(function), module, b"work")
+        self.call("cuModuleLoadData", ctypes.byref(module), code)
+        self.call("cuModuleGetFunction", ctypes.byref(function), module, name)
+        return function
+
+
+class Kernel:
+    """The kernel of work.ptx on all multiprocessors."""
+
+    def __init__(self, cuda: Cuda) -> None:
+        self._cuda = cuda
+        self._function = cuda.function("work.ptx", b"work")
         count = ctypes.c_int()
-        self.call("cuDeviceGetAttribute", ctypes.byref(count), MULTIPROCESSORS, self.device)
+        cuda.call("cuDeviceGetAttribute", ctypes.byref(count), MULTIPROCESSORS, cuda.device)
+        self._blocks = count.value
 
-        def launch(us: int) -> None:
-            number = ctypes.c_uint(us)
-            parameters = (ctypes.c_void_p * 1)(ctypes.addressof(number))
-            grid = (count.value, 1, 1, 128, 1, 1, 0)
-            self.call("cuLaunchKernel", function, *grid, None, parameters, None)
+    def ask(self, us: int, stream: ctypes.c_void_p | None = None, counter: int = 0) -> int:
+        """Launch some microseconds of work; the driver's answer."""
+        numbers = ctypes.c_uint(us), ctypes.c_uint(LOOPS), ctypes.c_uint64(counter)
+        parameters = (ctypes.c_void_p * 3)(*map(ctypes.addressof, numbers))
+        grid = (self._blocks, 1, 1, 128, 1, 1, 0)
+        return self._cuda.ask("cuLaunchKernel", self._function, *grid, stream, parameters, None)
 
-        return launch
-
-
-def fill(cuda: Cuda, kind: str) -> None:
-    """Allocate everything in pieces; then half of the GPU in one piece must fail."""
-    held = []
-    while (address := cuda.allocate(kind, STEP)) is not None:
-        held.append(address)
-    refused = cuda.allocate(kind, cuda.memory()["total"] // 2) is None
-    say(held=len(held) * STEP, refused=refused, **cuda.memory())
-    pause()
-    say(held=len(held) * STEP, refused=refused)
+    def __call__(self, us: int, stream: ctypes.c_void_p | None = None, counter: int = 0) -> None:
+        """The same, which must succeed."""
+        if result := self.ask(us, stream, counter):
+            sys.exit(f"cuLaunchKernel answered {result}")
 
 
-def cycles(cuda: Cuda, kind: str) -> None:
-    """Allocate most of the slice a thousand times; free memory before and after."""
-    free = "cuMemFree_v2"
-    size = int(cuda.memory()["total"] * 0.8)
-    before = cuda.memory()["free"]
-    for _ in range(1000):
-        address = cuda.allocate(kind, size)
+class Counter:
+    """A number in the GPU's memory that kernels count up."""
+
+    def __init__(self, cuda: Cuda) -> None:
+        self._cuda = cuda
+        address = cuda.allocate("plain", 4)
         if address is None:
-            sys.exit("80 % of the slice could not be had")
-        cuda.call(free, ctypes.c_uint64(address))
-    cuda.call("cuCtxSynchronize")
-    say(before=before, after=cuda.memory()["free"])
+            sys.exit("no memory for a counter")
+        # Drivers without code (the stand-in) have neither of these functions.
+        self.address = address if cuda.has("cuMemcpyDtoH_v2") else 0
+        if self.address:
+            cuda.call("cuMemsetD32_v2", ctypes.c_uint64(address), 0, ctypes.c_size_t(1))
 
-
-def hold(cuda: Cuda, share: str) -> None:
-    """Hold part of the slice until the test continues."""
-    address = cuda.allocate("plain", int(cuda.memory()["total"] * float(share)))
-    say(got=address is not None)
-    pause()
-    say(got=address is not None)
-
-
-def busy(cuda: Cuda, seconds: str, us: str) -> None:
-    """Kernels one after the other: how many per second."""
-    launch = cuda.kernel()
-    launch(1)
-    cuda.call("cuCtxSynchronize")
-    say(ready=True)
-    pause()
-    began, done, batch = time.monotonic(), 0, max(1, 2000 // int(us))
-    while time.monotonic() - began < float(seconds):
-        for _ in range(batch):
-            launch(int(us))
-        cuda.call("cuCtxSynchronize")
-        done += batch
-    say(rate=done / (time.monotonic() - began))
-
-
-def launches(cuda: Cuda, number: str) -> None:
-    """Very short kernels, as fast as they can be launched."""
-    launch = cuda.kernel()
-    launch(1)
-    cuda.call("cuCtxSynchronize")
-    began = time.monotonic()
-    for _ in range(int(number)):
-        launch(1)
-    cuda.call("cuCtxSynchronize")
-    say(rate=int(number) / (time.monotonic() - began))
-
-
-def pointers(cuda: Cuda) -> None:
-    """Every way to look up a function must return the same one."""
-    same = {}
-    for base, exported in (
-        ("cuMemAlloc", "cuMemAlloc_v2"),
-        ("cuMemGetInfo", "cuMemGetInfo_v2"),
-        ("cuLaunchKernel", "cuLaunchKernel"),
-        ("cuMemCreate", "cuMemCreate"),
-    ):
-        found = ctypes.c_void_p()
-        known = ctypes.cast(getattr(cuda.library, exported), ctypes.c_void_p).value
-        for lookup, rest in (("cuGetProcAddress", ()), ("cuGetProcAddress_v2", (None,))):
-            if hasattr(cuda.library, lookup):
-                flags = ctypes.c_uint64(0)
-                version = 12000 if rest else 11030
-                cuda.call(lookup, base.encode(), ctypes.byref(found), version, flags, *rest)
-                same[f"{lookup}({base})"] = found.value == known
-    say(**same)
-
-
-def end_in_the_middle(cuda: Cuda) -> None:
-    """Killed while allocating and freeing."""
-    say(ready=True)
-    pause()
-    for number in range(10_000_000):
-        address = cuda.allocate("plain", STEP)
-        if address is not None and number % 2:
-            cuda.call("cuMemFree_v2", ctypes.c_uint64(address))
-        if number == 999:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-
-CASES: dict[str, Callable[..., None]] = {
-    "fill": fill,
-    "cycles": cycles,
-    "hold": hold,
-    "busy": busy,
-    "launches": launches,
-    "pointers": pointers,
-    "killed": end_in_the_middle,
-    "memory": lambda cuda: say(**cuda.memory()),
-}
-
-if __name__ == "__main__":
-    CASES[sys.argv[1]](Cuda(), *sys.argv[2:])
+    def value(self) -> int | None:
+        """What has been counted; None if this driver cannot tell."""
+        if not self.address:
+            return None
+        found = ctypes.c_uint()
+        source = ctypes.c_uint64(self.address)
+        self._cuda.call("cuMemcpyDtoH_v2", ctypes.byref(found), source, ctypes.c_size_t(4))
+        return found.value

@@ -1,4 +1,4 @@
-"""How these programs communicate with the tests."""
+"""How these programs communicate with the suite."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import sys
 
 
 def say(**seen: object) -> None:
-    """Print a line for the test."""
+    """Print a line for the suite."""
     print(json.dumps(seen), flush=True)
 
 
 def pause() -> None:
-    """Wait until the test continues."""
+    """Wait until the suite continues."""
     sys.stdin.readline()

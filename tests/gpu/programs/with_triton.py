@@ -21,7 +21,7 @@ def main() -> None:
     with open("/proc/self/maps") as maps:
         libraries = {line.split()[-1] for line in maps if "libcuda.so" in line}
     right = bool((data == 2).all())
-    say(right=right, libraries=sorted(libraries), total=torch.cuda.mem_get_info()[1])
+    say(result=right, libraries=sorted(libraries), total=torch.cuda.mem_get_info()[1])
 
 
 main()

@@ -3,7 +3,7 @@
  * portal/gpu/nvml.py is not repeated. */
 #include <string.h>
 
-enum { SUCCESS, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7 };
+enum { SUCCESS, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7, WRONG_VERSION = 25 };
 
 typedef struct device {
     const char *uuid, *name;
@@ -14,6 +14,18 @@ typedef struct device {
 typedef struct {
     unsigned long long total, free, used;
 } memory_t;
+
+typedef struct {
+    unsigned version;
+    unsigned long long total, reserved, free, used;
+} memory_v2_t;
+
+typedef struct {
+    unsigned char cluster[16];
+    int status;
+    unsigned clique;
+    unsigned char state;
+} fabric_t;
 
 typedef struct {
     unsigned pid;
@@ -75,6 +87,32 @@ int nvmlDeviceGetHandleByUUID(const char *uuid, device *out)
 int nvmlDeviceGetMemoryInfo(device d, memory_t *out)
 {
     *out = (memory_t){.total = d->memory, .free = 1, .used = 2};
+    return SUCCESS;
+}
+
+/* The second one's driver is of before r510. */
+int nvmlDeviceGetMemoryInfo_v2(device d, memory_v2_t *out)
+{
+    if (out->version != 0x02000028)
+        return WRONG_VERSION;
+    if (d != &gpus[0])
+        return NOT_SUPPORTED;
+    *out = (memory_v2_t){out->version, d->memory, 300ull << 20, 1, 2ull << 30};
+    return SUCCESS;
+}
+
+int nvmlDeviceGetPersistenceMode(device d, int *out)
+{
+    *out = 1;
+    return d == &gpus[0] ? SUCCESS : NOT_SUPPORTED;
+}
+
+int nvmlDeviceGetComputeMode(device d, int *out) { *out = d == &gpus[0] ? 3 : 0; return SUCCESS; }
+
+/* The second one has no NVSwitch. */
+int nvmlDeviceGetGpuFabricInfo(device d, fabric_t *out)
+{
+    *out = (fabric_t){{255}, d == &gpus[0] ? 6 : 0, 255, d == &gpus[0] ? 3 : 0};
     return SUCCESS;
 }
 

@@ -20,9 +20,16 @@ A100 = GpuKind("a100", "A100", 81920, Fraction(1, 4), Fraction(1, 2))
 MIG = GpuKind("1g.10gb", "MIG", 9728, Fraction(1), Fraction(1), sharing="mig", compute="none")
 
 
-def gpu(number: int, memory_mb: int = 8192, name: str = "Stand-in 8GB") -> Device:
-    """A GPU of a node."""
-    return Device(f"GPU-{number}", name, memory_mb * MIB, number, (f"/dev/nvidia{number}",))
+CONTEXT = 64 * MIB
+
+
+def gpu(
+    number: int, memory_mb: int = 8576, name: str = "Stand-in 8GB", reserved_mb: int = 128
+) -> Device:
+    """A GPU of a node: that of the embedded cluster, which can give 8 GiB to four sessions."""
+    files = (f"/dev/nvidia{number}",)
+    memory, reserved = memory_mb * MIB, reserved_mb * MIB
+    return Device(f"GPU-{number}", name, memory, number, files, reserved=reserved)
 
 
 class FakeNvml:
@@ -32,6 +39,8 @@ class FakeNvml:
         self.found = list(devices)
         self.held: dict[str, dict[int, int]] = {}
         self.share: dict[str, dict[int, float] | None] = {}
+        self.in_use: dict[str, int] = {}
+        """Bytes in use by GPU; the sum over the processes where there is none."""
         self.version = (580, 65)
         self.broken: set[str] = set()
         self.open = 0
@@ -51,9 +60,21 @@ class FakeNvml:
     def driver(self) -> tuple[int, ...]:
         return self.version
 
+    def persistence(self, uuid: str) -> bool | None:
+        return True
+
+    def compute_mode(self, uuid: str) -> int | None:
+        return 0
+
+    def fabric(self, uuid: str) -> tuple[int, int] | None:
+        return None
+
     def processes(self, uuid: str) -> dict[int, int]:
         self._fail(uuid)
         return self.held.get(uuid, {})
+
+    def used(self, uuid: str) -> int | None:
+        return self.in_use.get(uuid, sum(self.held.get(uuid, {}).values()))
 
     def busy(self, uuid: str, since: int) -> dict[int, float] | None:
         return self.share.get(uuid, {})
@@ -63,10 +84,13 @@ class FakeNvml:
             raise NvmlError(f"{what} is lost", 15)
 
 
-def settings_file(folder: Path, *kinds: GpuKind, margin_mb: int = 256) -> Path:
+def settings_file(
+    folder: Path, *kinds: GpuKind, margin_mb: int = 256, context_mb: int = 64
+) -> Path:
     """Write the settings as `slipway render gpu` does."""
     file = folder / "gpu.json"
-    file.write_text(json.dumps({"kinds": kinds_as_json(kinds), "margin_mb": margin_mb}))
+    sizes = {"margin_mb": margin_mb, "context_mb": context_mb}
+    file.write_text(json.dumps({"kinds": kinds_as_json(kinds), **sizes}))
     return file
 
 

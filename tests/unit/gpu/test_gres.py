@@ -1,4 +1,4 @@
-"""Slurm's configuration for a node's GPUs, and what `check` finds missing."""
+"""Slurm's configuration for a node's GPUs."""
 
 from __future__ import annotations
 
@@ -6,23 +6,11 @@ from fractions import Fraction
 from pathlib import Path
 
 from portal.core.cluster.fgpu import MIB, GpuKind
-from portal.gpu import check, gres, settings
+from portal.gpu import gres, settings
 from portal.gpu.nvml import Device, mig_files
-from portal.gpu.watchdog import watch
-from tests.unit.gpu.node import A100, DEMO, MIG, FakeNvml, gpu, settings_file
+from tests.unit.gpu.node import A100, CONTEXT, MIG, gpu
 
 CLUSTER = Path(__file__).parents[3] / "cluster" / "etc"
-
-GOOD = """\
-AccountingStorageTRES   = cpu,mem,energy,node,billing,gres/gpu,gres/shard
-ConstrainDevices        = yes
-Epilog[0]               = /etc/slurm/epilog.sh
-GresTypes               = gpu,shard
-JobSubmitPlugins        = lua
-PlugStackConfig         = {plugstack}
-Prolog[0]               = /etc/slurm/prolog.sh
-TaskPlugin              = task/cgroup,task/affinity
-"""
 
 
 def test_lines_of_a_mixed_node() -> None:
@@ -39,7 +27,7 @@ def test_lines_of_a_mixed_node() -> None:
         ),
         gpu(3, 16384, "Tesla P100"),
     ]
-    lines = list(gres.gres_conf("n7", devices, (A100, MIG)))
+    lines = list(gres.gres_conf("n7", devices, (A100, MIG), CONTEXT))
     assert [line for line in lines if not line.startswith("#")] == [
         "NodeName=n7 Name=gpu Type=a100 File=/dev/nvidia0",
         "NodeName=n7 Name=gpu Type=a100 File=/dev/nvidia1",
@@ -55,8 +43,8 @@ def test_lines_of_a_mixed_node() -> None:
 
 def test_kinds_of_one_size_are_distinguished_by_name() -> None:
     h100 = GpuKind("h100", "H100", 81920, Fraction(1, 4), Fraction(1, 2))
-    assert gres.find_kind(gpu(0, 81559, "NVIDIA H100 PCIe"), (A100, h100)) == h100
-    assert gres.find_kind(gpu(0, 81559, "NVIDIA A800"), (A100, h100)) is None
+    assert gres.find_kind(gpu(0, 81559, "NVIDIA H100 PCIe"), (A100, h100), CONTEXT) == h100
+    assert gres.find_kind(gpu(0, 81559, "NVIDIA A800"), (A100, h100), CONTEXT) is None
 
 
 def test_files_of_a_mig_device() -> None:
@@ -70,52 +58,3 @@ def test_files_of_a_mig_device() -> None:
 def test_the_clusters_table_is_the_generated_one() -> None:
     kinds = settings.load(CLUSTER / "gpu.json").kinds
     assert (CLUSTER / "slurm" / "slipway_gpu.lua").read_text() == gres.lua_table(kinds)
-
-
-def _findings(tmp_path: Path, nvml: FakeNvml, config: str) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {"ok": [], "note": [], "wrong": []}
-    file = settings_file(tmp_path, DEMO)
-
-    def scontrol(*words: str) -> str:
-        return config if words == ("show", "config") else "{}" if config else "not JSON"
-
-    for mark, text in check.check(tmp_path / "jobs", file, nvml.connect, scontrol):
-        found[mark].append(text)
-    return found
-
-
-def test_check_passes_on_a_complete_node(tmp_path: Path) -> None:
-    plugstack = tmp_path / "plugstack.conf"
-    plugstack.write_text("include plugstack.conf.d/*.conf\n")
-    (tmp_path / "plugstack.conf.d").mkdir()
-    (tmp_path / "plugstack.conf.d" / "x.conf").write_text("required spank_slipway.so\n")
-    held = watch.lock(tmp_path / "jobs")
-    assert held is not None
-    with held:
-        found = _findings(tmp_path, FakeNvml(gpu(0)), GOOD.format(plugstack=plugstack))
-    assert [text for text in found["wrong"] if "as root" not in text] == []
-    assert any("shim and watchdog do (tier B)" in text for text in found["note"])
-
-
-def test_check_reports_everything_missing(tmp_path: Path) -> None:
-    config = "Prolog = (null)\nGresTypes = gpu\nTaskPlugin = task/affinity\n"
-    wrong = "\n".join(_findings(tmp_path, FakeNvml(gpu(0, 24576)), config)["wrong"])
-    for word in (
-        "no kind of the settings has about this memory",
-        "Prolog is not set",
-        "Epilog is not set",
-        "GresTypes lacks shard",
-        "TaskPlugin lacks cgroup",
-        "ConstrainDevices lacks yes",
-        "AccountingStorageTRES lacks gres/shard",
-        "JobSubmitPlugins lacks lua",
-        "does not name spank_slipway.so",
-        "the watchdog does not run",
-    ):
-        assert word in wrong
-    broken = FakeNvml()
-    broken.broken = {"driver"}
-    wrong = "\n".join(_findings(tmp_path, broken, "")["wrong"])
-    assert "the driver does not answer: driver is lost" in wrong
-    assert "does slurmctld answer?" in wrong
-    assert "scontrol prints no JSON" in wrong

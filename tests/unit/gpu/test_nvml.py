@@ -45,7 +45,8 @@ def test_devices_in_the_order_of_their_files(
     )
     assert (second.uuid, second.memory, second.minor) == ("MIG-2", 9728 * MIB, 0)
     assert (third.uuid, third.files, third.mig) == ("GPU-a", ("/dev/nvidia1",), False)
-    assert (third.name, third.memory) == ("First", 8192 * MIB)
+    assert (third.name, third.memory, third.reserved) == ("First", 8192 * MIB, 300 * MIB)
+    assert second.reserved == 0
 
 
 def test_processes_of_all_kinds_and_more_than_expected(driver: Nvml) -> None:
@@ -61,6 +62,19 @@ def test_shares_of_time_since_the_last_poll(driver: Nvml) -> None:
     assert driver.busy("GPU-a", 80) == {1000: 25.0, 1001: 7.0}
     assert driver.busy("GPU-a", 101) == {}
     assert driver.busy("GPU-b", 80) is None
+
+
+def test_memory_in_use_with_what_no_process_has(driver: Nvml) -> None:
+    assert driver.used("GPU-a") == 2048 * MIB
+    assert driver.used("GPU-b") is None
+
+
+def test_the_state_of_a_gpu(driver: Nvml) -> None:
+    assert driver.persistence("GPU-a") is True
+    assert driver.persistence("GPU-b") is None
+    assert [driver.compute_mode(gpu) for gpu in ("GPU-a", "GPU-b")] == [3, 0]
+    assert driver.fabric("GPU-a") == (3, 6)
+    assert driver.fabric("GPU-b") is None
 
 
 def test_versions_and_errors(driver: Nvml, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from portal.gpu import slices
 from portal.gpu.nvml import Device
 from portal.gpu.slices import JobSlice, Part, Refused, decide
 from portal.gpu.slurm import Gres
-from tests.unit.gpu.node import A100, DEMO, MIG, gpu
+from tests.unit.gpu.node import A100, CONTEXT, DEMO, MIG, gpu
 
 ME = (os.getuid(), os.getgid())
 
@@ -23,7 +24,7 @@ def shard(count: int, *shares: tuple[int, int], kind: str = "") -> Gres:
 
 
 def test_the_demos_example() -> None:
-    found = decide([shard(1, (1, 4))], [0], [gpu(0)], [DEMO])
+    found = decide([shard(1, (1, 4))], [0], [gpu(0)], [DEMO], CONTEXT)
     assert found == JobSlice("limiter", (Part("GPU-0", 2048 * MIB, 25),))
     assert found.text() == ("version=1\ncompute=limiter\ngpu=GPU-0\nmemory=2147483648\nsm=25\n")
     assert slices.parse_slice(found.text()) == found
@@ -31,29 +32,55 @@ def test_the_demos_example() -> None:
 
 def test_the_third_gpu_of_a_mixed_node() -> None:
     devices = [gpu(0), gpu(1, 81559, "A100"), gpu(2, 81559, "A100")]
-    found = decide([shard(2, (2, 8), kind="a100")], [2], devices, [DEMO, A100])
+    found = decide([shard(2, (2, 8), kind="a100")], [2], devices, [DEMO, A100], CONTEXT)
     (part,) = found.parts
-    # A quarter of the GPU's real memory, not of the configured one.
-    assert part == Part("GPU-2", 81559 * MIB // 4 // MIB * MIB, 25)
+    # A quarter of what this GPU can give, not of what the settings say.
+    assert part == Part("GPU-2", (81559 - 128 - 8 * 64) // 4 * MIB, 25)
 
 
 def test_shards_of_two_gpus() -> None:
     devices = [gpu(0, 81559), gpu(1, 81559)]
-    found = decide([shard(3, (1, 8), (2, 8))], [0, 1], devices, [A100])
+    found = decide([shard(3, (1, 8), (2, 8))], [0, 1], devices, [A100], CONTEXT)
     assert [part.sm_percent for part in found.parts] == [12, 25]
 
 
 def test_whole_gpus_and_mig_have_no_limit() -> None:
     devices = [gpu(0), gpu(1), Device("MIG-1", "1g.10gb", 9728 * MIB, 2, (), mig=True)]
-    found = decide([Gres("gpu", "", 2)], [0, 1], devices, [DEMO])
+    found = decide([Gres("gpu", "", 2)], [0, 1], devices, [DEMO], CONTEXT)
     assert found.parts == (Part("GPU-0", 0, 100), Part("GPU-1", 0, 100))
-    assert decide([Gres("gpu", "1g.10gb", 1)], [2], devices, [MIG]).parts[0].uuid == "MIG-1"
+    assert (
+        decide([Gres("gpu", "1g.10gb", 1)], [2], devices, [MIG], CONTEXT).parts[0].uuid == "MIG-1"
+    )
 
 
-def test_all_slices_of_a_gpu_fit_into_it() -> None:
-    for memory in (8192, 8191, 7500, 8800):
-        part = decide([shard(1, (1, 4))], [0], [gpu(0, memory)], [DEMO]).parts[0]
-        assert 4 * part.memory <= memory * MIB
+def test_all_slices_of_a_gpu_and_their_contexts_fit_into_it() -> None:
+    """Slices were cut from what NVML calls the total."""
+    for memory in (8192, 8191, 7700, 8576, 8800):
+        device = gpu(0, memory)
+        part = decide([shard(1, (1, 4))], [0], [device], [DEMO], CONTEXT).parts[0]
+        assert 4 * (part.memory + CONTEXT) <= device.memory - device.reserved
+        assert part.memory >= min(2048, (memory - 128 - 256) // 4) * MIB  # and not less
+
+
+def test_a_driver_that_does_not_say_what_it_keeps() -> None:
+    device = gpu(0, 8192, reserved_mb=0)
+    part = decide([shard(1, (1, 4))], [0], [device], [DEMO], CONTEXT).parts[0]
+    assert part.memory == (8192 - 256) // 4 * MIB
+
+
+def test_contexts_take_a_quarter_of_the_gpu_at_most() -> None:
+    many = GpuKind("many", "Many", 16384, Fraction(1), Fraction(1, 64))
+    assert slices.divisible(gpu(0, 16384, reserved_mb=384), many, 512 * MIB) == 12000 * MIB
+
+
+def test_settings_may_have_all_of_the_memory_or_what_can_be_divided() -> None:
+    device = gpu(0, 24564, reserved_mb=400)
+    for memory in (24576, 24564, 20068):
+        kind = GpuKind("l4", "L4", memory, Fraction(1), Fraction(1, 8))
+        assert slices.is_like(device, kind, 512 * MIB)
+    assert not slices.is_like(device, GpuKind("t4", "T4", 16384, Fraction(1), Fraction(1, 8)), 0)
+    whole = GpuKind("l4", "L4", 20068, Fraction(1), Fraction(1), sharing="whole")
+    assert not slices.is_like(device, whole, 512 * MIB)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +107,7 @@ def test_allocations_that_cannot_be_enforced_are_refused(
     why: str,
 ) -> None:
     with pytest.raises(Refused, match=why):
-        decide(gres, numbers, devices, kinds)
+        decide(gres, numbers, devices, kinds, CONTEXT)
 
 
 def _mode(file: Path) -> int:

@@ -86,6 +86,12 @@ class Shim:
     def nvml(self) -> Path:
         return self.libraries / "libnvidia-ml.so.1"
 
+    def use_driver(self, folder: Path) -> None:
+        """The driver that the node has from now on."""
+        driver = self.directory / "driver"
+        driver.unlink()
+        driver.symlink_to(folder)
+
     def grant(self, *gpus: tuple[str, int, int], compute: str = "limiter") -> None:
         """A new slice, (UUID, bytes, percent of multiprocessors) per GPU, with empty counters."""
         lines = ["version=1", f"compute={compute}"]
@@ -125,6 +131,28 @@ def shim(standin_built: Standin, tmp_path_factory: pytest.TempPathFactory) -> Ca
         return made[name]
 
     return session
+
+
+def driver_before(standin: Standin, folder: Path, source: Path, *flags: str) -> Path:
+    """The folder of a libcuda.so.1 that replaces some functions of the stand-in.
+
+    It depends on the stand-in as the shim does, by an absolute path, which its macro STANDIN is.
+    """
+    folder.mkdir()
+    empty = folder / "empty.so"
+    soname = f"-Wl,-soname,{standin.cuda}"
+    subprocess.run(
+        ["gcc", "-shared", "-nostdlib", soname, "-x", "c", "/dev/null", "-o", empty], check=True
+    )
+    subprocess.run(
+        [
+            *("gcc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"),
+            *(f"-I{ROOT / 'tests' / 'standin'}", f'-DSTANDIN="{standin.cuda}"', *flags),
+            *("-Wl,--no-as-needed", "-o", folder / "libcuda.so.1", source, empty, "-ldl"),
+        ],
+        check=True,
+    )
+    return folder
 
 
 @pytest.fixture(scope="session")

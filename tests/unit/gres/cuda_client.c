@@ -462,6 +462,64 @@ static void race(size_t bytes)
     printf("%d\n", count);
 }
 
+/* pieces LEAST MOST COUNT: linear memory of sizes between the two, until it is out of memory; how many.
+ * thin KEEP: frees them again, except each KEEPth (0: all); the last result. */
+static CUdeviceptr *pieces;
+static size_t pieces_count;
+
+static void take_pieces(size_t least, size_t most, size_t count)
+{
+    size_t size = least;
+    pieces = calloc(count, sizeof *pieces);
+    for (pieces_count = 0; pieces_count < count; pieces_count++) {
+        if (CU(cuMemAlloc_v2, &pieces[pieces_count], size))
+            break;
+        size = size + 100003 > most ? least : size + 100003;
+    }
+    printf("%zu\n", pieces_count);
+}
+
+static CUresult thin(size_t keep)
+{
+    CUresult result = 0;
+    for (size_t at = 0; at < pieces_count; at++)
+        if (!keep || at % keep) {
+            result |= CU(cuMemFree_v2, pieces[at]);
+            pieces[at] = 0;
+        }
+    return result;
+}
+
+/* crowd BYTES: pieces of linear memory, taken and given back in several threads at once; how often something
+ * went wrong */
+static void *one_of_crowd(void *context)
+{
+    CUdeviceptr taken[16];
+    intptr_t bad = CU(cuCtxSetCurrent, context) != 0;
+    for (int round = 0; round < 200; round++) {
+        for (int at = 0; at < 16; at++)
+            bad += CU(cuMemAlloc_v2, &taken[at], thread_bytes) != 0;
+        for (int at = 0; at < 16; at++)
+            bad += CU(cuMemFree_v2, taken[at]) != 0;
+    }
+    return (void *)bad;
+}
+
+static void crowd(size_t bytes)
+{
+    pthread_t list[4];
+    CUcontext context;
+    intptr_t bad = CU(cuCtxGetCurrent, &context), more;
+    thread_bytes = bytes;
+    for (int at = 0; at < 4; at++)
+        bad += pthread_create(&list[at], NULL, one_of_crowd, context) != 0;
+    for (int at = 0; at < 4; at++) {
+        pthread_join(list[at], (void **)&more);
+        bad += more;
+    }
+    printf("%ld\n", bad);
+}
+
 /* fork: the child answers "child" and takes the commands over until it ends; then "parent" */
 static void split(void)
 {
@@ -567,15 +625,19 @@ static void export(int at)
     printf("\n");
 }
 
-static void import(const char *digits)
+static CUresult import_and_keep(const char *digits, CUdeviceptr *address)
 {
     CUipcMemHandle handle;
-    CUdeviceptr address = 0;
     for (size_t byte = 0; byte < sizeof handle; byte++)
         sscanf(digits + 2 * byte, "%2hhx", &handle.reserved[byte]);
-    CUresult result =
-        ((CUresult(*)(CUdeviceptr *, CUipcMemHandle, unsigned))find("cuIpcOpenMemHandle_v2"))(&address,
-                                                                                             handle, 1);
+    return ((CUresult(*)(CUdeviceptr *, CUipcMemHandle, unsigned))find("cuIpcOpenMemHandle_v2"))(
+        address, handle, 1);
+}
+
+static void import(const char *digits)
+{
+    CUdeviceptr address = 0;
+    CUresult result = import_and_keep(digits, &address);
     printf("%d %lu ", result, unused());
     printf("%d ", CU(cuIpcCloseMemHandle, address));
     printf("%lu\n", unused());
@@ -603,6 +665,12 @@ static int obey(const char *verb, char *first, char *second, char *third, char *
         printf("%d\n", together(first, strtoull(second, NULL, 10)));
     else if (!strcmp(verb, "race"))
         race(strtoull(first, NULL, 10));
+    else if (!strcmp(verb, "pieces"))
+        take_pieces(strtoull(first, NULL, 10), strtoull(second, NULL, 10), strtoull(third, NULL, 10));
+    else if (!strcmp(verb, "thin"))
+        printf("%d\n", thin(strtoull(first, NULL, 10)));
+    else if (!strcmp(verb, "crowd"))
+        crowd(strtoull(first, NULL, 10));
     else if (!strcmp(verb, "unused"))
         printf("%lu\n", unused());
     else if (!strcmp(verb, "report"))
@@ -617,6 +685,8 @@ static int obey(const char *verb, char *first, char *second, char *third, char *
         export(atoi(first));
     else if (!strcmp(verb, "import"))
         import(first);
+    else if (!strcmp(verb, "import_and_keep"))
+        printf("%d\n", import_and_keep(first, &(CUdeviceptr){0}));
     else if (!strcmp(verb, "reset"))
         printf("%d\n", CU(cuDevicePrimaryCtxReset_v2, 0));
     else if (!strcmp(verb, "pause")) /* the driver, in each allocation from now on */
@@ -637,7 +707,7 @@ static int obey(const char *verb, char *first, char *second, char *third, char *
 
 int main(int count, char **words)
 {
-    char line[512], verb[16], rest[4][160];
+    char line[512], verb[20], rest[4][160];
     library = count == 2 ? dlopen(words[1], RTLD_NOW | RTLD_LOCAL) : NULL;
     if (!library) {
         fprintf(stderr, "%s\n", count == 2 ? dlerror() : "cuda_client LIBRARY");
@@ -645,7 +715,7 @@ int main(int count, char **words)
     }
     while (fgets(line, sizeof line, stdin)) {
         memset(rest, 0, sizeof rest);
-        if (sscanf(line, "%15s %159s %159s %159s %159s", verb, rest[0], rest[1], rest[2], rest[3]) < 1 ||
+        if (sscanf(line, "%19s %159s %159s %159s %159s", verb, rest[0], rest[1], rest[2], rest[3]) < 1 ||
             !obey(verb, rest[0], rest[1], rest[2], rest[3]))
             return 0;
     }

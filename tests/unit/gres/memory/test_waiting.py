@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.gres.clients import OUT_OF_MEMORY, Client
-from tests.unit.gres.conftest import MIB, ROOT, UUID, Shim, Standin
+from tests.unit.gres.conftest import MIB, UUID, Shim, Standin, driver_before
 
 CAP = 256 * MIB
 PART = 32 * MIB
@@ -34,25 +33,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def waiting_driver(folder: Path, standin_built: Standin) -> Path:
-    """The folder of a driver that depends on the stand-in as the shim does, by an absolute path."""
-    driver = folder / "driver"
-    driver.mkdir()
-    empty = folder / "empty.so"
-    soname = f"-Wl,-soname,{standin_built.cuda}"
-    subprocess.run(
-        ["gcc", "-shared", "-nostdlib", soname, "-x", "c", "/dev/null", "-o", empty], check=True
-    )
-    subprocess.run(
-        [
-            *("gcc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"),
-            *(f"-I{ROOT / 'tests' / 'standin'}", f'-DFOLDER="{folder}"'),
-            *(f'-DSTANDIN="{standin_built.cuda}"', "-Wl,--no-as-needed"),
-            *("-o", driver / "libcuda.so.1", Path(__file__).with_name("blocking_driver.c")),
-            *(empty, "-ldl"),
-        ],
-        check=True,
-    )
-    return driver
+    source = Path(__file__).with_name("blocking_driver.c")
+    return driver_before(standin_built, folder / "driver", source, f'-DFOLDER="{folder}"')
 
 
 @pytest.fixture
@@ -62,9 +44,7 @@ def client(
     assert callable(shim)
     session = shim("waiting")
     assert isinstance(session, Shim)
-    driver = session.directory / "driver"
-    driver.unlink()
-    driver.symlink_to(waiting_driver)
+    session.use_driver(waiting_driver)
     session.grant((UUID.format(0), CAP, 100))
     with Client(client_program, session.cuda) as made:
         yield made

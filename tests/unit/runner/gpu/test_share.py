@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.runner.gpu import check, share
+from portal.runner.gpu import check, compat, mps, share
 from portal.runner.gpu.share import drivers, environment, read_slice
 from portal.runner.mounts.namespace import NotGranted
 from portal.runner.usage import read_gpu_usage
@@ -236,6 +236,114 @@ def test_mps_gets_the_share(place: Path) -> None:
 def test_without_the_mps_daemon_there_is_no_session(container: Container, place: Path) -> None:
     (place / "slice").write_text(SLICE.replace("limiter", "mps"))
     assert "refused: this node's MPS, which shares its GPU out" in container.run().stderr
+
+
+# MPS
+
+JOIN = """\
+import os, sys
+from portal.runner.gpu import mps
+from portal.runner.mounts.namespace import Namespace, NotGranted
+try:
+    mps.check_daemon(sys.argv[1])
+    mps.join(Namespace(), *sys.argv[1:])
+except NotGranted as error:
+    sys.exit(f"refused: {error}")
+print(open(f"{sys.argv[2]}/cuda.shm").read(), end="")
+open(f"{sys.argv[2]}/ours", "w").close()
+"""
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Path:
+    """The folder of a node's MPS daemon."""
+    folder = tmp_path / "mps"
+    (folder / "shm").mkdir(parents=True)
+    (folder / "control").touch()
+    (folder / "shm" / "cuda.shm").write_text("of the server")
+    return folder
+
+
+def join(daemon: Path, memory: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", JOIN, str(daemon), str(memory)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+
+
+def test_a_client_of_mps_has_the_daemons_shared_memory(daemon: Path, tmp_path: Path) -> None:
+    memory = tmp_path / "memory"
+    memory.mkdir()
+    done = join(daemon, memory)
+    assert (done.returncode, done.stdout) == (0, "of the server"), done.stderr
+    assert (daemon / "shm" / "ours").exists()
+    assert list(memory.iterdir()) == []  # outside of the session nothing has changed
+
+
+@pytest.mark.parametrize(
+    ("missing", "words"),
+    [
+        ("control", "this node's MPS, which shares its GPU out, does not run"),
+        ("shm", "this node's MPS has no shared memory for its sessions"),
+    ],
+)
+def test_an_incomplete_daemon_ends_the_session(
+    daemon: Path, tmp_path: Path, missing: str, words: str
+) -> None:
+    (daemon / missing).rename(tmp_path / "elsewhere")
+    assert join(daemon, tmp_path).stderr.startswith(f"refused: {words}")
+
+
+def test_a_node_that_forbids_joining(daemon: Path, tmp_path: Path) -> None:
+    assert "does not let the session join its MPS" in join(daemon, tmp_path / "missing").stderr
+
+
+def test_a_size_of_shared_memory_cannot_be_had_with_mps(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    mps.common_memory(512, must=False)
+    assert "not of 512 MB; files in it are seen by users of the same kind" in capfd.readouterr().out
+    with pytest.raises(NotGranted, match="by MPS has /dev/shm in common with the others"):
+        mps.common_memory(512, must=True)
+
+
+# A newer driver in the image
+
+KERNEL = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  {}  Mon Jan  1 00:00:00 UTC 2024\n"
+OPEN = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  {}  Release Build  (builder)\n"
+COMPAT = "/usr/local/cuda-12.9/compat/libcuda.so.575.57.08"
+
+
+@pytest.mark.parametrize("form", [KERNEL, OPEN])
+@pytest.mark.parametrize(
+    ("node", "told"),
+    [("535.261.03", True), ("575.57.07", True), ("575.57.08", False), ("580.65.06", False)],
+)
+def test_a_newer_driver_in_the_image_is_explained(
+    form: str, node: str, told: bool, tmp_path: Path
+) -> None:
+    version = tmp_path / "version"
+    version.write_text(form.format(node))
+    text = compat.notice(["/usr/lib/libcuda.so.1", COMPAT], str(version))
+    assert (text is not None) == told
+    if text:
+        assert COMPAT in text
+        assert f"this node's driver ({node})" in text
+        assert "driver version is insufficient" in text
+
+
+def test_without_the_drivers_version_the_image_is_told_too(tmp_path: Path) -> None:
+    text = compat.notice([COMPAT], str(tmp_path / "missing"))
+    assert text and "only this node's driver is" in text
+    (tmp_path / "odd").write_text("nothing")
+    assert compat.notice([COMPAT], str(tmp_path / "odd")) == text
+    assert compat.notice(["/usr/lib/x86_64-linux-gnu/libcuda.so.570.1"], "missing") is None
+
+
+def test_the_notice_is_in_the_jobs_log(container: Container) -> None:
+    library = container.folders["compat"] / "libcuda.so.999.1"
+    library.write_text("newer")
+    (container.folders["compat"] / "libcuda.so.1").unlink()
+    (container.folders["compat"] / "libcuda.so.1").symlink_to(library.name)
+    assert f"The image brings a driver of its own, {library}" in container.run().stdout
 
 
 def test_usage_is_the_watchdogs_recent_report(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
-"""PyTorch in a slice:  pytorch.py CASE …  prints its findings as JSON."""
+"""PyTorch's work in a slice:  torch_work.py CASE …  prints its findings as JSON."""
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
 from collections.abc import Callable
@@ -10,59 +11,31 @@ from typing import Any
 import torch
 from saying import pause, say
 
-MIB = 1 << 20
-STEP = 64 * MIB
-
-
-def mem_get_info() -> dict[str, int]:
-    """Free and total memory as programs see it."""
-    free, total = torch.cuda.mem_get_info()
-    return {"free": free, "total": total}
-
-
-def fill() -> None:
-    """Allocate everything in pieces of 64 MiB; the failure must be PyTorch's own error."""
-    held: list[Any] = []
-    error = ""
-    while not error:
-        try:
-            held.append(torch.empty(STEP, dtype=torch.uint8, device="cuda"))
-        except torch.cuda.OutOfMemoryError as refused:
-            error = type(refused).__name__
-    say(held=len(held) * STEP, error=error, **mem_get_info())
-    pause()
-    say(held=len(held) * STEP, error=error)
+REPLAYS = 1000
+Step = Callable[[], None]
+"""Some work, of which the rate is measured."""
 
 
 def graphs() -> None:
     """A graph with its own memory, many times; then too much memory in one."""
     data = torch.ones(1024, 1024, device="cuda")
+    data @ data  # cuBLAS makes its handle now: it cannot while a graph is captured
+    torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         result = (data @ data) + 1
-    for _ in range(1000):
+    for _ in range(REPLAYS):
         graph.replay()
     torch.cuda.synchronize()
     right = bool((result == 1025).all())
     refused = False
     try:
         with torch.cuda.graph(torch.cuda.CUDAGraph()):
-            torch.empty(2 * mem_get_info()["total"], dtype=torch.uint8, device="cuda")
+            size = 2 * torch.cuda.mem_get_info()[1]
+            torch.empty(size, dtype=torch.uint8, device="cuda")
     except (torch.cuda.OutOfMemoryError, RuntimeError):
         refused = True
-    say(right=right, refused=refused)
-
-
-def cycles() -> None:
-    """Allocate 80 % of the slice a thousand times, freed each time."""
-    size = int(mem_get_info()["total"] * 0.8)
-    torch.empty(size, dtype=torch.uint8, device="cuda")
-    torch.cuda.empty_cache()
-    before = mem_get_info()["free"]
-    for _ in range(1000):
-        torch.empty(size, dtype=torch.uint8, device="cuda")
-        torch.cuda.empty_cache()
-    say(before=before, after=mem_get_info()["free"])
+    say(result={"right": right, "refused": refused})
 
 
 def crash() -> None:
@@ -71,11 +44,11 @@ def crash() -> None:
     try:
         print(data[torch.full((8,), 10_000_000, device="cuda")].sum().item())
     except RuntimeError as error:
-        say(crashed=type(error).__name__)
+        say(result=type(error).__name__)
 
 
 def survive() -> None:
-    """Computes until the test continues, with the right result at the end."""
+    """Computes until the suite continues, with the right result at the end."""
     data = torch.ones(2048, 2048, device="cuda")
     say(ready=bool((data @ data == 2048).all()))
     pause()
@@ -103,8 +76,8 @@ def residual(width: int) -> Any:
     return torch.nn.Sequential(*stem, *blocks, *head).cuda()
 
 
-def train(seconds: str) -> None:
-    """Training steps per second."""
+def train() -> Step:
+    """A training step."""
     model = residual(64)
     optimiser = torch.optim.SGD(model.parameters(), lr=0.01)
     images = torch.randn(32, 3, 128, 128, device="cuda")
@@ -115,44 +88,76 @@ def train(seconds: str) -> None:
         torch.nn.functional.cross_entropy(model(images), labels).backward()
         optimiser.step()
 
-    for _ in range(5):
-        step()
-    torch.cuda.synchronize()
-    say(ready=True)
-    pause()
+    return step
+
+
+def small() -> Step:
+    """1000 very small kernels, as fast as Python launches them."""
+    data = torch.zeros(64, device="cuda")
+
+    def step() -> None:
+        for _ in range(1000):
+            data.add_(1)
+
+    return step
+
+
+def lengths() -> Step:
+    """Sixteen sequences of ever new lengths through an attention layer."""
+    layer = torch.nn.TransformerEncoderLayer(256, 4, batch_first=True).cuda().eval()
+    data = torch.randn(4, 1024, 256, device="cuda")
+    seen = itertools.count()
+
+    def step() -> None:
+        with torch.no_grad():
+            for _ in range(16):
+                layer(data[:, next(seen) * 37 % 1000 :])
+
+    return step
+
+
+STEPS: dict[str, Callable[[], Step]] = {"train": train, "small": small, "lengths": lengths}
+
+
+def rate(step: Step, seconds: float) -> float:
+    """Steps per second."""
     began, done = time.monotonic(), 0
-    while time.monotonic() - began < float(seconds):
+    while time.monotonic() - began < seconds:
         step()
         done += 1
         if done % 4 == 0:
             torch.cuda.synchronize()
     torch.cuda.synchronize()
-    say(rate=done / (time.monotonic() - began))
+    return done / (time.monotonic() - began)
 
 
-def small(number: str) -> None:
-    """Very small kernels, as fast as Python launches them."""
-    data = torch.zeros(64, device="cuda")
-    for _ in range(100):
-        data.add_(1)
+def rates(seconds: str, *names: str) -> None:
+    """Several kinds of work, one after the other."""
+    found = {}
+    for name in names:
+        step = STEPS[name]()
+        rate(step, 1)
+        found[name] = rate(step, float(seconds))
+    say(**found)
+
+
+def busy(seconds: str, warm: str, name: str) -> None:
+    """One kind of work beside others; the first `warm` seconds do not count."""
+    step = STEPS[name]()
+    step()
     torch.cuda.synchronize()
-    began = time.monotonic()
-    for _ in range(int(number)):
-        data.add_(1)
-    torch.cuda.synchronize()
-    say(rate=int(number) / (time.monotonic() - began))
+    say(ready=True)
+    pause()
+    rate(step, float(warm))
+    say(rate=rate(step, float(seconds)))
 
 
 CASES: dict[str, Callable[..., None]] = {
-    "fill": fill,
     "graphs": graphs,
-    "cycles": cycles,
     "crash": crash,
     "survive": survive,
-    "train": train,
-    "small": small,
-    "memory": lambda: say(**mem_get_info()),
-    "version": lambda: say(version=f"PyTorch {torch.__version__}, CUDA {torch.version.cuda}"),
+    "rates": rates,
+    "busy": busy,
 }
 
 if __name__ == "__main__":

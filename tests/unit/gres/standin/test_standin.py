@@ -4,59 +4,12 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.unit.gres.conftest import MIB, Standin
-
-CONTEXT = 64 * MIB
-
-# Available to programs: d is libcuda, MIB, and ok() fails on errors.
-PREAMBLE = """
-import ctypes as c, os, sys
-d = c.CDLL(sys.argv[1])
-MIB = 1 << 20
-size, u64 = c.c_size_t, c.c_uint64
-def ok(result): assert result == 0, result
-def start(device=0):
-    ok(d.cuInit(0))
-    context = c.c_void_p()
-    ok(d.cuDevicePrimaryCtxRetain(c.byref(context), device))
-    ok(d.cuCtxSetCurrent(context))
-def free():
-    left, total = size(), size()
-    ok(d.cuMemGetInfo_v2(c.byref(left), c.byref(total)))
-    return left.value
-def alloc(bytes):
-    address = u64()
-    return d.cuMemAlloc_v2(c.byref(address), size(bytes)), address
-def run(us, stream=None):
-    value = c.c_uint(us)
-    values = (c.c_void_p * 1)(c.addressof(value))
-    ok(d.cuLaunchKernel(None, 1, 1, 1, 1, 1, 1, 0, stream, values, None))
-"""
-
-
-def program(standin: Standin, text: str, **environment: str) -> subprocess.Popen[str]:
-    """A Python program that uses the driver."""
-    return subprocess.Popen(
-        [sys.executable, "-c", PREAMBLE + text, str(standin.cuda)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment,
-    )
-
-
-def output(standin: Standin, text: str, **environment: str) -> str:
-    """The output of a program that succeeds."""
-    running = program(standin, text, **environment)
-    printed, _ = running.communicate(timeout=30)
-    assert running.returncode == 0
-    return printed.strip()
-
+from tests.unit.gres.programs import CONTEXT, output, program
 
 HOLD = "start(); ok(alloc({} * MIB)[0]); print('holds', flush=True); sys.stdin.read()"
 
@@ -148,13 +101,13 @@ ALLOCATORS = {
     "pitch": """
 p, pitch = u64(), size()
 ok(d.cuMemAllocPitch_v2(c.byref(p), c.byref(pitch), size(1000), size(1024), 4))
-taken(1 * MIB)
+taken(2 * MIB)
 ok(d.cuMemFree_v2(p))""",
     "managed": """
 p = u64()
 ok(d.cuMemAllocManaged(c.byref(p), size(3 * MIB), 1))
 c.memset(p.value, 7, 3 * MIB)  # the host may touch it
-taken(3 * MIB)
+taken(4 * MIB)
 ok(d.cuMemFree_v2(p))""",
     "host": """
 p = c.c_void_p()
@@ -169,7 +122,7 @@ ok(d.cuArray3DCreate_v2(c.byref(a), c.byref(wanted)))
 taken(4 * MIB)
 ok(d.cuArrayDestroy(a))
 ok(d.cuMipmappedArrayCreate(c.byref(a), c.byref(wanted), 2))
-taken(5 * MIB)
+taken(6 * MIB)
 ok(d.cuMipmappedArrayDestroy(a))""",
     "pool": """
 pool, p, q, value = c.c_void_p(), u64(), u64(), u64(2 * MIB)
@@ -243,15 +196,15 @@ ok(d.cuMemAlloc_v2(c.byref(p), size(MIB)))
 ok(d.cuIpcGetMemHandle(c.byref(handle), p))
 d.cuIpcOpenMemHandle_v2.argtypes = [c.c_void_p, Handle, c.c_uint]
 ok(d.cuIpcOpenMemHandle_v2(c.addressof(q), handle, 1))
-taken(MIB)
+taken(2 * MIB)
 ok(d.cuIpcCloseMemHandle(q))
-taken(MIB)
+taken(2 * MIB)
 ok(d.cuMemFree_v2(p))""",
     "context": """
 context = c.c_void_p()
 ok(d.cuCtxCreate_v2(c.byref(context), 0, 0))
 ok(alloc(MIB)[0])
-taken(65 * MIB)
+taken(66 * MIB)
 ok(d.cuCtxDestroy_v2(context))  # its memory goes with it""",
 }
 
@@ -316,8 +269,8 @@ run(1000, stream)  # noted, not run
 ok(d.cuStreamIsCapturing(stream, c.byref(state))); assert state.value == 1
 ok(d.cuStreamEndCapture(stream, c.byref(graph)))
 ok(d.cuGraphInstantiateWithFlags(c.byref(exe), graph, u64(0)))
-ok(d.cuGraphLaunch(exe, stream)); ok(d.cuGraphLaunch_ptsz(exe, none))
-ok(d.cuCtxSynchronize())"""
+ok(d.cuGraphLaunch(exe, stream)); ok(d.cuCtxSynchronize())  # or they would overlap
+ok(d.cuGraphLaunch_ptsz(exe, none)); ok(d.cuCtxSynchronize())"""
     output(standin, text)
     assert standin.show()["gpus"][0]["busy_ns"] == 13 * 1_000_000
 

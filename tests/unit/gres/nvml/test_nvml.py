@@ -4,93 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-
-import pytest
 
 from tests.unit.gres.conftest import MIB, UUID, Shim, Standin
-from tests.unit.gres.test_standin import CONTEXT, PREAMBLE
-
-SLICE = 2048 * MIB
-
-ASK = """
-n = c.CDLL(sys.argv[2])
-class Memory(c.Structure): _fields_ = [(x, c.c_ulonglong) for x in ("total", "free", "used")]
-class Memory2(c.Structure):
-    _fields_ = [("version", c.c_uint)] + [(x, u64) for x in ("total", "reserved", "free", "used")]
-class One(c.Structure): _fields_ = [("pid", c.c_uint), ("bytes", c.c_ulonglong)]
-class Two(One): _fields_ = [("gi", c.c_uint), ("ci", c.c_uint)]
-class Detail(Two): _fields_ = [("protected", c.c_ulonglong)]
-class Details(c.Structure):
-    _fields_ = [(x, c.c_uint) for x in ("version", "mode", "count")] + [("list", c.POINTER(Detail))]
-class Sample(c.Structure):
-    _fields_ = [("pid", c.c_uint), ("time", u64), ("sm", c.c_uint), ("rest", c.c_uint * 3)]
-class Info(c.Structure):
-    _fields_ = [("time", u64), ("pid", c.c_uint), ("sm", c.c_uint), ("rest", c.c_uint * 5)]
-class Infos(c.Structure):
-    _fields_ = [(x, c.c_uint) for x in ("version", "count")]
-    _fields_ += [("since", u64), ("list", c.POINTER(Info))]
-class Rates(c.Structure): _fields_ = [("gpu", c.c_uint), ("memory", c.c_uint)]
-def version(kind, number): return c.sizeof(kind) | number << 24
-ok(n.nvmlInit_v2())
-def count():
-    found = c.c_uint(); ok(n.nvmlDeviceGetCount_v2(c.byref(found))); return found.value
-def handle(index=0):
-    found = c.c_void_p(); ok(n.nvmlDeviceGetHandleByIndex_v2(index, c.byref(found))); return found
-def uuid(device):
-    text = c.create_string_buffer(96); ok(n.nvmlDeviceGetUUID(device, text, 96))
-    return text.value.decode()
-def memory(device):
-    found = Memory(); ok(n.nvmlDeviceGetMemoryInfo(device, c.byref(found)))
-    return found.total // MIB, found.used // MIB, found.free // MIB
-def processes(device, name="Compute", form="_v3", kind=Two):
-    many, found = c.c_uint(64), (kind * 64)()
-    ok(getattr(n, f"nvmlDeviceGet{name}RunningProcesses{form}")(device, c.byref(many), found))
-    return [(one.pid, one.bytes // MIB) for one in found[: many.value]]
-"""
-
-
-@pytest.fixture
-def session(standin: Standin, shim: Callable[..., Shim]) -> Shim:
-    """A quarter of the only GPU."""
-    made = shim()
-    made.grant((UUID.format(0), SLICE, 25))
-    return made
-
-
-@contextmanager
-def running(standin: Standin, shim: Shim | None, text: str) -> Iterator[subprocess.Popen[str]]:
-    """A program in the session (or outside it: None) that prints "ready" and then waits."""
-    whole = PREAMBLE + text + "\nprint('ready', flush=True); sys.stdin.read()"
-    with subprocess.Popen(
-        [sys.executable, "-c", whole, str((shim or standin).cuda)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as started:
-        try:
-            assert started.stdout is not None
-            assert started.stdout.readline() == "ready\n"
-            yield started
-        finally:
-            started.kill()
-
-
-def ask(shim: Shim, text: str) -> str:
-    """The output of a program in the session that queries NVML."""
-    command = [sys.executable, "-c", PREAMBLE + ASK + text, str(shim.cuda), str(shim.nvml)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
-
-
-def smi(shim: Shim, standin: Standin, *words: str) -> str:
-    """nvidia-smi in the session."""
-    environment = {"LD_LIBRARY_PATH": str(shim.libraries)}
-    command = [str(standin.smi), *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    return done.stdout
+from tests.unit.gres.nvml.sessions import ASK, NAMESPACE, SLICE, ask, running, smi
+from tests.unit.gres.programs import CONTEXT, PREAMBLE, RESERVED
 
 
 def test_memory_is_the_slice_and_neighbours_are_hidden(standin: Standin, session: Shim) -> None:
@@ -102,9 +19,7 @@ def test_memory_is_the_slice_and_neighbours_are_hidden(standin: Standin, session
             assert ask(session, "print(memory(handle()))") == "(2048, 1064, 984)"
             assert ask(session, "print(processes(handle()))") == f"[({own.pid}, 1064)]"
             assert f"{own.pid}" in smi(session, standin)
-        table = smi(session, standin)
-        assert "0MiB / 2048MiB" in table
-        assert "No running processes found" in table
+        assert "0MiB / 2048MiB" in smi(session, standin)
 
 
 def test_every_form_of_the_queries(standin: Standin, session: Shim) -> None:
@@ -142,22 +57,13 @@ BUSY = "start(); ok(alloc(MIB)[0])\nfor _ in range({}): run({}); ok(d.cuCtxSynch
 
 def test_utilisation_is_of_the_slice(standin: Standin, session: Shim) -> None:
     """A neighbour keeps the GPU busy; the idle session shows none of it."""
-    text = """
-g, rates, many, room = handle(), Rates(9, 9), c.c_uint(64), (Sample * 64)()
-ok(n.nvmlDeviceGetUtilizationRates(g, c.byref(rates)))
-answer = n.nvmlDeviceGetProcessUtilization(g, room, c.byref(many), c.c_ulonglong(0))
-infos = Infos(version(Infos, 1), 64, 0, (Info * 64)())
-newer = n.nvmlDeviceGetProcessesUtilizationInfo(g, c.byref(infos))
-assert newer == answer, (newer, answer)
-listed = [] if answer else [(one.pid, one.sm) for one in room[: many.value]]
-if not answer: assert [(one.pid, one.sm) for one in infos.list[: infos.count]] == listed
-print(rates.gpu, answer, listed)"""
+    text = "g = handle(); print(utilisation(g), samples(g))"
     with running(standin, None, BUSY.format(1, 1100000)):
-        assert ask(session, text) == "0 6 []"
+        assert ask(session, text) == "0 6"
     # 600 ms of the last second exceed the session's 25 %: 100 % of its share.
     session.grant((UUID.format(0), SLICE, 25), compute="none")
     with running(standin, session, BUSY.format(1, 600000)) as own:
-        assert ask(session, text) == f"100 0 [({own.pid}, 100)]"
+        assert ask(session, text) == f"100 [({own.pid}, 100)]"
 
 
 def test_only_the_jobs_gpus(standin: Standin, session: Shim) -> None:
@@ -173,7 +79,7 @@ index = c.c_uint(); ok(n.nvmlDeviceGetIndex(found, c.byref(index))); assert inde
 assert n.nvmlDeviceGetHandleByPciBusId_v2(b"00000000:01:00.0", c.byref(found)) == 6
 """
     # A whole GPU, the second here, is shown unchanged.
-    assert ask(session, text) == "2 ['1', '2'] [8192, 2048]"
+    assert ask(session, text) == "2 ['1', '2'] [8320, 2048]"
     assert smi(session, standin, "-L").count("GPU-") == 2
 
 
@@ -181,9 +87,8 @@ def test_a_process_in_a_pid_namespace_of_its_own(standin: Standin, session: Shim
     """Sessions run in one: outside it the driver knows the process by another number."""
     asked = "start(); ok(alloc(100 * MIB)[0]); print(os.getpid(), processes(handle()))"
     text = PREAMBLE + ASK + asked
-    command = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
     done = subprocess.run(
-        [*command, sys.executable, "-c", text, str(session.cuda), str(session.nvml)],
+        [*NAMESPACE, sys.executable, "-c", text, str(session.cuda), str(session.nvml)],
         capture_output=True,
         text=True,
         timeout=30,
@@ -221,13 +126,13 @@ def test_nvidia_smi_of_the_host_shows_all(standin: Standin) -> None:
         table = subprocess.run(
             [str(standin.smi)], capture_output=True, text=True, check=True, env=environment
         ).stdout
-        assert "164MiB / 8192MiB" in table
+        assert "164MiB / 8320MiB" in table
         assert str(one.pid) in table
         fields = "name,uuid,memory.total,memory.used,memory.free,utilization.gpu"
         words = [str(standin.smi), f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
         asked = subprocess.run(words, capture_output=True, text=True, check=True, env=environment)
-    assert asked.stdout == f"Slipway Stand-in 8GB, {UUID.format(0)}, 8192, 164, 8028, 0\n"
-    assert CONTEXT == 64 * MIB
+    assert asked.stdout == f"Slipway Stand-in 8GB, {UUID.format(0)}, 8320, 164, 8028, 0\n"
+    assert (CONTEXT, RESERVED) == (64 * MIB, (8320 - 164 - 8028) * MIB)
 
 
 def test_nvidia_smi_records_limits_of_cgroups(standin: Standin) -> None:

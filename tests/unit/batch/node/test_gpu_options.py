@@ -1,0 +1,54 @@
+"""Apptainer's options for a job's GPUs, in batch jobs and in a session's script."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from portal.batch.node import container
+from tests.paths import ROOT
+
+SLICE = "version=1\ncompute={}\ngpu=GPU-6ab0dd8a\nmemory=1\nsm=25\n"
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Path:
+    """Root's folder on a node that has an MPS daemon, with the slice of job 7."""
+    (tmp_path / "jobs" / "7").mkdir(parents=True)
+    (tmp_path / "mps").mkdir()
+    return tmp_path
+
+
+@pytest.mark.parametrize(("compute", "mps"), [("mps", True), ("limiter", False), ("none", False)])
+def test_only_kinds_with_mps_see_its_pipes(
+    compute: str, mps: bool, node: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (node / "jobs" / "7" / "slice").write_text(SLICE.format(compute))
+    monkeypatch.setattr(container, "GPU_JOBS", str(node / "jobs"))
+    found = container.gpu_options({"SLURM_JOB_ID": "7"})
+    assert found[:3] == ["--nv", "--bind", f"{node}/jobs/7:/opt/slipway-gpu"]
+    assert found[3:] == (["--bind", f"{node}/mps:/opt/slipway-gpu-mps"] if mps else [])
+
+
+@pytest.mark.parametrize(("compute", "mps"), [("mps", True), ("limiter", False)])
+def test_so_do_sessions(compute: str, mps: bool, node: Path) -> None:
+    """The lines of the session's script, as it is."""
+    (node / "jobs" / "7" / "slice").write_text(SLICE.format(compute))
+    script = (ROOT / "tests" / "golden" / "session-gpu.sh").read_text().splitlines()
+    first = next(at for at, line in enumerate(script) if line.startswith("share_gpu="))
+    end = next(at for at, line in enumerate(script) if at > first and not line)
+    lines = ["set -e", f"gpu={node}/jobs/7", *script[first:end], 'printf "%s\\n" "${share_gpu[@]}"']
+    done = subprocess.run(
+        ["bash", "-c", "\n".join(lines)], capture_output=True, text=True, check=True
+    )
+    assert (f"{node}/mps:/opt/slipway-gpu-mps" in done.stdout.split()) == mps
+    assert f"{node}/jobs/7:/opt/slipway-gpu" in done.stdout.split()
+
+
+def test_a_node_without_mps_has_no_pipes(node: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (node / "mps").rmdir()
+    (node / "jobs" / "7" / "slice").write_text(SLICE.format("mps"))
+    monkeypatch.setattr(container, "GPU_JOBS", str(node / "jobs"))
+    assert len(container.gpu_options({"SLURM_JOB_ID": "7"})) == 3

@@ -1,0 +1,80 @@
+"""What `slipway-gpu check` finds missing on a node."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from portal.gpu import check
+from portal.gpu.checks.driver import Places
+from portal.gpu.watchdog.lock import lock
+from tests.unit.gpu.node import DEMO, FakeNvml, gpu, settings_file
+
+GOOD = """\
+AccountingStorageTRES   = cpu,mem,energy,node,billing,gres/gpu,gres/shard
+ConstrainDevices        = yes
+Epilog[0]               = /etc/slurm/epilog.sh
+GresTypes               = gpu,shard
+JobSubmitPlugins        = lua
+PlugStackConfig         = {plugstack}
+Prolog[0]               = /etc/slurm/prolog.sh
+TaskPlugin              = task/cgroup,task/affinity
+"""
+
+
+def _findings(tmp_path: Path, nvml: FakeNvml, config: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {"ok": [], "note": [], "wrong": []}
+    file = settings_file(tmp_path, DEMO)
+
+    def scontrol(*words: str) -> str:
+        return config if words == ("show", "config") else "{}" if config else "not JSON"
+
+    places = Places(tmp_path / "dev", tmp_path / "proc", tmp_path / "module")
+    for mark, text in check.check(
+        tmp_path / "jobs", file, nvml.connect, scontrol, places, [tmp_path / "apptainer"]
+    ):
+        found[mark].append(text)
+    return found
+
+
+def test_check_passes_on_a_complete_node(tmp_path: Path) -> None:
+    plugstack = tmp_path / "plugstack.conf"
+    plugstack.write_text("include plugstack.conf.d/*.conf\n")
+    (tmp_path / "plugstack.conf.d").mkdir()
+    (tmp_path / "plugstack.conf.d" / "x.conf").write_text("required spank_slipway.so\n")
+    (tmp_path / "dev").mkdir()
+    for name in ("nvidia0", "nvidia-uvm", "nvidia-uvm-tools"):
+        (tmp_path / "dev" / name).touch()
+    held = lock(tmp_path / "jobs")
+    assert held is not None
+    with held:
+        found = _findings(tmp_path, FakeNvml(gpu(0)), GOOD.format(plugstack=plugstack))
+    assert [text for text in found["wrong"] if "as root" not in text] == []
+    notes = ["driver 580.65 does not limit cgroups: shim and watchdog do (tier B)"]
+    assert [text for text in found["note"] if "Apptainer" not in text] == notes
+    assert any("8192 MiB can be divided" in text for text in found["ok"])
+
+
+def test_check_reports_everything_missing(tmp_path: Path) -> None:
+    config = "Prolog = (null)\nGresTypes = gpu\nTaskPlugin = task/affinity\n"
+    wrong = "\n".join(_findings(tmp_path, FakeNvml(gpu(0, 24576)), config)["wrong"])
+    for word in (
+        "/dev/nvidia-uvm is missing",
+        "/dev/nvidia0 is missing",
+        "no kind of the settings has about this memory",
+        "Prolog is not set",
+        "Epilog is not set",
+        "GresTypes lacks shard",
+        "TaskPlugin lacks cgroup",
+        "ConstrainDevices lacks yes",
+        "AccountingStorageTRES lacks gres/shard",
+        "JobSubmitPlugins lacks lua",
+        "does not name spank_slipway.so",
+        "the watchdog does not run",
+    ):
+        assert word in wrong
+    broken = FakeNvml()
+    broken.broken = {"driver"}
+    wrong = "\n".join(_findings(tmp_path, broken, "")["wrong"])
+    assert "the driver does not answer: driver is lost" in wrong
+    assert "does slurmctld answer?" in wrong
+    assert "scontrol prints no JSON" in wrong

@@ -1,0 +1,67 @@
+"""What /proc says of real processes."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from portal.gpu.watchdog.processes import Processes
+
+THREADS = """
+import ctypes, sys, threading, time
+threading.Thread(target=time.sleep, args=(60,)).start()
+print("runs", flush=True)
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+def _wait_for(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_zombie_is_dying_and_a_running_process_is_not() -> None:
+    processes = Processes()
+    with subprocess.Popen(["sleep", "60"]) as child:
+        assert not processes.is_dying(child.pid)
+        mark = processes.mark(child.pid)
+        assert mark.startswith(f"{child.pid}@")
+        child.kill()
+        _wait_for(lambda: processes.is_dying(child.pid))
+        assert processes.mark(child.pid) == mark
+
+
+def test_a_process_without_its_first_thread_is_not_dying() -> None:
+    processes = Processes()
+    with subprocess.Popen([sys.executable, "-c", THREADS], stdout=subprocess.PIPE) as child:
+        assert child.stdout
+        assert child.stdout.readline() == b"runs\n"
+        state = Path(f"/proc/{child.pid}/stat")
+        _wait_for(lambda: ") Z " in state.read_text())
+        assert not processes.is_dying(child.pid)
+        child.kill()
+
+
+def test_managed_memory_is_what_is_mapped_of_the_device(tmp_path: Path) -> None:
+    """Also by another name for it, which a user can mount."""
+    uvm, other = tmp_path / "nvidia-uvm", tmp_path / "other"
+    for file in (uvm, other):
+        file.write_bytes(bytes(4 * mmap.PAGESIZE))
+    alias = tmp_path / "alias"
+    os.link(uvm, alias)
+    maps = []
+    for file, pages in ((uvm, 3), (alias, 2), (other, 1)):
+        with file.open("r+b") as stream:
+            maps.append(mmap.mmap(stream.fileno(), pages * mmap.PAGESIZE))
+    assert Processes(uvm=uvm).managed(os.getpid()) == 5 * mmap.PAGESIZE
+    assert Processes(uvm=tmp_path / "none").managed(os.getpid()) == 3 * mmap.PAGESIZE
+    for each in maps:
+        each.close()
+    assert Processes(uvm=uvm).managed(os.getpid()) == 0
