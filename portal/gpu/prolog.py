@@ -91,7 +91,8 @@ def _files(
         files = {"slice": slice_.text()}
         limited = [part for part in slice_.parts if part.memory]
         if limited and limits.supported(nvml.driver(), limited[0].uuid):
-            lines = (f"{part.uuid} {part.memory // MIB}\n" for part in limited)
+            # The driver counts contexts, too: one is kept free for each session.
+            lines = (f"{part.uuid} {(part.memory + known.context) // MIB}\n" for part in limited)
             files[limits.FILE] = "".join(lines)
         return files
     finally:

@@ -93,4 +93,4 @@ def test_prolog_records_the_limits_for_a_new_driver(
             connect=nvml.connect,
         )
         assert (tmp_path / "12" / "limits").exists() is there
-    assert (tmp_path / "12" / "limits").read_text() == "GPU-0 2048\n"
+    assert (tmp_path / "12" / "limits").read_text() == f"GPU-0 {2048 + 64}\n"

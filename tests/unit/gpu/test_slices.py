@@ -54,7 +54,7 @@ def test_whole_gpus_and_mig_have_no_limit() -> None:
 
 
 def test_all_slices_of_a_gpu_and_their_contexts_fit_into_it() -> None:
-    """b3: slices were cut from what NVML calls the total."""
+    """Slices were cut from what NVML calls the total."""
     for memory in (8192, 8191, 7700, 8576, 8800):
         device = gpu(0, memory)
         part = decide([shard(1, (1, 4))], [0], [device], [DEMO], CONTEXT).parts[0]
