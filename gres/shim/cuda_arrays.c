@@ -41,13 +41,13 @@ static unsigned int packed_bits(int format)
     return 0;
 }
 
-static uint64_t extent(uint64_t length, unsigned int level)
+static uint64_t array_extent(uint64_t length, unsigned int level)
 {
     length >>= level;
     return length ? length : 1;
 }
 
-static uint64_t times(uint64_t one, uint64_t other)
+static uint64_t array_times(uint64_t one, uint64_t other)
 {
     uint64_t product;
     return __builtin_mul_overflow(one, other, &product) ? UINT64_MAX : product;
@@ -56,12 +56,12 @@ static uint64_t times(uint64_t one, uint64_t other)
 static uint64_t level_bytes(const CUDA_ARRAY3D_DESCRIPTOR *wanted, unsigned int level)
 {
     int layers = (wanted->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0;
-    uint64_t elements = times(extent(wanted->Width, level), extent(wanted->Height, level));
-    elements = times(elements, extent(wanted->Depth, layers ? 0 : level));
+    uint64_t elements = array_times(array_extent(wanted->Width, level), array_extent(wanted->Height, level));
+    elements = array_times(elements, array_extent(wanted->Depth, layers ? 0 : level));
     unsigned int bits = packed_bits(wanted->Format);
     if (!bits)
         bits = channel_bits(wanted->Format) * (wanted->NumChannels ? wanted->NumChannels : 1);
-    return bits % 8 ? times(elements, bits) / 8 : times(elements, bits / 8);
+    return bits % 8 ? array_times(elements, bits) / 8 : array_times(elements, bits / 8);
 }
 
 static uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *wanted, unsigned int levels)
@@ -196,7 +196,7 @@ static CUresult destroy_mipmap(void *array)
     return real_cuMipmappedArrayDestroy(array);
 }
 
-static CUresult destroy(enum allocation_kind kind, void *array, free_function *real)
+static CUresult array_destroy(enum allocation_kind kind, void *array, free_function *real)
 {
     CUresult result = allocation_free(kind, (uintptr_t)array, real, array);
     if (!result)
@@ -207,13 +207,13 @@ static CUresult destroy(enum allocation_kind kind, void *array, free_function *r
 EXPORT CUresult cuArrayDestroy(CUarray array);
 EXPORT CUresult cuArrayDestroy(CUarray array)
 {
-    return destroy(ALLOCATION_ARRAY, array, destroy_array);
+    return array_destroy(ALLOCATION_ARRAY, array, destroy_array);
 }
 
 EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray array);
 EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray array)
 {
-    return destroy(ALLOCATION_MIPMAP, array, destroy_mipmap);
+    return array_destroy(ALLOCATION_MIPMAP, array, destroy_mipmap);
 }
 
 const struct hook array_hooks[] = {

@@ -15,7 +15,7 @@ NEEDS(cuCtxFromGreenCtx, CUcontext *, CUgreenContext); /* since CUDA 12.4 */
 
 /* --- contexts --- */
 
-static void ending(CUcontext context)
+static void context_ending(CUcontext context)
 {
     CUdevice ordinal;
     if (!context_device(context, &ordinal))
@@ -24,7 +24,7 @@ static void ending(CUcontext context)
 
 WRAP(cuCtxDestroy_v2, CUcontext context)
 {
-    ending(context);
+    context_ending(context);
     CUresult result = real_cuCtxDestroy_v2(context);
     if (!result)
         allocations_end_context(context);
@@ -33,7 +33,7 @@ WRAP(cuCtxDestroy_v2, CUcontext context)
 
 WRAP(cuCtxDestroy, CUcontext context)
 {
-    ending(context);
+    context_ending(context);
     CUresult result = real_cuCtxDestroy(context);
     if (!result)
         allocations_end_context(context);
@@ -48,7 +48,7 @@ static int primary_active(CUdevice ordinal)
 }
 
 /* Only retaining the primary context gives its handle; `release` undoes that. */
-static CUcontext primary(CUdevice ordinal, CUresult (*release)(CUdevice))
+static CUcontext primary_context(CUdevice ordinal, CUresult (*release)(CUdevice))
 {
     CUcontext context = NULL;
     if (!primary_active(ordinal) || real_cuDevicePrimaryCtxRetain(&context, ordinal))
@@ -58,7 +58,7 @@ static CUcontext primary(CUdevice ordinal, CUresult (*release)(CUdevice))
     return context;
 }
 
-static CUresult end_primary(CUdevice ordinal, CUresult (*real)(CUdevice), CUcontext context)
+static CUresult primary_end(CUdevice ordinal, CUresult (*real)(CUdevice), CUcontext context)
 {
     CUresult result = real(ordinal);
     if (!result && !primary_active(ordinal)) {
@@ -70,26 +70,26 @@ static CUresult end_primary(CUdevice ordinal, CUresult (*real)(CUdevice), CUcont
 
 WRAP(cuDevicePrimaryCtxRelease_v2, CUdevice ordinal)
 {
-    CUcontext context = primary(ordinal, real_cuDevicePrimaryCtxRelease_v2);
-    return end_primary(ordinal, real_cuDevicePrimaryCtxRelease_v2, context);
+    CUcontext context = primary_context(ordinal, real_cuDevicePrimaryCtxRelease_v2);
+    return primary_end(ordinal, real_cuDevicePrimaryCtxRelease_v2, context);
 }
 
 WRAP(cuDevicePrimaryCtxRelease, CUdevice ordinal)
 {
-    CUcontext context = primary(ordinal, real_cuDevicePrimaryCtxRelease);
-    return end_primary(ordinal, real_cuDevicePrimaryCtxRelease, context);
+    CUcontext context = primary_context(ordinal, real_cuDevicePrimaryCtxRelease);
+    return primary_end(ordinal, real_cuDevicePrimaryCtxRelease, context);
 }
 
 WRAP(cuDevicePrimaryCtxReset_v2, CUdevice ordinal)
 {
-    CUcontext context = primary(ordinal, real_cuDevicePrimaryCtxRelease_v2);
-    return end_primary(ordinal, real_cuDevicePrimaryCtxReset_v2, context);
+    CUcontext context = primary_context(ordinal, real_cuDevicePrimaryCtxRelease_v2);
+    return primary_end(ordinal, real_cuDevicePrimaryCtxReset_v2, context);
 }
 
 WRAP(cuDevicePrimaryCtxReset, CUdevice ordinal)
 {
-    CUcontext context = primary(ordinal, real_cuDevicePrimaryCtxRelease_v2);
-    return end_primary(ordinal, real_cuDevicePrimaryCtxReset, context);
+    CUcontext context = primary_context(ordinal, real_cuDevicePrimaryCtxRelease_v2);
+    return primary_end(ordinal, real_cuDevicePrimaryCtxReset, context);
 }
 
 /* Green contexts: a part of a GPU's multiprocessors, with streams and events of their own. */
@@ -97,7 +97,7 @@ WRAP(cuGreenCtxDestroy, CUgreenContext green)
 {
     CUcontext context = NULL;
     if (!real_cuCtxFromGreenCtx(&context, green) && context)
-        ending(context);
+        context_ending(context);
     return real_cuGreenCtxDestroy(green);
 }
 

@@ -27,7 +27,7 @@ const struct hook device_hooks[] = {
     HOOKS_END,
 };
 
-static int find(const CUuuid *uuid, const char *prefix)
+static int device_find(const CUuuid *uuid, const char *prefix)
 {
     static const char digits[] = "0123456789abcdef";
     char text[48];
@@ -53,9 +53,9 @@ int device_of(CUdevice ordinal)
     CUuuid uuid;
     if (real_cuDeviceGetUuid_v2(&uuid, ordinal) && real_cuDeviceGetUuid(&uuid, ordinal))
         return DEVICE_FOREIGN;
-    int index = find(&uuid, "GPU-");
+    int index = device_find(&uuid, "GPU-");
     if (index < 0)
-        index = find(&uuid, "MIG-");
+        index = device_find(&uuid, "MIG-");
     if (index < 0)
         return DEVICE_FOREIGN;
     __atomic_store_n(&known[ordinal], index + 1, __ATOMIC_RELAXED);

@@ -8,7 +8,7 @@
 
 #include <pthread.h>
 
-static void after_fork_in_child(void)
+static void fork_reset_child(void)
 {
     guard_reset();
     allocations_forget();
@@ -17,7 +17,7 @@ static void after_fork_in_child(void)
     graphs_forget();
 }
 
-__attribute__((constructor)) static void prepare(void)
+__attribute__((constructor)) static void fork_prepare(void)
 {
-    pthread_atfork(NULL, NULL, after_fork_in_child);
+    pthread_atfork(NULL, NULL, fork_reset_child);
 }

@@ -104,7 +104,7 @@ static void *wrapper_by_name(const struct lookup *lookup, void *found)
     return wrapper_of_version(lookup, found);
 }
 
-static void say(const char *name)
+static void lookup_say(const char *name)
 {
     static const char before[] = "slipway: this driver's ";
     static const char after[] = " is newer than Slipway's way of sharing GPUs, which cannot count what it "
@@ -115,7 +115,7 @@ static void say(const char *name)
 }
 
 /* A version that is unknown here would bypass the slice. */
-static CUresult replace(const struct lookup *lookup, void **found)
+static CUresult lookup_replace(const struct lookup *lookup, void **found)
 {
     if (!lookup->name || !found || !*found)
         return CUDA_SUCCESS;
@@ -128,7 +128,7 @@ static CUresult replace(const struct lookup *lookup, void **found)
     if (wrapper)
         return CUDA_SUCCESS;
     trace_unknown(lookup->name);
-    say(lookup->name);
+    lookup_say(lookup->name);
     return CUDA_ERROR_NOT_FOUND;
 }
 
@@ -137,7 +137,7 @@ static void *ask_v1(const struct lookup *lookup, int version);
 WRAP(cuGetProcAddress, const char *name, void **found, int version, uint64_t flags)
 {
     CUresult result = real_cuGetProcAddress(name, found, version, flags);
-    return result ? result : replace(&(struct lookup){name, version, flags, ask_v1}, found);
+    return result ? result : lookup_replace(&(struct lookup){name, version, flags, ask_v1}, found);
 }
 
 static void *ask_v1(const struct lookup *lookup, int version)
@@ -155,7 +155,7 @@ WRAP(cuGetProcAddress_v2, const char *name, void **found, int version, uint64_t 
     CUresult result = real_cuGetProcAddress_v2(name, found, version, flags, status);
     if (result)
         return result;
-    result = replace(&(struct lookup){name, version, flags, ask_v2}, found);
+    result = lookup_replace(&(struct lookup){name, version, flags, ask_v2}, found);
     if (result && status)
         *status = SYMBOL_NOT_FOUND;
     return result;

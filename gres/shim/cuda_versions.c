@@ -37,6 +37,8 @@ static const struct version {
     {"cuMemFree", 3020, "cuMemFree_v2"},
     {"cuMemGetInfo", 2000, "cuMemGetInfo"},
     {"cuMemGetInfo", 3020, "cuMemGetInfo_v2"},
+    {"cuStreamDestroy", 2000, "cuStreamDestroy"},
+    {"cuStreamDestroy", 4000, "cuStreamDestroy_v2"},
 };
 
 int version_symbol(const char *name, int version, char *symbol)

@@ -47,7 +47,7 @@ struct counters {
 };
 _Static_assert(sizeof(struct counters) <= SLIPWAY_COUNTERS_SIZE, "the slots fit");
 
-static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t ledger_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct counters *counters; /* NULL: not attached */
 static int file = -1;             /* for LOCK_OF_ALL */
 static struct file_id file_id;
@@ -55,7 +55,7 @@ static void *anchor; /* the mapping that holds the lock of our slot */
 static struct slot *own;
 static pid_t owner; /* of all this: a child created without fork()'s handlers starts anew */
 
-static void say_why_not(void)
+static void ledger_say_why_not(void)
 {
     static const char line[] =
         "slipway: " SLIPWAY_COUNTERS " cannot be used, so no GPU memory can be had. "
@@ -67,7 +67,7 @@ static void say_why_not(void)
 
 /* The mapping has an open file description of its own: it outlives descriptors, and would keep LOCK_OF_ALL
  * when another thread of the program closes ours while we hold the lock. */
-static void *map_counters(void)
+static void *ledger_map(void)
 {
     int descriptor = open_counters();
     void *map = MAP_FAILED;
@@ -81,15 +81,15 @@ static void *map_counters(void)
     return map;
 }
 
-static int attach(void)
+static int ledger_attach(void)
 {
-    counters = map_counters();
+    counters = ledger_map();
     owner = getpid();
     return counters ? 0 : -1;
 }
 
 /* A child holds nothing of its parent's: it starts unattached. */
-static void forget(void)
+static void ledger_forget(void)
 {
     if (is_file(file, &file_id))
         close(file);
@@ -100,7 +100,7 @@ static void forget(void)
 }
 
 /* The first time, or after the program has closed our descriptor, whose number may be reused by now. */
-static int reopen(void)
+static int ledger_reopen(void)
 {
     file = open_counters();
     if (is_file(file, &file_id))
@@ -111,26 +111,26 @@ static int reopen(void)
     return -1;
 }
 
-static int enter(void)
+static int ledger_enter(void)
 {
-    pthread_mutex_lock(&guard);
+    pthread_mutex_lock(&ledger_lock);
     if (counters && owner != getpid())
-        forget();
-    if ((counters || !attach()) && (is_file(file, &file_id) || !reopen()) &&
+        ledger_forget();
+    if ((counters || !ledger_attach()) && (is_file(file, &file_id) || !ledger_reopen()) &&
         !file_lock(file, F_OFD_SETLKW, F_WRLCK, LOCK_OF_ALL, NULL))
         return 0;
-    say_why_not();
-    pthread_mutex_unlock(&guard);
+    ledger_say_why_not();
+    pthread_mutex_unlock(&ledger_lock);
     return -1;
 }
 
-static void leave(void)
+static void ledger_leave(void)
 {
     file_lock(file, F_OFD_SETLK, F_UNLCK, LOCK_OF_ALL, NULL);
-    pthread_mutex_unlock(&guard);
+    pthread_mutex_unlock(&ledger_lock);
 }
 
-static uint64_t pid_namespace(void)
+static uint64_t ledger_pid_namespace(void)
 {
     char text[64]; /* pid:[4026531836] */
     uint64_t number = 0;
@@ -141,7 +141,7 @@ static uint64_t pid_namespace(void)
     return number;
 }
 
-static int lock_free_slot(int descriptor)
+static int slot_lock_free(int descriptor)
 {
     for (int index = 0; index < SLOTS; index++)
         if (!file_lock(descriptor, F_OFD_SETLK, F_WRLCK, LOCK_OF_SLOT(index), NULL))
@@ -149,7 +149,7 @@ static int lock_free_slot(int descriptor)
     return -1;
 }
 
-static int alive(uint32_t index)
+static int slot_is_alive(uint32_t index)
 {
     struct flock found;
     if (file_lock(file, F_OFD_GETLK, F_WRLCK, LOCK_OF_SLOT(index), &found))
@@ -159,18 +159,18 @@ static int alive(uint32_t index)
 
 /* On an overlay the mapping refers to the lower file, and the lock is gone with the descriptor: the next
  * process would sweep such a slot, so it must not be used. */
-static void give_up_unlocked(void)
+static void slot_give_up(void)
 {
-    if (alive((uint32_t)(own - counters->slot)))
+    if (slot_is_alive((uint32_t)(own - counters->slot)))
         return;
     own->taken = 0;
     own = NULL;
     munmap(anchor, PAGE);
-    say_why_not();
+    ledger_say_why_not();
 }
 
 /* First the lock, then the slot: nothing is charged to it before both are done. */
-static int claim(void)
+static int slot_claim(void)
 {
     if (own)
         return 0;
@@ -181,7 +181,7 @@ static int claim(void)
     if (anchor == MAP_FAILED)
         goto done;
     madvise(anchor, PAGE, MADV_DONTFORK);
-    index = lock_free_slot(descriptor);
+    index = slot_lock_free(descriptor);
     if (index < 0) {
         munmap(anchor, PAGE);
         goto done;
@@ -189,7 +189,7 @@ static int claim(void)
     own = &counters->slot[index];
     memset(own, 0, sizeof *own);
     own->pid = getpid();
-    own->pid_namespace = pid_namespace();
+    own->pid_namespace = ledger_pid_namespace();
     if (counters->slots_ever < (uint32_t)index + 1)
         counters->slots_ever = (uint32_t)index + 1;
     own->taken = 1;
@@ -197,7 +197,7 @@ done:
     if (descriptor >= 0)
         close(descriptor); /* the anchor keeps the lock */
     if (own)
-        give_up_unlocked();
+        slot_give_up();
     return own ? 0 : -1;
 }
 
@@ -206,12 +206,12 @@ static uint32_t slots_ever(void)
     return counters->slots_ever < SLOTS ? counters->slots_ever : SLOTS;
 }
 
-static void sweep(void)
+static void slots_sweep(void)
 {
     static const uint64_t nothing[SLIPWAY_MAX_DEVICES];
     for (uint32_t index = 0; index < slots_ever(); index++) {
         struct slot *slot = &counters->slot[index];
-        if (!slot->taken || slot == own || alive(index))
+        if (!slot->taken || slot == own || slot_is_alive(index))
             continue;
         if (memcmp(slot->bytes, nothing, sizeof nothing))
             counters->ended = (uint32_t)time(NULL);
@@ -219,7 +219,7 @@ static void sweep(void)
     }
 }
 
-static uint64_t used(int device)
+static uint64_t slots_used(int device)
 {
     uint64_t sum = 0;
     for (uint32_t index = 0; index < slots_ever(); index++)
@@ -228,18 +228,18 @@ static uint64_t used(int device)
     return sum;
 }
 
-static int fits(int device, uint64_t bytes)
+static int ledger_fits(int device, uint64_t bytes)
 {
     uint64_t memory = slice()->device[device].memory;
-    return !memory || (bytes <= memory && used(device) <= memory - bytes);
+    return !memory || (bytes <= memory && slots_used(device) <= memory - bytes);
 }
 
-static int is_device(int device)
+static int ledger_has(int device)
 {
     return device >= 0 && device < slice()->count;
 }
 
-static void trace_charge(uint64_t bytes)
+static void ledger_trace_charge(uint64_t bytes)
 {
     trace_add(TRACE_CHARGES, 1);
     trace_add(TRACE_CHARGED_BYTES, bytes);
@@ -248,71 +248,71 @@ static void trace_charge(uint64_t bytes)
 int ledger_reserve(int device, uint64_t bytes)
 {
     int result = -1;
-    if (!is_device(device))
+    if (!ledger_has(device))
         return -1;
     if (!bytes) /* a pool that need not grow: the most frequent case, without the lock */
         return 0;
-    if (enter())
+    if (ledger_enter())
         return -1;
-    if (!fits(device, bytes))
-        sweep(); /* only now, since it takes a system call for each process */
-    if (fits(device, bytes) && !claim()) {
+    if (!ledger_fits(device, bytes))
+        slots_sweep(); /* only now, since it takes a system call for each process */
+    if (ledger_fits(device, bytes) && !slot_claim()) {
         own->bytes[device] += bytes;
         result = 0;
     }
-    leave();
+    ledger_leave();
     if (!result)
-        trace_charge(bytes);
+        ledger_trace_charge(bytes);
     return result;
 }
 
 void ledger_charge(int device, uint64_t bytes)
 {
-    if (!bytes || !is_device(device) || enter())
+    if (!bytes || !ledger_has(device) || ledger_enter())
         return;
-    if (!claim())
+    if (!slot_claim())
         own->bytes[device] += bytes;
-    leave();
-    trace_charge(bytes);
+    ledger_leave();
+    ledger_trace_charge(bytes);
 }
 
 void ledger_release(int device, uint64_t bytes)
 {
-    if (!bytes || !is_device(device) || enter())
+    if (!bytes || !ledger_has(device) || ledger_enter())
         return;
     if (own) /* a child that frees what it inherited has nothing to release */
         own->bytes[device] -= bytes < own->bytes[device] ? bytes : own->bytes[device];
-    leave();
+    ledger_leave();
     trace_add(TRACE_RELEASED_BYTES, bytes);
 }
 
 uint64_t ledger_used(int device)
 {
-    if (!is_device(device) || enter())
+    if (!ledger_has(device) || ledger_enter())
         return 0;
-    sweep();
-    uint64_t sum = used(device);
-    leave();
+    slots_sweep();
+    uint64_t sum = slots_used(device);
+    ledger_leave();
     return sum;
 }
 
 int ledger_death_within(uint32_t seconds)
 {
-    if (enter())
+    if (ledger_enter())
         return 0;
-    sweep();
+    slots_sweep();
     int result = (uint32_t)time(NULL) - counters->ended <= seconds;
-    leave();
+    ledger_leave();
     return result;
 }
 
 int ledger_processes(int device, struct ledger_process *found, int most)
 {
     int count = 0;
-    if (!is_device(device) || enter())
+    if (!ledger_has(device) || ledger_enter())
         return 0;
-    sweep();
-    uint64_t here = pid_namespace();
+    slots_sweep();
+    uint64_t here = ledger_pid_namespace();
     for (uint32_t index = 0; index < slots_ever() && count < most; index++) {
         const struct slot *slot = &counters->slot[index];
         if (!slot->taken)
@@ -320,28 +320,28 @@ int ledger_processes(int device, struct ledger_process *found, int most)
         found[count].pid = slot->pid_namespace == here ? slot->pid : 0;
         found[count++].bytes = slot->bytes[device];
     }
-    leave();
+    ledger_leave();
     return count;
 }
 
-static void before_fork(void)
+static void ledger_before_fork(void)
 {
-    pthread_mutex_lock(&guard);
+    pthread_mutex_lock(&ledger_lock);
 }
 
-static void after_fork_in_parent(void)
+static void ledger_after_fork_in_parent(void)
 {
-    pthread_mutex_unlock(&guard);
+    pthread_mutex_unlock(&ledger_lock);
 }
 
-static void after_fork_in_child(void)
+static void ledger_after_fork_in_child(void)
 {
-    pthread_mutex_init(&guard, NULL);
+    pthread_mutex_init(&ledger_lock, NULL);
     if (counters)
-        forget();
+        ledger_forget();
 }
 
-__attribute__((constructor)) static void prepare(void)
+__attribute__((constructor)) static void ledger_prepare(void)
 {
-    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    pthread_atfork(ledger_before_fork, ledger_after_fork_in_parent, ledger_after_fork_in_child);
 }

@@ -31,7 +31,7 @@ WRAP(nvmlDeviceGetAccountingStats_v2, nvmlDevice_t device, void *stats)
                                          : real_nvmlDeviceGetAccountingStats_v2(device, stats);
 }
 
-HOOKS(
+HOOKS(nvml_accounting,
     HOOK(nvmlDeviceGetAccountingMode),
     HOOK(nvmlDeviceGetAccountingPids),
     HOOK(nvmlDeviceGetAccountingStats),

@@ -130,7 +130,7 @@ WRAP(nvmlDeviceGetHandleByPciBusId_v2, const char *bus, nvmlDevice_t *device)
     return only_ours(real_nvmlDeviceGetHandleByPciBusId_v2(bus, device), device);
 }
 
-HOOKS(
+HOOKS(nvml_devices,
     NEEDED(nvmlDeviceGetUUID),
     HOOK(nvmlDeviceGetCount_v2),
     HOOK(nvmlDeviceGetHandleByIndex_v2),

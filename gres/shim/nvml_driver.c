@@ -46,4 +46,4 @@ int nvml_translates(enum nvml_pids pids)
     return major > since[pids][0] || (major == since[pids][0] && minor >= since[pids][1]);
 }
 
-HOOKS(NEEDED(nvmlSystemGetDriverVersion))
+HOOKS(nvml_driver, NEEDED(nvmlSystemGetDriverVersion))

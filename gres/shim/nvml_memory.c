@@ -45,6 +45,6 @@ WRAP(nvmlDeviceGetMemoryInfo_v2, nvmlDevice_t device, nvmlMemory_v2_t *memory)
     return result;
 }
 
-HOOKS(
+HOOKS(nvml_memory,
     HOOK(nvmlDeviceGetMemoryInfo),
     HOOK(nvmlDeviceGetMemoryInfo_v2))

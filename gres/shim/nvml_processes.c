@@ -170,7 +170,7 @@ WRAP(nvmlDeviceGetRunningProcessDetailList, nvmlDevice_t device, nvmlProcessDeta
     return result;
 }
 
-HOOKS(
+HOOKS(nvml_processes,
     {"nvmlDeviceGetComputeRunningProcesses_v3", NULL, (void **)&real_compute_v3},
     {"nvmlDeviceGetComputeRunningProcesses_v2", NULL, (void **)&real_compute_v2},
     {"nvmlDeviceGetGraphicsRunningProcesses_v3", NULL, (void **)&real_graphics_v3},

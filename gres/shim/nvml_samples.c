@@ -139,4 +139,4 @@ nvmlReturn_t nvml_own_samples(nvmlDevice_t device, int slice_index,
     return *count ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
 }
 
-HOOKS({"nvmlDeviceGetProcessUtilization", NULL, (void **)&real_samples})
+HOOKS(nvml_samples, {"nvmlDeviceGetProcessUtilization", NULL, (void **)&real_samples})

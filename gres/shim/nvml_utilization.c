@@ -130,7 +130,7 @@ WRAP(nvmlDeviceGetSamples, nvmlDevice_t device, int type, unsigned long long sin
     return result;
 }
 
-HOOKS(
+HOOKS(nvml_utilization,
     HOOK(nvmlDeviceGetProcessUtilization),
     HOOK(nvmlDeviceGetProcessesUtilizationInfo),
     HOOK(nvmlDeviceGetUtilizationRates),

@@ -6,14 +6,14 @@
 #include <dlfcn.h>
 #include <stddef.h>
 
-static const char path[] = SLIPWAY_DRIVER "/" SLIPWAY_REAL; /* SLIPWAY_REAL: see the Makefile */
+static const char real_path[] = SLIPWAY_DRIVER "/" SLIPWAY_REAL; /* SLIPWAY_REAL: see the Makefile */
 
 static void *real_library(void)
 {
     static void *library; /* every dlopen() returns the same handle, so a race is harmless */
     void *found = __atomic_load_n(&library, __ATOMIC_ACQUIRE);
     if (!found) {
-        found = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+        found = dlopen(real_path, RTLD_LAZY | RTLD_LOCAL);
         __atomic_store_n(&library, found, __ATOMIC_RELEASE);
     }
     return found;

@@ -7,7 +7,7 @@
 
 #define MOST (64 << 10) /* a slice of 16 GPUs has about 2 KiB */
 
-static void end(const char *why)
+static void slice_fail(const char *why)
 {
     static const char before[] = "slipway: this session's share of the GPU cannot be read (";
     static const char after[] = "). Nothing can run on the GPU without it: start the session again.\n";
@@ -18,14 +18,14 @@ static void end(const char *why)
 }
 
 /* Digits only: strtoull accepts signs and spaces, and with a new glibc needs a symbol that old ones lack. */
-static uint64_t number(const char *text)
+static uint64_t slice_number(const char *text)
 {
     uint64_t value = 0;
     if (!*text)
-        end("an empty number");
+        slice_fail("an empty number");
     for (; *text; text++) {
         if (*text < '0' || *text > '9' || value > (UINT64_MAX - 9) / 10)
-            end("not a number");
+            slice_fail("not a number");
         value = value * 10 + (uint64_t)(*text - '0');
     }
     return value;
@@ -38,14 +38,14 @@ static enum compute compute_of(const char *text)
     if (!strcmp(text, "mps"))
         return COMPUTE_MPS;
     if (strcmp(text, "none"))
-        end("unknown compute");
+        slice_fail("unknown compute");
     return COMPUTE_NONE;
 }
 
 static struct slice_device *last_device(struct slice *into)
 {
     if (!into->count)
-        end("no GPU in it");
+        slice_fail("no GPU in it");
     return &into->device[into->count - 1];
 }
 
@@ -53,7 +53,7 @@ static void take_gpu(struct slice *into, const char *uuid)
 {
     struct slice_device *device = &into->device[into->count];
     if (into->count == SLIPWAY_MAX_DEVICES || strlen(uuid) >= sizeof device->uuid)
-        end("too many GPUs");
+        slice_fail("too many GPUs");
     strcpy(device->uuid, uuid);
     device->sm_percent = 100;
     into->count++;
@@ -63,21 +63,21 @@ static void take_line(struct slice *into, char *line)
 {
     char *value = strchr(line, '=');
     if (!value)
-        end("a line without =");
+        slice_fail("a line without =");
     *value++ = 0;
     if (!strcmp(line, "version")) {
         if (strcmp(value, "1"))
-            end("made for another version of Slipway");
+            slice_fail("made for another version of Slipway");
     } else if (!strcmp(line, "compute")) {
         into->compute = compute_of(value);
     } else if (!strcmp(line, "gpu")) {
         take_gpu(into, value);
     } else if (!strcmp(line, "memory")) {
-        last_device(into)->memory = number(value);
+        last_device(into)->memory = slice_number(value);
     } else if (!strcmp(line, "sm")) {
-        uint64_t percent = number(value);
+        uint64_t percent = slice_number(value);
         if (percent < 1 || percent > 100)
-            end("a percent beyond 100");
+            slice_fail("a percent beyond 100");
         last_device(into)->sm_percent = (int)percent;
     }
 }
@@ -87,12 +87,12 @@ static ssize_t read_all(char *text)
     ssize_t length = 0, got;
     int file = open(SLIPWAY_SLICE, O_RDONLY | O_CLOEXEC);
     if (file < 0)
-        end("no such file");
+        slice_fail("no such file");
     while ((got = read(file, text + length, (size_t)(MOST - length))) > 0)
         length += got;
     close(file);
     if (got < 0 || length == MOST)
-        end("no plain file");
+        slice_fail("no plain file");
     return length;
 }
 
@@ -101,7 +101,7 @@ static struct slice *read_slice(void)
     char *rest, *text = malloc(MOST + 1);
     struct slice *parsed = calloc(1, sizeof *parsed);
     if (!text || !parsed)
-        end("no memory");
+        slice_fail("no memory");
     text[read_all(text)] = 0;
     for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
         take_line(parsed, line);

@@ -140,6 +140,13 @@ EXPORT nvmlReturn_t nvmlDeviceGetAccountingMode(nvmlDevice_t device, int *mode)
     return nvml_gpu(device, &gpu);
 }
 
+EXPORT nvmlReturn_t nvmlDeviceGetAccountingBufferSize(nvmlDevice_t device, unsigned *size)
+{
+    int gpu;
+    *size = STANDIN_SLOTS;
+    return nvml_gpu(device, &gpu);
+}
+
 /* The host's PIDs, in containers, too. */
 EXPORT nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned *count, unsigned *pids)
 {

@@ -11,7 +11,9 @@ from tests.gpu.program import ProgramFailed
 from tests.gpu.session import run_bare
 from tests.gpu.watchdog import watching
 
-SECONDS = 8
+SECONDS = 6
+WARM = 4
+"""Seconds in which the watchdog gets to know who computes; they do not count."""
 MOST_OF_A_GPU = 0.75
 """Slice of the case with a killed program: with a context of it and one of the next it must fit."""
 
@@ -59,10 +61,10 @@ def four_full_sessions(trial: Trial) -> None:
 
 @case("2a", 35, "three sessions of 33 %, busy at the same time, get ≥ 90 % of the GPU together")
 def three_busy_sessions(trial: Trial) -> None:
-    full = run_bare(trial.gpu, "launches", "busy", SECONDS / 2, 1000)["rate"]
+    full = run_bare(trial.gpu, "launches", "busy", trial.seconds(SECONDS) / 2, 1000)["rate"]
     with watching("three-busy-sessions"), ExitStack() as stack:
         sessions = [trial.session(number, 0.2, 33) for number in (1, 2, 3)]
-        words = ("launches", "busy", SECONDS, 1000)
+        words = ("launches", "busy", trial.seconds(SECONDS), 1000, trial.seconds(WARM))
         programs = [stack.enter_context(session.start(*words)) for session in sessions]
         for program in programs:
             program.next_message()
@@ -82,7 +84,7 @@ def three_busy_sessions(trial: Trial) -> None:
 def killed(trial: Trial) -> None:
     session = trial.session(share=MOST_OF_A_GPU)
     with watching("killed") as dog:
-        for _ in range(3):
+        for _ in range(2):
             with session.start("memory", "hold", 0.9) as program:
                 got = program.next_message()["got"]
                 trial.check("90 % of the slice", got, good=got, must="True")

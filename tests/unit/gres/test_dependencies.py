@@ -115,6 +115,40 @@ def test_files_are_short() -> None:
     assert sources and long == []
 
 
+def statics(text: str) -> set[str]:
+    """The functions and variables that a source keeps to itself."""
+    attribute, words = r"(?:__attribute__\(\(\w+\)\) )?", r"[\w ]+?[ *]"
+    found = re.findall(rf"^{attribute}static {words}(\w+)\(", text, re.MULTILINE)
+    found += re.findall(rf"^static {words}(\w+)(?:\[[^\]]*\])*(?: = |;|$)", text, re.MULTILINE)
+    found += re.findall(r"^} (\w+)(?:\[[^\]]*\])*(?: = |;)", text, re.MULTILINE)  # of a struct
+    return set(found)
+
+
+def test_static_names_are_different_in_all_files() -> None:
+    """So that a name in a backtrace, or a breakpoint, tells the file."""
+    owners: dict[str, list[str]] = {}
+    for file in sorted(SHIM.glob("*.c")):
+        for name in statics(file.read_text()):
+            owners.setdefault(name, []).append(file.name)
+    assert len(owners) > 150
+    assert {name: files for name, files in owners.items() if len(files) > 1} == {}
+
+
+def test_all_forms_of_static_names_are_seen() -> None:
+    text = """
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct pool *pools;
+static int known[MOST];
+static struct {
+    int one;
+} reserved[MOST];
+static int settle(void)
+__attribute__((constructor)) static void prepare(void)
+static struct pool *pool_find(CUmemoryPool handle)
+"""
+    assert statics(text) == {"lock", "pools", "known", "reserved", "settle", "prepare", "pool_find"}
+
+
 def _show(folder: Path) -> None:
     make("gres/shim", folder)
     for library in ("cuda", "nvml"):

@@ -160,6 +160,9 @@ static void others(void)
     TRY(cuCtxDestroy, NONE);
     TRY(cuCtxSynchronize_v2, NONE);
     TRY(cuEventSynchronize, NONE);
+    TRY(cuGreenCtxDestroy, NONE);
+    TRY(cuStreamDestroy_v2, NONE);
+    TRY(cuStreamDestroy, NONE);
     TRY(cuStreamSynchronize, NONE);
     TRY(cuStreamSynchronize_ptsz, NONE);
     TRY(cuGetProcAddress, NONE, &pointer, 12000, 0ull);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -10,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.gres.clients import Client
-from tests.unit.gres.conftest import MIB, UUID, Shim, Standin, driver_before
+from tests.unit.gres.conftest import MIB, ROOT, UUID, Shim, Standin, driver_before
+from tests.unit.gres.lookups.wrapped import wrapped_functions
 
 CAP = 1536 * MIB
 
@@ -129,6 +131,15 @@ def test_a_driver_whose_look_up_answers_what_it_does_not_export(
         assert client.ask("where", form, "cuCtxGetDevice", 12000, 0)[0] != str(other_addresses.cuda)
         assert client.ask("where", form, "cuMemFree", 14000, 0)[1] == "cuMemFree_v2"
         assert client.ask("where", form, "cuMemAlloc", 14000, 0) == ["500", "none"]
+
+
+def test_every_form_of_a_wrapped_function_is_in_the_table_of_versions(tmp_path: Path) -> None:
+    table = (ROOT / "gres" / "shim" / "cuda_versions.c").read_text()
+    wrapped = wrapped_functions(tmp_path)
+    several = {name for name in wrapped if re.search(r"_v\d+$", name)}
+    several |= {re.sub(r"_v\d+$", "", name) for name in several} & wrapped
+    assert len(several) > 20
+    assert [name for name in sorted(several) if f'"{name}"}}' not in table] == []
 
 
 def plain(symbol: str) -> str:

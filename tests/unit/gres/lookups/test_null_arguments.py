@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.gres.conftest import MIB, ROOT, UUID, Shim, Standin, driver_before
+from tests.unit.gres.lookups.wrapped import wrapped_functions
 
 INVALID_VALUE = 1
 INVALID_HANDLE = 400 & 255
@@ -58,14 +58,7 @@ def test_the_shim_answers_as_the_driver_does(
 
 def test_every_wrapped_function_is_asked(program: Path, standin: Standin, tmp_path: Path) -> None:
     named = {call.partition("(")[0] for call in answers(program, standin.cuda)}
-    subprocess.run(
-        ["make", "--silent", "-C", ROOT / "gres" / "shim", f"OUT={tmp_path}"], check=True
-    )
-    objects = [str(file) for file in (tmp_path / "cuda").glob("*.o")]
-    command = ["nm", "--defined-only", "--extern-only", *objects]
-    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    wrapped = set(re.findall(r" T (cu[A-Z]\w+)$", listed, re.MULTILINE))
-    assert wrapped - named == WITHOUT_POINTERS
+    assert wrapped_functions(tmp_path) - named == WITHOUT_POINTERS
 
 
 def test_also_a_driver_that_takes_null_pointers_does_not_make_it_crash(
