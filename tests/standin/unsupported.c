@@ -72,7 +72,7 @@ static __attribute__((used)) CUresult not_supported(void)
     X(cuMemcpy3DBatchAsync) X(cuMemcpy3DPeer) X(cuMemcpy3DPeerAsync) X(cuMemcpyAsync)              \
     X(cuMemcpyBatchAsync) X(cuMemcpyDtoD) X(cuMemcpyDtoDAsync) X(cuMemcpyDtoH)                     \
     X(cuMemcpyDtoHAsync) X(cuMemcpyHtoD) X(cuMemcpyHtoDAsync) X(cuMemcpyPeer) X(cuMemcpyPeerAsync) \
-    X(cuMemsetD2D8) X(cuMemsetD2D8Async) X(cuMemsetD8) X(cuMemsetD8Async)                          \
+    X(cuMemsetD2D8) X(cuMemsetD2D8Async) X(cuMemsetD8Async)                          \
     X(cuMipmappedArrayGetLevel) X(cuMipmappedArrayGetMemoryRequirements)                           \
     X(cuMipmappedArrayGetSparseProperties) X(cuModuleGetGlobal) X(cuModuleGetSurfRef)              \
     X(cuModuleGetTexRef) X(cuModuleLoad) X(cuModuleLoadFatBinary)                                  \
