@@ -73,7 +73,8 @@ class Enforcer:
 
     def forget_gone(self, present: set[int]) -> None:
         """Forget processes that the driver no longer lists."""
-        self._dying.forget_gone({self._processes.mark(pid) for pid in present})
+        if self._dying.since:
+            self._dying.forget_gone({self._processes.mark(pid) for pid in present})
 
     def _limited(self, gpu: Gpu, held: list[Held], watched: Watched, memory: int) -> _Limited:
         sizes = {one.pid: one.size for one in held}
