@@ -57,7 +57,7 @@ int flight_is_crowded(const struct meter *meter, int own, const struct work *wor
     for (int stream = 0; stream < meter->streams; stream++)
         expected += flight_smaller(flight.expected[stream], FLIGHT_WINDOW);
     return flight.expected[own] > FLIGHT_WINDOW || now - flight.oldest > FLIGHT_WINDOW ||
-           now - latest > FLIGHT_LATE + 2 * flight.oldest_expected ||
+           (flight.expected[own] > FLIGHT_ENOUGH && now - latest > FLIGHT_LATE + 2 * flight.oldest_expected) ||
            flight.unknown >= FLIGHT_UNKNOWN || expected > FLIGHT_WINDOWS ||
            flight_same_unknown(meter, work) >= FLIGHT_SAME ||
            (meter->stretches.open == STRETCHES && flight.waited_for);

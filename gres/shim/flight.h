@@ -11,6 +11,9 @@
 /* The oldest work of a stream may take twice of what is expected, and so much longer (a time slice of a neighbour),
  * before it counts as a wrong estimate: there may be much more of it in the queue. */
 #define FLIGHT_LATE INT64_C(2000000)
+/* That is no reason to wait if less than this is on its way: what keeps the GPU busy while the program's thread wakes
+ * up and launches again. */
+#define FLIGHT_ENOUGH INT64_C(10000000)
 /* FLIGHT_WINDOW for all streams: they run side by side, so that this is about one window of time. */
 #define FLIGHT_WINDOWS (4 * FLIGHT_WINDOW)
 /* Launches on their way whose duration is not known. Most of those are short: 32 of 1 ms are less than a window,

@@ -13,6 +13,7 @@
  * much later is a thousandth of the tolerance. */
 #define POLL_INTERVAL INT64_C(100000)
 #define SHORT_SLEEP INT64_C(50000)       /* ns: as long as the kernel takes to wake up a thread */
+#define SLEEPS 16 /* sleeps of growing length, each so small a part of the wait, cost little time of the CPU */
 #define LONG_SLEEP INT64_C(10000000)     /* ns: others of the session may use its share meanwhile */
 #define SILENCE INT64_C(3000000000)      /* ns of waiting after which a line says why */
 #define BETWEEN_LINES INT64_C(60000000000) /* ns */
@@ -51,8 +52,10 @@ static int64_t limiter_pause(struct meter *meter, int stream, const struct work 
         flight_give_up(meter, stream, now);
         return 0;
     }
-    waiting->crowded += SHORT_SLEEP;
-    return SHORT_SLEEP;
+    int64_t pause = waiting->crowded / SLEEPS;
+    pause = pause < SHORT_SLEEP ? SHORT_SLEEP : pause > LONG_SLEEP ? LONG_SLEEP : pause;
+    waiting->crowded += pause;
+    return pause;
 }
 
 /* The session's user sees a program that does nothing: why, and for how long. */

@@ -7,9 +7,10 @@ import os
 import platform
 import sys
 
-from portal.gpu import check, gres, limits, prolog, settings
+from portal.gpu import check, gres, limits, prolog, settings, slices
 from portal.gpu.nvml import Nvml, NvmlError
 from portal.gpu.slices import JOBS
+from portal.gpu.watchdog import neighbours
 from portal.gpu.watchdog.lock import lock
 from portal.gpu.watchdog.watch import Watch
 
@@ -25,6 +26,7 @@ def main(argv: list[str] | None = None) -> int:
         ("epilog", _epilog, "remove the slice (Slurm's Epilog)"),
         ("watch", _watch, "measure use and kill what exceeds its slice, until stopped"),
         ("apply", _apply, "let the driver limit job $SLURM_JOB_ID (the SPANK plug-in)"),
+        ("forgive", _forgive, "end job $SLURM_JOB_ID's waiting for its share of the GPU"),
         ("check", _check, "report what is missing on this node"),
         ("gres", _gres, "print this node's lines for gres.conf and slurm.conf"),
         ("lua", _lua, "print /etc/slurm/slipway_gpu.lua for slurmctld"),
@@ -50,6 +52,11 @@ def _epilog() -> None:
 
 def _apply() -> None:
     limits.apply(int(os.environ["SLURM_JOB_ID"]))
+
+
+def _forgive() -> None:
+    folder = slices.folder_of(int(os.environ["SLURM_JOB_ID"]))
+    neighbours.forgive(folder, slices.parse_slice((folder / "slice").read_text()))
 
 
 def _watch() -> int:

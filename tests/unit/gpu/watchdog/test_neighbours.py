@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from portal.core.cluster.fgpu import MIB
+from portal.gpu import cli, slices
 from portal.gpu.slices import JobSlice, Part, parse_slice
-from portal.gpu.watchdog.neighbours import MEASURED, OFFSET, Neighbours, Seen
+from portal.gpu.watchdog.neighbours import MEASURED, OFFSET, Neighbours, Seen, forgive
 
 SECOND = 1_000_000_000
 GPU = "GPU-0"
@@ -93,7 +94,20 @@ def test_a_job_alone_is_charged_in_full(tmp_path: Path) -> None:
 
 def test_what_neighbours_took_of_the_measured_time_is_not_charged(tmp_path: Path) -> None:
     node = Node(tmp_path, job1=slice_(50), job2=slice_(50))
-    assert charges(node, 9, {1: 48, 2: 48}, {1: 0.8, 2: 0.8}) == pytest.approx(600, abs=1)
+    assert charges(node, 9, {1: 50, 2: 48}, {1: 0.8, 2: 0.8}) == pytest.approx(625, abs=1)
+
+
+def test_who_is_below_the_share_while_the_gpu_is_idle_is_charged_less(tmp_path: Path) -> None:
+    node = Node(tmp_path, job1=slice_(50), job2=slice_(50))
+    assert charges(node, 9, {1: 45, 2: 45}, {1: 0.6, 2: 0.6}) == pytest.approx(675, abs=1)
+    assert charges(node, 9, {1: 45, 2: 55}, {1: 0.6, 2: 0.6}) == pytest.approx(750, abs=1)
+    assert charges(node, 9, {1: 10, 2: 45}, {1: 0.15, 2: 0.6}) == pytest.approx(500, abs=1)
+
+
+def test_a_share_that_was_lent_is_no_excess_later(tmp_path: Path) -> None:
+    node = Node(tmp_path, job1=slice_(25, "fair"), job2=slice_(50, "fair"))
+    charges(node, 30, {1: 99, 2: 0}, {1: 0.99})
+    assert charges(node, 9, {1: 33, 2: 66}, {1: 0.66, 2: 0.99}) < 700
 
 
 def test_nothing_is_known_without_nvml_s_figures(tmp_path: Path) -> None:
@@ -169,3 +183,25 @@ def test_the_policy_is_part_of_the_slice() -> None:
     for policy in ("strict", "fair"):
         assert parse_slice(slice_(25, policy).text()) == slice_(25, policy)
     assert "policy" not in slice_(25).text()
+
+
+def test_root_can_cancel_what_a_job_has_to_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`slipway-gpu forgive`: the arrival time becomes 0, the count of what was measured stays."""
+    node = Node(tmp_path, job12=slice_(25))
+    file = tmp_path / "12" / "counters"
+    data = bytearray(1 << 20)
+    struct.pack_into("=qq", data, OFFSET, 10**15, 77)
+    file.write_bytes(data)
+    (tmp_path / "12" / "slice").write_text(node.slices[12].text())
+    monkeypatch.setattr(slices, "folder_of", lambda job: tmp_path / str(job))
+    monkeypatch.setenv("SLURM_JOB_ID", "12")
+    assert cli.main(["forgive"]) == 0
+    assert struct.unpack_from("=qq", file.read_bytes(), OFFSET) == (0, 77)
+    monkeypatch.setenv("SLURM_JOB_ID", "13")
+    assert cli.main(["forgive"]) == 1
+    assert "No such file" in capsys.readouterr().err
+    file.unlink()
+    with pytest.raises(FileNotFoundError):
+        forgive(tmp_path / "12", node.slices[12])

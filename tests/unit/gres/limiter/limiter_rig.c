@@ -255,7 +255,7 @@ static void persistent(void)
 static void behind(void)
 {
     launch(3600 * 1000000ll, 3);
-    now += 10 * MS;
+    now += 60 * MS;
     int64_t began = now;
     launch(10, 3);
     printf("launched_after_ms %lld\n", (long long)((now - began) / MS));
