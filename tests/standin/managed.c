@@ -72,14 +72,6 @@ EXPORT CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned f
     return result;
 }
 
-/* It computes nothing: what a program reads there is not what it would be. */
-EXPORT CUresult cuMemsetD8_v2(CUdeviceptr address, unsigned char value, size_t bytes)
-{
-    struct context *context;
-    (void)address, (void)value, (void)bytes;
-    return need_context(&context);
-}
-
 void managed_end(struct allocation *allocation)
 {
     const uint64_t taken = blocks_of(allocation->bytes);
