@@ -73,7 +73,8 @@ class Enforcer:
 
     def forget_gone(self, present: set[int]) -> None:
         """Forget processes that the driver no longer lists."""
-        self._dying.forget_gone({self._processes.mark(pid) for pid in present})
+        if self._dying.since:
+            self._dying.forget_gone({self._processes.mark(pid) for pid in present})
 
     def _limited(self, gpu: Gpu, held: list[Held], watched: Watched, memory: int) -> _Limited:
         sizes = {one.pid: one.size for one in held}
@@ -104,7 +105,7 @@ class Enforcer:
             owner = gpu.owners.get(pid)
             by_job[owner] = by_job.get(owner, 0) + size
         holders = {job: managed.Holder(each.held, each.most) for job, each in limited.items()}
-        guilty = managed.to_blame(lost, self._margin, by_job, holders)
+        guilty = managed.to_blame(lost, by_job, holders)
         for job, each in limited.items():
             suspicion = each.watched.suspicion(f"{gpu.uuid} managed")
             if job not in guilty:

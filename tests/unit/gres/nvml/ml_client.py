@@ -6,7 +6,7 @@ import os
 import sys
 import time
 
-import pynvml as n  # type: ignore[import-not-found]
+import pynvml as n
 
 driver = ctypes.CDLL(sys.argv[1])
 assert driver.cuInit(0) == 0

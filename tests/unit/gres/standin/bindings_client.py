@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from cuda.bindings import driver as cu  # type: ignore[import-not-found]
+from cuda.bindings import driver as cu
 
 MIB = 1 << 20
 
