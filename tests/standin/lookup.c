@@ -47,7 +47,6 @@ static const struct version {
     {"cuCtxSynchronize", 13000, "cuCtxSynchronize_v2"},
     {"cuCtxGetDevice", 2000, "cuCtxGetDevice"},
     {"cuCtxGetDevice", 13000, "cuCtxGetDevice_v2"},
-    {"cuMemsetD8", 3020, "cuMemsetD8_v2"},
     {"cuGetProcAddress", 11030, "cuGetProcAddress"},
     {"cuGetProcAddress", 12000, "cuGetProcAddress_v2"},
     {"cuGraphAddNode", 12020, "cuGraphAddNode"},

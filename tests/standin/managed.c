@@ -25,6 +25,8 @@ static void *map_at(void *address, uint64_t bytes)
                         file < 0 ? flags | MAP_ANONYMOUS : flags, file, 0);
     if (file >= 0)
         close(file);
+    if (memory != MAP_FAILED)
+        madvise(memory, bytes, MADV_DONTFORK); /* as the driver does */
     return memory;
 }
 
@@ -68,14 +70,6 @@ EXPORT CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned f
     }
     pthread_mutex_unlock(&driver_lock);
     return result;
-}
-
-/* It computes nothing: what a program reads there is not what it would be. */
-EXPORT CUresult cuMemsetD8_v2(CUdeviceptr address, unsigned char value, size_t bytes)
-{
-    struct context *context;
-    (void)address, (void)value, (void)bytes;
-    return need_context(&context);
 }
 
 void managed_end(struct allocation *allocation)

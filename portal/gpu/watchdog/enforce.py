@@ -105,7 +105,7 @@ class Enforcer:
             owner = gpu.owners.get(pid)
             by_job[owner] = by_job.get(owner, 0) + size
         holders = {job: managed.Holder(each.held, each.most) for job, each in limited.items()}
-        guilty = managed.to_blame(lost, self._margin, by_job, holders)
+        guilty = managed.to_blame(lost, by_job, holders)
         for job, each in limited.items():
             suspicion = each.watched.suspicion(f"{gpu.uuid} managed")
             if job not in guilty:
