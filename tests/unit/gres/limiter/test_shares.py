@@ -78,7 +78,7 @@ class Node:
         span = after["now_ns"] - before["now_ns"]
 
         def busy(shown: dict[str, list[dict[str, list[int]]]]) -> dict[object, int]:
-            return {one["pid"]: one["busy_ns"][0] for one in shown["processes"]}  # type: ignore[misc]
+            return {one["pid"]: one["busy_ns"][0] for one in shown["processes"]}
 
         first, last = busy(before), busy(after)
         return {
