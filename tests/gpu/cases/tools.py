@@ -90,7 +90,7 @@ def _client(variables: dict[str, str], *before: str) -> str:
 @case(
     "2a",
     45,
-    "MPS: a client works, also in an IPC namespace of its own with the daemon's /dev/shm, as in a session",
+    "MPS: a client works, also as in a session: its own IPC namespace, the daemon's shared memory",
     programs=(CONTROL, "unshare"),
 )
 def mps(trial: Trial) -> None:
