@@ -99,7 +99,8 @@ class Enforcer:
 
     def _enforce_managed(self, gpu: Gpu, limited: Mapping[int, _Limited], lost: int) -> None:
         """The same for managed memory, where it is certain whose it is."""
-        mapped = self._managed(gpu) if lost > self._margin else {}
+        known = self._managed(gpu) if lost > self._margin else {}
+        mapped = known or {}
         by_job: dict[int | None, int] = {}
         for pid, size in mapped.items():
             owner = gpu.owners.get(pid)
@@ -121,13 +122,14 @@ class Enforcer:
                 f"{lost >> 20} MiB of {gpu.uuid} are managed memory, more than its slice of "
                 f"{each.memory >> 20} MiB is the job's",
             )
-        self._report_unexplained(gpu, lost - sum(mapped.values()))
+        if known is not None:
+            self._report_unexplained(gpu, lost - sum(known.values()))
 
-    def _managed(self, gpu: Gpu) -> dict[int, int]:
-        """Managed memory by PID; nothing at all if that of one process cannot be read."""
+    def _managed(self, gpu: Gpu) -> dict[int, int] | None:
+        """Managed memory by PID; None if that of one process cannot be read."""
         found = {pid: self._processes.managed(pid) for pid in gpu.sizes}
         known = {pid: size for pid, size in found.items() if size is not None}
-        return known if len(known) == len(found) else {}
+        return known if len(known) == len(found) else None
 
     def _report_unexplained(self, gpu: Gpu, lost: int) -> None:
         """Say once that memory is held by nobody, if that is so at two looks in a row."""

@@ -316,6 +316,7 @@ def test_unreadable_mappings_or_figures_blame_nobody(node: Node) -> None:
     maps.unlink()
     node.look(3)
     assert _ended(node) == set()
+    assert node.logged == []
     maps.write_text(text)
     node.process(99, 0)  # a process whose memory the driver does not know
     node.look(3)
