@@ -90,7 +90,7 @@ def _client(variables: dict[str, str], *before: str) -> str:
 @case(
     "2a",
     45,
-    "MPS: a client works, also as in a session: its own IPC namespace, the daemon's shared memory",
+    "MPS: a client works, also with an IPC namespace of its own and the daemon's /dev/shm",
     programs=(CONTROL, "unshare"),
 )
 def mps(trial: Trial) -> None:
