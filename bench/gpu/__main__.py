@@ -16,7 +16,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -38,7 +38,7 @@ Part = tuple[str, float, Callable[[], Iterator[Line]]]
 """Name, seconds that it takes at most with USUAL, and what measures."""
 
 
-def parts(gpu: Gpu, sessions: list[Session], seconds: float) -> Iterator[Part]:
+def parts(gpu: Gpu, sessions: Sequence[Session], seconds: float) -> Iterator[Part]:
     """Everything that is measured, the most telling first."""
     one = sessions[0]
     yield "launches", 75, partial(costs.launches, gpu, one, seconds)
@@ -50,9 +50,10 @@ def parts(gpu: Gpu, sessions: list[Session], seconds: float) -> Iterator[Part]:
         yield "training", 80, partial(shares.training, gpu, sessions, seconds)
 
 
-def measure(gpu: Gpu, seconds: float, until: float, only: list[str]) -> Iterator[Line]:
+def measure(
+    gpu: Gpu, sessions: Sequence[Session], seconds: float, until: float, only: Sequence[str]
+) -> Iterator[Line]:
     """All parts; one that fails, or for which there is no time, is a line that says so."""
-    sessions = [Session(number, gpu) for number in range(1, shares.MOST_SESSIONS + 1)]
     for name, needs, run in parts(gpu, sessions, seconds):
         if only and name not in only:
             continue
@@ -82,11 +83,11 @@ def _about(gpu: Gpu) -> dict[str, Any]:
     }
 
 
-def bench(budget: float, only: list[str]) -> int:
+def bench(budget: float, most: int, only: Sequence[str]) -> int:
     """Measure and print."""
     until = time.monotonic() + budget
     try:
-        gpu, settings = prepare(shares.MOST_SESSIONS)
+        gpu, settings = prepare(most)
     except PrepareFailed as error:
         print(f"bench.gpu cannot run: {error}", file=sys.stderr)
         return 1
@@ -95,7 +96,8 @@ def bench(budget: float, only: list[str]) -> int:
     about = _about(gpu)
     lines: list[Line] = []
     write(OUT, about, lines)
-    for line in measure(gpu, seconds, until, only):
+    sessions = [Session(number, gpu) for number in range(1, most + 1)]
+    for line in measure(gpu, sessions, seconds, until, only):
         lines.append(line)
         print(line, flush=True)
         write(OUT, about, lines)
@@ -108,13 +110,16 @@ def main() -> int:
     """The exit status."""
     parser = argparse.ArgumentParser(prog="bench.gpu")
     parser.add_argument("--budget", type=float, default=BUDGET, help="seconds for everything")
+    parser.add_argument(
+        "--sessions", type=int, default=shares.MOST_SESSIONS, help="at most so many side by side"
+    )
     parser.add_argument("--only", action="append", default=[], metavar="PART", help="as launches")
     parser.add_argument("--table", action="store_true", help="only print what the steps have left")
     chosen = parser.parse_args()
     if chosen.table:
         print("\n".join(markdown(OUT)))
         return 0
-    return bench(chosen.budget, chosen.only)
+    return bench(chosen.budget, chosen.sessions, chosen.only)
 
 
 if __name__ == "__main__":

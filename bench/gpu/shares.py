@@ -42,6 +42,11 @@ KERNELS = {"20 µs": 20, "1 ms": 1000, "200 ms": 200_000}
 MOST_SESSIONS = max(layout.sessions for layout in LAYOUTS)
 
 
+def fitting(sessions: Sequence[Session]) -> list[Layout]:
+    """The layouts for which there are enough sessions."""
+    return [layout for layout in LAYOUTS if layout.sessions <= len(sessions)]
+
+
 def rates(gpu: Gpu, sessions: Sequence[Session | None], words: Sequence[object]) -> list[float]:
     """The same program in several sessions at once (None: without the shim): each one's rate."""
     program, *rest = words
@@ -58,7 +63,7 @@ def kernels(gpu: Gpu, sessions: Sequence[Session], seconds: float, name: str) ->
     """Kernels of one length, in every layout. The sessions' memory is full meanwhile."""
     words = ("launches", "busy", seconds, KERNELS[name])
     full = rates(gpu, [None], [*words, 0.2])[0]
-    for layout in LAYOUTS:
+    for layout in fitting(sessions):
         measured = [*words, WARM * seconds, HELD]
         yield _line(gpu, sessions, layout, f"Kernels of {name}", full, measured)
 
@@ -67,7 +72,7 @@ def training(gpu: Gpu, sessions: Sequence[Session], seconds: float) -> Iterator[
     """PyTorch, which leaves gaps between its kernels."""
     words = ("torch_work", "busy", seconds, WARM * seconds, "train")
     full = rates(gpu, [None], ["torch_work", "busy", seconds, 1, "train"])[0]
-    for layout in LAYOUTS[:3]:
+    for layout in fitting(sessions[:4]):
         yield _line(gpu, sessions, layout, "PyTorch, training", full, words)
 
 

@@ -7,6 +7,8 @@
 #include "nvml_driver.h"
 #include "nvml_wrap.h"
 
+#include <stdlib.h>
+
 typedef nvmlReturn_t running(nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_v2_t *infos);
 
 /* The driver's lists in their newest form, and the one before it, which drivers below 510 have. */
@@ -32,11 +34,13 @@ static int ask_driver(int kind, nvmlDevice_t device, nvmlProcessInfo_v2_t *infos
 
 int nvml_is_own(int slice_index, unsigned int pid)
 {
-    struct ledger_process counted[NVML_MOST];
-    for (int index = ledger_processes(slice_index, counted, NVML_MOST) - 1; index >= 0; index--)
-        if (pid && counted[index].pid == (pid_t)pid)
-            return 1;
-    return 0;
+    int found = 0;
+    struct ledger_process *counted = pid ? calloc(NVML_MOST, sizeof *counted) : NULL;
+    const int all = counted ? ledger_processes(slice_index, counted, NVML_MOST) : 0;
+    for (int index = 0; index < all && !found; index++)
+        found = counted[index].pid == (pid_t)pid;
+    free(counted);
+    return found;
 }
 
 /* Memory of a process as the driver reports it; 0 where unknown. */
@@ -64,44 +68,68 @@ static void add_unknown(int slice_index, struct nvml_process *found, int number)
         found[index].bytes += (held - counted) / (nvmlBytes)number;
 }
 
-int nvml_own_processes(nvmlDevice_t device, int slice_index, struct nvml_process *found)
-{
+/* On the heap: threads of programs may have small stacks. */
+struct told {
     struct ledger_process counted[NVML_MOST];
     nvmlProcessInfo_v2_t infos[NVML_MOST];
-    const int told = nvml_translates(NVML_PIDS_OF_MEMORY);
-    const int known = told ? ask_driver(COMPUTE, device, infos) : 0;
-    const int all = ledger_processes(slice_index, counted, NVML_MOST);
+};
+
+static int processes_own(nvmlDevice_t device, int slice_index, struct told *told, struct nvml_process *found)
+{
+    const int translated = nvml_translates(NVML_PIDS_OF_MEMORY);
+    const int known = translated ? ask_driver(COMPUTE, device, told->infos) : 0;
+    const int all = ledger_processes(slice_index, told->counted, NVML_MOST);
     int number = 0;
     for (int index = 0; index < all; index++) {
-        const nvmlBytes seen = counted[index].pid ? by_driver(infos, known, counted[index].pid) : 0;
-        const nvmlBytes bytes = seen > counted[index].bytes ? seen : counted[index].bytes;
+        const struct ledger_process *one = &told->counted[index];
+        const nvmlBytes seen = one->pid ? by_driver(told->infos, known, one->pid) : 0;
+        const nvmlBytes bytes = seen > one->bytes ? seen : one->bytes;
         if (bytes)
-            found[number++] = (struct nvml_process){(unsigned int)counted[index].pid, bytes};
+            found[number++] = (struct nvml_process){(unsigned int)one->pid, bytes};
     }
-    if (!told)
+    if (!translated)
         add_unknown(slice_index, found, number);
     return number;
 }
 
-/* Compute processes come from the ledger; other kinds are the driver's lists, filtered. */
-static int own_of_kind(int kind, nvmlDevice_t device, int slice_index, struct nvml_process *found)
+/* The driver's list of a kind, filtered. */
+static int processes_filtered(int kind, nvmlDevice_t device, int slice_index, struct told *told,
+                              struct nvml_process *found)
 {
-    nvmlProcessInfo_v2_t infos[NVML_MOST];
     int number = 0;
-    if (kind == COMPUTE)
-        return nvml_own_processes(device, slice_index, found);
     if (!nvml_translates(NVML_PIDS_OF_LISTS)) /* the host's PIDs, which may be equal to some here */
         return 0;
-    for (int index = ask_driver(kind, device, infos) - 1; index >= 0; index--)
-        if (nvml_is_own(slice_index, infos[index].pid))
-            found[number++] = (struct nvml_process){infos[index].pid, infos[index].usedGpuMemory};
+    for (int index = ask_driver(kind, device, told->infos) - 1; index >= 0; index--)
+        if (nvml_is_own(slice_index, told->infos[index].pid))
+            found[number++] =
+                (struct nvml_process){told->infos[index].pid, told->infos[index].usedGpuMemory};
     return number;
 }
 
+/* Compute processes come from the ledger. The list is the caller's to free; -1 without memory for it. */
+static int processes_of_kind(int kind, nvmlDevice_t device, int slice_index, struct nvml_process **found)
+{
+    int number = -1;
+    struct told *told = malloc(sizeof *told);
+    *found = calloc(NVML_MOST, sizeof **found);
+    if (told && *found)
+        number = kind == COMPUTE ? processes_own(device, slice_index, told, *found)
+                                 : processes_filtered(kind, device, slice_index, told, *found);
+    free(told);
+    return number;
+}
+
+int nvml_own_processes(nvmlDevice_t device, int slice_index, struct nvml_process **found)
+{
+    return processes_of_kind(COMPUTE, device, slice_index, found);
+}
+
 /* NVML's rule for lists: the count is always returned, the entries only if all of them fit. */
-static nvmlReturn_t fits(int number, unsigned int *count, const void *room)
+static nvmlReturn_t processes_fit(int number, unsigned int *count, const void *room)
 {
     const unsigned int most = room ? *count : 0;
+    if (number < 0)
+        return NVML_ERROR_MEMORY;
     *count = (unsigned int)number;
     return *count > most ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
@@ -111,23 +139,25 @@ static nvmlReturn_t fits(int number, unsigned int *count, const void *room)
 static nvmlReturn_t list_v2(int kind, nvmlDevice_t device, int slice_index, unsigned int *count,
                             nvmlProcessInfo_v2_t *infos)
 {
-    struct nvml_process own[NVML_MOST];
-    const int number = own_of_kind(kind, device, slice_index, own);
-    nvmlReturn_t result = fits(number, count, infos);
+    struct nvml_process *own;
+    const int number = processes_of_kind(kind, device, slice_index, &own);
+    nvmlReturn_t result = processes_fit(number, count, infos);
     for (int index = 0; !result && index < number; index++)
         infos[index] = (nvmlProcessInfo_v2_t){own[index].pid, own[index].bytes, NVML_NO_INSTANCE,
                                               NVML_NO_INSTANCE};
+    free(own);
     return result;
 }
 
 static nvmlReturn_t list_v1(int kind, nvmlDevice_t device, int slice_index, unsigned int *count,
                             nvmlProcessInfo_v1_t *infos)
 {
-    struct nvml_process own[NVML_MOST];
-    const int number = own_of_kind(kind, device, slice_index, own);
-    nvmlReturn_t result = fits(number, count, infos);
+    struct nvml_process *own;
+    const int number = processes_of_kind(kind, device, slice_index, &own);
+    nvmlReturn_t result = processes_fit(number, count, infos);
     for (int index = 0; !result && index < number; index++)
         infos[index] = (nvmlProcessInfo_v1_t){own[index].pid, own[index].bytes};
+    free(own);
     return result;
 }
 
@@ -153,7 +183,7 @@ LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, MPS, nvmlProcessInfo_v2_t, list
 /* First queried for the count alone, so that the driver checks the structure's version. */
 WRAP(nvmlDeviceGetRunningProcessDetailList, nvmlDevice_t device, nvmlProcessDetailList_v1_t *list)
 {
-    struct nvml_process own[NVML_MOST];
+    struct nvml_process *own = NULL;
     const int slice_index = list ? nvml_slice_index(device) : -1;
     if (slice_index < 0)
         return real_nvmlDeviceGetRunningProcessDetailList(device, list);
@@ -162,11 +192,12 @@ WRAP(nvmlDeviceGetRunningProcessDetailList, nvmlDevice_t device, nvmlProcessDeta
     if (result && result != NVML_ERROR_INSUFFICIENT_SIZE)
         return result;
     const int number =
-        list->mode < KINDS ? own_of_kind((int)list->mode, device, slice_index, own) : 0;
-    result = fits(number, &list->numProcArrayEntries, list->procArray);
+        list->mode < KINDS ? processes_of_kind((int)list->mode, device, slice_index, &own) : 0;
+    result = processes_fit(number, &list->numProcArrayEntries, list->procArray);
     for (int index = 0; !result && index < number; index++)
         list->procArray[index] = (nvmlProcessDetail_v1_t){
             own[index].pid, own[index].bytes, NVML_NO_INSTANCE, NVML_NO_INSTANCE, 0};
+    free(own);
     return result;
 }
 

@@ -12,9 +12,10 @@ struct nvml_process {
     nvmlBytes bytes;
 };
 
-/* Fills in the session's processes on a GPU (NVML_MOST at most) and returns their number. Bytes are the
- * ledger's, or the driver's if those are more: only the driver knows the size of contexts and code. */
-int nvml_own_processes(nvmlDevice_t device, int slice_index, struct nvml_process *found);
+/* The session's processes on a GPU (NVML_MOST at most), for the caller to free; their number, or -1 without
+ * memory for them. Bytes are the ledger's, or the driver's if those are more: only the driver knows the size
+ * of contexts and code. */
+int nvml_own_processes(nvmlDevice_t device, int slice_index, struct nvml_process **found);
 /* Whether the PID, as the driver reports it, is one of the session's. */
 int nvml_is_own(int slice_index, unsigned int pid);
 

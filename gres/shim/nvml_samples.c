@@ -48,25 +48,34 @@ static unsigned long long realtime_of(int64_t monotonic)
     return (unsigned long long)((realtime - (clock_now() - monotonic)) / 1000);
 }
 
+static void divide(const struct load *load, int slice_index, const struct nvml_process *own, int number,
+                   nvmlProcessUtilizationSample_t *samples)
+{
+    for (int index = 0; index < number; index++)
+        samples[index] = (nvmlProcessUtilizationSample_t){
+            .pid = own[index].pid,
+            .timeStamp = realtime_of(load->time),
+            .smUtil = (unsigned int)share_of(load->busy / number, slice_index)};
+}
+
 /* Root's file tells what the session uses, not each of its processes: it is divided by them equally. */
 static nvmlReturn_t divided(nvmlDevice_t device, int slice_index, nvmlProcessUtilizationSample_t **samples,
                             unsigned int *count, unsigned long long since)
 {
-    struct nvml_process own[NVML_MOST];
+    struct nvml_process *own;
     struct load load;
-    const int number = nvml_own_processes(device, slice_index, own);
-    if (load_of(slice_index, &load) || load.busy <= 0 || !number || realtime_of(load.time) <= since)
-        return NVML_ERROR_NOT_FOUND;
-    *samples = calloc((size_t)number, sizeof **samples);
-    if (!*samples)
-        return NVML_ERROR_MEMORY;
-    *count = (unsigned int)number;
-    for (int index = 0; index < number; index++)
-        (*samples)[index] = (nvmlProcessUtilizationSample_t){
-            .pid = own[index].pid,
-            .timeStamp = realtime_of(load.time),
-            .smUtil = (unsigned int)share_of(load.busy / number, slice_index)};
-    return NVML_SUCCESS;
+    nvmlReturn_t result = NVML_ERROR_NOT_FOUND;
+    const int number = nvml_own_processes(device, slice_index, &own);
+    if (!load_of(slice_index, &load) && load.busy > 0 && number > 0 && realtime_of(load.time) > since) {
+        *samples = calloc((size_t)number, sizeof **samples);
+        result = *samples ? NVML_SUCCESS : NVML_ERROR_MEMORY;
+    }
+    if (!result) {
+        *count = (unsigned int)number;
+        divide(&load, slice_index, own, number, *samples);
+    }
+    free(own);
+    return result;
 }
 
 /* --- the driver's samples --------------------------------------------------------------------------- */

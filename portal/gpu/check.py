@@ -62,6 +62,13 @@ def _settings_and_gpus(
         yield "wrong", f"{error}; create it with: slipway render gpu"
         return
     yield "ok", f"{file}: {len(found.kinds)} kinds of GPUs"
+    if found.margin < found.context:
+        yield (
+            "wrong",
+            f"gpu.margin_mb ({found.margin // MIB}) is less than gpu.context_mb "
+            f"({found.context // MIB}), so the watchdog would end programs for their contexts: "
+            "raise it",
+        )
     try:
         nvml = connect()
         try:

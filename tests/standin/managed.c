@@ -25,6 +25,8 @@ static void *map_at(void *address, uint64_t bytes)
                         file < 0 ? flags | MAP_ANONYMOUS : flags, file, 0);
     if (file >= 0)
         close(file);
+    if (memory != MAP_FAILED)
+        madvise(memory, bytes, MADV_DONTFORK); /* as the driver does */
     return memory;
 }
 

@@ -73,7 +73,8 @@ class Enforcer:
 
     def forget_gone(self, present: set[int]) -> None:
         """Forget processes that the driver no longer lists."""
-        self._dying.forget_gone({self._processes.mark(pid) for pid in present})
+        if self._dying.since:
+            self._dying.forget_gone({self._processes.mark(pid) for pid in present})
 
     def _limited(self, gpu: Gpu, held: list[Held], watched: Watched, memory: int) -> _Limited:
         sizes = {one.pid: one.size for one in held}
@@ -98,13 +99,14 @@ class Enforcer:
 
     def _enforce_managed(self, gpu: Gpu, limited: Mapping[int, _Limited], lost: int) -> None:
         """The same for managed memory, where it is certain whose it is."""
-        mapped = self._managed(gpu) if lost > self._margin else {}
+        known = self._managed(gpu) if lost > self._margin else {}
+        mapped = known or {}
         by_job: dict[int | None, int] = {}
         for pid, size in mapped.items():
             owner = gpu.owners.get(pid)
             by_job[owner] = by_job.get(owner, 0) + size
         holders = {job: managed.Holder(each.held, each.most) for job, each in limited.items()}
-        guilty = managed.to_blame(lost, self._margin, by_job, holders)
+        guilty = managed.to_blame(lost, by_job, holders)
         for job, each in limited.items():
             suspicion = each.watched.suspicion(f"{gpu.uuid} managed")
             if job not in guilty:
@@ -120,13 +122,14 @@ class Enforcer:
                 f"{lost >> 20} MiB of {gpu.uuid} are managed memory, more than its slice of "
                 f"{each.memory >> 20} MiB is the job's",
             )
-        self._report_unexplained(gpu, lost - sum(mapped.values()))
+        if known is not None:
+            self._report_unexplained(gpu, lost - sum(known.values()))
 
-    def _managed(self, gpu: Gpu) -> dict[int, int]:
-        """Managed memory by PID; nothing at all if that of one process cannot be read."""
+    def _managed(self, gpu: Gpu) -> dict[int, int] | None:
+        """Managed memory by PID; None if that of one process cannot be read."""
         found = {pid: self._processes.managed(pid) for pid in gpu.sizes}
         known = {pid: size for pid, size in found.items() if size is not None}
-        return known if len(known) == len(found) else {}
+        return known if len(known) == len(found) else None
 
     def _report_unexplained(self, gpu: Gpu, lost: int) -> None:
         """Say once that memory is held by nobody, if that is so at two looks in a row."""

@@ -28,15 +28,13 @@ def hidden(used: int | None, sizes: Mapping[int, int]) -> int:
     return max(0, used - sum(sizes.values()))
 
 
-def to_blame(
-    lost: int, margin: int, mapped: Mapping[int | None, int], jobs: Mapping[int, Holder]
-) -> set[int]:
+def to_blame(lost: int, mapped: Mapping[int | None, int], jobs: Mapping[int, Holder]) -> set[int]:
     """The jobs that certainly hold more than they may; `mapped` is by job, None are all others."""
     everybodys = sum(mapped.values())
     found = set()
     for number, job in jobs.items():
         own = mapped.get(number, 0)
         certain = min(own, lost - (everybodys - own))
-        if certain > 0 and job.held + certain > job.most + margin:
+        if certain > 0 and job.held + certain > job.most:
             found.add(number)
     return found

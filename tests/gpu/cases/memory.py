@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.gpu.case import Trial, case
 from tests.gpu.machine import MIB
 from tests.gpu.session import start_bare
+from tests.unit.gres.memory.rounding import table
 
 GIB = 1 << 30
 SIZES = {4096: GIB // 4, 786_432: GIB, 1_048_577: 2 * GIB, 2_097_153: 2 * GIB, 3_145_729: 2 * GIB}
@@ -35,6 +36,14 @@ def pieces(trial: Trial) -> None:
             good=0.5 < ratio <= EXACT,
             must=f"≤ {EXACT}",
         )
+        known = table().get(size)
+        if known is not None and total >= 64 * MIB:
+            trial.check(
+                f"taken for each of {size}",
+                taken // seen["count"],
+                good=abs(taken / seen["count"] / known - 1) <= EXACT - 1,
+                must=f"{known}, as cuda_blocks.h has it",
+            )
         each = f"taken {taken // seen['count']}, charged {seen['charged'] // seen['count']}"
         trial.note(f"A piece of {size} bytes", each)
 

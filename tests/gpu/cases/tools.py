@@ -90,19 +90,23 @@ def _client(variables: dict[str, str], *before: str) -> str:
 @case(
     "2a",
     45,
-    "MPS: a client works; what one says in an IPC namespace of its own, as in a session",
+    "MPS: a client works, also with an IPC namespace of its own and the daemon's /dev/shm",
     programs=(CONTROL, "unshare"),
 )
 def mps(trial: Trial) -> None:
-    own_ipc = [*unshare("-im"), "sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$@"', "sh"]
+    as_session = unshare("-i")
+    apart = [*unshare("-im"), "sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$@"', "sh"]
     folder = Path(tempfile.mkdtemp(prefix="slipway-mps-"))  # a socket's path must be short
     try:
         with _mps(trial, folder) as variables:
             shared = _client(variables)
             if shared != "works":
                 raise FailsBare(f"MPS does not work here at all: {shared}")
-            alone = _client(variables, *own_ipc)
+            session = _client(variables, *as_session)
+            alone = _client(variables, *apart)
             again = _client(variables)
+        text = "a client in an IPC namespace of its own, with the daemon's /dev/shm"
+        trial.check(text, session, good=session == "works", must="works")
         trial.note("MPS, client with its own IPC namespace and /dev/shm", alone.splitlines()[0])
         trial.check("a client after that", again, good=again == "works", must="works")
     finally:

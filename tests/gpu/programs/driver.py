@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 OUT_OF_MEMORY = 2
+NOT_SUPPORTED = 801
+"""What the shim says of functions that the driver behind it lacks."""
 MIB = 1 << 20
 STEP = 64 * MIB
 ATTACH_GLOBAL = 1
@@ -42,6 +44,15 @@ class Cuda:
     def ask(self, name: str, *arguments: object) -> int:
         """The function's return code."""
         return int(getattr(self.library, name)(*arguments))
+
+    def attempt(self, name: str, *arguments: object) -> bool:
+        """Call a function that some drivers (the stand-in) lack; whether this one has it."""
+        if not hasattr(self.library, name):
+            return False
+        result = self.ask(name, *arguments)
+        if result not in {0, NOT_SUPPORTED}:
+            sys.exit(f"{name} answered {result}")
+        return not result
 
     def call(self, name: str, *arguments: object) -> None:
         """Call a function that must succeed."""
@@ -123,10 +134,8 @@ class Counter:
         address = cuda.allocate("plain", 4)
         if address is None:
             sys.exit("no memory for a counter")
-        # Drivers without code (the stand-in) have neither of these functions.
-        self.address = address if cuda.has("cuMemcpyDtoH_v2") else 0
-        if self.address:
-            cuda.call("cuMemsetD32_v2", ctypes.c_uint64(address), 0, ctypes.c_size_t(1))
+        zero = ctypes.c_uint64(address), 0, ctypes.c_size_t(1)
+        self.address = address if cuda.attempt("cuMemsetD32_v2", *zero) else 0
 
     def value(self) -> int | None:
         """What has been counted; None if this driver cannot tell."""

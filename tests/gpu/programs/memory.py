@@ -95,17 +95,21 @@ def heap(cuda: Cuda, size: str) -> None:
     say(answers=[limit, launch, end])
 
 
+def write(cuda: Cuda, address: int, size: int) -> bool:
+    """Write all of it on the GPU; whether this driver can."""
+    words = ctypes.c_uint64(address), ctypes.c_ubyte(1), ctypes.c_size_t(size)
+    written: bool = cuda.attempt("cuMemsetD8_v2", *words)
+    cuda.wait()
+    return written
+
+
 def managed(cuda: Cuda, size: str) -> None:
     """Managed memory, moved to the GPU by writing it there."""
     before = cuda.memory()["free"]
     address = cuda.allocate("managed", int(size))
     if address is None:
         sys.exit(f"{size} bytes of managed memory could not be had")
-    written = cuda.has("cuMemsetD8_v2")
-    if written:
-        bytes_ = ctypes.c_size_t(int(size))
-        cuda.call("cuMemsetD8_v2", ctypes.c_uint64(address), ctypes.c_ubyte(1), bytes_)
-        cuda.wait()
+    written = write(cuda, address, int(size))
     more = cuda.allocate("managed", cuda.memory()["total"])
     charged = before - cuda.memory()["free"]
     say(pid=os.getpid(), charged=charged, written=written, refused=more is None)
@@ -116,10 +120,8 @@ def managed(cuda: Cuda, size: str) -> None:
 def managed_only(cuda: Cuda, size: str) -> None:
     """Managed memory on the GPU, as much as was asked for, and nothing else."""
     address = cuda.allocate("managed", int(size))
-    if address is not None and cuda.has("cuMemsetD8_v2"):
-        bytes_ = ctypes.c_size_t(int(size))
-        cuda.call("cuMemsetD8_v2", ctypes.c_uint64(address), ctypes.c_ubyte(1), bytes_)
-        cuda.wait()
+    if address is not None:
+        write(cuda, address, int(size))
     say(got=address is not None)
     pause()
     say(got=address is not None)

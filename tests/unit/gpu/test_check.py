@@ -54,6 +54,12 @@ def test_check_passes_on_a_complete_node(tmp_path: Path) -> None:
     assert any("8192 MiB can be divided" in text for text in found["ok"])
 
 
+def test_a_margin_without_room_for_a_context(tmp_path: Path) -> None:
+    file = settings_file(tmp_path, DEMO, margin_mb=256, context_mb=512)
+    found = list(check.check(tmp_path / "jobs", file, FakeNvml(gpu(0)).connect, lambda *_: ""))
+    assert any("gpu.margin_mb (256) is less than gpu.context_mb (512)" in text for _, text in found)
+
+
 def test_check_reports_everything_missing(tmp_path: Path) -> None:
     config = "Prolog = (null)\nGresTypes = gpu\nTaskPlugin = task/affinity\n"
     wrong = "\n".join(_findings(tmp_path, FakeNvml(gpu(0, 24576)), config)["wrong"])

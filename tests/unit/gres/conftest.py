@@ -55,6 +55,7 @@ class Standin:
             old.unlink()
         for number in range(gpus):
             self.device(number).touch()
+        (self.directory / "nvidia-uvm").touch()
         self._run("reset", str(gpus), str(mib))
 
     def show(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -194,6 +195,9 @@ def test_a_case_that_hangs_is_killed_with_its_programs_and_fails_alone(
     found = runner.run_limited("watchdog-spares", 3, settings)
     assert found.status == "failed"
     assert found.why.startswith("killed after 3 s; last seen: ")
+    until = time.monotonic() + 5
+    while standin.used() and time.monotonic() < until:  # what the dead held is free after a moment
+        time.sleep(0.1)
     assert standin.used() == 0
     assert not marked("watchdog-spares")
 
@@ -236,10 +240,10 @@ def test_an_unknown_case_is_named(settings: dict[str, str]) -> None:
     assert "'nonsense'" in done.stderr
 
 
-@pytest.mark.parametrize(("part", "lines"), [("launches", 20), ("kernels of 1 ms", 4)], ids=str)
+@pytest.mark.parametrize(("part", "lines"), [("launches", 20), ("kernels of 1 ms", 2)], ids=str)
 def test_the_bench_on_the_stand_in_driver(settings: dict[str, str], part: str, lines: int) -> None:
     """Its figures mean nothing here; that each is measured does."""
-    done = run(settings, "bench.gpu", "--budget", "30", "--only", part)
+    done = run(settings, "bench.gpu", "--budget", "60", "--sessions", "2", "--only", part)
     seen = json.loads((Path(settings["OUT"]) / "step-3.json").read_text())
     assert len(seen["lines"]) == lines, done.stdout + done.stderr
     assert all(line["bare"] and line["inside"] for line in seen["lines"])
@@ -249,7 +253,7 @@ def test_the_bench_on_the_stand_in_driver(settings: dict[str, str], part: str, l
 
 
 def test_without_time_the_bench_says_what_it_has_not_measured(settings: dict[str, str]) -> None:
-    run(settings, "bench.gpu", "--budget", "0")
+    run(settings, "bench.gpu", "--budget", "0", "--sessions", "1")
     seen = json.loads((Path(settings["OUT"]) / "step-3.json").read_text())
     assert [line["inside"] for line in seen["lines"]] == ["not measured: no time left"] * 4
 

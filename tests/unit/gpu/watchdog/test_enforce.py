@@ -194,6 +194,18 @@ def test_the_successor_is_not_ended_for_what_another_process_did(node: Node) -> 
     assert killed(new)
 
 
+def test_processes_that_never_live_for_two_looks_do_not_escape(node: Node) -> None:
+    node.job(12)
+    ended = []
+    for _ in range(4):
+        node.nvml.held["GPU-0"] = {}
+        child = node.process(12, 4000)
+        node.look(1)
+        ended.append(killed(child))
+    assert ended == [False, False, True, False]
+    assert node.usage(12)["kills"] == 1
+
+
 # Memory that two processes share
 
 
@@ -304,6 +316,7 @@ def test_unreadable_mappings_or_figures_blame_nobody(node: Node) -> None:
     maps.unlink()
     node.look(3)
     assert _ended(node) == set()
+    assert node.logged == []
     maps.write_text(text)
     node.process(99, 0)  # a process whose memory the driver does not know
     node.look(3)

@@ -110,11 +110,8 @@ def node(
 ) -> Iterator[Node]:
     monkeypatch.setattr(memory, "mount", lambda place, size: None)
     standin.reset(mib=8192 + 4 * 64)
-    uvm = standin.directory / "nvidia-uvm"
-    uvm.touch()
     with ExitStack() as stack:
         yield Node(tmp_path, standin, shim, client_program, stack)
-    uvm.unlink()
 
 
 def fill(client: Client) -> int:
