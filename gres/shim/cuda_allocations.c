@@ -36,7 +36,7 @@ static void bucket_insert(const struct allocation *entry)
     buckets[at].state = FULL;
 }
 
-/* A quarter of the buckets at most are full after this; `insert` may fill them up to a half. */
+/* A quarter of the buckets at most are full after this; bucket_insert() may fill them up to a half. */
 static int buckets_grow(void)
 {
     struct bucket *old = buckets;
