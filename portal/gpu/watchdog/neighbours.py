@@ -35,8 +35,8 @@ it may have begun in the one before."""
 FULL = 97.0
 """Percent from which on a GPU has nothing to give: the rest is lost between two kernels, and by
 NVML's whole percents."""
-FASTER = 0.75
-"""The most by which `_hurry` makes a charge smaller than it is: more would overshoot."""
+STEEPEST = 4 / 3
+"""The most by which `_correction` changes a charge at a poll: more would overshoot."""
 KEPT_LONG = 0.95
 """The same for `_exceeds`: about 20 polls, so that a few long kernels are not taken for excess."""
 BEGINNING = 6e9
@@ -212,18 +212,19 @@ def _charge(account: _Account, span: int, measured: float, seen: Seen) -> int:
     account.span_long = account.span_long * KEPT_LONG + span
     if account.measured < max(LITTLE, account.used) or _exceeds(account):
         return 1000
-    part = account.used / account.measured * (1 if seen.is_full else _hurry(account))
-    return max(_least(seen.computing), round(1000 * part))
+    part = account.used / account.measured * _correction(account, seen)
+    return max(_least(seen.computing), min(1000, round(1000 * part)))
 
 
-def _hurry(account: _Account) -> float:
-    """A factor for a job that is below its share while the GPU is idle.
+def _correction(account: _Account, seen: Seen) -> float:
+    """A factor for a job that is above its share, or below it while the GPU is idle.
 
-    Each new charge lets such sessions compute a little more at the same time, so that they measure
-    more of each other, which makes the next one smaller. Without this it took half a minute until
-    eight of them had filled the GPU.
+    Each new charge lets sessions that wait compute a little more at the same time, so that they
+    measure more of each other, which makes the next one smaller. Without this it took half a minute
+    until eight of them had filled the GPU.
     """
-    return min(1.0, max(FASTER, 100 * account.used / account.span / account.percent))
+    share = 100 * account.used / account.span / account.percent
+    return min(STEEPEST, max(1.0 if seen.is_full else 1 / STEEPEST, share))
 
 
 def _least(computing: int) -> int:

@@ -37,7 +37,7 @@ class Node:
         self.libraries = libraries
         self.program = program
         self.processes: dict[int, subprocess.Popen[str]] = {}
-        self.owners: dict[int, int] = {}
+        self.proc = folder / "proc"
         self.logged: list[str] = []
 
     def session(self, job: int, percent: int, *, policy: str = "strict", us: int = KERNEL) -> None:
@@ -59,9 +59,18 @@ class Node:
             text=True,
         )
         self.processes[job] = process
-        self.owners[process.pid] = job
+        self._show_root(process.pid, job)
         assert process.stdout
         assert process.stdout.readline() == "ready\n"
+
+    def _show_root(self, pid: int, job: int) -> None:
+        """The process in /proc as on a node, where Slurm has put it into the job's cgroup."""
+        place = self.proc / str(pid)
+        place.mkdir(parents=True)
+        path = f"/system.slice/slurmstepd.scope/job_{job}/step_batch/user/task_0"
+        (place / "cgroup").write_text(f"0::{path}\n")
+        for name in ("stat", "comm", "maps", "task", "fd"):
+            (place / name).symlink_to(f"/proc/{pid}/{name}")
 
     def begin(self, *jobs: int) -> None:
         for job in jobs or tuple(self.processes):
@@ -91,6 +100,7 @@ class Node:
             1024 * MIB,
             "n1",
             jobs=self.jobs,
+            proc=self.proc,
             connect=lambda: Nvml(str(self.standin.nvml)),
             ask=answer(),
             log=self.logged.append,
@@ -109,15 +119,9 @@ def built(standin_built: Standin, tmp_path_factory: pytest.TempPathFactory) -> t
 
 
 @pytest.fixture
-def node(
-    tmp_path: Path,
-    standin: Standin,
-    built: tuple[Path, Path],
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Node]:
+def node(tmp_path: Path, standin: Standin, built: tuple[Path, Path]) -> Iterator[Node]:
     """With a watchdog that runs as on a node, once a second."""
     found = Node(tmp_path, standin, *built)
-    monkeypatch.setattr(watch, "job_of", lambda pid, proc: found.owners.get(pid))
     over = Event()
 
     def run() -> None:
