@@ -119,12 +119,12 @@ WRAP(cuStreamDestroy, CUstream stream)
 
 /* `stream` NULL: all streams of the current context. */
 #define WAIT_FOR(stream, call)                                                                      \
-    limiter_before_wait(stream);                                                                    \
+    const int64_t began = limiter_before_wait(stream);                                              \
     CUresult result = (call);                                                                       \
     if (result)                                                                                     \
         limiter_poll();                                                                             \
     else                                                                                            \
-        limiter_after_wait(stream);                                                                 \
+        limiter_after_wait(stream, began);                                                                 \
     pools_sync();                                                                                   \
     return result
 

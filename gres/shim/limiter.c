@@ -138,7 +138,10 @@ void launch_begin(struct launch *launch, void *handle, const struct work *work)
         }
         if (pause != AGAIN) {
             limiter_announce(meter, &waiting, now);
+            const unsigned life = meter->life;
             limiter_sleep(pause, now, &waiting);
+            if (meter->life == life)
+                meter->woke = clock_now();
         }
         pthread_mutex_unlock(&meters_lock);
     }
@@ -184,10 +187,10 @@ static int limiter_is_own(const struct meter *meter, int stream)
     return handle && (handle != STREAM_PER_THREAD || meter_find_stream(meter, STREAM_PER_THREAD) == stream);
 }
 
-void limiter_before_wait(void *handle)
+int64_t limiter_before_wait(void *handle)
 {
     if (!meters_is_needed())
-        return;
+        return 0;
     const int64_t now = clock_now();
     struct meter *meter = meters_enter(0);
     const unsigned life = meter ? meter->life : 0;
@@ -196,9 +199,23 @@ void limiter_before_wait(void *handle)
         if ((handle ? stream == only : limiter_is_own(meter, stream)) && meter_is_tail_worth(meter, stream, now))
             limiter_mark(meter, stream, now);
     pthread_mutex_unlock(&meters_lock);
+    return clock_now();
 }
 
-void limiter_after_wait(void *handle)
+/* The stream that a wait for all of them was for: the only one with a tail, or -1. */
+static int limiter_only_tail(const struct meter *meter)
+{
+    int only = -1;
+    for (int stream = 0; stream < meter->streams; stream++)
+        if (meter->stream[stream].tail.launches) {
+            if (only >= 0)
+                return -1;
+            only = stream;
+        }
+    return only;
+}
+
+void limiter_after_wait(void *handle, int64_t began)
 {
     if (!meters_is_needed())
         return;
@@ -207,6 +224,9 @@ void limiter_after_wait(void *handle)
     const int only = meter && handle ? meter_find_stream(meter, handle) : -1;
     if (meter && !meters_look(meter, now)) /* first what was in front of the tails */
         meter = NULL;
+    const int waited = !meter || handle ? only : limiter_only_tail(meter);
+    if (meter && waited >= 0)
+        meter_waited(meter, waited, began, now);
     for (int stream = 0; meter && stream < meter->streams; stream++)
         if (meter->stream[stream].handle && (!handle || stream == only))
             meters_charge(meter, (struct use){meter_answer(meter, stream, EVENTS_DONE, now), now}, now);

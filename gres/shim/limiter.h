@@ -31,9 +31,10 @@ void launch_begin(struct launch *launch, void *stream, const struct work *work);
 void launch_end(struct launch *launch, int result);
 
 /* Around a wait for the GPU, after which all work of the stream (NULL: of all streams of the current context)
- * has ended: charges it. Otherwise a program's last work would be charged at its next launch, or never. */
-void limiter_before_wait(void *stream);
-void limiter_after_wait(void *stream);
+ * has ended: charges it. Otherwise a program's last work would be charged at its next launch, or never. The first one
+ * gives the time at which the wait begins, which the second one takes. */
+int64_t limiter_before_wait(void *stream);
+void limiter_after_wait(void *stream, int64_t began);
 /* After any other wait: charges what has ended. */
 void limiter_poll(void);
 /* Before a stream is destroyed. */

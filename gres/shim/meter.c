@@ -86,24 +86,6 @@ int meter_must_ask(const struct meter *meter, int number, const struct work *wor
            (stream->mute && (stream->tail.unknown || now - stream->looked > METER_STRETCH));
 }
 
-int64_t meter_answer(struct meter *meter, int number, enum events_state state, int64_t now)
-{
-    struct stream *stream = &meter->stream[number];
-    struct tally *tail = &stream->tail;
-    int64_t ns = 0;
-    stream->looked = now;
-    if (state != EVENTS_PENDING)
-        return meter_end_tail(meter, stream, now);
-    if (stream->mute && tail->launches) { /* it was busy all the time since */
-        const int64_t from = tail->first + tail->paid;
-        tail->paid += now - from;
-        ns = stretches_estimated(&meter->stretches, from, now, now - from, now);
-    }
-    return ns;
-}
-
-/* --- launches --- */
-
 /* Random, so that no regular pattern of a program hides its long kernels among short ones. */
 static uint32_t meter_random(void)
 {
@@ -114,6 +96,50 @@ static uint32_t meter_random(void)
     return state;
 }
 
+/* Either the program did something else, or the work took longer than it used to: the next random sample comes soon.
+ * Not after a wait for the share, in which idle time says nothing. */
+static void meter_doubt(struct meter *meter, const struct tally *tail, int64_t now)
+{
+    const int64_t took = now - tail->first;
+    const uint32_t next = meter->since + 1 + meter_random() % METER_SOON;
+    if (tail->launches && !tail->unknown && tail->first > meter->woke && took > METER_STRETCH &&
+        took / 4 > tail->expected && next < meter->until)
+        meter->until = next;
+}
+
+int64_t meter_answer(struct meter *meter, int number, enum events_state state, int64_t now)
+{
+    struct stream *stream = &meter->stream[number];
+    struct tally *tail = &stream->tail;
+    int64_t ns = 0;
+    stream->looked = now;
+    if (state != EVENTS_PENDING) {
+        meter_doubt(meter, tail, now);
+        return meter_end_tail(meter, stream, now);
+    }
+    if (stream->mute && tail->launches) { /* it was busy all the time since */
+        const int64_t from = tail->first + tail->paid;
+        tail->paid += now - from;
+        ns = stretches_estimated(&meter->stretches, from, now, now - from, now);
+    }
+    return ns;
+}
+
+void meter_waited(struct meter *meter, int number, int64_t began, int64_t now)
+{
+    struct stream *stream = &meter->stream[number];
+    struct tally *tail = &stream->tail;
+    const int64_t at = stream->mark && stream->mark->known ? stream->mark->at : began;
+    const int64_t took = now - (at > began ? at : began);
+    if (!tail->launches || tail->unknown || took < METER_STRETCH || took <= tail->expected)
+        return;
+    if (tail->launches == 1 && meter->streams == 1) /* else it may have waited for other work as well */
+        kinds_learn(&tail->learn, took);
+    tail->expected = took;
+}
+
+/* --- launches --- */
+
 /* One launch in two stretches' time is measured by itself. It is chosen by number, not by time, since the launch
  * that is due by time is the one after a long one. */
 static int meter_is_sample(struct meter *meter, int64_t now)
@@ -123,10 +149,10 @@ static int meter_is_sample(struct meter *meter, int64_t now)
     if (meter->sampled) {
         int64_t took = now - meter->sampled, launches = meter->since;
         int64_t stride = launches * 2 * METER_STRETCH / (took > 0 ? took : 1);
-        stride = stride < 8 ? 8 : stride > 4096 ? 4096 : stride;
+        stride = stride < METER_STRIDE ? METER_STRIDE : stride > 4096 ? 4096 : stride;
         meter->stride = (meter->stride + (uint32_t)stride) / 2;
     } else {
-        meter->stride = 32;
+        meter->stride = METER_STRIDE;
     }
     meter->sampled = now;
     meter->since = 0;
@@ -136,8 +162,10 @@ static int meter_is_sample(struct meter *meter, int64_t now)
 
 static void meter_add(struct tally *tail, const struct work *work, int64_t expected, int64_t now)
 {
-    if (!tail->launches)
+    if (!tail->launches) {
         tail->first = now;
+        tail->learn = *work;
+    }
     tail->launches++;
     if (expected >= 0) {
         tail->expected += expected;

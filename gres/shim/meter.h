@@ -25,6 +25,10 @@
 /* In a call to the driver of more than this, it loaded the kernel's code, which does not keep the GPU busy, or waited
  * for room in its queue. Common ones take 2 to 10 us. */
 #define METER_LONG_CALL INT64_C(100000)
+/* The fewest launches per random sample, on average: each sample has two events (5 us). */
+#define METER_STRIDE 8
+/* The same after one that may have taken longer than expected. Those are a millisecond apart at least. */
+#define METER_SOON 4
 /* Streams of a context that are kept apart. Of more than these, the one that was idle for longest is replaced;
  * frameworks use up to 32 + the default ones. */
 #define METER_STREAMS 64
@@ -53,6 +57,7 @@ struct meter {
     int64_t marked;
     int64_t owed;      /* ns of tails without a mark in front of them, still to be charged */
     int64_t ahead;     /* ns by which the next launch may precede the share's arrival time (limiter.c) */
+    int64_t woke;      /* when a launch ended its wait for the share */
     int64_t sampled;   /* when a launch was chosen at random, */
     uint32_t since;    /* launches since, */
     uint32_t until;    /* and after how many it is the next one's turn */
@@ -81,6 +86,11 @@ int meter_find_stream(const struct meter *meter, void *handle);
 int meter_must_ask(const struct meter *meter, int stream, const struct work *work, int64_t now);
 /* The answer; the ns of the tail that are to be charged. */
 int64_t meter_answer(struct meter *meter, int stream, enum events_state state, int64_t now);
+
+/* The program waited for all work of the stream from `began` to `now`, so that this work kept the GPU busy: a tail
+ * without a mark took at least that. Only for waits of a stretch or more, beside which the time that a thread takes to
+ * wake up is little. */
+void meter_waited(struct meter *meter, int stream, int64_t began, int64_t now);
 
 /* The next launch. It is part of the tail from now on. */
 struct plan meter_plan(struct meter *meter, int stream, const struct work *work, int64_t now);

@@ -106,6 +106,34 @@ static void waiting(int64_t us)
     printf("records_per_ms %.2f\n", (double)(records - before) / 20000);
 }
 
+/* A function that was short once takes long from then on. The program waits for it, or by means that are not seen
+ * (a copy); in between it computes for a millisecond. */
+static void grown(int64_t us, int is_seen)
+{
+    launch_as(7, 1, 3);
+    synchronise(3);
+    for (const int64_t end = now + 60 * S; now < end; now += MS) {
+        launch_as(7, us, 3);
+        if (is_seen)
+            synchronise(3);
+        else
+            now += us * US;
+    }
+}
+
+/* Short and long ones of one function in turns, each waited for. */
+static void in_turns(int is_seen)
+{
+    for (int64_t end = now + 60 * S, count = 0; now < end; now += MS, count++) {
+        const int64_t us = count % 2 ? 20000 : 10;
+        launch_as(7, us, 3);
+        if (is_seen)
+            synchronise(3);
+        else
+            now += us * US;
+    }
+}
+
 /* Bursts that are not waited for, while the program computes: half of the time, if it may. */
 static void bursts(void)
 {
@@ -393,6 +421,12 @@ static void play(const char *name, int64_t us)
         turns();
     else if (!strcmp(name, "waiting"))
         waiting(us);
+    else if (!strcmp(name, "grown"))
+        grown(us, 1);
+    else if (!strcmp(name, "grown_unseen"))
+        grown(us, 0);
+    else if (!strcmp(name, "in_turns"))
+        in_turns((int)us);
     else if (!strcmp(name, "bursts"))
         bursts();
     else if (!strcmp(name, "overlapping"))

@@ -181,10 +181,10 @@ static int stream_query(intptr_t stream)
 
 void synchronise(intptr_t stream)
 {
-    limiter_before_wait((void *)stream);
+    const int64_t began = limiter_before_wait((void *)stream);
     waits++;
     now = latest(now, stream_end[stream]);
-    limiter_after_wait((void *)stream);
+    limiter_after_wait((void *)stream, began);
 }
 
 static int stream_is_capturing(intptr_t stream, int *status)

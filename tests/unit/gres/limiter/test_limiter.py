@@ -79,6 +79,18 @@ def test_waiting_for_each_kernel_costs_no_more_events(play: Play, us: int, most:
     assert seen["records_per_ms"] < most
 
 
+@pytest.mark.parametrize("scenario", ["grown", "grown_unseen"])
+@pytest.mark.parametrize("us", [5000, 50_000, 200_000])
+def test_a_function_that_takes_longer_than_before(play: Play, scenario: str, us: int) -> None:
+    assert play(scenario, us)["share"] == pytest.approx(25, abs=1.5)
+
+
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_short_and_long_launches_in_turns_that_are_waited_for(play: Play, is_seen: bool) -> None:
+    """20 ms or 10 us; without a wait that is seen, known by the mean of random samples."""
+    assert play("in_turns", int(is_seen))["share"] == pytest.approx(25, abs=3)
+
+
 def test_new_grids_of_a_known_function_do_not_wait(play: Play) -> None:
     """20,000 grids on a GPU that is done at once: 13 us for each, before it looked first."""
     seen = play("shapes")
