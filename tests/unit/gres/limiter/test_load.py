@@ -69,22 +69,26 @@ def test_no_file_is_none(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    "blocks",
     [
-        "",
-        load(blocks="gpu=GPU-c\ncharge=1000\npercent=25\n"),
-        load(blocks="gpu=GPU-a\ncharge=1001\npercent=25\n"),
-        load(blocks="gpu=GPU-a\ncharge=0\npercent=25\n"),
-        load(blocks="gpu=GPU-a\ncharge=1000\npercent=101\n"),
-        load(blocks="gpu=GPU-a\nbusy=-1\ncharge=1000\npercent=25\n"),
-        load(blocks="gpu=GPU-a\nmemory=99999999999999999999\n"),
-        load(blocks=BLOCKS + "half a line"),
-        load().replace("version=1", "version=2"),
-        load(blocks=BLOCKS + "x=" + "1" * 20000),
+        "gpu=GPU-c\ncharge=1000\npercent=25\n",
+        "gpu=GPU-a\ncharge=1001\npercent=25\n",
+        "gpu=GPU-a\ncharge=0\npercent=25\n",
+        "gpu=GPU-a\ncharge=1000\npercent=101\n",
+        "gpu=GPU-a\nbusy=-1\ncharge=1000\npercent=25\n",
+        "gpu=GPU-a\nmemory=99999999999999999999\n",
+        BLOCKS + "half a line",
+        BLOCKS + "x=" + "1" * 20000,
     ],
+    ids=["foreign", "charge", "no charge", "percent", "busy", "memory", "half a line", "too long"],
 )
-def test_a_broken_file_is_none(ask: Ask, text: str) -> None:
-    assert ask(text) == [NONE]
+def test_a_broken_block_is_none(ask: Ask, blocks: str) -> None:
+    assert ask(load(blocks=blocks)) == [NONE]
+
+
+def test_an_empty_file_and_another_version_are_none(ask: Ask) -> None:
+    assert ask("") == [NONE]
+    assert ask(load().replace("version=1", "version=2")) == [NONE]
 
 
 def test_the_file_is_read_again_after_half_a_second(program: Path, ask: Ask) -> None:
