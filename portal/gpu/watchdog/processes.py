@@ -6,12 +6,15 @@ import errno
 import os
 import signal
 from pathlib import Path
+from threading import Thread
 
 from portal.gpu.cgroups import PROC, job_of
 
 UVM = Path("/dev/nvidia-uvm")
 PF_EXITING = 0x4
 """Bit of the flags in /proc/PID/stat: the thread runs exit() (include/linux/sched.h)."""
+PATIENCE = 0.2
+"""Seconds to wait for the mappings of a process; 65,530 of them, the kernel's limit, take 0.1."""
 SIGKILL_PENDING = 1 << (signal.SIGKILL - 1)
 
 
@@ -21,6 +24,7 @@ class Processes:
     def __init__(self, proc: Path = PROC, uvm: Path = UVM) -> None:
         self._proc = proc
         self._uvm = uvm
+        self._reading: set[int] = set()
 
     def job(self, pid: int) -> int | None:
         """The job of a process, by its cgroup, which only root can change.
@@ -48,20 +52,19 @@ class Processes:
         if _pending(folder / "status") & SIGKILL_PENDING:
             return True
         try:
-            threads = [_stat(thread) for thread in (folder / "task").iterdir()]
+            return all(_is_exiting(thread) for thread in (folder / "task").iterdir())
         except OSError:
             return False
-        return all(not fields or int(fields[6]) & PF_EXITING for fields in threads)
 
     def managed(self, pid: int) -> int | None:
         """The most managed memory that a process can have: its mappings of /dev/nvidia-uvm.
 
         The kernel's figure, which a program cannot change; what of it is on a GPU is not known.
-        None if the mappings cannot be read.
+        None if the mappings cannot be read, or not soon: a process can keep the lock that they
+        need, while a page of it waits for a file system of its own.
         """
-        try:
-            text = (self._proc / str(pid) / "maps").read_text(errors="replace")
-        except OSError:
+        text = self._maps(pid)
+        if text is None:
             return None
         try:
             found = self._uvm.stat()
@@ -73,6 +76,25 @@ class Processes:
             for line in text.splitlines()
             if line.endswith("/nvidia-uvm") or (file and f" {file}" in line)
         )
+
+    def _maps(self, pid: int) -> str | None:
+        if pid in self._reading:
+            return None  # an earlier reader still waits
+        found: list[str] = []
+
+        def read() -> None:
+            try:
+                found.append((self._proc / str(pid) / "maps").read_text(errors="replace"))
+            except OSError:
+                pass
+            finally:
+                self._reading.discard(pid)
+
+        self._reading.add(pid)
+        reader = Thread(target=read, daemon=True)
+        reader.start()
+        reader.join(PATIENCE)
+        return found[0] if found else None
 
     def end(self, pid: int, job: int) -> bool:
         """Kill a process of a job, never another one that has reused its PID."""
@@ -103,6 +125,11 @@ def _read(file: Path) -> str:
 def _stat(folder: Path) -> list[str]:
     """The fields of stat from the state on, after the name, which may contain any character."""
     return _read(folder / "stat").rpartition(")")[2].split()
+
+
+def _is_exiting(thread: Path) -> bool:
+    fields = _stat(thread)
+    return not fields or bool(int(fields[6]) & PF_EXITING)
 
 
 def _pending(status: Path) -> int:

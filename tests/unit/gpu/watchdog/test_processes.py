@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from portal.gpu.watchdog.processes import Processes
+from portal.gpu.watchdog.processes import PATIENCE, Processes
 
 THREADS = """
 import ctypes, sys, threading, time
@@ -47,6 +47,21 @@ def test_a_process_without_its_first_thread_is_not_dying() -> None:
         _wait_for(lambda: ") Z " in state.read_text())
         assert not processes.is_dying(child.pid)
         child.kill()
+
+
+def test_mappings_that_cannot_be_read_soon_hold_nobody_up(tmp_path: Path) -> None:
+    """Reading a pipe without a writer waits as for a process that keeps the lock."""
+    maps = tmp_path / "7" / "maps"
+    maps.parent.mkdir()
+    os.mkfifo(maps)
+    processes = Processes(proc=tmp_path)
+    began = time.monotonic()
+    assert [processes.managed(7) for _ in range(20)] == [None] * 20
+    assert time.monotonic() - began < 10 * PATIENCE  # one of them has waited
+    maps.write_text("")  # what waited goes on
+    maps.unlink()
+    maps.write_text("0-3000 rw-s 0 00:06 700 /dev/nvidia-uvm\n")
+    _wait_for(lambda: processes.managed(7) == 0x3000)
 
 
 def test_managed_memory_is_what_is_mapped_of_the_device(tmp_path: Path) -> None:
