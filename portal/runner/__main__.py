@@ -62,7 +62,7 @@ def run_probe(text: str) -> int:
 def share_gpu(spec: Spec, namespace: Namespace, toolkit: str) -> None:
     """Set up the session's share of a GPU for the apps; raise NotGranted on failure."""
     from .gpu.mps import common_memory  # noqa: PLC0415 - most sessions have none
-    from .gpu.share import environment, prepare  # noqa: PLC0415
+    from .gpu.share import environment, prepare  # noqa: PLC0415 - likewise
 
     granted = prepare(namespace, toolkit)
     if granted.compute == "mps" and spec.shared_memory:

@@ -47,7 +47,7 @@ class Program:
         self.name = " ".join([program.rpartition("/")[2], *map(str, words)])
         where = environment.get(JOB)
         print(f"  .. {self.name} ({f'session {where}' if where else BARE})", flush=True)
-        self._errors = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115
+        self._errors = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115 - closed by __exit__
         self._process = subprocess.Popen(
             [*before, *command, *map(str, words)],
             env={**os.environ, **SETTINGS, **environment},

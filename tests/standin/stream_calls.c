@@ -44,17 +44,28 @@ EXPORT CUresult cuStreamDestroy_v2(CUstream stream)
 }
 ALIAS(cuStreamDestroy, cuStreamDestroy_v2);
 
-/* Waits for a stream's work, and with the legacy default stream for that of all blocking ones. */
+/* A stream whose work is asked about, and what else has to be done: with the legacy default stream, the work of all
+ * blocking ones. */
+static CUresult find_work(CUstream stream, struct stream **found, struct place *places, int *count)
+{
+    CUresult result = stream_find(stream, found);
+    if (result)
+        return result;
+    if ((*found)->graph)
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    *count = (*found)->legacy ? places_before(*found, NULL, places) : 0;
+    return CUDA_SUCCESS;
+}
+
 EXPORT CUresult cuStreamSynchronize(CUstream stream)
 {
     struct place places[MOST_STREAMS];
     struct stream *found;
-    CUresult result = stream_find(stream, &found);
+    int count;
+    CUresult result = find_work(stream, &found, places, &count);
     if (result)
         return result;
-    if (found->graph)
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    for (int i = found->legacy ? places_before(found, NULL, places) - 1 : -1; i >= 0; i--)
+    for (int i = count - 1; i >= 0; i--)
         time_wait(places[i].lane, places[i].number);
     time_wait(found->lane, time_last(found->lane));
     pthread_mutex_lock(&driver_lock);
@@ -68,12 +79,11 @@ EXPORT CUresult cuStreamQuery(CUstream stream)
 {
     struct place places[MOST_STREAMS];
     struct stream *found;
-    CUresult result = stream_find(stream, &found);
+    int count;
+    CUresult result = find_work(stream, &found, places, &count);
     if (result)
         return result;
-    if (found->graph)
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    for (int i = found->legacy ? places_before(found, NULL, places) - 1 : -1; i >= 0; i--)
+    for (int i = count - 1; i >= 0; i--)
         if (!time_done(places[i].lane, places[i].number))
             return CUDA_ERROR_NOT_READY;
     return time_done(found->lane, time_last(found->lane)) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;

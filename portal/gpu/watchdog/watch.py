@@ -119,9 +119,13 @@ class Watch:
 
     def _measure_gpu(self, nvml: Nvml, uuid: str, since: int, uses: dict[int, Use]) -> Gpu:
         busy = nvml.busy(uuid, since)
-        for job, watched in self._jobs.watched.items():
-            if busy is not None and uuid in {part.uuid for part in watched.slice.parts}:
-                uses[job].busy = uses[job].busy or []
+        here = {
+            job: watched.slice
+            for job, watched in self._jobs.watched.items()
+            if uuid in {part.uuid for part in watched.slice.parts}
+        }
+        for job in here if busy is not None else ():
+            uses[job].busy = uses[job].busy or []
         gpu = Gpu(uuid, nvml.processes(uuid), nvml.used(uuid), {})
         for pid, memory in gpu.sizes.items():
             owner = self._processes.job(pid)
@@ -131,11 +135,6 @@ class Watch:
             uses[owner].memory.setdefault(uuid, {})[pid] = memory
             if busy is not None:
                 uses[owner].busy = [*(uses[owner].busy or []), busy.get(pid, 0.0)]
-        here = {
-            job: watched.slice
-            for job, watched in self._jobs.watched.items()
-            if uuid in {part.uuid for part in watched.slice.parts}
-        }
         held = {job: uses[job].memory.get(uuid, {}) for job in here}
         self._neighbours.measured(Seen(uuid, here, held, busy))
         return gpu

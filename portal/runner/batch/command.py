@@ -94,7 +94,7 @@ def _prepare(options: Options, environment: dict[str, str]) -> None:
             text = f"this node does not let /dev/shm have {options.shm} MB: {error}"
             raise NotGranted(text) from None
     if options.gpu:
-        from ..gpu.mps import common_memory  # noqa: PLC0415
+        from ..gpu.mps import common_memory  # noqa: PLC0415 - most jobs have no GPU
         from ..gpu.share import environment as gpu_environment  # noqa: PLC0415
         from ..gpu.share import prepare  # noqa: PLC0415
 

@@ -106,32 +106,31 @@ static void waiting(int64_t us)
     printf("records_per_ms %.2f\n", (double)(records - before) / 20000);
 }
 
-/* A function that was short once takes long from then on. The program waits for it, or by means that are not seen
- * (a copy); in between it computes for a millisecond. */
+/* A launch that the program waits for, or by means that are not seen (a copy); then it computes for a millisecond. */
+static void launch_and_wait(int64_t us, int is_seen)
+{
+    launch_as(7, us, 3);
+    if (is_seen)
+        synchronise(3);
+    else
+        now += us * US;
+    now += MS;
+}
+
+/* A function that was short once takes long from then on. */
 static void grown(int64_t us, int is_seen)
 {
     launch_as(7, 1, 3);
     synchronise(3);
-    for (const int64_t end = now + 60 * S; now < end; now += MS) {
-        launch_as(7, us, 3);
-        if (is_seen)
-            synchronise(3);
-        else
-            now += us * US;
-    }
+    for (const int64_t end = now + 60 * S; now < end;)
+        launch_and_wait(us, is_seen);
 }
 
 /* Short and long ones of one function in turns, each waited for. */
 static void in_turns(int is_seen)
 {
-    for (int64_t end = now + 60 * S, count = 0; now < end; now += MS, count++) {
-        const int64_t us = count % 2 ? 20000 : 10;
-        launch_as(7, us, 3);
-        if (is_seen)
-            synchronise(3);
-        else
-            now += us * US;
-    }
+    for (int64_t end = now + 60 * S, count = 0; now < end; count++)
+        launch_and_wait(count % 2 ? 20000 : 10, is_seen);
 }
 
 /* Bursts that are not waited for, while the program computes: half of the time, if it may. */

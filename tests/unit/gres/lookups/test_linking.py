@@ -128,36 +128,36 @@ CHECKS = f"""
     double cuFuncSetBlockShape({TAKES});
 """
 """The driver's function has other parameters, which are not of interest here."""
+COUNTING_DRIVER = f"""
+    {CHECKS}
+    double cuFuncSetBlockShape({TAKES})
+    {{
+        return a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f + 7 * g + 8 * h + 9 * i + 10 * j +
+               11 * k + 12 * l + 13 * m + 14 * n + 15 * o + 16 * p + 17 * q + 18 * r + 19 * s +
+               20 * t + 21 * u.first + 22 * u.second + 23 * v.first + 24 * v.second +
+               25 * v.third + 26 * (double)w;
+    }}
+    int cuFuncSetSharedSize(const char *format, ...);
+    #include <stdarg.h>
+    int cuFuncSetSharedSize(const char *format, ...)
+    {{
+        va_list list;
+        double sum = 0;
+        va_start(list, format);
+        for (; *format; format++)
+            sum += *format == 'd' ? va_arg(list, double) : va_arg(list, int);
+        va_end(list);
+        return (int)sum;
+    }}
+"""
+"""Its answers depend on each argument."""
 
 
 def test_arguments_in_registers_and_on_the_stack_survive_the_first_call(
     tmp_path: Path, standin: Standin, shim: Callable[..., Shim]
 ) -> None:
     source = tmp_path / "many.c"
-    source.write_text(
-        f"""
-        {CHECKS}
-        double cuFuncSetBlockShape({TAKES})
-        {{
-            return a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f + 7 * g + 8 * h + 9 * i + 10 * j +
-                   11 * k + 12 * l + 13 * m + 14 * n + 15 * o + 16 * p + 17 * q + 18 * r + 19 * s +
-                   20 * t + 21 * u.first + 22 * u.second + 23 * v.first + 24 * v.second +
-                   25 * v.third + 26 * (double)w;
-        }}
-        int cuFuncSetSharedSize(const char *format, ...);
-        #include <stdarg.h>
-        int cuFuncSetSharedSize(const char *format, ...)
-        {{
-            va_list list;
-            double sum = 0;
-            va_start(list, format);
-            for (; *format; format++)
-                sum += *format == 'd' ? va_arg(list, double) : va_arg(list, int);
-            va_end(list);
-            return (int)sum;
-        }}
-        """
-    )
+    source.write_text(COUNTING_DRIVER)
     session = shim("linking")
     session.use_driver(driver_before(standin, tmp_path / "driver", source))
     session.grant((UUID.format(0), CAP, 100))

@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from importlib import import_module
 
 n = import_module("pynvml")  # not installed where the tests are type-checked
@@ -26,7 +27,7 @@ n.nvmlInit()
 gpu = n.nvmlDeviceGetHandleByIndex(0)
 
 
-def error(function, *words) -> str:  # type: ignore[no-untyped-def]
+def error(function: Callable[..., object], *words: object) -> str:
     try:
         return repr(function(*words))
     except n.NVMLError as failed:
