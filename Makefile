@@ -17,7 +17,7 @@ help:
 	@echo "make test-hosts two portal hosts on a PostgreSQL, on a separate cluster"
 	@echo "make test-cgroup2 in a virtual machine whose kernel has cgroup v2 only; SLURM=26.05: one version"
 	@echo "make attack only the attacks, on separate clusters"
-	@echo "make check  only the static checks: ruff, mypy, import rules, shellcheck"
+	@echo "make check  only the static checks: ruff, mypy, import rules, calls by path, shellcheck"
 	@echo "make docs   the documentation as a site, in build/site"
 	@echo "make assets the browser libraries, for work on the pages outside the cluster"
 	@echo "make packages  a release in dist/: wheel, .deb, .rpm, container image, files for the nodes, SHA256SUMS"

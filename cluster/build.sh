@@ -36,12 +36,14 @@ make_base() {
     rm -rf "$root"
 }
 
+inputs_of() { engine image inspect --format '{{index .Config.Labels "slipway.inputs"}}' "$1" 2>/dev/null; }
+
 # build_image TARGET TAG INPUT… — the fingerprint of the inputs is stored as a label.
 build_image() {
     local target=$1 tag=$2 print
     shift 2
     print=$(fingerprint "$@")-$SLURM
-    if [ "$(engine image inspect --format '{{index .Config.Labels "slipway.inputs"}}' "$tag" 2>/dev/null)" = "$print" ]; then
+    if [ "$(inputs_of "$tag")" = "$print" ]; then
         echo "$tag is up to date"
         return
     fi
@@ -55,6 +57,9 @@ build_image() {
     engine build "${layers[@]}" "${secrets[@]}" --network=host --build-arg "SLURM=$SLURM" --build-arg "HUB=${HUB:-6.1}" \
         --label "slipway.inputs=$print" --target "$target" --tag "$tag" \
         --file "$CLUSTER_DIR/Containerfile" "$REPO_DIR"
+    # An image whose layers all exist already is taken as it is, with the label of an earlier build.
+    [ "$(inputs_of "$tag")" = "$print" ] ||
+        echo "FROM $tag" | engine build --label "slipway.inputs=$print" --tag "$tag" -
 }
 
 SLURM_INPUTS=(cluster/Containerfile cluster/build cluster/bin cluster/supervisor cluster/etc

@@ -11,6 +11,7 @@ The tree (the web layer maps each to an HTTP status, in one place):
      ├─ NotFound                 404  also for what belongs to other users
      │   └─ SessionUnknown       404  a runner calls for a session that this portal does not know
      ├─ Conflict                 409  the resource is not in a state that permits this
+     │   └─ FolderShared         409  others have access to a storage folder that would go
      ├─ Gone                     410  the session is over
      ├─ DatabaseUnavailable      503  the portal's database does not answer
      │   └─ DatabaseFull         507  it can be read, but not written
@@ -18,6 +19,7 @@ The tree (the web layer maps each to an HTTP status, in one place):
      └─ Unavailable              503  Slurm, the login node or a compute node does not answer
          ├─ UnderMaintenance    503  nothing can be launched, and nobody knows until when
          ├─ StillOpen            503  the proxy has not closed revoked access yet
+         ├─ Starting            503  it is being started; the next request finds it
          └─ OutcomeUnknown       503  the command was sent, but its result is unknown
 """
 
@@ -138,6 +140,17 @@ class Conflict(PortalError):
     title = "Not possible right now"
 
 
+class FolderShared(Conflict):
+    """Others have access to storage folders that would be moved or deleted."""
+
+    code = "shared"
+
+    def __init__(self, text: str, folders: Sequence[str]) -> None:
+        super().__init__(text)
+        self.folders = tuple(folders)
+        """Their names."""
+
+
 class KeyReused(Conflict):
     """The Idempotency-Key was used for a different launch."""
 
@@ -190,6 +203,14 @@ class Unavailable(PortalError):
 
     status = 503
     title = "Temporarily not available"
+
+
+class Starting(Unavailable):
+    """What answers such requests is being started: nobody waits for it but who starts it."""
+
+    title = "One moment"
+    code = "starting"
+    retry_seconds = 1
 
 
 class StillOpen(Unavailable):

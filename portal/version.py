@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -9,6 +10,7 @@ REVISION = Path(__file__).parent / "data" / "revision"
 """The commit that a wheel was built from; setup.py writes it, so a checkout has none."""
 
 
+@cache
 def release() -> str:
     """The version of the package, such as "0.2.0"; "unknown" if it is not installed."""
     try:

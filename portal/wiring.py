@@ -64,6 +64,7 @@ from portal.adapters.ssh.accounts import LoginNodeAccounts
 from portal.adapters.ssh.home_files import HomeFiles
 from portal.adapters.ssh.hosts import HostOrder
 from portal.adapters.ssh.login.passwords import PasswordCheck
+from portal.adapters.ssh.per_user import ThreadBudget
 from portal.adapters.ssh.transport import SshTransport
 from portal.config import Settings
 from portal.core.files.server import StartOrder
@@ -93,12 +94,16 @@ def wire(
     run_for_owner: RunForOwner = run_now,
     metrics: Path | None = None,
     check_writer: CheckWriter | None = None,
+    threads: int = 0,
 ) -> Services:
     """Build all services on the real systems.
 
     Processes with the same `metrics` count together; `check_writer` is as for open_database.
+    `threads`: of a process that answers requests, of which users may hold three quarters.
     """
-    return assemble(settings, real_systems(settings, metrics, check_writer), run_for_owner)
+    budget = ThreadBudget(threads * 3 // 4) if threads else None
+    systems = real_systems(settings, metrics, check_writer, budget)
+    return assemble(settings, systems, run_for_owner)
 
 
 def lease_of(settings: Settings) -> LeaseStore:
@@ -117,55 +122,56 @@ def workers_of(settings: Settings) -> tuple[Holder | None, Sequence[HostStatus]]
 
 
 def real_systems(
-    settings: Settings, metrics: Path | None = None, check_writer: CheckWriter | None = None
+    settings: Settings,
+    metrics: Path | None = None,
+    check_writer: CheckWriter | None = None,
+    budget: ThreadBudget | None = None,
 ) -> Systems:
     """Build the adapters of the systems in the settings."""
-    authority = CertificateAuthority(settings.state.ca_file(""))
-    measures = PrometheusMeasures(metrics)
-    hosts = HostOrder(settings.login.all_hosts, settings.login.port)
-    transport = MeasuredTransport(
-        settings.login, authority, settings.slurm.operator, hosts, measures
-    )
-    directory = settings.sessions.directory
+    authority, login = CertificateAuthority(settings.state.ca_file("")), settings.login
+    measures, hosts = PrometheusMeasures(metrics), HostOrder(login.all_hosts, login.port)
+    directory, operator = settings.sessions.directory, settings.slurm.operator
+    transport = MeasuredTransport(login, authority, operator, hosts, measures, budget)
     engine = open_database(settings.state.database_url, check_writer)
     stores = open_stores(engine, Sealer(settings.state.keys))
-    found = stores.access.image_apps
+    apps, seconds = stores.access.image_apps, settings.slurm.command_seconds
     return Systems(
         stores=stores,
-        catalog=FolderCatalog(settings.sessions.app_folders, settings.sessions.images, found),
+        catalog=FolderCatalog(settings.sessions.app_folders, settings.sessions.images, apps),
         inventory=lambda image: read_inventory(Path(image.path)),
         scheduler=Slurm(
             transport,
             settings.login.reader,
             directory,
-            settings.slurm.command_seconds,
-            settings.slurm.operator,
+            seconds,
+            operator,
             queue_source(settings),
         ),
         job_meter=SlurmMeter(transport, settings.login.reader),
-        slurm_jobs=SlurmJobs(transport, settings.login.reader, settings.slurm.command_seconds),
-        submitter=LoginNodeSubmitter(
-            transport, settings.batch.command, settings.slurm.command_seconds
-        ),
+        slurm_jobs=SlurmJobs(transport, settings.login.reader, seconds),
+        submitter=LoginNodeSubmitter(transport, settings.batch.command, seconds),
         files=HomeFiles(transport, directory, settings.sessions.storage),
-        file_servers=_file_servers(settings, authority, transport),
+        file_servers=_file_servers(settings, authority, transport, budget),
         file_server_order=partial(file_server_order, settings),
         certificates=authority,
         routes=HaproxyRoutes(settings.state.run),
         machine=machine_id(settings.state.run) if settings.state.several_hosts else "",
-        runners=GatewayRunners(settings.state.ca_file("")),
+        runners=GatewayRunners(settings.state.ca_file(""), budget),
         resolve=resolve,
         accounts=LoginNodeAccounts(settings.login, authority, transport, hosts),
-        authenticate=PasswordCheck(settings.login, transport.account, hosts),
+        authenticate=PasswordCheck(settings.login, transport.account, hosts, budget),
         job_settings=_job_settings(settings),
-        batch_settings_file=LocalSettingsFile(file)
-        if (file := settings.batch.settings_file)
-        else None,
+        batch_settings_file=_batch_settings_file(settings),
         monitors=_monitors(settings, measures),
         clock=now,
         identity_provider=identity_provider(settings, now),
         accounts_file=LocalAccountsFile(settings.oidc.accounts_file),
     )
+
+
+def _batch_settings_file(settings: Settings) -> LocalSettingsFile | None:
+    file = settings.batch.settings_file
+    return LocalSettingsFile(file) if file else None
 
 
 def _monitors(settings: Settings, measures: PrometheusMeasures) -> Monitors:
@@ -192,12 +198,15 @@ def identity_provider(settings: Settings, clock: Clock) -> OidcProvider | None:
 
 
 def _file_servers(
-    settings: Settings, authority: CertificateAuthority, transport: SshTransport
+    settings: Settings,
+    authority: CertificateAuthority,
+    transport: SshTransport,
+    budget: ThreadBudget | None,
 ) -> SshFileServers:
     login = settings.login
     if login.files_host and login.all_hosts != (login.files_host,):
-        transport = SshTransport(login.at(login.files_host), authority)
-    return SshFileServers(transport, settings.batch.command, settings.state.ca_file(""))
+        transport = SshTransport(login.at(login.files_host), authority, budget=budget)
+    return SshFileServers(transport, settings.batch.command, settings.state.ca_file(""), budget)
 
 
 def file_server_order(

@@ -9,8 +9,11 @@ from portal.config import load_settings
 from portal.logs.setup import configure
 from portal.wiring import wire
 
+THREADS = 8
+"""Of a process of gunicorn's (its option --threads, in every unit and script that starts it)."""
+
 _settings = load_settings()
 configure(_settings.log)
 use(_settings.state)
-app = create_app(wire(_settings, metrics=_settings.state.metrics))
+app = create_app(wire(_settings, metrics=_settings.state.metrics, threads=THREADS))
 announce(Path(_settings.state.run))

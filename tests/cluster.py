@@ -58,6 +58,12 @@ def healthy(cluster: Cluster) -> bool:
         return False
 
 
+def restart_portal(cluster: Cluster, *daemons: str) -> None:
+    """Restart these daemons of the portal, and wait until it answers."""
+    cluster.daemon("restart", "portal", *daemons)
+    wait_for("a healthy portal", lambda: healthy(cluster), 60)
+
+
 def own_place() -> tuple[str, int]:
     """The project and port of this process's cluster.
 

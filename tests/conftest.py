@@ -48,11 +48,30 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         item.user_properties.append(("attempt", attempt))
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Show why tests were repeated."""
-    for report in terminalreporter.stats.get("rerun", []):
-        terminalreporter.section(f"first attempt of {report.nodeid}")
-        terminalreporter.write_line(report.longreprtext)
+class InstantReports:
+    """Prints why a test failed or is repeated when it happens: a run of an hour may be cut off."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Print the first failure of a test that is repeated in full, others in a line."""
+        terminal = self._config.pluginmanager.get_plugin("terminalreporter")
+        if terminal is None or report.outcome not in ("failed", "rerun"):
+            return
+        terminal.ensure_newline()
+        if str(report.outcome) == "rerun":  # of pytest-rerunfailures, which pytest's types lack
+            terminal.section(f"first attempt of {report.nodeid}")
+            terminal.write_line(report.longreprtext)
+        else:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            terminal.write_line(f"FAILED {report.nodeid} ({report.when}): {crash or ''}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Show failures at once, in the process that prints."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(InstantReports(config))
 
 
 @pytest.fixture

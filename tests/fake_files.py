@@ -15,7 +15,7 @@ from pathlib import Path
 
 from portal.adapters.certificates import CertificateAuthority, prepare_authorities
 from portal.adapters.files.host import SshFileServers
-from portal.core.files.server import FileReply, FileRequest, FileServer, StartOrder
+from portal.core.files.server import FileReply, FileRequest, FileServer, NoReply, StartOrder
 from portal.errors import Unavailable
 from portal.file_server.daemon import listen
 from portal.file_server.server import FileServer as Server
@@ -95,7 +95,7 @@ class FakeFileServers:
         if server is not None:
             _end(server)
 
-    def ask(self, server: FileServer, request: FileRequest) -> FileReply | None:
+    def ask(self, server: FileServer, request: FileRequest) -> FileReply | NoReply:
         """Ask it, by the portal's own client."""
         return _client().ask(server, request)
 

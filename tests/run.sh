@@ -25,6 +25,8 @@ TOOLS=build/tools
 ENOUGH_MEMORY=10000000 # kB available; four clusters and their browsers take about 8 GB
 # What depends most on Slurm's own words and fields.
 OTHER_SLURM_TESTS=(tests/slurm/test_{launcher,session,queue,slurm_options,gpu_node,sbatch_options}.py)
+# Several processes that share a GPU in real time: whoever keeps the processor from them fails the test.
+ALONE=tests/unit/gres/limiter/test_shares.py
 started=$SECONDS
 passed=0 failed=0
 wrong=()
@@ -97,7 +99,7 @@ needs_of() {
             ;;
         browser | attack | images)
             need haproxy haproxy
-            need chromium chromium fonts-dejavu-core
+            need chromium-headless-shell chromium-headless-shell fonts-dejavu-core
             need firefox-esr firefox-esr
             need npm npm
             ;;&
@@ -173,6 +175,7 @@ run_check() {
     check "ruff format" .venv/bin/ruff format --quiet --check --diff .
     check "mypy" .venv/bin/mypy portal tests bench docs/hooks.py
     check "import rules" .venv/bin/lint-imports --config setup.cfg
+    check "path calls" .venv/bin/python -m tests.path_calls
     check "shellcheck" shellcheck_all
 }
 
@@ -223,13 +226,26 @@ judge() {
     done <<< "$lines"
 }
 
+# unit NAME ARGUMENT…
+unit() {
+    local name=$1 begun=$SECONDS status=0
+    shift
+    rm -f "$RESULTS/$name.xml"
+    .venv/bin/python -m pytest "$@" --junit-xml="$RESULTS/$name.xml" || status=$?
+    took "$name" $((SECONDS - begun))
+    judge "$name" "$status"
+}
+
+# More processes than cores, since they wait for two fifths of the time.
 run_unit() {
-    local begun=$SECONDS status=0
     title "Unit tests"
-    rm -f "$RESULTS/unit.xml"
-    .venv/bin/python -m pytest tests/unit -n auto --junit-xml="$RESULTS/unit.xml" || status=$?
-    took unit $((SECONDS - begun))
-    judge unit "$status"
+    unit unit tests/unit --ignore "$ALONE" -n $(($(nproc) * 3 / 2))
+}
+
+# Once all clusters have started, and before they work.
+run_alone() {
+    title "Unit tests that measure time"
+    unit unit-alone "$ALONE"
 }
 
 # run_on_clusters PATH…: clusters of a kind share that kind's tests; the kinds run in parallel.
@@ -300,7 +316,7 @@ machine() { SLURM=$version PORT=$port tests/cgroup2/machine.sh "$@"; }
 # On a cluster with the other version of Slurm, whose images are built first, in the background.
 begin_other_slurm() {
     [ -n "$ours" ] && [[ " ${parts[*]} " == *" slurm "* ]] || return 0
-    local name=other-slurm version=26.05 project=$PREFIX$$_other port
+    local name=other-slurm version=26.05 project=$PREFIX$$_other port status=0
     [ "${SLURM:-24.11}" != "$version" ] || version=24.11
     port=$(free_port)
     projects+=("$project")
@@ -310,7 +326,11 @@ begin_other_slurm() {
         title "A cluster with Slurm $version: $project"
         SLURM=$version COMPOSE_PROJECT_NAME=$project PORT=$port HTTPS=0 APPS=ports HUB='' cluster/up.sh 9>&- < /dev/null &&
             SLIPWAY_PROJECT=$project PORT=$port .venv/bin/python -m pytest "${OTHER_SLURM_TESTS[@]}" --timeout 240 \
-                --junit-xml="$RESULTS/$name.xml" --override-ini "cache_dir=.pytest_cache/$name" --durations 20
+                --junit-xml="$RESULTS/$name.xml" --override-ini "cache_dir=.pytest_cache/$name" --durations 20 ||
+            status=$?
+        # The others need the processors that its daemons use.
+        COMPOSE_PROJECT_NAME=$project cluster/down.sh --data 9>&- < /dev/null
+        exit "$status"
     } > >(sed -u "s/^/[$name] /") 2>&1 &
     other=$!
     set +m
@@ -488,8 +508,9 @@ main() {
         timed images run_images
     fi
     [[ " $* " != *" cgroup2 "* ]] || run_cgroup2
+    [ ${#paths[@]} -eq 0 ] || timed "clusters after that" wait_for_clusters
+    [[ " $* " != *" unit "* ]] || run_alone
     if [ ${#paths[@]} -gt 0 ]; then
-        timed "clusters after that" wait_for_clusters
         run_on_clusters "${paths[@]}"
         end_other_slurm
     fi

@@ -14,7 +14,7 @@ from tests.gpu.program import Program
 from tests.gpu.session import Session
 
 ROUNDS = 3
-LIMIT = 60.0
+LIMIT = 90.0
 """Seconds for one program."""
 Run = Callable[[Session | None], dict[str, Any]]
 """One round: without the shim, or in a session."""

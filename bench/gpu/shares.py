@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 from bench.gpu.costs import start
-from bench.gpu.table import Line
+from bench.gpu.table import NO_TIME, Line
 from tests.gpu.machine import Gpu
 from tests.gpu.session import Session
 
-WARM = 0.8
+WARM = 1.0
 """Of the measured time, before it: about five seconds that do not count, in which the watchdog gets
 to know the neighbours."""
+PERIODS = 10
+"""What is measured lasts as long as so many kernels do at the session's share, at least, however
+short the budget: in an eighth of the GPU, a kernel of 200 ms is one in 1.6 s."""
 POINTS = 10
 HELD = 0.9
+START = 3.0
+"""Seconds until the programs of a layout are ready."""
+LONGEST_WAIT = 10.0
+"""Seconds for which a session waits at most, whatever a kernel took (SHARE_DEBT of the shim)."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +33,25 @@ class Layout:
     sessions: int
     percent: float
     least: float
+
+    def __str__(self) -> str:
+        share = f"{self.percent:g} %"
+        return f"{share}, alone" if self.sessions == 1 else f"{self.sessions} sessions of {share}"
+
+    def period(self, us: int) -> float:
+        """Seconds from one kernel to the next, if the session has its share."""
+        return us / 1e6 * 100 / self.percent
+
+    def measured(self, seconds: float, us: int) -> float:
+        """Seconds that kernels of one length are measured."""
+        return max(seconds, PERIODS * self.period(us))
+
+    def needs(self, seconds: float, us: int) -> float:
+        """Seconds that this takes at most. What counts and what does not both end with a kernel; it
+        may wait for the one before, which was charged for the time of all sessions.
+        """
+        last = min(LONGEST_WAIT, self.sessions * self.period(us)) + self.sessions * us / 1e6
+        return START + (1 + WARM) * self.measured(seconds, us) + 2 * last
 
     @property
     def aim(self) -> str:
@@ -59,13 +86,25 @@ def rates(gpu: Gpu, sessions: Sequence[Session | None], words: Sequence[object])
         return [one.end()["rate"] for one in started]
 
 
-def kernels(gpu: Gpu, sessions: Sequence[Session], seconds: float, name: str) -> Iterator[Line]:
+def kernels_need(seconds: float, name: str) -> float:
+    """Seconds that kernels of one length take at least: bare, and in the first layout."""
+    return START + seconds + LAYOUTS[0].needs(seconds, KERNELS[name])
+
+
+def kernels(
+    gpu: Gpu, sessions: Sequence[Session], seconds: float, until: float, name: str
+) -> Iterator[Line]:
     """Kernels of one length, in every layout. The sessions' memory is full meanwhile."""
-    words = ("launches", "busy", seconds, KERNELS[name])
-    full = rates(gpu, [None], [*words, 0.2])[0]
+    us, about = KERNELS[name], f"Kernels of {name}"
+    full = rates(gpu, [None], ["launches", "busy", seconds, us, 0.2])[0]
     for layout in fitting(sessions):
-        measured = [*words, WARM * seconds, HELD]
-        yield _line(gpu, sessions, layout, f"Kernels of {name}", full, measured)
+        if time.monotonic() + layout.needs(seconds, us) > until:
+            shown = f"{full:.1f} /s"
+            yield Line(f"{about}, {layout}", shown, NO_TIME, layout.aim, None)
+            continue
+        measured = layout.measured(seconds, us)
+        words = ("launches", "busy", measured, us, WARM * measured, HELD)
+        yield _line(gpu, sessions, layout, about, full, words)
 
 
 def training(gpu: Gpu, sessions: Sequence[Session], seconds: float) -> Iterator[Line]:
@@ -90,8 +129,7 @@ def _line(
     shares = [100 * found / full for found in rates(gpu, chosen, words)]
     for session in chosen:
         session.retire()
-    single = layout.sessions == 1
-    share = f"{layout.percent:g} %"
-    many = f"{share}, alone" if single else f"{layout.sessions} sessions of {share}"
     shown = ", ".join(f"{share:.1f}" for share in shares)
-    return Line(f"{about}, {many}", f"{full:.1f} /s", f"{shown} %", layout.aim, layout.good(shares))
+    return Line(
+        f"{about}, {layout}", f"{full:.1f} /s", f"{shown} %", layout.aim, layout.good(shares)
+    )

@@ -8,6 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+NO_TIME = "not measured: no time left"
+"""Instead of a figure, where the budget did not suffice."""
+
 
 @dataclass(frozen=True)
 class Line:

@@ -148,14 +148,28 @@ class FolderCatalog:
         self._known: tuple[float, Catalog] | None = None
 
     def __call__(self) -> Catalog:
-        """The catalog, at most ten seconds old; invalid descriptions are left out and logged."""
-        with self._lock:
-            now = time.monotonic()
-            if self._known is None or now - self._known[0] > FRESH_SECONDS:
-                catalog = self._scan()
-                self._log(catalog.problems)
-                self._known = (now, catalog)
-            return self._known[1]
+        """The catalog, about ten seconds old; invalid descriptions are left out and logged.
+
+        While a thread reads the folders, which may be on a slow file system, the others get the
+        catalog before.
+        """
+        known = self._known
+        if known is not None and time.monotonic() - known[0] <= FRESH_SECONDS:
+            return known[1]
+        if not self._lock.acquire(blocking=known is None) and known is not None:
+            return known[1]
+        try:
+            return self._read()
+        finally:
+            self._lock.release()
+
+    def _read(self) -> Catalog:
+        now = time.monotonic()
+        if self._known is None or now - self._known[0] > FRESH_SECONDS:
+            catalog = self._scan()
+            self._log(catalog.problems)
+            self._known = (now, catalog)
+        return self._known[1]
 
     def _log(self, problems: tuple[str, ...]) -> None:
         logged = self._known[1].problems if self._known else ()

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from portal.adapters.client_tls import ClientTls
-from portal.adapters.ssh.per_user import ThrottleLimits, UserThrottle
+from portal.adapters.ssh.per_user import ThreadBudget, ThrottleLimits, UserThrottle
 from portal.core.apps.access import gateway_name
 from portal.core.interfaces.systems import Runners
 from portal.core.job.runner_protocol import StartRequest
@@ -35,10 +35,10 @@ _STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3})(?: [^\r\n]*)?\r?\n")
 class GatewayRunners(Runners):
     """Runners over mutual TLS."""
 
-    def __init__(self, ca_directory: Path) -> None:
+    def __init__(self, ca_directory: Path, budget: ThreadBudget | None = None) -> None:
         self._tls = ClientTls(ca_directory)
         self._sessions = UserThrottle(EACH, _BUSY)
-        self._owners = UserThrottle(OWNERS, _BUSY)
+        self._owners = UserThrottle(OWNERS, _BUSY, budget=budget)
 
     def start_app(self, session: Session, request: StartRequest) -> None:
         status = self._request(session, "PUT", f"/apps/{request['name']}", json.dumps(request))

@@ -53,7 +53,8 @@ class Request:
         self.name = ""
         """The image as the person named it."""
         self.binds: list[list[str]] = []
-        """Folders: the path, which is the same in the container, and "rw" or "ro"."""
+        """Folders: the path, which is the same in the container, "rw" or "ro", and its owner if
+        that is another user, who shares it."""
         self.own = False
         """Whether it is the person's own image, which the job checks or pulls first."""
         self.max_mb = 0
@@ -189,7 +190,7 @@ def read_file(option: str, path: str, most: int) -> bytes:
 
 
 def read_mount(value: str, storage: str, user: str, home: str) -> list[str]:
-    """A folder, by its name in the storage or its path, with its mode; raises OptionError."""
+    """A folder, by its name in the storage or its path, as in Request.binds; raises OptionError."""
     folder, colon, mode = value.rpartition(":")
     if not colon or mode not in ("ro", "rw"):
         folder, mode = value, "rw"
@@ -209,7 +210,7 @@ def read_mount(value: str, storage: str, user: str, home: str) -> list[str]:
         raise OptionError("--mount: the path has control characters")
     if not os.path.isdir(path):
         raise OptionError(f"--mount: there is no folder {path}")
-    return [os.path.normpath(path), mode]
+    return [os.path.normpath(path), mode, *([shared[1]] if shared else [])]
 
 
 def _shared_folder(folder: str, owner: str, storage: str) -> str:
@@ -219,14 +220,19 @@ def _shared_folder(folder: str, owner: str, storage: str) -> str:
     if not base.startswith("/"):
         base = os.path.join(os.path.expanduser(f"~{owner}"), base)
     path = os.path.join(base, name)
+    if not identity(path, owner) or not os.access(path, os.R_OK | os.X_OK):
+        raise OptionError(f"--mount: no folder {folder} is shared with you")
+    return path
+
+
+def identity(path: str, owner: str) -> str:
+    """What a folder of this owner's is recognised by where it is mounted; "" for anything else."""
     try:
         found = os.lstat(path)
         is_theirs = stat.S_ISDIR(found.st_mode) and found.st_uid == pwd.getpwnam(owner).pw_uid
     except (OSError, KeyError):
-        is_theirs = False
-    if not is_theirs or not os.access(path, os.R_OK | os.X_OK):
-        raise OptionError(f"--mount: no folder {folder} is shared with you")
-    return path
+        return ""
+    return f"{found.st_dev}:{found.st_ino}" if is_theirs else ""
 
 
 def read_shm(value: str, settings: Settings) -> int:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from portal.adapters import private_files
 from portal.config import Settings
 from portal.core import hosts
 from portal.core.cluster.fgpu import kinds_as_json
@@ -97,8 +97,5 @@ def _with_headers(units: dict[str, str]) -> Iterable[str]:
 
 def _write(file: Path, text: str) -> None:
     """Replace a file atomically; it has no secrets, and other accounts have to read it."""
-    draft = file.with_name(f".{file.name}.new")
-    draft.write_text(text, encoding="utf-8")
-    draft.chmod(0o644)
-    os.replace(draft, file)
+    private_files.write(file, text.encode(), 0o644)
     print(file)

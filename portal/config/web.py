@@ -21,6 +21,7 @@ from portal.config.base import FROZEN
 from portal.core.apps.origins import Mode, Origins, PortPolicy, Range
 from portal.core.auth.logins import LoginTerms
 from portal.core.colours import Scheme, accent_problem
+from portal.core.validation import LINK
 
 LOGO = r"^$|^/.*\.(png|svg)$"
 COLOUR = "^$|^#[0-9A-Fa-f]{6}$"
@@ -53,9 +54,7 @@ class HelpLink(BaseModel):
 
     title: str = Field(min_length=1, max_length=60, description="Text of the link.")
     url: str = Field(
-        pattern=r"^(https?://|mailto:|/)[!-~]+$",
-        max_length=500,
-        description="Its address: https://…, http://…, mailto:… or a path of the portal's host.",
+        pattern=f"^{LINK}$", max_length=500, description="https://…, http://…, mailto:… or a path."
     )
 
 
@@ -64,9 +63,7 @@ class WebSettings(BaseModel):
 
     model_config = FROZEN
 
-    public_url: str = Field(
-        "http://localhost:8080", description="Address of the portal in browsers."
-    )
+    public_url: str = Field("http://localhost:8080", description="The portal's URL in browsers.")
     site_name: str = Field(
         "Slipway",
         max_length=40,

@@ -233,6 +233,10 @@ WORD_RULE = (
 Word = Annotated[str, Matching(WORD, WORD_RULE)]
 
 
+LINK = r"((https?://|mailto:)[!-\[\]-~]+|/[!-.0-\[\]-~][!-\[\]-~]*)"
+"""An address that pages link to. For browsers, "//" and "/\\" begin the name of a host."""
+
+
 _RFC_3339 = (
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?"
     r"(Z|[+-][0-9]{2}:[0-9]{2})"

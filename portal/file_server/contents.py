@@ -7,15 +7,16 @@ import math
 import os
 import re
 import secrets
-import shutil
+import sys
 from email.utils import formatdate
 from mimetypes import guess_type
 from urllib.parse import quote
 
+from portal.file_server import at
 from portal.file_server.entries import entry, etag
 from portal.file_server.errors import Refused, no_such
 from portal.file_server.location import PART_PREFIX, Location
-from portal.file_server.renames import rename_new
+from portal.file_server.replacing import create_part, settle
 from portal.file_server.roots import Place, Roots, open_file
 from portal.file_server.uploads.writing import write_pieces
 
@@ -31,7 +32,7 @@ SMALL = 8 * 1024 * 1024
 TIME = "X-OC-Mtime"
 _MOST_SECONDS = 1e11
 """Since the epoch: later times do not fit into file systems."""
-_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
+_RANGE = re.compile(r"bytes=([0-9]*)-([0-9]*)")
 
 
 def send_file(roots: Roots, location: Location, request: Request) -> None:
@@ -65,12 +66,18 @@ def _range(request: Request, size: int, tag: str) -> tuple[int, int, bool]:
     if found is None or found[0] == "bytes=-" or condition not in (None, tag):
         return 0, size, False
     if not found[1]:
-        first, end = max(size - int(found[2]), 0), size
+        first, end = max(size - _position(found[2]), 0), size
     else:
-        first, end = int(found[1]), min(int(found[2] or size - 1) + 1, size)
+        first = _position(found[1])
+        end = min(_position(found[2]) + 1, size) if found[2] else size
     if first >= end:
         raise Refused(416, "range", f"The file has {size} bytes.")
     return first, end, True
+
+
+def _position(digits: str) -> int:
+    """A position in a range; no file has more than 2⁶³ bytes."""
+    return int(digits[-19:]) if len(digits.lstrip("0")) < 20 else sys.maxsize
 
 
 def _send(request: Request, file: int, first: int, end: int) -> None:
@@ -111,7 +118,7 @@ def receive_file(roots: Roots, location: Location, request: Request) -> None:
     `X-OC-Mtime` (of rclone and other WebDAV clients) gives it a time.
     """
     modified = _wanted_time(request)
-    with roots.place(location) as place:
+    with roots.place(location, to_change=True) as place:
         known = _state(place)
         _check_conditions(request, known)
         replace = request.headers.get("If-None-Match") != "*"
@@ -180,46 +187,34 @@ def write(
 ) -> None:
     """Write a file under another name first, and give it its name when it is complete.
 
-    A file that is replaced keeps its permissions and access control list. Raises Refused if one
-    exists and `replace` is False.
+    Raises Refused as replacing.settle.
     """
     part = part or new_part()
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    descriptor = os.open(part, flags, 0o666, dir_fd=place.folder)
+    file = create_part(place, part)
     try:
-        with os.fdopen(descriptor, "wb", 0) as file:
-            for _ in write_pieces(file.fileno(), body):
-                pass
-            put_in_place(place, part, replace=replace)
-            if modified is not None:
-                os.utime(file.fileno(), (modified, modified))
+        for _ in write_pieces(file, body):
+            pass
+        if modified is not None:
+            set_modified(file, modified)
+        settle(place, part, file, replace=replace)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(part, dir_fd=place.folder)
+            at.unlink(place.folder, part)
         raise
+    finally:
+        os.close(file)
 
 
-def put_in_place(place: Place, part: bytes, *, replace: bool) -> None:
-    """Give a completely written file its final name; raises Refused if there is one already."""
-    folder = f"/proc/self/fd/{place.folder}".encode()
-    if replace:
-        with contextlib.suppress(OSError):
-            shutil.copystat(
-                os.path.join(folder, place.name), os.path.join(folder, part), follow_symlinks=False
-            )
-            os.utime(part, dir_fd=place.folder)
-        os.rename(part, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
-        return
-    try:
-        rename_new(place.folder, part, place.folder, place.name)
-    except FileExistsError:
-        raise Refused(409, "exists", "A file of this name exists already.") from None
+def set_modified(file: int, seconds: float) -> None:
+    """Set when an open file was modified; raises OSError."""
+    nanoseconds = int(seconds * 1e9)
+    at.set_times(file, nanoseconds, nanoseconds)
 
 
 def remove_file(roots: Roots, location: Location, request: Request) -> None:
     """Answer DELETE for one file or link; folders are deleted by an operation."""
-    with roots.place(location, follow=False) as place:
+    with roots.place(location, follow=False, to_change=True) as place:
         if place.name == b".":
             raise no_such()
-        os.unlink(place.name, dir_fd=place.folder)
+        at.unlink(place.folder, place.name)
     request.reply(204)

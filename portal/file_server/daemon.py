@@ -22,19 +22,30 @@ PATIENCE = 3.0
 """Seconds that an earlier server gets to end."""
 
 
+_WIDTH = 20
+"""Of the process's number in the lock's file; the server's id follows."""
+
+
 class StartError(Exception):
     """The server cannot start; the text says why."""
+
+
+class StillRunningError(Exception):
+    """The server that the order excepts runs."""
 
 
 def main() -> NoReturn:
     """Read an order (JSON) from stdin, start the server, print its port and end.
 
-    An earlier server of the same portal is replaced.
+    An earlier server of the same portal is replaced, except the one that the order excepts.
     """
     try:
         order = _read_order()
         lock = _take_lock(order)
         listener = listen(order.ports)
+    except StillRunningError:
+        print("\0" + json.dumps({"running": order.unless}), flush=True)
+        sys.exit(0)
     except (StartError, OSError) as error:
         print(f"the file server cannot start: {error}", file=sys.stderr)
         sys.exit(1)
@@ -47,7 +58,7 @@ def main() -> NoReturn:
         os._exit(0)
     _detach()
     os.chdir("/")
-    _note(lock, os.getpid())
+    _note(lock, order.id)
     server = FileServer(order, listener)
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     server.serve_forever(poll_interval=1.0)
@@ -93,12 +104,14 @@ def _take_lock(order: Order) -> int:
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     deadline = time.monotonic() + PATIENCE
     while not _locked(lock):
+        if order.unless and os.pread(lock, 64, _WIDTH) == order.unless.encode():
+            raise StillRunningError
         late = time.monotonic() > deadline
         _end_earlier(lock, signal.SIGKILL if late else signal.SIGTERM)
         if late:
             deadline += PATIENCE
         time.sleep(0.05)
-    _note(lock, os.getpid())
+    _note(lock, order.id)
     return lock
 
 
@@ -112,17 +125,20 @@ def _locked(lock: int) -> bool:
 
 def _end_earlier(lock: int, number: int) -> None:
     with contextlib.suppress(OSError, ValueError):
-        if (process := int(os.pread(lock, 20, 0) or b"0")) > 1:
+        if (process := int(os.pread(lock, _WIDTH, 0) or b"0")) > 1:
             os.kill(process, number)
 
 
-def _note(lock: int, process: int) -> None:
+def _note(lock: int, id: str) -> None:
     os.ftruncate(lock, 0)
-    os.pwrite(lock, str(process).encode(), 0)
+    os.pwrite(lock, f"{os.getpid():<{_WIDTH}}{id}".encode(), 0)
 
 
 def listen(ports: tuple[int, int]) -> socket.socket:
-    """Bind a free port of the range on IPv6 and IPv4; (0, 0) lets the kernel choose."""
+    """Bind a free port of the range on IPv6 and IPv4; (0, 0) lets the kernel choose.
+
+    Whoever has bound a port for one address only has it for all.
+    """
     for port in range(ports[0], ports[1] + 1):
         listener = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
         try:
@@ -133,4 +149,7 @@ def listen(ports: tuple[int, int]) -> socket.socket:
             listener.close()
         else:
             return listener
-    raise StartError(f"no port from {ports[0]} to {ports[1]} is free")
+    raise StartError(
+        f"other programs on {socket.gethostname()} hold all ports from {ports[0]} to {ports[1]}; "
+        "tell the administrators"
+    )

@@ -8,6 +8,7 @@ import os
 import pwd
 import stat
 
+from portal.file_server import at
 from portal.file_server.errors import Refused
 from portal.file_server.location import PART_PREFIX, Location, shown
 from portal.file_server.roots import Roots
@@ -46,7 +47,7 @@ def listing(roots: Roots, location: Location, query: Mapping[str, str]) -> dict[
     offset, limit = _number(query, "offset", 0), min(_number(query, "limit", 200), MOST)
     search = query.get("search", "").casefold()
     with roots.folder(location) as folder:
-        names = [name for name in map(os.fsencode, os.listdir(folder)) if _is_listed(name, query)]
+        names = [name for name in at.names(folder) if _is_listed(name, query)]
         if search:
             names = [name for name in names if search in shown(name).casefold()]
         if sort == "name":  # only a page of a large folder is looked at in detail
@@ -59,7 +60,7 @@ def listing(roots: Roots, location: Location, query: Mapping[str, str]) -> dict[
             entries.sort(key=ORDERS[sort], reverse=reverse)
             entries.sort(key=lambda entry: not entry["is_folder"])
             page = list(entries[offset : offset + limit])
-        writable = os.access(f"/proc/self/fd/{folder}", os.W_OK | os.X_OK)
+        writable = at.may(folder, os.W_OK | os.X_OK)
         own = _describe(location, os.fstat(folder))
     return {
         "folder": own,
@@ -79,10 +80,17 @@ def entry(roots: Roots, location: Location) -> dict[str, Any]:
         return found | {"path": str(location), "name": shown(location.name) or location.root}
 
 
+def make_folder(roots: Roots, location: Location) -> dict[str, Any]:
+    """Create a folder; returns its entry. Raises Refused."""
+    with roots.place(location, follow=False, to_change=True) as place:
+        at.make_folder(place.folder, place.name)
+    return entry(roots, location)
+
+
 def entry_at(parent: Location, folder: int, name: bytes) -> dict[str, Any] | None:
     """The entry of a name in an open directory; None if it has gone meanwhile."""
     try:
-        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        status = at.status(folder, name)
     except OSError:
         return None
     found = _describe(parent.child(name), status)
@@ -112,7 +120,7 @@ def _describe(location: Location, status: os.stat_result) -> dict[str, Any]:
 def _link(folder: int, name: bytes) -> dict[str, Any]:
     """Where a link leads. What it leads to counts as a folder if that can be seen from here."""
     try:
-        target = os.readlink(name, dir_fd=folder)
+        target = at.read_link(folder, name)
     except OSError:
         target = b""
     return {"link": shown(target), "is_folder": _is_folder(folder, name)}
@@ -120,7 +128,7 @@ def _link(folder: int, name: bytes) -> dict[str, Any]:
 
 def _is_folder(folder: int, name: bytes) -> bool:
     try:
-        return stat.S_ISDIR(os.stat(name, dir_fd=folder).st_mode)
+        return stat.S_ISDIR(at.leads_to(folder, name).st_mode)
     except OSError:
         return False
 

@@ -3,20 +3,48 @@
 from __future__ import annotations
 
 import errno
+import os
+from urllib.parse import quote
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Refused(Exception):
     """A request that is answered with a status and a reason for the user.
 
-    `code` names the reason for programs; `field` the part of the request that is wrong.
+    `code` names the reason for programs; `field` the part of the request that is wrong; `folders`
+    the storage folders that it is about, percent-encoded.
     """
 
-    def __init__(self, status: int, code: str, detail: str, field: str = "") -> None:
+    def __init__(
+        self, status: int, code: str, detail: str, field: str = "", folders: Sequence[str] = ()
+    ) -> None:
         super().__init__(detail)
+        self.folders = list(folders)
         self.status = status
         self.code = code
         self.detail = detail
         self.field = field
+
+
+SHARED = "shared"
+"""Code of a refusal to move or delete storage folders that others have access to."""
+
+
+def shared(names: Sequence[bytes]) -> Refused:
+    """The answer for storage folders that others have access to."""
+    words = ", ".join(
+        f"“{os.fsdecode(name).encode('utf-8', 'replace').decode()}”" for name in names[:5]
+    )
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return Refused(
+        409,
+        SHARED,
+        f"{words}{more} is shared with others. Take their access back on the Files page first.",
+        folders=[quote(name, safe="") for name in names],
+    )
 
 
 def no_such() -> Refused:

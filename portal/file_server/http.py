@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import select
 import socket
 import ssl
@@ -29,6 +30,7 @@ PIECE = 512 * 1024
 METHODS = (
     "GET HEAD PUT POST PATCH DELETE OPTIONS PROPFIND PROPPATCH MKCOL COPY MOVE LOCK UNLOCK".split()
 )
+_LENGTH = re.compile(r"[0-9]{1,18}")
 MOMENT = 10
 """Milliseconds to wait for more of a body before what is there is handed on."""
 DISCARD_SECONDS = 2.0
@@ -71,7 +73,7 @@ class Request(BaseHTTPRequestHandler):
         self.always = {}
         self._chunked = "chunked" in self.headers.get("Transfer-Encoding", "").lower()
         length = self.headers.get("Content-Length", "0")
-        self._remaining = int(length) if length.isdigit() else 0
+        self._remaining = int(length) if _LENGTH.fullmatch(length) else 0
         try:
             cast("FileServer", self.server).answer(self)
         except Refused as error:
@@ -168,15 +170,18 @@ class Request(BaseHTTPRequestHandler):
 
     def _chunk_size(self) -> int:
         try:
-            return int(self.rfile.readline(64).split(b";")[0].strip(), 16)
+            size = int(self.rfile.readline(64).split(b";")[0].strip(), 16)
         except ValueError:
             raise ConnectionResetError from None
+        if size < 0:
+            raise ConnectionResetError
+        return size
 
     def json(self) -> Any:
         """The request's body as a JSON object; raises Refused."""
         try:
             found = json.loads(b"".join(map(bytes, self.body(MOST_JSON))) or b"{}")
-        except ValueError:
+        except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
             raise Refused(422, "value", "This is not a JSON object.")
@@ -228,6 +233,7 @@ class Request(BaseHTTPRequestHandler):
                 "detail": error.detail,
                 "code": error.code,
                 "field": error.field,
+                "folders": error.folders,
             }
         ).encode()
         self.reply(error.status, {"Content-Type": "application/problem+json"}, len(text))

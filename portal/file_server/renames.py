@@ -8,6 +8,8 @@ import errno
 import os
 import stat
 
+from portal.file_server import at
+
 _NO_REPLACE, _EXCHANGE = 1, 2
 _UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP)
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
@@ -51,37 +53,41 @@ def _rename_new_without_flags(from_folder: int, name: bytes, to_folder: int, new
 
     A folder is renamed over an empty one of our own; rename(2) fails if that got contents.
     """
-    if stat.S_ISDIR(os.stat(name, dir_fd=from_folder, follow_symlinks=False).st_mode):
-        os.mkdir(new, 0o700, dir_fd=to_folder)
+    if stat.S_ISDIR(at.status(from_folder, name).st_mode):
+        at.make_folder(to_folder, new, 0o700)
         try:
-            os.rename(name, new, src_dir_fd=from_folder, dst_dir_fd=to_folder)
+            at.rename(from_folder, name, to_folder, new)
         except OSError:
             with contextlib.suppress(OSError):
-                os.rmdir(new, dir_fd=to_folder)
+                at.remove_folder(to_folder, new)
             raise
         return
     try:
-        os.link(name, new, src_dir_fd=from_folder, dst_dir_fd=to_folder, follow_symlinks=False)
+        at.link(from_folder, name, to_folder, new)
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
         _rename_unless_seen(from_folder, name, to_folder, new)
     else:
-        os.unlink(name, dir_fd=from_folder)
+        at.unlink(from_folder, name)
 
 
 def _rename_unless_seen(from_folder: int, name: bytes, to_folder: int, new: bytes) -> None:
     """The last resort, on file systems without hard links."""
     try:
-        os.stat(new, dir_fd=to_folder, follow_symlinks=False)
+        at.status(to_folder, new)
     except FileNotFoundError:
-        os.rename(name, new, src_dir_fd=from_folder, dst_dir_fd=to_folder)
+        at.rename(from_folder, name, to_folder, new)
     else:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
 
 
 def sync(folder: int) -> None:
     """Write everything of a folder's file system to disk; raises OSError."""
-    if _libc.syncfs(folder):
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
+    opened = at.reopen(folder, os.O_RDONLY)  # not for an O_PATH descriptor
+    try:
+        if _libc.syncfs(opened):
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+    finally:
+        os.close(opened)

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, field
 from socketserver import TCPServer, ThreadingMixIn
 
-from portal.file_server import contents, entries, folders
+from portal.file_server import contents, entries
 from portal.file_server.archives.handlers import send_archive
 from portal.file_server.dav import dav
 from portal.file_server.errors import Refused, no_such
@@ -20,7 +20,7 @@ from portal.file_server.location import Location, parse
 from portal.file_server.operations import handlers as operations
 from portal.file_server.operations.manager import Operations
 from portal.file_server.operations.records import Records
-from portal.file_server.roots import Root, Roots
+from portal.file_server.roots import STORAGE, Root, Roots
 from portal.file_server.state import state_folders
 from portal.file_server.storage import handlers as storage
 from portal.file_server.storage.quota import quota_of
@@ -65,6 +65,8 @@ class Order:
     the home directory."""
     quota: Mapping[str, str] = field(default_factory=dict)
     """By the root's name, how quota is asked for (storage/quota.py)."""
+    unless: str = ""
+    """The id of a server that is not replaced if it still runs."""
 
     @property
     def scope(self) -> str:
@@ -189,7 +191,7 @@ class FileServer(ThreadingMixIn, TCPServer):
         )
 
     def _make_folder(self, request: Request, location: Location) -> None:
-        made = self.deadlines.call(location.root, lambda: folders.make(self.roots, location))
+        made = self.deadlines.call(location.root, lambda: entries.make_folder(self.roots, location))
         request.reply_json(made, 201)
 
     def _list_uploads(self, request: Request, location: Location) -> None:
@@ -202,6 +204,10 @@ class FileServer(ThreadingMixIn, TCPServer):
     def _list_shares(self, request: Request, location: Location) -> None:
         self.reach(location)
         request.reply_json(self.shares.listing(location))
+
+    def _compare_shares(self, request: Request, location: Location) -> None:
+        self.reach(Location(STORAGE))
+        storage.compare(self.roots, request)
 
     def _share(self, request: Request, location: Location) -> None:
         self.reach(location)
@@ -231,6 +237,7 @@ class FileServer(ThreadingMixIn, TCPServer):
         ("GET", "usage"): trees.show_usage,
         ("GET", "search"): trees.find,
         ("GET", "shares"): _list_shares,
+        ("POST", "shares"): _compare_shares,
         ("PUT", "shares"): _share,
         ("DELETE", "shares"): _take_back,
         ("GET", "quota"): _quota,

@@ -16,7 +16,7 @@ def private_folder() -> str:
     last = os.path.join(os.path.expanduser("~"), ".slipway", "run")
     for folder in (f"/run/user/{os.getuid()}", f"/tmp/slipway-{os.getuid()}", last):  # noqa: S108
         with contextlib.suppress(OSError):
-            os.makedirs(folder, 0o700)
+            make_private(folder)
         with contextlib.suppress(OSError):
             status = os.lstat(folder)
             if status.st_uid == os.getuid() and status.st_mode & 0o170077 == 0o040000:
@@ -33,3 +33,15 @@ def state_folders(roots: Mapping[str, str], kind: str) -> list[str]:
     with contextlib.suppress(OSError):
         folders.append(os.path.join(private_folder(), "files", kind))
     return folders
+
+
+def make_private(folder: str) -> None:
+    """Create a folder and those above it, each of mode 0700; raises OSError.
+
+    os.makedirs() gives that mode to the last one alone.
+    """
+    above = os.path.dirname(folder)
+    if above != folder and not os.path.isdir(above):
+        make_private(above)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(folder, 0o700)

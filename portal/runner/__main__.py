@@ -1,4 +1,4 @@
-"""The runner's command: `runner --job-id N --node NAME [--directory DIR]`, the spec on stdin."""
+"""The runner's command: `runner --job-id N --node NAME [OPTION VALUE…]`, the spec on stdin."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ DIRECTORY = "/var/tmp/.slipway"  # noqa: S108 - the container's own tmpfs; refus
 
 
 def parse_arguments(arguments: list[str]) -> dict[str, str]:
-    """Read `--name value` pairs; raise SpecError for anything else."""
-    values = {"directory": DIRECTORY, "toolkit": TOOLKIT}
+    """Read `--name value` pairs; raise SpecError for anything else.
+
+    Values of --seen (mounts/shared.py), which may be repeated, are separated by NULs.
+    """
+    values = {"directory": DIRECTORY, "toolkit": TOOLKIT, "seen": ""}
     if len(arguments) % 2:
         raise SpecError("arguments", "come in pairs")
     for option, value in zip(arguments[::2], arguments[1::2], strict=True):
         name = option.removeprefix("--")
-        if name not in {"job-id", "node", "directory", "toolkit"} or name == option:
+        if name not in {"job-id", "node", "directory", "toolkit", "seen"} or name == option:
             raise SpecError("arguments", f"unknown option {option}")
-        values[name] = value
+        values[name] = f"{values['seen']}\0{value}" if name == "seen" else value
     for name in ("job-id", "node"):
         if not values.get(name):
             raise SpecError("arguments", f"--{name} is missing")
@@ -59,6 +62,14 @@ def run_probe(text: str) -> int:
     return run(text)
 
 
+def check_shared(folders: str) -> None:
+    """Refuse what another user has put in the place of a shared folder; raise NotGranted."""
+    if folders:
+        from .mounts.shared import check  # noqa: PLC0415 - most sessions have none
+
+        check(folders[1:].split("\0"))
+
+
 def share_gpu(spec: Spec, namespace: Namespace, toolkit: str) -> None:
     """Set up the session's share of a GPU for the apps; raise NotGranted on failure."""
     from .gpu.mps import common_memory  # noqa: PLC0415 - most sessions have none
@@ -89,6 +100,7 @@ def main() -> int:
 
     namespace = Namespace()
     try:
+        check_shared(values["seen"])
         resize(namespace, spec.shared_memory)
         if spec.gpu:
             share_gpu(spec, namespace, values["toolkit"])

@@ -136,7 +136,7 @@ def read_answer(status: int, body: bytes) -> dict[str, object]:
     """
     try:
         answer = json.loads(body or b"{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict):
         raise Unreachable(f"answered {status} with something other than JSON")

@@ -210,7 +210,7 @@ def parse_object(field: str, text: str) -> dict[str, object]:
     """Parse JSON that must be an object."""
     try:
         message = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise SpecError(field, "is not JSON") from None
     if not isinstance(message, dict):
         raise SpecError(field, "must be an object")

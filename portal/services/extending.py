@@ -28,6 +28,9 @@ PATIENCE = 3.0
 PAUSE = 0.05
 MOST_WAITING = 3
 """Extensions of one job that may wait in one process, since each holds a thread."""
+MOST_AT_ONCE = 4
+"""Extensions of all jobs in one process, of sessions and others: a user may have many jobs."""
+_THREADS = threading.BoundedSemaphore(MOST_AT_ONCE)
 LIMITS_UNKNOWN = "Slurm's limits are not known yet. Try again in a minute."
 
 Minutes = int | Literal["max"] | None
@@ -57,6 +60,8 @@ class Queue:
         with self._lock:
             if self._waiting[name] >= MOST_WAITING:
                 raise Conflict(self._at_once)
+            if not _THREADS.acquire(blocking=False):
+                raise Unavailable("Many time limits are being extended. Try again in a moment.")
             self._waiting[name] += 1
         try:
             begun = self._claim(claim)
@@ -65,6 +70,7 @@ class Queue:
             finally:
                 give_back(begun)
         finally:
+            _THREADS.release()
             with self._lock:
                 self._waiting[name] -= 1
                 self._waiting += Counter()  # drops zero counts

@@ -22,12 +22,14 @@ from portal.web import (
 )
 from portal.web.api import openapi
 from portal.web.auth import browser, provider
+from portal.web.auth.session_cookie import SessionCookie
 from portal.web.context import EXTENSION
 from portal.web.formatting import install_filters
 from portal.web.gate import data
 from portal.web.gate import views as gate
 from portal.web.http.body import MAX_FIELDS, BoundedRequest
 from portal.web.http.body_timeout import BodyTimeout
+from portal.web.http.delivery import Delivery
 from portal.web.http.json import StrictJson
 from portal.web.http.locations import LocationConverter
 from portal.web.pages.admin import views as admin
@@ -47,7 +49,7 @@ def build(services: Services) -> Flask:
     by_host = security.HostDispatcher(services.settings.web, portal.wsgi_app, origins.wsgi_app)
     # HAProxy is the only proxy in front of us, and it removes these headers from client requests.
     proxied = ProxyFix(by_host, x_for=1, x_proto=1, x_host=0)
-    portal.wsgi_app = BodyTimeout(proxied)  # type: ignore[method-assign]
+    portal.wsgi_app = BodyTimeout(Delivery(proxied))  # type: ignore[method-assign]
     return portal
 
 
@@ -74,6 +76,7 @@ def _portal(services: Services) -> Flask:
         SEND_FILE_MAX_AGE_DEFAULT=timedelta(days=365),
     )
     app.request_class = BoundedRequest
+    app.session_interface = SessionCookie()
     app.extensions[EXTENSION] = services
     observed.install(app)
     context.install(app)

@@ -11,7 +11,7 @@ from flask_wtf.csrf import CSRFError
 from pydantic import BaseModel, ConfigDict
 from werkzeug.exceptions import HTTPException, NotFound
 
-from portal.errors import FieldError, InvalidRequest, PortalError
+from portal.errors import FieldError, InvalidRequest, PortalError, Starting
 from portal.web.observed import reference
 
 log = logging.getLogger(__name__)
@@ -76,6 +76,8 @@ def on_portal_error(error: PortalError) -> Response:
     response = error_response(error.status, error.title, error.text, errors, more, error.code)
     if error.status in RETRIED:
         response.headers["Retry-After"] = str(error.retry_seconds)
+    if isinstance(error, Starting) and request.method == "GET":
+        response.headers["Refresh"] = str(error.retry_seconds)  # browsers load the page again
     return response
 
 

@@ -17,7 +17,7 @@ from websockets.exceptions import InvalidStatus
 
 from tests.apps import Kernel
 from tests.client import OVER, Api, Visitor
-from tests.cluster import Cluster, wait_for
+from tests.cluster import Cluster, healthy, wait_for
 
 IMPOSTOR = (Path(__file__).parent / "impostor.py").read_text()
 NOTES = "/tmp/heard"
@@ -131,6 +131,7 @@ def test_her_address_never_leads_to_bob(
     finally:
         for daemon in ("web", "worker"):
             cluster.daemon("start", "portal", daemon)
+    wait_for("the portal", lambda: healthy(cluster), 120)
     with impostor(cluster, node, port, certificates[-1]):
         alice.wait_state(identifier, *OVER)
         wait_for("the route revoked", lambda: 303 in _try_access(visitor), 20)

@@ -216,8 +216,12 @@ def test_bob_cannot_use_or_see_alices_image(alice: Api, bob: Api, cluster: Clust
     as_alice(cluster, f"cp {BUSYBOX} {FOLDER}/mine.sif")
     session = launch(alice, "images/mine.sif")
     assert bob("GET", f"/sessions/{session}").status_code == 404
-    cluster.run("n1", "runuser", "-u", "bob", "--", "mkdir", "-p", "/home/bob/storage/images")
-    text = end_of(bob, launch(bob, "images/mine.sif"))
+    own = "/home/bob/storage/images"
+    cluster.run("n1", "runuser", "-u", "bob", "--", "mkdir", "-p", own)
+    try:
+        text = end_of(bob, launch(bob, "images/mine.sif"))
+    finally:
+        cluster.run("n1", "rm", "-r", own)
     assert text == f"{BEGIN}there is no file images/mine.sif."
     outside = bob("POST", "/sessions", json=body("/home/alice/storage/images/mine.sif"))
     assert outside.status_code == 422

@@ -7,7 +7,7 @@ import secrets
 import pytest
 
 from tests.client import Api, Json
-from tests.cluster import Cluster, in_database
+from tests.cluster import Cluster, in_database, restart_portal
 
 SMALL: Json = {"environment": "busybox", "resources": {"cpus": 1, "memory": "300m"}}
 STATE = "/var/lib/slipway"
@@ -48,7 +48,7 @@ def test_l9_a_lost_key_is_reported_and_breaks_nothing_else(
     """L9: everything but the values works without the key."""
     session = alice.launch(env={"A": canary}, **SMALL)["id"]
     cluster.shell("portal", f"mv {STATE}/keys {STATE}/keys.away")
-    cluster.run("portal", "supervisorctl", "restart", "web")
+    restart_portal(cluster, "web")
     try:
         alice.wait_state(session, "RUNNING", "PENDING", "STARTING")
         refused = alice("POST", f"/sessions/{session}/relaunch")
@@ -58,7 +58,7 @@ def test_l9_a_lost_key_is_reported_and_breaks_nothing_else(
         assert alice.launch(**SMALL)["id"]
     finally:
         cluster.shell("portal", f"mv {STATE}/keys.away {STATE}/keys")
-        cluster.run("portal", "supervisorctl", "restart", "web")
+        restart_portal(cluster, "web")
     again = alice.ask("POST", f"/sessions/{session}/relaunch", 201)["sessions"][0]["id"]
     alice.launched.append(again)
 

@@ -107,6 +107,7 @@ def _end(page: Page, name: str) -> None:
     expect(_row(page, name)).to_have_count(0, timeout=15_000)
 
 
+@pytest.mark.timeout(600)  # 132 s on a machine of its own
 def test_fifteen_tasks(log_in: LogIn, api: Api, cluster: Cluster) -> None:
     camera = Camera()
     page = log_in(WHO, viewport={"width": 1440, "height": 900})

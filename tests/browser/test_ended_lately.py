@@ -54,11 +54,14 @@ def test_the_time_limit_is_told_and_more_is_proposed(
     page = log_in(WHO)  # first: the session has one minute to live
     short = api.launch(name="short1", time_limit=1, mounts=[{"folder": "home"}], **TINY)
     api.wait_state(short["id"], "RUNNING")
-    page.locator(f"#s-{short['id']}").get_by_role("button", name="Terminal").click()
-    app = page.context.wait_for_event("page")
+    with page.context.expect_page(timeout=STARTS) as opened:
+        page.locator(f"#s-{short['id']}").get_by_role("button", name="Terminal").click()
+    app = opened.value
     expect(app.get_by_label("Terminal input")).to_be_attached(timeout=STARTS)
     told = notice(page, short["id"])
-    expect(told).to_contain_text("short1 reached its time limit at", timeout=LIMIT)
+    # Its name has another number if the test is repeated.
+    name = short["name"]
+    expect(told).to_contain_text(f"{name} reached its time limit at", timeout=LIMIT)
     expect(told).to_contain_text("Your home directory was kept.")
     clean_in_both_themes(page)
     picture(page, "ended-lately")
@@ -69,7 +72,7 @@ def test_the_time_limit_is_told_and_more_is_proposed(
     page.go_back()
     # The app's own window: loading it again leads to the portal, which knows its owner.
     app.reload()
-    expect(app.get_by_role("heading", name="short1 reached its time limit")).to_be_visible()
+    expect(app.get_by_role("heading", name=f"{name} reached its time limit")).to_be_visible()
     expect(app.get_by_text("Your home directory was kept.")).to_be_visible()
     clean_in_both_themes(app)
     picture(app, "ended-app")
@@ -80,17 +83,18 @@ def test_the_time_limit_is_told_and_more_is_proposed(
 
 
 def test_others_find_nothing_at_the_address(log_in: LogIn, api: Api, cluster: Cluster) -> None:
-    session = api.running(name="hers1", **TINY)["id"]
+    hers = api.running(name="hers1", **TINY)
+    session, name = hers["id"], hers["name"]
     origin = api.open(session, "terminal").origin
     cluster.run("ctl", "scancel", f"--name={session}")
     api.wait_state(session, *OVER)
     page = log_in("bob")
     page.goto(origin)
     expect(page.get_by_text("There is no app at this address.")).to_be_visible()
-    assert "hers1" not in page.content()
+    assert name not in page.content()
     mine = log_in(WHO)
     mine.goto(origin)
-    expect(mine.get_by_role("heading", name="hers1 was ended")).to_be_visible()
+    expect(mine.get_by_role("heading", name=f"{name} was ended")).to_be_visible()
     mine.get_by_role("button", name="Launch again").click()
     mine.wait_for_url("**/sessions*")
     expect(mine.locator("tr[data-session]")).to_have_count(1)
@@ -106,7 +110,9 @@ def test_a_waiting_page_learns_of_the_end(log_in: LogIn, api: Api, cluster: Clus
     page.goto(link)
     expect(page.locator("#wait")).to_have_attribute("data-step", "queued")
     cluster.run("ctl", "scancel", f"--name={waiting['id']}")
-    expect(page.get_by_role("heading", name="waits1 was ended")).to_be_visible(timeout=SOON)
+    expect(page.get_by_role("heading", name=f"{waiting['name']} was ended")).to_be_visible(
+        timeout=SOON
+    )
     api.clean()
 
 

@@ -290,6 +290,7 @@ def test_a_folder_is_shared_and_a_notebook_opens_in_a_running_session(
     expect(bob.get_by_text("You may read this folder")).to_be_visible()
     papers.get_by_role("link", name="papers", exact=True).click()
     row(page, "a b.ipynb").get_by_role("link").first.click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("a b.ipynb")  # folders open, too
     with page.expect_popup() as popup:
         page.get_by_role("button", name="Open in JupyterLab").click()
     popup.value.wait_for_url("**/lab/tree/papers/a%20b.ipynb", timeout=90_000)

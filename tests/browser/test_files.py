@@ -68,7 +68,7 @@ def at(page: Page, title: str) -> None:
     expect(page.locator("#folder")).to_have_attribute("data-name", title)
 
 
-def test_browsing_sorting_searching_and_hostile_names(
+def test_browsing_and_hostile_names(
     cluster: Cluster, log_in: LogIn, picture: Picture, desk: None
 ) -> None:
     page = log_in(WHO)
@@ -98,7 +98,13 @@ def test_browsing_sorting_searching_and_hostile_names(
     fits(page, 1440, 1024, 760, 390, 320)
     page.set_viewport_size({"width": 390, "height": 844})
     picture(page, "files-390")
-    page.set_viewport_size({"width": 1280, "height": 800})
+
+
+def test_sorting_searching_and_places_that_are_refused(
+    cluster: Cluster, log_in: LogIn, desk: None
+) -> None:
+    page = log_in(WHO)
+    page.goto(f"{cluster.url}/files/home/desk")
     # Sorting and hidden files are kept in other folders.
     page.get_by_role("link", name="Size").click()
     expect(page.locator("th.c-size")).to_have_attribute("aria-sort", "descending")
@@ -169,7 +175,7 @@ def test_the_keyboard_selects_opens_and_comes_back(
     expect(page.locator("#picked-count")).to_contain_text("2 selected")
 
 
-def test_folders_are_made_and_files_renamed_moved_copied_and_deleted(
+def test_folders_are_made_and_files_renamed_moved_and_copied(
     cluster: Cluster, log_in: LogIn, picture: Picture, desk: None
 ) -> None:
     page = log_in(WHO)
@@ -213,15 +219,21 @@ def test_folders_are_made_and_files_renamed_moved_copied_and_deleted(
     both = "README (2).txt\nREADME.txt\ntable.csv\n"
     inside = "LC_ALL=C ls ~/desk/'new & <b>'"
     wait_for("both copies", lambda: bash(cluster, inside) == both, 20)
-    # Permissions.
-    row(page, "README.txt").locator(".c-size").click()
+    expect(page.locator("#picked")).to_be_hidden()  # the answer has come: nothing is selected
+
+
+def test_permissions_are_set_and_a_deletion_counts_first(
+    cluster: Cluster, log_in: LogIn, desk: None
+) -> None:
+    page = log_in(WHO)
+    page.goto(f"{cluster.url}/files/home/desk")
+    row(page, "readme.txt").locator(".c-size").click()
     page.locator("#picked").get_by_role("button", name="Permissions").click()
     page.get_by_label("As a number").fill("600")
     expect(page.get_by_label("Others: read")).not_to_be_checked()
     page.get_by_label("Group: read").check()
     page.get_by_role("button", name="Set permissions").click()
-    expect(row(page, "README.txt")).to_contain_text("rw-r-----")
-    # Deleting counts first.
+    expect(row(page, "readme.txt")).to_contain_text("rw-r-----")
     row(page, "many").locator(".c-size").click()
     page.keyboard.press("Delete")
     expect(page.locator("#ask-delete [data-count]")).to_contain_text("10,000 files in 1 folder")
@@ -229,6 +241,34 @@ def test_folders_are_made_and_files_renamed_moved_copied_and_deleted(
     page.get_by_role("button", name="Delete for good").click()
     gone(page, "many")
     assert "many" not in bash(cluster, "ls ~/desk")
+
+
+SLOW_ANSWERS = """() => {
+    const send = window.fetch;
+    window.fetch = async (...request) => {
+        const answer = await send(...request);
+        if (request[1]?.method === "POST") await new Promise((then) => setTimeout(then, 1500));
+        return answer;
+    };
+}"""
+
+
+def test_what_is_selected_while_the_server_answers_stays_selected(
+    cluster: Cluster, log_in: LogIn, desk: None
+) -> None:
+    page = log_in(WHO)
+    page.goto(f"{cluster.url}/files/home/desk")
+    row(page, "readme.txt").locator(".c-size").click()
+    page.locator("#picked").get_by_role("button", name="Copy").click()
+    page.get_by_role("option", name="photos").click()
+    page.evaluate(SLOW_ANSWERS)
+    page.get_by_role("button", name="Copy here").click()
+    expect(page.locator("#ask-to")).to_be_hidden()
+    row(page, "table.csv").locator(".c-size").click()
+    work = page.get_by_role("region", name="Operations and uploads")
+    expect(work.get_by_text("Copied “readme.txt” to “photos”")).to_be_visible()
+    expect(page.locator("#picked-count")).to_contain_text("1 selected")
+    expect(row(page, "table.csv").get_by_role("checkbox")).to_be_checked()
 
 
 def test_downloads_of_one_file_and_of_a_selection(

@@ -57,7 +57,6 @@ def is_unused(api: Api, session: str) -> bool:
 
 def test_a13_warned_kept_and_ended(log_in: LogIn, api: Api, admin: Api, picture: Picture) -> None:
     page = log_in(WHO)
-    page.context.grant_permissions(["notifications"])
     page.context.add_init_script(WATCH)
     page.context.add_init_script("localStorage.setItem('slipway-notify', 'on')")
     page.reload()

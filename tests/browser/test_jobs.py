@@ -169,6 +169,7 @@ def test_headers_sort_by_keyboard_in_both_directions(page: Page, submit: Submit)
     for word, by in [("Time limit", "time_limit"), ("Job", "name")]:
         header = page.get_by_role("columnheader", name=word, exact=True)
         link = header.get_by_role("link")
+        expect(link).to_have_attribute("href", re.compile("q=sort-"))  # these rows are filtered
         link.focus()
         for order, key, first in [("ascending", by, short), ("descending", f"-{by}", long)]:
             page.keyboard.press("Enter")

@@ -109,7 +109,9 @@ def test_l1_four_steps_by_keyboard_alone(page: Page, api: Api) -> None:
     on_step(page, "folders")
     expect(page.get_by_label("Home directory")).to_be_checked()
     press(page, "Next")
+    on_step(page, "resources")  # before that, the server checks the step, and Next does nothing
     press(page, "Next")
+    on_step(page, "review")
     expect(page.locator(".review-list")).to_contain_text("keyboard1")
     press(page, "Back")
     on_step(page, "resources")
@@ -119,6 +121,20 @@ def test_l1_four_steps_by_keyboard_alone(page: Page, api: Api) -> None:
     made = api.get(launched(page)[0])
     assert (made["name"], made["resources"]["memory"]) == ("keyboard1", "600m")
     assert [mount["folder"] for mount in made["mounts"]] == ["home"]
+
+
+def test_l1_the_focus_stays_when_the_folders_arrive_late(page: Page) -> None:
+    step(page, "folders")
+    page.get_by_label("Home directory").focus()
+    page.keyboard.press("Space")
+    page.evaluate(
+        """htmx.ajax("GET", "/sessions/new/folders",
+        {source: "#folder-list", target: "#folder-list", swap: "outerHTML"})"""
+    )
+    expect(page.get_by_label("Home directory")).to_be_checked()
+    expect(page.get_by_label("Home directory")).to_be_focused()
+    page.keyboard.press("Enter")
+    on_step(page, "resources")
 
 
 def test_l1_the_first_page_launches_with_the_defaults(page: Page, api: Api) -> None:

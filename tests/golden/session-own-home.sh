@@ -99,8 +99,10 @@ fi
 # --- the mounted folders ------------------------------------------------------------------------------
 # The session's home is the user's own. It and the storage appear where the cluster has them, in the
 # container's mount namespace only; nothing of them is below the session's folder, which is deleted.
+# Of other users' folders: what the runner must find where they are mounted.
+seen=()
 mount_folder() {
-    local name=$1 source=$2 mode=$3 owner=${4:-} base=$PWD real
+    local name=$1 source=$2 mode=$3 owner=${4:-} base=$PWD real identity
     if [[ $source == /* ]]; then base=${source%/*}; else source=$PWD/$source; fi
     [[ -z $owner ]] || check_shared "$owner" "$source"
     [[ -d $source ]] || fail "the folder \"$name\" no longer exists. Launch without it, or create it again."
@@ -114,17 +116,26 @@ mount_folder() {
         [[ $real/ == "${shown[number]}"/* ]] || continue
         found=yes
         [[ -z $mode ]] || mount_at "$real" "${paths[number]}${real#"${shown[number]}"}" "$mode"
+        must_be "${paths[number]}${real#"${shown[number]}"}"
     done
     [[ -z $found ]] || return 0
     # A link to elsewhere: with its target, it leads to the same place as on the cluster.
     [[ $real != /tmp/* ]] || mkdir -p -- "$session$real"
     mount_at "$real" "$real" "$mode"
-    [[ -z $owner || $real == "$source" ]] || mount_at "$real" "$source" "$mode"
+    must_be "$real"
+    [[ -n $owner && $real != "$source" ]] || return 0
+    mount_at "$real" "$source" "$mode"
+    must_be "$source"
 }
 
-# A folder of another user's: its owner may take it back at any moment, or put something else in its place.
+must_be() { [[ -z $owner ]] || seen+=(--seen "$identity $1"); }
+
+# A folder of another user's: its owner may take it back at any moment, or put something else in its place,
+# even while it is being mounted. What is mounted stays, so the runner compares it with what was seen here.
 check_shared() {
-    [[ -d $2 && ! -L $2 && -r $2 && -x $2 && $(stat -c %u -- "$2") == $(id -u -- "$1") ]] ||
+    local uid
+    read -r uid identity < <(stat -c '%u %d:%i' -- "$2" 2>/dev/null)
+    [[ -d $2 && ! -L $2 && -r $2 && -x $2 && $uid == $(id -u -- "$1") ]] ||
         fail "the folder \"$1/${2##*/}\" is no longer shared with you. Launch without it."
 }
 
@@ -229,7 +240,7 @@ apptainer --silent exec --containall \
     --bind /srv/slipway/toolkit.sqsh:/opt/slipway:image-src=/ \
     --bind "$keys":/opt/slipway-ssh:ro \
     "${binds[@]}" /srv/slipway/images/python/3.13/image.sif \
-    /opt/slipway/bin/runner --job-id "$SLURM_JOB_ID" --node "$SLURMD_NODENAME" <&3 3<&- &
+    /opt/slipway/bin/runner --job-id "$SLURM_JOB_ID" --node "$SLURMD_NODENAME" "${seen[@]}" <&3 3<&- &
 container=$!
 exec 3<&-
 

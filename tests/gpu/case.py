@@ -15,6 +15,10 @@ from tests.gpu.session import Session, has, run_bare
 
 CAP = 0.25
 """The slice of most cases, of a whole GPU: 0.5 fGPU where 1 fGPU is half a GPU."""
+SMALL = 8 << 30
+"""Bytes of the slice of cases that allocate most of it hundreds of times. The driver takes time for
+each GiB, so with a part of the GPU their time would grow with its memory.
+"""
 MODULES = "lookups launches memory sessions seen watchdog sharing pytorch others tools".split()
 """The modules of cases/."""
 
@@ -97,6 +101,10 @@ class Trial:
     def session(self, number: int = 1, share: float = CAP, percent: int = 100) -> Session:
         """A session with a new slice."""
         return Session(number, self.gpu).grant(self.gpu.part(share), percent)
+
+    def small_session(self) -> Session:
+        """Session 1 with a new slice: the usual one, or SMALL if that is less."""
+        return Session(1, self.gpu).grant(min(self.cap, SMALL), 100)
 
     def has(self, framework: str) -> bool:
         """Whether the programs' Python has a framework."""

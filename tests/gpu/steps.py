@@ -5,10 +5,10 @@ from __future__ import annotations
 from tests.gpu.case import Case, all_cases
 
 STEPS = {
-    "1": "look-ups, launches, capture, rounding, contexts, debt (about 2 minutes)",
-    "2a": "memory, sessions side by side, NVML, the watchdog, MPS, linking (about 4 minutes)",
-    "2b": "PyTorch (about 5 minutes)",
-    "2c": "CuPy, JAX, Triton, Numba, cuda.core, TensorFlow, debuggers (about 4 minutes)",
+    "1": "look-ups, launches, capture, rounding, contexts, debt (about a minute)",
+    "2a": "memory, sessions side by side, NVML, the watchdog, MPS, linking (about 2 minutes)",
+    "2b": "PyTorch (about 3 minutes)",
+    "2c": "CuPy, JAX, Triton, Numba, cuda.core, TensorFlow, debuggers (about 2 minutes)",
 }
 """Step 3 is bench/gpu."""
 MOST = 600

@@ -7,6 +7,7 @@ meanwhile, since the tests use up their limits.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
+from http import HTTPStatus
 
 import pytest
 
@@ -39,6 +40,22 @@ def tokens(cluster: Cluster) -> dict[str, str]:
 def make_api(cluster: Cluster, tokens: dict[str, str]) -> MakeApi:
     """Creates API clients and cleans up after them."""
     return lambda user: Api(cluster, user, tokens[user])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def clean_accounts(cluster: Cluster, make_api: MakeApi) -> None:
+    """End sessions and remove storage folders that earlier files left, on clusters for tests only.
+
+    A session that holds a core would fail many others, and a folder changes what pages list.
+    """
+    if cluster.project.startswith("slipway-test-"):
+        wait_for("the portal", lambda: healthy(cluster), 60)
+        for user in ("alice", "bob"):
+            api = make_api(user)
+            if api("GET", "/sessions").status_code == HTTPStatus.OK:
+                api.clean_all()
+            folders = f"/home/{user}/storage"
+            cluster.shell("login", f"chmod -R u+w {folders}; rm -rf {folders}", user, check=False)
 
 
 @pytest.fixture(scope="session")

@@ -225,6 +225,7 @@ def backups(cluster: Cluster) -> Iterator[str]:
     cluster.attempt("daemon", "start", "portal", "web")
     cluster.attempt("daemon", "start", "portal", "worker")
     cluster.shell("portal", f"rm -rf {folder} {STATE}/replaced-*")
+    wait_for("the portal", lambda: healthy(cluster), 180)
 
 
 @pytest.mark.timeout(900)

@@ -18,8 +18,8 @@ from tests.cluster import Cluster
 from tests.slurm.test_reload import alive, workers
 
 SETTINGS = "/etc/slipway/slipway.toml"
-EVERY = 0.02
-"""Seconds between two requests."""
+EVERY = 0.1
+"""Seconds between two requests; more of them would take the processor from the new processes."""
 SIZE = 64 * 1024 * 1024
 SECONDS = 500.0
 LONGEST = 10.0

@@ -52,12 +52,6 @@ def _on_n1(cluster: Cluster, script: str, user: str = "") -> str:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Cluster:
-    """The running cluster."""
-    return Cluster.from_environment()
-
-
-@pytest.fixture(scope="module")
 def submit(cluster: Cluster) -> Iterator[Submit]:
     """Submit a script as alice; her jobs end with this file's tests."""
     submitted: list[str] = []

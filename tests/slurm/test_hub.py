@@ -265,7 +265,7 @@ def test_a_notebook_goes_on_while_the_portal_restarts(
         assert hub.start("refused", SMALL).status_code == 503
     finally:
         cluster.daemon("start", "portal", "worker", "web")
-    wait_for("the portal back", lambda: healthy(cluster))
+    wait_for("the portal back", lambda: healthy(cluster), 60)
     assert kernel.run("print(kept)").text == "treasure\n"
     assert hub.servers()[""]["started"] == running["started"]
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.apps import Kernel, Terminal
 from tests.client import OVER, Api, Browser, Json
-from tests.cluster import Cluster, healthy, wait_for
+from tests.cluster import Cluster, restart_portal, wait_for
 
 HOME = "/home/alice"
 ELSEWHERE = "/home/elsewhere"
@@ -34,13 +34,7 @@ def settings(cluster: Cluster, **values: str) -> Iterator[None]:
 def configure(cluster: Cluster, text: str) -> None:
     """Give the running portal these settings."""
     cluster.run("portal", "sh", "-c", f"cat > {SETTINGS}", stdin=text)
-    restart(cluster)
-
-
-def restart(cluster: Cluster) -> None:
-    """Make the portal read its settings."""
-    cluster.daemon("restart", "portal", "web", "worker")
-    wait_for("a healthy portal", lambda: healthy(cluster), 60)
+    restart_portal(cluster, "web", "worker")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -193,3 +187,20 @@ def body(mounts: list[Json]) -> Json:
     """A launch request with these mounts."""
     resources = {"cpus": 1, "memory": "600m"}
     return {"environment": "python", "resources": resources, "mounts": mounts}
+
+
+def test_a_shared_folder_is_where_its_owner_has_it(alice: Api, bob: Api, cluster: Cluster) -> None:
+    """What is mounted there is compared with what the job's script has looked at."""
+    share = "/folders/lent/shares/user/alice"
+    bob.ask("POST", "/folders", 201, json={"name": "lent"})
+    try:
+        cluster.shell("login", "echo theirs > ~/storage/lent/hello", user="bob")
+        bob.ask("PUT", share, 200, json={"access": "read"})
+        session = alice.running(mounts=["bob/lent"])
+        window = terminal(alice, session)
+        assert "theirs" in window.run("cat /home/bob/storage/lent/hello")
+        window.close()
+        end(alice, cluster, session)
+    finally:
+        bob("DELETE", share)
+        cluster.shell("login", "rm -rf ~/storage/lent", user="bob")

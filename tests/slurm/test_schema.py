@@ -1,12 +1,11 @@
 """The running portal against its own OpenAPI document: HAProxy, gunicorn, SSH and Slurm included.
 
-tests/unit/web/api/test_openapi.py tries far more; this covers what fakes cannot show, for a limited
-time. What it launches is ended at once.
+tests/unit/web/api/test_openapi.py tries far more; this covers what fakes cannot show, with a few
+requests of each kind. What it launches is ended at once.
 """
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from contextlib import suppress
 from typing import Any
@@ -23,10 +22,9 @@ from schemathesis.specs.openapi.checks import content_type_conformance, response
 from tests.client import Api
 from tests.cluster import Cluster
 
-SECONDS = 20.0
 CHECKS = [not_a_server_error, content_type_conformance, response_schema_conformance]
 SAFE = settings(
-    max_examples=6,
+    max_examples=2,
     deadline=None,
     derandomize=True,
     database=None,
@@ -58,22 +56,20 @@ def _restricted(spec: dict[str, Any], session: str) -> dict[str, Any]:
 def test_the_running_portal_conforms_to_its_document(alice: Api, cluster: Cluster) -> None:
     session = alice.launch(resources={"cpus": 1, "memory": "300m"})["id"]
     api = schemathesis.openapi.from_dict(_restricted(alice.ask("GET", "/openapi.json"), session))
-    until, statuses = time.monotonic() + SECONDS, Counter[int]()
+    statuses = Counter[int]()
 
     @SAFE
     @given(data=st.data())
     def try_it(data: st.DataObject, operation: Any, mode: GenerationMode) -> None:
-        # Drawn in any case: Hypothesis expects the same draws each time.
         case = data.draw(operation.as_strategy(generation_mode=mode))
-        if time.monotonic() < until:
-            answer = case.call(
-                base_url=f"{cluster.url}/api/v1",
-                session=alice.http,
-                timeout=60,
-                verify=alice.http.verify,
-            )
-            statuses[answer.status_code] += 1
-            case.validate_response(answer, checks=CHECKS)
+        answer = case.call(
+            base_url=f"{cluster.url}/api/v1",
+            session=alice.http,
+            timeout=60,
+            verify=alice.http.verify,
+        )
+        statuses[answer.status_code] += 1
+        case.validate_response(answer, checks=CHECKS)
 
     try:
         # Logins are omitted: an address may try only a few passwords per minute.

@@ -109,6 +109,63 @@ def test_a_folder_that_is_exchanged_for_a_link_is_not_mounted(
     wait_for("the reason", lambda: reason in str(bob.get(session)["end"]), 20)
 
 
+EXCHANGE = f"""
+import ctypes, os, time
+libc = ctypes.CDLL(None)
+end = time.monotonic() + 150
+while time.monotonic() < end and os.path.lexists("{FOLDER}-real"):
+    libc.renameat2(-100, b"{FOLDER}", -100, b"{FOLDER}-real", 2)  # RENAME_EXCHANGE
+    time.sleep(0.02)
+"""
+LAUNCHES = 8
+
+
+@pytest.fixture
+def exchanged(alice: Api, cluster: Cluster) -> Iterator[None]:
+    """Alice's folder, which bob may read, is a link to his home at every other moment."""
+    alice.ask("PUT", BOB, 200, json={"access": "read"})
+    begin = f"ln -s /home/bob {FOLDER}-real; python3 -c '{EXCHANGE}' > /dev/null 2>&1 &"
+    cluster.shell("login", begin, user="alice")
+    yield
+    cluster.shell("login", f"rm {FOLDER}-real; rm -f {FOLDER}", user="alice", check=False)
+
+
+@pytest.mark.usefixtures("exchanged")
+def test_what_is_exchanged_while_it_is_mounted_is_not_in_a_session(bob: Api) -> None:
+    """Else it had his home where he expects a folder of hers, and a public app might show it."""
+    seen = [_in_session(bob) for _ in range(LAUNCHES)]
+    assert set(seen) <= {"hers", "refused"}, seen
+    assert "refused" in seen, seen
+
+
+@pytest.mark.usefixtures("exchanged")
+def test_nor_in_a_batch_job(cluster: Cluster) -> None:
+    command = f"slipway srun --image=python --mount={NAME} ls -A {FOLDER}"
+    printed = [as_bob(cluster, command) for _ in range(LAUNCHES)]
+    refusals = [text for text in printed if text != "hello"]
+    words = (
+        "was replaced while it was being mounted",
+        f"no folder {NAME} is shared with you",
+        f"the folder {NAME} is no longer shared with you",
+        f"there is no folder {FOLDER}",
+    )
+    assert refusals
+    assert all(any(word in text for word in words) for text in refusals), refusals
+
+
+def _in_session(bob: Api) -> str:
+    """Launch with her folder; what was mounted, or that nothing was."""
+    answer = bob("POST", "/sessions", json=_launch(NAME))
+    if answer.status_code == 422:
+        return "refused"
+    session = answer.json()["sessions"][0]["id"]
+    if bob.wait_state(session, "RUNNING", "FAILED")["state"] == "FAILED":
+        return "refused"
+    (listed,) = in_session(bob, session, "ls -A ~/trial")
+    end(bob, session)
+    return "hers" if "hello" in listed else f"not hers: {listed}"
+
+
 def _launch(folder: str) -> dict[str, object]:
     return {
         "environment": "python",

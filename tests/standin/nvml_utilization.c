@@ -15,11 +15,12 @@ static unsigned long long realtime_ns(void)
     return (unsigned long long)now.tv_sec * 1000000000ull + (unsigned long long)now.tv_nsec;
 }
 
-/* When a sample ended, in microseconds of the clock that NVML uses. */
-static unsigned long long sample_time(uint64_t now, unsigned seconds)
+/* When a sample ended, in microseconds of the clock that NVML uses, which showed `realtime` at `now`: read
+ * once for all samples of an answer, so that those of one second have one time. */
+static unsigned long long sample_time(unsigned long long realtime, uint64_t now, unsigned seconds)
 {
     const uint64_t end = (now / STANDIN_WINDOW_NS - 10 * seconds) * STANDIN_WINDOW_NS;
-    return (realtime_ns() - (now - end)) / 1000;
+    return (realtime - (now - end)) / 1000;
 }
 
 unsigned nvml_busy_percent(int gpu, unsigned seconds)
@@ -40,15 +41,16 @@ int nvml_samples(int gpu, unsigned long long since, struct sample *found)
     struct process all[STANDIN_SLOTS];
     const int number = nvml_all_processes(gpu, all);
     const uint64_t now = state_now();
+    const unsigned long long realtime = realtime_ns();
     int count = 0;
     state_lock();
-    for (unsigned seconds = 0; seconds < KEPT && sample_time(now, seconds) > since; seconds++)
+    for (unsigned seconds = 0; seconds < KEPT && sample_time(realtime, now, seconds) > since; seconds++)
         for (int i = 0; i < number; i++) {
             const struct slot *slot = &state()->slots[all[i].slot];
             const int percent = state_busy_percent(slot, gpu, now, seconds);
             if (percent)
                 found[count++] = (struct sample){nvml_sampled_pid(&all[i]), (unsigned)percent,
-                                                 sample_time(now, seconds)};
+                                                 sample_time(realtime, now, seconds)};
         }
     state_unlock();
     return count;
@@ -120,12 +122,13 @@ EXPORT nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, int type, unsigned
     *value = NVML_VALUE_TYPE_UNSIGNED_INT;
     const unsigned room = samples ? *count : 0;
     const uint64_t now = state_now();
+    const unsigned long long realtime = realtime_ns();
     *count = samples ? 0 : KEPT;
     for (unsigned seconds = KEPT; seconds-- > 0 && *count < room;)
-        if (sample_time(now, seconds) > since) {
+        if (sample_time(realtime, now, seconds) > since) {
             const unsigned percent = nvml_busy_percent(gpu, seconds);
             samples[(*count)++] = (nvmlSample_t){
-                sample_time(now, seconds),
+                sample_time(realtime, now, seconds),
                 {.number = type == NVML_GPU_UTILIZATION_SAMPLES ? percent : percent / 2}};
         }
     return samples && !*count ? NVML_ERROR_NOT_FOUND : NVML_SUCCESS;

@@ -16,6 +16,8 @@ PORTAL = ROOT / "portal"
 OTHERS = {"bench", "cluster", "deploy", "docs", "gres", "images", "postgresql"}
 OTHERS |= {"slurm_plugins", "templates"}
 """Folders of unit tests for files outside of portal/, or of several of its folders."""
+OF_TESTS = {Path("test_structure.py"), Path("test_path_calls.py")}
+"""Tests of the sources themselves."""
 MOST_MODULES = 13
 MOST_LINES = 350
 MOST_LINES_OF_FUNCTION = 50
@@ -29,7 +31,7 @@ def sources() -> list[Path]:
 
 def unit_tests() -> list[Path]:
     found = [p.relative_to(UNIT) for p in UNIT.rglob("test_*.py")]
-    return sorted(p for p in found if p.parts[0] not in OTHERS and p != Path("test_structure.py"))
+    return sorted(p for p in found if p.parts[0] not in OTHERS and p not in OF_TESTS)
 
 
 @pytest.mark.parametrize("test", unit_tests(), ids=str)

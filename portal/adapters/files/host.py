@@ -1,7 +1,8 @@
 """Users' file servers: started over SSH, and asked over mutual TLS.
 
 A server is its user's own process: it may answer late, a byte at a time, endlessly, or never. A
-request has one deadline, and users who let requests wait are slowed down.
+request has one deadline, and users who let requests wait are slowed down. Once a server has ended,
+its port may be anybody's: whoever cannot prove to be the server is none, and slows nobody down.
 """
 
 from __future__ import annotations
@@ -12,25 +13,40 @@ import re
 import socket
 import ssl
 import time
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from portal.adapters.client_tls import ClientTls
-from portal.adapters.ssh.per_user import ThrottleLimits, UserThrottle
+from portal.adapters.ssh.per_user import ThreadBudget, ThrottleLimits, UserThrottle
 from portal.adapters.ssh.transport import Transport
-from portal.core.files.server import CONTROL, FileReply, FileRequest, FileServer, StartOrder
+from portal.core.files.server import (
+    CONTROL,
+    FileReply,
+    FileRequest,
+    FileServer,
+    NoReply,
+    StartOrder,
+)
 from portal.core.interfaces.files.servers import FileServerHost
-from portal.errors import Unavailable
+from portal.core.json_text import NotJson, decode_object
+from portal.errors import Starting, Unavailable
 
 SECONDS = 10.0
 """Deadline of a request, in seconds: connecting, TLS, and the whole response."""
+CONNECT_SECONDS = 2.0
+"""Deadline of connecting and TLS."""
 START_SECONDS = 15.0
 MOST = 4 * 1024 * 1024
 """Bytes of a response: a thousand entries with the longest names."""
-EACH = ThrottleLimits(at_once=4, waiting=6, seconds=3.0)
-"""Concurrent requests for one user from one process; it has 20 threads."""
+EACH = ThrottleLimits(at_once=3, waiting=3, seconds=3.0)
+"""Concurrent requests for one user from one process; it has 8 threads."""
+STARTS = ThrottleLimits(at_once=1, waiting=0, seconds=0.0)
+"""The same for starts: nobody but the request that starts a server waits for it."""
+MOST_STARTS = 2
+"""Starts at once in one process, whoever the users are."""
 _BUSY = "Your files do not answer in time. Try again in {seconds} seconds."
+_STARTING = "Your file server is being started. Try again in {seconds} seconds."
 _AWAY = "Your files do not answer. Try again in a minute; the file system may be away."
 _ADDRESS = re.compile(r"[0-9a-fA-F.:]+")
 
@@ -38,27 +54,40 @@ _ADDRESS = re.compile(r"[0-9a-fA-F.:]+")
 class SshFileServers(FileServerHost):
     """File servers on the files host."""
 
-    def __init__(self, transport: Transport, command: str, ca_directory: Path) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        command: str,
+        ca_directory: Path,
+        budget: ThreadBudget | None = None,
+    ) -> None:
         self._transport = transport
         self._command = command
         self._tls = ClientTls(ca_directory)
-        self._users = UserThrottle(EACH, _BUSY)
+        self._users = UserThrottle(EACH, _BUSY, budget=budget)
+        self._starts = UserThrottle(STARTS, _STARTING, budget=ThreadBudget(MOST_STARTS))
 
     def start(self, owner: str, order: StartOrder) -> tuple[str, int]:
-        found = self._run(owner, order)
-        try:
-            address, port = str(found["address"]), int(found["port"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise Unavailable("Your file server gave no answer when it started.") from error
+        with ExitStack() as slot:
+            try:
+                slot.enter_context(self._starts.slot(owner))
+            except Unavailable as error:  # nothing has been tried
+                raise Starting(error.text) from error
+            answer = self._run(owner, order)
+        if answer.get("running") == order.unless != "":
+            raise Unavailable(_AWAY)
+        address, port = answer.get("address"), answer.get("port")
+        if not isinstance(address, str) or not isinstance(port, int):
+            raise Unavailable("Your file server gave no answer when it started.")
         if not _ADDRESS.fullmatch(address) or not 0 < port < 65536:
             raise Unavailable("Your file server gave no usable address when it started.")
         return address, port
 
     def clean(self, owner: str, order: StartOrder) -> int:
-        found = self._run(owner, order, "--clean").get("left")
-        return found if isinstance(found, int) else 0
+        left = self._run(owner, order, "--clean").get("left")
+        return left if isinstance(left, int) else 0
 
-    def _run(self, owner: str, order: StartOrder, *options: str) -> dict[str, Any]:
+    def _run(self, owner: str, order: StartOrder, *options: str) -> dict[str, object]:
         text = json.dumps(asdict(order)).encode()
         argv = [self._command, "file-server", *options]
         done = self._transport.run(owner, argv, stdin=text, seconds=START_SECONDS)
@@ -66,32 +95,42 @@ class SshFileServers(FileServerHost):
             raise Unavailable(f"Your files cannot be read right now: {done.error_text()}")
         # Everything before the NUL is output of start-up files.
         try:
-            found = json.loads(done.stdout.rpartition(b"\0")[2])
-        except ValueError:
-            found = None
-        return found if isinstance(found, dict) else {}
+            return decode_object(done.stdout.rpartition(b"\0")[2])
+        except NotJson:
+            return {}
 
-    def ask(self, server: FileServer, request: FileRequest) -> FileReply | None:
+    def ask(self, server: FileServer, request: FileRequest) -> FileReply | NoReply:
         deadline = time.monotonic() + SECONDS
         with self._users.slot(server.owner):
-            connected = False
+            stream = self._reach(server)
+            if isinstance(stream, NoReply):
+                return stream
             try:
-                with self._connect(server, deadline) as stream:
-                    connected = True
+                with stream:
                     return _exchange(stream, server.name(CONTROL), request, deadline)
             except TimeoutError as error:
                 self._users.penalize(server.owner)
                 raise Unavailable(_AWAY) from error
+            except NotJson as error:
+                raise Unavailable("Your file server gave an answer that makes no sense.") from error
             except (OSError, ValueError, http.client.HTTPException) as error:
-                if not connected:  # it has ended, and something else may have its port
-                    return None
                 raise Unavailable("Your file server was cut off. Try again.") from error
+
+    def _reach(self, server: FileServer) -> ssl.SSLSocket | NoReply:
+        """A connection to the server; something else may have its port by now."""
+        try:
+            return self._connect(server, time.monotonic() + CONNECT_SECONDS)
+        except (ConnectionRefusedError, ssl.SSLCertVerificationError):
+            return NoReply.ENDED
+        except (OSError, ValueError):
+            # A server with too many connections hangs up, too.
+            return NoReply.SILENT
 
     def _connect(self, server: FileServer, deadline: float) -> ssl.SSLSocket:
         place = server.address, server.port
-        plain = socket.create_connection(place, min(_left(deadline), 5.0))
+        plain = socket.create_connection(place, _left(deadline))
         try:
-            plain.settimeout(min(_left(deadline), 5.0))
+            plain.settimeout(_left(deadline))
             return self._tls.context().wrap_socket(plain, server_hostname=server.name(CONTROL))
         except BaseException:
             plain.close()
@@ -136,10 +175,7 @@ def _parse(data: bytes) -> FileReply:
     response = http.client.HTTPResponse(_Bytes(data))  # type: ignore[arg-type]
     response.begin()
     text = response.read()
-    found = json.loads(text) if text else {}
-    if not isinstance(found, dict):
-        raise ValueError("not a JSON object")
-    return FileReply(response.status, found)
+    return FileReply(response.status, decode_object(text) if text else {})
 
 
 def _left(deadline: float) -> float:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from io import BufferedRandom
 from pathlib import Path
 
 from portal.errors import Unavailable
@@ -21,13 +23,20 @@ _LOCK = "routes.lock"
 _PATIENCE = 15.0
 """Seconds that a change waits for others, and for a reload."""
 _PAUSE = 0.005
+_COMMENT = b"#"
+_MOST_COMMENTS = 1000
+"""Removed entries that a map may have, beyond as many as it has valid ones."""
 
 
 class MapFiles:
-    """Maps in a folder, each replaced as a whole.
+    """Maps in a folder: single entries are changed in place, all of them by another file.
 
     Whoever changes a map, or has HAProxy read the files, holds the lock of the folder: so a new
     process of HAProxy never reads what is about to be revoked, nor misses what has been added.
+
+    In place, an entry is appended as a comment, which its first byte then makes valid; a removed
+    entry becomes a comment in the same way. So a crash at any line, or a process of HAProxy that
+    reads at that moment without the lock, leaves and finds whole entries only, and no removed one.
     """
 
     def __init__(self, folder: str) -> None:
@@ -73,8 +82,47 @@ class MapFiles:
             text = (self._folder / name).read_text(encoding="utf-8")
         except FileNotFoundError:
             return {}
-        lines = (line.split(" ", 1) for line in text.splitlines())
+        lines = (line.split(" ", 1) for line in text.splitlines() if not line.startswith("#"))
         return {fields[0]: fields[1] for fields in lines if len(fields) == 2}
+
+    def set(self, name: str, key: str, value: str) -> None:
+        """Set one entry in place; raises OSError, and then the map has the earlier one or none."""
+        line = f"{key} {value}\n".encode()
+        with self._open(name) as file:
+            data = _content(file)
+            known = _find(data, key)
+            if known is not None and data.startswith(line, known):
+                return
+            gap = b"" if data[-1:] in (b"", b"\n") else b"\n"  # after a write that was cut off
+            _put(file, len(data), gap + _COMMENT + line[1:])
+            if known is not None:
+                _put(file, known, _COMMENT)
+            _put(file, len(data) + len(gap), line[:1])
+
+    def remove(self, name: str, keys: Iterable[str]) -> None:
+        """Remove entries in place; raises OSError, and then the file is empty."""
+        try:
+            with self._open(name) as file:
+                data = _content(file)
+                for key in keys:
+                    if (known := _find(data, key)) is not None:
+                        _put(file, known, _COMMENT)
+        except OSError:
+            self._empty(name)
+            raise
+
+    def compact(self, name: str) -> None:
+        """Write a map without its removed entries, if these are too many."""
+        with self._open(name) as file:
+            data = _content(file)
+        comments = data.count(b"\n" + _COMMENT)
+        if comments > _MOST_COMMENTS + data.count(b"\n") // 2:
+            with suppress(OSError):
+                self._replace(name, self.read(name))
+
+    def _open(self, name: str) -> BufferedRandom:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        return os.fdopen(os.open(self._folder / name, flags, 0o600), "r+b")
 
     def write(self, name: str, entries: Mapping[str, str]) -> None:
         """Replace a map; raises OSError, and then the file is empty.
@@ -82,6 +130,19 @@ class MapFiles:
         An empty one closes all doors until the worker has opened the right ones; the old one would
         open those that have been shut.
         """
+        try:
+            self._replace(name, entries)
+        except OSError:
+            self._empty(name)
+            raise
+
+    def _empty(self, name: str) -> None:
+        file = self._folder / name
+        with suppress(OSError):
+            file.unlink(missing_ok=True)
+            file.touch(0o600)
+
+    def _replace(self, name: str, entries: Mapping[str, str]) -> None:
         file = self._folder / name
         draft = file.with_name(f".{name}.{secrets.token_hex(4)}")
         order = sorted(entries, key=lambda key: (key != CANARY, key))  # is_complete reads one line
@@ -93,9 +154,25 @@ class MapFiles:
         except OSError:
             with suppress(OSError):
                 draft.unlink(missing_ok=True)
-                file.unlink(missing_ok=True)
-                file.touch(0o600)
             raise
+
+
+def _content(file: BufferedRandom) -> bytes:
+    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
+
+
+def _find(data: bytes, key: str) -> int | None:
+    """Where the valid entry with this key begins."""
+    head = key.encode() + b" "
+    if data.startswith(head):
+        return 0
+    place = data.find(b"\n" + head)
+    return place + 1 if place >= 0 else None
+
+
+def _put(file: BufferedRandom, place: int, data: bytes) -> None:
+    if os.pwrite(file.fileno(), data, place) < len(data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _lock(descriptor: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
 
 from portal.adapters.haproxy.map_files import BACKGROUND, CANARY, HUB, ROUTES, MapFiles
@@ -48,16 +48,20 @@ class HaproxyRoutes(Routes):
 
     def _set(self, name: str, key: str, value: str) -> None:
         with self.exclusively():
-            entries = self._files.read(name)
-            if entries.get(key) != value:
-                self._write(name, entries | {key: value})
+            with self._changing(name):
+                self._files.set(name, key, value)
             process, map = self._haproxy.newest(), f"{self._run}/{name}"
             if "not found" in process.ask(f"set map {map} {key} {value}"):
                 process.ask(f"add map {map} {key} {value}")
 
     def _write(self, name: str, entries: Mapping[str, str]) -> None:
-        try:
+        with self._changing(name):
             self._files.write(name, entries)
+
+    @contextmanager
+    def _changing(self, name: str) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise Unavailable(f"{self._run}/{name} cannot be written: {error.strerror}") from error
 
@@ -86,10 +90,8 @@ class HaproxyRoutes(Routes):
         failed: Unavailable | None = None
         with self.exclusively():
             try:
-                entries = self._files.read(ROUTES)
-                if not entries.keys().isdisjoint(keys):
-                    left = {key: to for key, to in entries.items() if key not in keys}
-                    self._write(ROUTES, left)
+                with self._changing(ROUTES):
+                    self._files.remove(ROUTES, keys)
             except Unavailable as error:
                 failed = error  # what runs forgets the keys nevertheless
             # First the maps, then open connections: those opened in between are already refused.
@@ -133,6 +135,7 @@ class HaproxyRoutes(Routes):
             for key, _address in _INSIDE.findall(process.ask("show table live"))
         }
         with self.exclusively():
+            self._files.compact(ROUTES)
             stored = self._files.read(ROUTES)
             known = self._shown(self._haproxy.newest(), ROUTES)
         # What only the next process would have is as wrong, or as much missing.

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from portal.adapters.certificates import CertificateAuthority
 from portal.adapters.ssh.command import Completed
 from portal.adapters.ssh.hosts import HostOrder
+from portal.adapters.ssh.per_user import ThreadBudget
 from portal.adapters.ssh.transport import MOST_OUTPUT, SshTransport
 from portal.config import LoginSettings
 from portal.core.interfaces.monitoring.measures import Measures
@@ -37,8 +38,9 @@ class MeasuredTransport(SshTransport):
         operator: str,
         hosts: HostOrder,
         measures: Measures,
+        budget: ThreadBudget | None = None,
     ) -> None:
-        super().__init__(settings, authority, operator, hosts)
+        super().__init__(settings, authority, operator, hosts, budget)
         self._measures = measures
 
     def run(

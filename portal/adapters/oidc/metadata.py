@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 import time
@@ -14,6 +13,7 @@ import requests
 from joserfc.jwk import KeySet
 
 from portal.config import OidcSettings
+from portal.core.json_text import decode_json
 from portal.errors import Unavailable
 
 log = logging.getLogger(__name__)
@@ -24,12 +24,19 @@ MAX_ANSWER = 1 << 20
 KEPT_SECONDS = 3600.0
 RETRY_SECONDS = 10.0
 """Least time between two requests for keys because of a token whose key is not known."""
+PATIENCE = 1.0
+"""Seconds that a thread waits for another one's request; the process has few of them."""
+SILENT_SECONDS = 5.0
+"""How long nobody asks again after a request that failed, if nothing is known yet."""
 _KEY_TYPES = ("RSA", "EC", "OKP")
 """Those of public keys: a provider's symmetric key, if it published one, verifies nothing."""
 
 
 class Document:
-    """A JSON document of the provider's, kept for an hour; an outage does not take it away."""
+    """A JSON document of the provider's, kept for an hour; an outage does not take it away.
+
+    Anybody can make a process ask for it, and the provider may take long to answer or to fail.
+    """
 
     def __init__(
         self, fetch: Callable[[], dict[str, Any]], monotonic: Callable[[], float] = time.monotonic
@@ -39,21 +46,35 @@ class Document:
         self._lock = threading.Lock()
         self._found: dict[str, Any] | None = None
         self._since = 0.0
+        self._failed: Unavailable | None = None
 
     def get(self, older_than: float = KEPT_SECONDS) -> dict[str, Any]:
         """The document, fetched anew if it is older than this; raises Unavailable."""
-        with self._lock:
-            now = self._monotonic()
-            if self._found is not None and now - self._since < older_than:
-                return self._found
-            try:
-                self._found = self._fetch()
-            except Unavailable:
-                if self._found is None:
-                    raise
-                log.warning("the provider does not answer: its last metadata and keys still count")
-            self._since = now
+        if not self._lock.acquire(timeout=PATIENCE):
+            if self._found is None:
+                raise Unavailable("The log-in service does not answer. Try again in a minute.")
             return self._found
+        try:
+            return self._get(older_than)
+        finally:
+            self._lock.release()
+
+    def _get(self, older_than: float) -> dict[str, Any]:
+        age = self._monotonic() - self._since
+        if self._found is not None and age < older_than:
+            return self._found
+        if self._failed is not None and age < SILENT_SECONDS:
+            raise self._failed
+        try:
+            self._found, self._failed = self._fetch(), None
+        except Unavailable as error:
+            if self._found is None:
+                self._failed = error
+                raise
+            log.warning("the provider does not answer: its last metadata and keys still count")
+        finally:
+            self._since = self._monotonic()
+        return self._found
 
 
 class Metadata:
@@ -104,8 +125,8 @@ class Metadata:
             ) as answer:
                 text = answer.raw.read(MAX_ANSWER + 1, decode_content=True)
                 status = answer.status_code
-            found = json.loads(text) if len(text) <= MAX_ANSWER else None
-        except (requests.RequestException, OSError, ValueError, RecursionError) as error:
+            found = decode_json(text) if len(text) <= MAX_ANSWER else None
+        except (requests.RequestException, OSError, ValueError) as error:
             raise self.failure(f"{url}: {error}") from error
         if status != 200 or not isinstance(found, dict):
             raise self.failure(f"{url}: status {status}, or no JSON object")

@@ -107,7 +107,7 @@ class OidcProvider(IdentityProvider):
                 if error.error == "invalid_grant":
                     raise Unauthorized(EXPIRED) from error
                 raise self._metadata.failure(f"it refuses a code: {error.error}") from error
-            except (requests.RequestException, OSError, ValueError) as error:
+            except (requests.RequestException, OSError, ValueError, RecursionError) as error:
                 raise self._metadata.failure(f"{endpoint}: {error}") from error
         return dict(found)
 

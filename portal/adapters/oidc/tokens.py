@@ -117,6 +117,6 @@ class TokenVerifier:
         for anew in (False, True):
             try:
                 return jwt.decode(token, self.metadata.keys(anew=anew), algorithms=list(ALGORITHMS))
-            except (JoseError, TypeError, ValueError) as error:
+            except (JoseError, TypeError, ValueError, RecursionError) as error:
                 failed: Exception = error
         raise TokenError(f"signature: {failed}") from failed

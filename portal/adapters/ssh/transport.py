@@ -24,7 +24,7 @@ from portal.adapters.ssh.command import (
 )
 from portal.adapters.ssh.connect import CONNECT_SECONDS, open_transport
 from portal.adapters.ssh.hosts import HostOrder
-from portal.adapters.ssh.per_user import PATIENT, ThrottleLimits, UserThrottle
+from portal.adapters.ssh.per_user import PATIENT, ThreadBudget, ThrottleLimits, UserThrottle
 from portal.config import LoginSettings
 from portal.core.account_names import is_safe
 from portal.core.auth.accounts import Account, read_account
@@ -89,6 +89,7 @@ class SshTransport(Transport):
         authority: CertificateAuthority,
         operator: str = "",
         hosts: HostOrder | None = None,
+        budget: ThreadBudget | None = None,
     ) -> None:
         self._settings = settings
         self._hosts = hosts or HostOrder(settings.all_hosts, settings.port)
@@ -97,7 +98,7 @@ class SshTransport(Transport):
         self._pool: dict[str, _Connection] = {}
         self._lock = threading.Lock()
         self._user_locks: dict[str, threading.Lock] = {}
-        self._people = UserThrottle(PEOPLE, BUSY)
+        self._people = UserThrottle(PEOPLE, BUSY, budget=budget)
         self._ours = UserThrottle(OURS, BUSY)
 
     def run(

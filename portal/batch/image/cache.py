@@ -13,6 +13,8 @@ import os
 import shutil
 import tempfile
 
+from portal.file_server.state import make_private
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +40,7 @@ class Cache:
         `pull(FOLDER, FILE)` creates the file with a folder for whatever else it needs. `wait` is
         called before waiting for somebody else's pull. Raises OSError, and what `pull` raises.
         """
-        os.makedirs(self._folder, 0o700, exist_ok=True)
+        make_private(self._folder)
         key = wanted.digest.rpartition(":")[2]
         path = os.path.join(self._folder, key + SUFFIX)
         lock = self._open_lock(key)

@@ -77,7 +77,7 @@ def saved_login(host: str) -> Login | None:
         with open(path, encoding="utf-8") as stream:
             entry = json.load(stream)["auths"][host]["auth"]
         user, _, password = base64.b64decode(entry).decode().partition(":")
-    except (OSError, ValueError, LookupError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
     return Login(user, password)
 

@@ -182,7 +182,7 @@ class Registry:
 def _object(host: str, body: bytes) -> dict[str, Any]:
     try:
         found = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise ImageError(f"{host} did not answer as a registry does")

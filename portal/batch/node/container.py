@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 
+from portal.batch.request import identity
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -49,16 +51,16 @@ def argv(
     words = [*apptainer_command(request.apptainer, environment), "--silent", "exec"]
     words += ["--sharens"] if shared else []
     words += ["--bind", f"{request.toolkit}:{TOOLKIT}:image-src=/"]
-    for path, mode in request.binds:
-        if not os.path.isdir(path):
-            raise ContainerError(f"there is no folder {path} on {node}")
-        words += _mount(path, path, read_only=mode == "ro")
+    seen = []
+    for path, mode, *owner in request.binds:
+        words += _mount_folder(path, mode, node)
+        seen += _seen(path, *owner)
     for source, place in files:
         words += _mount(source, place)
     for folder in pmix_folders(environment):
         words += _mount(folder, folder)
     gpu = gpu_options(environment)
-    options = list(launcher)
+    options = [*launcher, *seen]
     if request.shm_mb and not shared:  # a mount of its own would separate a task from the others
         options += ["--shm", str(request.shm_mb)]
     if shared:
@@ -66,6 +68,23 @@ def argv(
     if GPU_PLACE in " ".join(gpu):
         options.append("--gpu")
     return [*words, *gpu, request.image, LAUNCHER, *options, "--", *program]
+
+
+def _mount_folder(path: str, mode: str, node: str) -> list[str]:
+    if not os.path.isdir(path):
+        raise ContainerError(f"there is no folder {path} on {node}")
+    return _mount(path, path, read_only=mode == "ro")
+
+
+def _seen(path: str, owner: str = "") -> list[str]:
+    """What the launcher must find there, if it is a folder that its owner can exchange."""
+    if not owner:
+        return []
+    found = identity(path, owner)
+    if not found:
+        name = os.path.basename(path)
+        raise ContainerError(f"the folder {owner}/{name} is no longer shared with you")
+    return ["--seen", f"{found} {path}"]
 
 
 def apptainer_command(program: str, environment: Mapping[str, str]) -> list[str]:

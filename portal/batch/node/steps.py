@@ -192,7 +192,10 @@ def receive(connection: socket.socket, streams: list[int]) -> dict[str, object]:
     if length > MAX_CALL:
         raise ValueError("this call is too long")
     text = _exactly(connection, length)
-    found = json.loads(text.decode("utf-8", "surrogateescape"))
+    try:
+        found = json.loads(text.decode("utf-8", "surrogateescape"))
+    except RecursionError:
+        found = None
     if not isinstance(found, dict):
         raise ValueError("this call is not understood")
     return found

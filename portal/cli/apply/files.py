@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import os
 import secrets
 from collections.abc import Iterable, Iterator
@@ -98,9 +99,19 @@ def rendered_files(settings: Settings) -> list[RenderedFile]:
 
 def _read(path: Path) -> str | None:
     try:
-        return path.read_text(encoding="utf-8")
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
+    except OSError as error:
+        if error.errno != errno.ELOOP or not _is_ours(path.parent.lstat()):
+            raise  # another account's link, to a file that only root may read
+        return path.read_text(encoding="utf-8")
+    with open(descriptor, encoding="utf-8") as stream:
+        return stream.read()
+
+
+def _is_ours(folder: os.stat_result) -> bool:
+    return folder.st_uid == os.geteuid() and not folder.st_mode & 0o022
 
 
 def _replace(path: Path, text: str, like: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-import shutil
 import sqlite3
 import tempfile
 from collections.abc import Sequence
@@ -159,6 +158,7 @@ def _write_settings(file: Path, folder: Path, passphrase: str) -> int:
             return fail(f"{folder} has {' and '.join(taken)} already; nothing was changed")
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         for one in found:
-            shutil.copyfile(one, folder / one.name)
+            with open(folder / one.name, "xb") as copy:  # never through a link
+                copy.write(one.read_bytes())
             print(folder / one.name)
     return 0

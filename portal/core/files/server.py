@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import Enum
 
 LABEL = "~files"
 """Begins the keys of HAProxy's map for files; no app's origin can be named so."""
@@ -51,6 +52,8 @@ class StartOrder:
     shared: str = ""
     """Where any user's storage folders are: the site's setting."""
     quota: Mapping[str, str] = field(default_factory=dict)
+    unless: str = ""
+    """The id of a server: if it still runs, it stays, and no other is started."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,14 @@ class FileRequest:
     path: str
     """Such as /v1/list/home/data?sort=size, percent-encoded."""
     body: Mapping[str, object] | None = None
+
+
+class NoReply(Enum):
+    """Why nothing was done by a server: it does not answer at its address."""
+
+    ENDED = "ended"
+    SILENT = "silent"
+    """Something is there that says nothing: the server on a busy host, or another's program."""
 
 
 @dataclass(frozen=True)

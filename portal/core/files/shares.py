@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
+from urllib.parse import unquote
 
 from portal.errors import FieldError
 
@@ -19,6 +20,10 @@ READ: Access = "read"
 WRITE: Access = "write"
 MOST = 200
 """Shares of one folder."""
+MOST_ADOPTED = 1000
+"""Shares of one user up to which those are listed that were not given here."""
+_LONGEST_NAME = 255
+"""Bytes of a folder's name."""
 _NAME = re.compile(r"[^\s/:,\x00-\x1f\x7f]{1,64}")
 
 
@@ -73,6 +78,22 @@ def check_share(key: ShareKey) -> list[FieldError]:
     if key.kind == USER and key.name == key.owner:
         return [FieldError("name", "this is you: the folder is yours")]
     return []
+
+
+def folder_name(text: object) -> str | None:
+    """A storage folder's name as a file server writes it, percent-encoded.
+
+    None for anything else, and for a name in another encoding than UTF-8, which cannot be shared.
+    """
+    if not isinstance(text, str) or not 0 < len(text) <= 3 * _LONGEST_NAME:
+        return None
+    try:
+        name = unquote(text, errors="strict")
+        length = len(name.encode())
+    except UnicodeError:
+        return None
+    wrong = name in (".", "..") or set(name) & {"/", "\0"} or length > _LONGEST_NAME
+    return None if wrong else name
 
 
 def shared_with(

@@ -7,7 +7,6 @@ sessions only, so it is believed in what is only shown or asked for again.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from portal.core.cluster.fgpu import of_gres
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.job.runner_protocol import JobNumber, NodeName
+from portal.core.json_text import NotJson, decode_object
 from portal.core.launch.environment import NAME
 from portal.core.launch.hub import MAX_PREFIX
 from portal.core.launch.mounts import Mounts
@@ -112,10 +112,8 @@ class Waiting:
 def read_spec(data: bytes, session: str, callback: str) -> Waiting | None:
     """Read a specification; None unless it is this session's, and of a portal at this address."""
     try:
-        found = json.loads(data)
-    except ValueError:  # also for what is not UTF-8
-        return None
-    if not isinstance(found, dict):
+        found = decode_object(data)
+    except NotJson:
         return None
     token, env = found.get("token"), found.get("env")
     if (found.get("session"), found.get("callback")) != (session, callback):

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from portal.core.admin.etag import etag
-from portal.core.validation import STRICT, Matching, Moment, _not_blank, _one_line, at_field
+from portal.core.validation import LINK, STRICT, Matching, Moment, _not_blank, _one_line, at_field
 from portal.core.validation import checked as checked_by
 
 MOST = 20
@@ -25,9 +25,7 @@ _URL_RULE = "begin with https://, http://, mailto: or / (a page of the portal)"
 Line = Annotated[str, Field(max_length=500), checked_by(_one_line), checked_by(_not_blank)]
 """A text in one line."""
 LinkTitle = Annotated[str, Field(max_length=60), checked_by(_one_line), checked_by(_not_blank)]
-Url = Annotated[
-    str, Field(max_length=500), Matching(r"(https?://|mailto:|/(?!/))[!-~]+", _URL_RULE)
-]
+Url = Annotated[str, Field(max_length=500), Matching(LINK, _URL_RULE)]
 
 
 class Link(BaseModel):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from urllib.parse import parse_qsl, urlsplit
 
+from portal.file_server import at
 from portal.file_server.archives.sources import Filler
 from portal.file_server.archives.tars import TarArchive
 from portal.file_server.archives.zips import ZipArchive
@@ -106,7 +107,7 @@ def _check(server: FileServer, location: Location, names: list[bytes]) -> None:
     with server.roots.folder(location) as folder:
         for name in names:
             try:
-                os.stat(name, dir_fd=folder, follow_symlinks=False)
+                at.status(folder, name)
             except FileNotFoundError:
                 words = f"“{shown(name)}” is not in this folder."
                 raise Refused(404, "not_found", words, "name") from None

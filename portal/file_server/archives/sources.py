@@ -6,6 +6,7 @@ import contextlib
 import os
 import stat
 
+from portal.file_server import at
 from portal.file_server.errors import Refused, refusal_of
 from portal.file_server.location import PART_PREFIX, shown
 from portal.file_server.roots import kind_words, open_regular
@@ -75,7 +76,7 @@ class Filler:
     def _item(self, folder: int, name: bytes, status: os.stat_result, path: bytes) -> None:
         if stat.S_ISLNK(status.st_mode):
             try:
-                target = os.readlink(name, dir_fd=folder)
+                target = at.read_link(folder, name)
             except OSError as error:
                 self._leave_out(path, _words(error))
                 return

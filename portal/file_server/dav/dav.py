@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import stat
 from urllib.parse import urlsplit
 
-from portal.file_server import contents
+from portal.file_server import at, contents
 from portal.file_server.dav import propfind, tree
 from portal.file_server.errors import Refused
 from portal.file_server.location import Location, parse, shown
@@ -51,9 +50,9 @@ def _make_folder(roots: Roots, location: Location, request: Request) -> None:
     if request.length != 0:
         raise Refused(415, "type", "A folder is created without contents.")
     _check_parent(roots, location)
-    with roots.place(location, follow=False) as place:
+    with roots.place(location, follow=False, to_change=True) as place:
         try:
-            os.mkdir(place.name, 0o777, dir_fd=place.folder)
+            at.make_folder(place.folder, place.name)
         except FileExistsError:
             raise Refused(405, "exists", "Something of this name exists already.") from None
     request.reply(201)
@@ -71,33 +70,35 @@ def _check_parent(roots: Roots, location: Location) -> None:
 
 
 def _delete(roots: Roots, protected: Protected, location: Location, request: Request) -> None:
-    with roots.place(location, follow=False) as place:
+    with roots.place(location, follow=False, to_change=True) as place:
         tree.remove(place, protected)
     request.reply(204)
 
 
-def _copy(roots: Roots, location: Location, request: Request) -> None:
-    deep = request.headers.get("Depth", "infinity") != "0"
+def _copy(roots: Roots, protected: Protected, location: Location, request: Request) -> None:
+    alone = request.headers.get("Depth", "infinity") == "0"
     with (
-        roots.place(location, follow=False) as source,
+        roots.place(location, follow=False, to_change=True) as source,
         _target(roots, source, request) as (
             target,
             existed,
         ),
     ):
-        tree.copy(source, target, deep=deep, replace=existed)
+        if alone and stat.S_ISDIR(source.status().st_mode):
+            tree.copy_folder_alone(source, target)
+        else:
+            tree.copy(source, target, protected, replace=existed)
     request.reply(204 if existed else 201)
 
 
 def _move(roots: Roots, protected: Protected, location: Location, request: Request) -> None:
     with (
-        roots.place(location, follow=False) as source,
+        roots.place(location, follow=False, to_change=True) as source,
         _target(roots, source, request) as (
             target,
             existed,
         ),
     ):
-        protected.check(identity(source.status()), shown(location.name))
         tree.move(source, target, protected, replace=existed)
     request.reply(204 if existed else 201)
 
@@ -108,7 +109,7 @@ def _target(roots: Roots, source: Place, request: Request) -> Iterator[tuple[Pla
     status = source.status()
     location = _destination(request)
     _check_parent(roots, location)
-    with roots.place(location, follow=False) as place:
+    with roots.place(location, follow=False, to_change=True) as place:
         if location == source.location or identity(status) in above(place.folder):
             detail = f"“{shown(source.name)}” cannot be copied or moved into itself."
             raise Refused(403, "into_itself", detail, "Destination")
@@ -148,10 +149,10 @@ _CALLS: Mapping[str, Callable[[Roots, Location, Request], None]] = {
     "HEAD": contents.send_file,
     "PUT": _put,
     "MKCOL": _make_folder,
-    "COPY": _copy,
 }
 _MOVES: Mapping[str, Callable[[Roots, Protected, Location, Request], None]] = {
     "DELETE": _delete,
     "MOVE": _move,
+    "COPY": _copy,
 }
-"""These keep the storage areas in their places."""
+"""These keep the storage areas, and shared folders, in their places."""

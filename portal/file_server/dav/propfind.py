@@ -8,6 +8,7 @@ from email.utils import formatdate
 from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
+from portal.file_server import at
 from portal.file_server.contents import content_type
 from portal.file_server.entries import etag
 from portal.file_server.errors import Refused
@@ -89,7 +90,7 @@ def _found(
             yield Location(root.name), None
         return
     with roots.place(location) as place:
-        status = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
+        status = place.status()
     yield location, status
     if inside and stat.S_ISDIR(status.st_mode):
         yield from _inside(roots, location)
@@ -98,7 +99,7 @@ def _found(
 def _inside(roots: Roots, location: Location) -> Iterator[tuple[Location, os.stat_result]]:
     above: set[tuple[int, int]] | None = None
     with roots.folder(location) as folder:
-        for name in map(os.fsencode, os.listdir(folder)):
+        for name in at.names(folder):
             status = None if name.startswith(PART_PREFIX) else _status(folder, name)
             child = location.child(name)
             if status is not None and stat.S_ISLNK(status.st_mode):
@@ -111,7 +112,7 @@ def _inside(roots: Roots, location: Location) -> Iterator[tuple[Location, os.sta
 
 def _status(folder: int, name: bytes) -> os.stat_result | None:
     try:
-        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+        return at.status(folder, name)
     except OSError:
         return None  # deleted meanwhile
 

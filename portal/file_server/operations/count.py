@@ -6,6 +6,7 @@ import os
 import stat
 import time
 
+from portal.file_server import at
 from portal.file_server.operations.operation import Operation
 from portal.file_server.operations.request import COPY, MODE_KIND, MOVE
 from portal.file_server.roots import Roots
@@ -41,7 +42,7 @@ class _Counter:
     def add(self, folder: int, name: bytes) -> bool:
         """Count what lies at a name; False if the time is over. Raises OSError."""
         kind = self._operation.kind
-        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        status = at.status(folder, name)
         if kind == MOVE and status.st_dev == self._device:
             self.files += 1
             return True

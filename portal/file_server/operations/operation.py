@@ -61,11 +61,13 @@ class Operation:
     problem_count: int = 0
     started: float = field(default_factory=time.time)
     ended: float | None = None
+    parts: list[int] = field(default_factory=list)
+    """Inodes of what was made, or put aside, under the names of parts."""
     advanced: float = field(default_factory=time.monotonic)
     """When it last did something, by time.monotonic()."""
     over: threading.Event = field(default_factory=threading.Event)
     _cancelled: threading.Event = field(default_factory=threading.Event)
-    _parts: int = 0
+    _names: int = 0
 
     def __post_init__(self) -> None:
         self.item_count = self.item_count or len(self.items)
@@ -77,8 +79,8 @@ class Operation:
 
     def new_part(self) -> bytes:
         """A name in the destination for what is incomplete."""
-        self._parts += 1
-        return self.part_prefix + str(self._parts).encode()
+        self._names += 1
+        return self.part_prefix + str(self._names).encode()
 
     def cancel(self) -> None:
         """Let it end at its next step."""

@@ -9,10 +9,13 @@ import re
 import threading
 import time
 
+from portal.file_server import at
 from portal.file_server.errors import Refused
 from portal.file_server.location import parse
 from portal.file_server.operations.operation import INTERRUPTED, RUNNING, WAITING, Operation
-from portal.file_server.tree.tree import remove
+from portal.file_server.roots import is_private
+from portal.file_server.state import make_private
+from portal.file_server.tree.tree import identity, remove
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,9 +97,9 @@ class Records:
         path = self._path(operation)
         new = path + ".new"
         try:
-            os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+            make_private(os.path.dirname(path))
             with open(new, "w", encoding="utf-8") as file:
-                json.dump(operation.as_json(), file)
+                json.dump({**operation.as_json(), "parts": operation.parts}, file)
             os.replace(new, path)
         except OSError:
             with contextlib.suppress(OSError):
@@ -120,7 +123,7 @@ class Records:
             path = os.path.join(self._folder or "", name)
             try:
                 operation = self._read(path, name)
-            except (OSError, ValueError, TypeError, KeyError, Refused):
+            except (OSError, ValueError, TypeError, KeyError, RecursionError, Refused):
                 _remove_forgotten(path)
                 continue
             if operation.state in (WAITING, RUNNING):
@@ -174,17 +177,28 @@ def restore(data: Any, number: str) -> Operation:
         problem_count=int(data["problem_count"]),
         started=float(data["started"]),
         ended=None if ended is None else float(ended),
+        parts=[int(inode) for inode in data.get("parts", ())],
     )
 
 
 def clean_up(roots: Roots, operation: Operation) -> None:
-    """Remove what a killed operation has left incomplete in its destination."""
+    """Remove what a killed operation has left incomplete in its destination.
+
+    Where others can write, they could have given a folder of the user's the name of a part: there,
+    only what was recorded is removed.
+    """
     if operation.to is None:
         return
-    with contextlib.suppress(Refused, OSError), roots.folder(operation.to) as folder:
-        for name in map(os.fsencode, os.listdir(folder)):
+    with (
+        contextlib.suppress(Refused, OSError),
+        roots.folder(operation.to, to_change=True) as folder,
+    ):
+        trusted = is_private(folder)
+        for name in at.names(folder):
             if name.startswith(operation.part_prefix):
-                remove(folder, name)
+                status = at.status(folder, name)
+                if trusted or status.st_ino in operation.parts:
+                    remove(folder, name, identity(status))
 
 
 def _remove_forgotten(path: str) -> None:

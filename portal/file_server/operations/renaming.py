@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import stat
 from urllib.parse import unquote_to_bytes
 
 from portal.file_server.deadlines import Deadlines
@@ -12,7 +11,6 @@ from portal.file_server.errors import Refused
 from portal.file_server.location import PART_PREFIX, check_name, shown
 from portal.file_server.operations.protected import Protected
 from portal.file_server.renames import rename_new
-from portal.file_server.tree.tree import identity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from portal.file_server.location import Location
-    from portal.file_server.roots import Roots
+    from portal.file_server.roots import Place, Roots
 
 _ENCODED = re.compile(r"(?:[!-$&-~]|%[0-9A-Fa-f]{2})+")
 
@@ -30,27 +28,32 @@ def rename(
 ) -> dict[str, Any]:
     """Give it the name of a JSON object; returns its entry. Raises Refused.
 
-    Never replaces anything.
+    Never replaces anything. With `shares_follow` the portal takes a storage folder's shares along.
     """
     new, field = _new_name(data)
     protected = Protected(roots, deadlines)
 
     def change() -> dict[str, Any]:
-        with roots.place(location, follow=False) as place:
+        with roots.place(location, follow=False, to_change=True) as place:
             if place.name == b".":
                 raise Refused(409, "root", "Storage areas keep their names.", "path")
-            status = place.status()
-            if stat.S_ISDIR(status.st_mode):
-                protected.check(identity(status), shown(location.name))
-            if new != location.name:
-                try:
-                    rename_new(place.folder, place.name, place.folder, new)
-                except FileExistsError:
-                    words = f"“{shown(new)}” exists already. Choose another name."
-                    raise Refused(409, "exists", words, field) from None
+            same = new == location.name  # then nothing is moved, so shares stay as well
+            with protected.moving(
+                place.folder, place.name, shares_follow=same or data.get("shares_follow") is True
+            ):
+                if not same:
+                    _rename(place, new, field)
         return entry(roots, location.parent.child(new))
 
     return deadlines.call(location.root, change)
+
+
+def _rename(place: Place, new: bytes, field: str) -> None:
+    try:
+        rename_new(place.folder, place.name, place.folder, new)
+    except FileExistsError:
+        words = f"“{shown(new)}” exists already. Choose another name."
+        raise Refused(409, "exists", words, field) from None
 
 
 def _new_name(data: Mapping[str, Any]) -> tuple[bytes, str]:

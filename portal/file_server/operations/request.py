@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import stat
+import re
+from dataclasses import dataclass
 
-from portal.file_server.errors import Refused
-from portal.file_server.folders import MODE
+from portal.file_server import at
+from portal.file_server.errors import SHARED, Refused, shared
 from portal.file_server.location import Location, parse, shown
 from portal.file_server.operations.operation import Operation
 from portal.file_server.operations.protected import Protected, above
@@ -15,7 +17,7 @@ from portal.file_server.tree.tree import identity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
 COPY, MOVE, DELETE, MODE_KIND = "copy", "move", "delete", "mode"
@@ -23,6 +25,7 @@ KINDS = (COPY, MOVE, DELETE, MODE_KIND)
 REFUSE, RENAME, REPLACE, SKIP = "refuse", "rename", "replace", "skip"
 CONFLICTS = (REFUSE, RENAME, REPLACE, SKIP)
 MOST_ITEMS = 10_000
+MODE = re.compile(r"0?[0-7]{3}")
 
 
 def read(data: Mapping[str, Any]) -> Operation:
@@ -59,35 +62,56 @@ def _location(text: Any, field: str) -> Location:
         raise Refused(error.status, error.code, error.detail, field) from error
 
 
+@dataclass(frozen=True)
+class _Target:
+    """The destination, and what it has already of the items' names."""
+
+    folder: int
+    within: Mapping[tuple[int, int], object]
+    """It and all folders that contain it."""
+    taken: Sequence[bytes]
+
+
 def check(roots: Roots, operation: Operation, protected: Protected) -> None:
-    """Refuse what can be seen to be impossible; raises Refused."""
-    if operation.to is None:
+    """Refuse what can be seen to be impossible; raises Refused.
+
+    What is shared is refused last: the portal ends it if nothing else is in the way.
+    """
+    with contextlib.ExitStack() as stack:
+        target = None
+        if operation.to is not None:
+            try:
+                folder = stack.enter_context(roots.folder(operation.to, to_change=True))
+                target = _Target(folder, above(folder), _taken(operation, folder))
+            except Refused as error:
+                field = error.field or "to"
+                raise Refused(error.status, error.code, error.detail, field) from error
+        found: dict[bytes, None] = {}
         for item in operation.items:
-            _check_item(roots, operation, item, protected, {})
-        return
-    try:
-        with roots.folder(operation.to) as folder:
-            within = above(folder)
-            taken = _taken(operation, folder) if operation.on_conflict == REFUSE else []
-    except Refused as error:
-        raise Refused(error.status, error.code, error.detail, "to") from error
-    for item in operation.items:
-        _check_item(roots, operation, item, protected, within)
-    if taken:
-        more = f" and {len(taken) - 5} more" if len(taken) > 5 else ""
-        quoted = ", ".join(f"“{shown(name)}”" for name in taken[:5])
-        raise Refused(409, "exists", f"The destination has {quoted}{more} already.", "on_conflict")
+            found.update(dict.fromkeys(_check_item(roots, operation, item, protected, target)))
+        if target and target.taken and operation.on_conflict == REFUSE:
+            raise _exists(target.taken)
+        if found:
+            raise shared(list(found))
+
+
+def _exists(taken: Sequence[bytes]) -> Refused:
+    more = f" and {len(taken) - 5} more" if len(taken) > 5 else ""
+    quoted = ", ".join(f"“{shown(name)}”" for name in taken[:5])
+    return Refused(409, "exists", f"The destination has {quoted}{more} already.", "on_conflict")
+
+
+def _name(item: Location) -> bytes:
+    return item.name or os.fsencode(item.root)
 
 
 def _taken(operation: Operation, folder: int) -> list[bytes]:
     """Names that the destination has already; raises Refused if several items have the same."""
     found: dict[bytes, None] = {}
-    for item in operation.items:
-        name = item.name or os.fsencode(item.root)
-        if name in found:
-            raise Refused(
-                409, "exists", f"Several of the items are named “{shown(name)}”.", "on_conflict"
-            )
+    for name in map(_name, operation.items):
+        if name in found and operation.on_conflict == REFUSE:
+            words = f"Several of the items are named “{shown(name)}”."
+            raise Refused(409, "exists", words, "on_conflict")
         found[name] = None
     return [name for name in found if exists(folder, name)]
 
@@ -95,7 +119,7 @@ def _taken(operation: Operation, folder: int) -> list[bytes]:
 def exists(folder: int, name: bytes) -> bool:
     """Whether a directory has something of this name; a name that is too long does not exist."""
     try:
-        os.stat(name, dir_fd=folder, follow_symlinks=False)
+        at.status(folder, name)
     except OSError:
         return False
     return True
@@ -112,24 +136,53 @@ def _check_item(
     operation: Operation,
     item: Location,
     protected: Protected,
-    within: Mapping[tuple[int, int], object],
-) -> None:
+    target: _Target | None,
+) -> list[bytes]:
+    """Raises Refused; returns the storage folders that are in the way since they are shared."""
     name = shown(item.name) or item.root
     try:
-        with roots.place(item, follow=False) as place:
+        with roots.place(item, follow=False, to_change=True) as place:
             check_not_root(operation, place)
             try:
                 status = place.status()
             except FileNotFoundError:
                 if operation.kind == DELETE:
-                    return
+                    return []
                 raise
+            if target and identity(status) in target.within:
+                raise Refused(409, "into_itself", f"“{name}” cannot go into itself.", "to")
+            return _shared(protected, _going(operation, item, place, target))
     except Refused as error:
+        if error.field in ("items", "to"):
+            raise
         words = f"“{name}”: {error.detail}"
         raise Refused(error.status, error.code, words, "items") from error
-    if not stat.S_ISDIR(status.st_mode):
-        return
-    if identity(status) in within:
-        raise Refused(409, "into_itself", f"“{name}” cannot go into itself.", "to")
-    if operation.kind in (MOVE, DELETE):
-        protected.check(identity(status), name)
+
+
+def _going(
+    operation: Operation, item: Location, place: Place, target: _Target | None
+) -> Iterator[tuple[int, bytes]]:
+    """What the operation takes away, as names in open folders."""
+    if operation.kind == DELETE:
+        yield place.folder, place.name
+    if target is None or next(iter(target.within)) == identity(os.fstat(place.folder)):
+        return  # it is where it shall be
+    is_taken = _name(item) in target.taken
+    if operation.kind == MOVE and not (is_taken and operation.on_conflict == SKIP):
+        yield place.folder, place.name
+    if is_taken and operation.on_conflict == REPLACE:
+        yield target.folder, _name(item)
+
+
+def _shared(protected: Protected, going: Iterable[tuple[int, bytes]]) -> list[bytes]:
+    """The storage folders among these that others have access to; raises Refused."""
+    found = []
+    for folder, name in going:
+        try:
+            with contextlib.suppress(FileNotFoundError), protected.moving(folder, name):
+                pass
+        except Refused as error:
+            if error.code != SHARED:
+                raise
+            found.append(name)
+    return found

@@ -80,7 +80,7 @@ class _Work:
         if self._operation.to is None:
             self._items(None)
             return
-        with self._roots.folder(self._operation.to) as folder:
+        with self._roots.folder(self._operation.to, to_change=True) as folder:
             self._items(Destination(self._operation, folder, self._protected))
 
     def _items(self, to: Destination | None) -> None:
@@ -90,7 +90,7 @@ class _Work:
         for item in self._operation.items:
             self._operation.check()
             try:
-                with self._roots.place(item, follow=False) as place:
+                with self._roots.place(item, follow=False, to_change=True) as place:
                     self._item(item, place, to)
             except Refused as error:
                 if error.code != "not_found" or self._operation.kind != DELETE:

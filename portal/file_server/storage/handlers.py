@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from portal.file_server.storage import scan
 from portal.file_server.storage.subjects import Share, read_access, read_subject
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from portal.file_server.http import Request
     from portal.file_server.location import Location
+    from portal.file_server.roots import Roots
     from portal.file_server.storage.shares import Change, Shares
 
 
@@ -16,6 +18,12 @@ def share(shares: Shares, request: Request, location: Location) -> None:
     data = request.json()
     subject = read_subject(data.get("kind"), data.get("name"))
     _answer(request, shares.give(location, Share(subject, read_access(data.get("access")))))
+
+
+def compare(roots: Roots, request: Request) -> None:
+    """Answer POST without a folder: {listed: [{folder, kind, name}]}."""
+    listed = request.json().get("listed")
+    request.reply_json(scan.answer(roots, listed if isinstance(listed, list) else []))
 
 
 def take_back(shares: Shares, request: Request, location: Location) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 ATTRIBUTE = "system.nfs4_acl"
 ALLOW = 0
-FILE_INHERIT, DIRECTORY_INHERIT, GROUP = 0x1, 0x2, 0x40
+FILE_INHERIT, DIRECTORY_INHERIT, INHERIT_ONLY, GROUP = 0x1, 0x2, 0x8, 0x40
 _READ = 0x1 | 0x8 | 0x80 | 0x20000 | 0x100000
 """READ_DATA, READ_NAMED_ATTRS, READ_ATTRIBUTES, READ_ACL, SYNCHRONIZE."""
 _WRITE = 0x2 | 0x4 | 0x10 | 0x100
@@ -115,6 +115,16 @@ def grant(entries: Sequence[Ace], who: str, mask: int, *, group: bool, inherit: 
 def revoke(entries: Iterable[Ace], names: set[str], *, group: bool) -> list[Ace]:
     """Without what is allowed to this user or group, under any of its names."""
     return [ace for ace in entries if not is_of(ace, names, group=group)]
+
+
+def bequeath(entries: Iterable[Ace], names: set[str], *, group: bool) -> list[Ace]:
+    """What is allowed to this user or group only for what is created in the folder later."""
+    inherited = FILE_INHERIT | DIRECTORY_INHERIT
+    return [
+        replace(ace, flags=ace.flags | INHERIT_ONLY) if is_of(ace, names, group=group) else ace
+        for ace in entries
+        if ace.flags & inherited or not is_of(ace, names, group=group)
+    ]
 
 
 def is_of(ace: Ace, names: set[str], *, group: bool) -> bool:

@@ -22,6 +22,7 @@ from portal.file_server.storage.walk import Found
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Protocol
 
     class Scheme(Protocol):
@@ -33,8 +34,15 @@ if TYPE_CHECKING:
         def grant(self, found: Found, subject: Subject, access: str) -> None:
             """Give access to one file or folder, and to what is created in it later."""
 
-        def revoke(self, found: Found, subject: Subject) -> None:
-            """Take access back."""
+        def subjects(self, found: Found) -> set[Subject]:
+            """Who else has access to a folder, or would to what is created in it later."""
+
+        def suspend(self, found: Found, subject: Subject) -> None:
+            """Take back access to a folder itself, but not to what is created in it later: the
+            mark of a change that is not complete."""
+
+        def revoke(self, found: Found, subject: Subject) -> bool:
+            """Take access back; returns whether there was any."""
 
         def let_pass(self, found: Found, subject: Subject) -> None:
             """Permit to traverse a folder, and nothing else."""
@@ -53,7 +61,9 @@ class Posix:
         self._owner = (posix_acl.USER, owner)
 
     def shares(self, found: Found) -> list[Share]:
-        acl = posix_acl.read_access(found.path, found.status)
+        return self._listed(posix_acl.read_access(found.path, found.status))
+
+    def _listed(self, acl: posix_acl.Acl) -> list[Share]:
         listed = []
         for (tag, number), permissions in sorted(acl.named.items()):
             if (tag, number) == self._owner or not permissions & posix_acl.READ:
@@ -64,6 +74,11 @@ class Posix:
             access = WRITE if permissions & posix_acl.WRITE else READ
             listed.append(Share(Subject(kind, name), access))
         return listed
+
+    def subjects(self, found: Found) -> set[Subject]:
+        default = posix_acl.read(found.path, posix_acl.DEFAULT)
+        later = self._listed(default) if default else []
+        return {share.subject for share in (*self.shares(found), *later)}
 
     def grant(self, found: Found, subject: Subject, access: str) -> None:
         entry = _entry(subject)
@@ -87,20 +102,27 @@ class Posix:
         if wanted != known:
             posix_acl.write(found.path, wanted, posix_acl.DEFAULT)
 
-    def revoke(self, found: Found, subject: Subject) -> None:
-        entry = _entry(subject)
+    def suspend(self, found: Found, subject: Subject) -> None:
+        entry = _listed_entry(subject)
+        if entry is not None:
+            acl = posix_acl.read_access(found.path, found.status)
+            _change(found.path, acl, self._without(acl, entry))
+
+    def revoke(self, found: Found, subject: Subject) -> bool:
+        entry = _listed_entry(subject)
         if entry is None:
-            return
+            return False
         acl = posix_acl.read_access(found.path, found.status)
         _change(found.path, acl, self._without(acl, entry))
         known = posix_acl.read(found.path, posix_acl.DEFAULT) if found.is_folder else None
         if known is None or entry not in known.named:
-            return
+            return entry in acl.named
         rest = self._without(known, entry)
         if rest.named or (rest.group, rest.other) != (_unmasked(acl), acl.other):
             posix_acl.write(found.path, rest, posix_acl.DEFAULT)
         else:  # as it was before the first share
             posix_acl.remove_default(found.path)
+        return True
 
     def _without(self, acl: posix_acl.Acl, entry: tuple[int, int]) -> posix_acl.Acl:
         rest = posix_acl.revoke(acl, entry)
@@ -120,7 +142,7 @@ class Posix:
             _change(found.path, acl, posix_acl.grant(acl, entry, wanted))
 
     def end_pass(self, found: Found, subject: Subject) -> None:
-        entry = _entry(subject)
+        entry = _listed_entry(subject)
         acl = posix_acl.read_access(found.path, found.status)
         if entry is not None and acl.named.get(entry) == posix_acl.EXECUTE:
             _change(found.path, acl, posix_acl.revoke(acl, entry))
@@ -128,6 +150,11 @@ class Posix:
 
 def _entry(subject: Subject) -> tuple[int, int] | None:
     number = subject.number
+    return None if number is None else (_TAGS[subject.kind], number)
+
+
+def _listed_entry(subject: Subject) -> tuple[int, int] | None:
+    number = subject.listed_number
     return None if number is None else (_TAGS[subject.kind], number)
 
 
@@ -147,8 +174,12 @@ class Nfs4:
         self._owner, self._domain = user_name(owner), domain
 
     def shares(self, found: Found) -> list[Share]:
+        known = nfs4_acl.read(found.path)
+        return self._listed(ace for ace in known if not ace.flags & nfs4_acl.INHERIT_ONLY)
+
+    def _listed(self, entries: Iterable[nfs4_acl.Ace]) -> list[Share]:
         listed = {}
-        for ace in nfs4_acl.read(found.path):
+        for ace in entries:
             special = ace.who.endswith("@")
             if ace.type != nfs4_acl.ALLOW or special or not ace.mask & 1:
                 continue
@@ -158,6 +189,9 @@ class Nfs4:
             if subject != Subject(USER, self._owner):
                 listed[subject] = Share(subject, access)
         return list(listed.values())
+
+    def subjects(self, found: Found) -> set[Subject]:
+        return {share.subject for share in self._listed(nfs4_acl.read(found.path))}
 
     def _name(self, kind: str, who: str) -> str:
         if who.isdigit():
@@ -176,20 +210,24 @@ class Nfs4:
         if access == WRITE and found.is_folder:
             self._allow(found, Subject(USER, self._owner), mask, inherit=True)
 
-    def revoke(self, found: Found, subject: Subject) -> None:
-        if subject.number is not None:
-            self._forbid(found, subject)
-            left = self.shares(found)
-            if not any(share.access == WRITE for share in left):
-                self._forbid(found, Subject(USER, self._owner))
+    def suspend(self, found: Found, subject: Subject) -> None:
+        known = nfs4_acl.read(found.path)
+        group = subject.kind == GROUP
+        rest = nfs4_acl.bequeath(known, self._names(subject), group=group)
+        if rest != known:
+            nfs4_acl.write(found.path, rest)
+
+    def revoke(self, found: Found, subject: Subject) -> bool:
+        changed = self._forbid(found, subject)
+        if changed and not any(share.access == WRITE for share in self.shares(found)):
+            self._forbid(found, Subject(USER, self._owner))
+        return changed
 
     def let_pass(self, found: Found, subject: Subject) -> None:
         if subject.number is not None and not self._entries(found, subject):
             self._allow(found, subject, nfs4_acl.PASS, inherit=False)
 
     def end_pass(self, found: Found, subject: Subject) -> None:
-        if subject.number is None:
-            return
         mine = self._entries(found, subject)
         if mine and all(not ace.mask & 1 for ace in mine):
             self._forbid(found, subject)
@@ -200,7 +238,9 @@ class Nfs4:
         return [ace for ace in known if nfs4_acl.is_of(ace, names, group=group)]
 
     def _names(self, subject: Subject) -> set[str]:
-        names = {subject.name, str(subject.number)}
+        names = {subject.name}
+        if subject.number is not None:
+            names.add(str(subject.number))
         return names | ({f"{subject.name}@{self._domain}"} if self._domain else set())
 
     def _allow(self, found: Found, subject: Subject, mask: int, *, inherit: bool) -> None:
@@ -211,11 +251,26 @@ class Nfs4:
         if wanted != known:
             nfs4_acl.write(found.path, wanted)
 
-    def _forbid(self, found: Found, subject: Subject) -> None:
+    def _forbid(self, found: Found, subject: Subject) -> bool:
         known = nfs4_acl.read(found.path)
         rest = nfs4_acl.revoke(known, self._names(subject), group=subject.kind == GROUP)
         if rest != known:
             nfs4_acl.write(found.path, rest)
+        return rest != known
+
+
+def shared_with(found: Found) -> set[Subject]:
+    """Who else has access to a folder, or would to what is created in it later; raises OSError,
+    and Refused if its list is not understood.
+    """
+    try:
+        return scheme_of(found).subjects(found)
+    except ValueError:
+        raise Refused(
+            409, "share", "The access control list of this folder is not understood."
+        ) from None
+    except Refused:
+        return set()  # there are no such lists
 
 
 def scheme_of(found: Found) -> Scheme:

@@ -8,12 +8,14 @@ import stat
 import threading
 from dataclasses import dataclass, field
 
+from portal.file_server import at
 from portal.file_server.errors import Refused, refusal_of
 from portal.file_server.location import Location, shown
-from portal.file_server.roots import O_PATH, Roots
+from portal.file_server.roots import STORAGE, Roots
 from portal.file_server.storage.schemes import scheme_of
 from portal.file_server.storage.subjects import Share, Subject
 from portal.file_server.storage.walk import Found, walk
+from portal.file_server.tree.tree import identity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,12 +24,12 @@ if TYPE_CHECKING:
 
     from portal.file_server.storage.schemes import Scheme
 
-STORAGE = "storage"
 WAIT_SECONDS = 3.0
 """How long a request waits for its change; larger folders go on in the background."""
 MOST_CHANGES = 4
+MOST_WALKS = 10
+"""Through a folder in which files are renamed all the time, past a walk."""
 MOST_EXAMPLES = 20
-_FOLDER = O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LINKS = "/proc/sys/fs/protected_hardlinks"
 
 
@@ -80,16 +82,18 @@ class Shares:
     def __init__(self, roots: Roots) -> None:
         self._roots = roots
         self._changes: dict[bytes, Change] = {}
-        self._lock = threading.Lock()
 
     def listing(self, location: Location) -> dict[str, Any]:
         """Who has access to a folder, and the last change of that; raises Refused."""
         with self._folder(location) as folder:
             found = Found(folder, (), os.fstat(folder))
-            listed = scheme_of(found).shares(found)
+            scheme = scheme_of(found)
+            listed = scheme.shares(found)
+            ending = scheme.subjects(found) - {share.subject for share in listed}
             change = self._changes.get(location.name)
         return {
             "shares": [share.as_json() for share in listed],
+            "ending": [{"kind": subject.kind, "name": subject.name} for subject in ending],
             "change": change.as_json() if change else None,
         }
 
@@ -108,32 +112,34 @@ class Shares:
     def _begin(self, location: Location, change: Change) -> Change:
         with self._folder(location) as opened:
             scheme = scheme_of(Found(opened, (), os.fstat(opened)))
-            folder = os.dup(opened)
+            folder, held = os.dup(opened), identity(os.fstat(opened))
         try:
-            self._register(location.name, change)
-            work = threading.Thread(
-                target=self._run, args=(folder, scheme, location, change), daemon=True
-            )
-            work.start()
+            self._roots.holds.begin_change(held, MOST_CHANGES)
         except BaseException:
-            change.finished.set()
             os.close(folder)
+            raise
+
+        def end() -> None:
+            os.close(folder)
+            self._roots.holds.end_change(held)
+            change.finished.set()
+
+        def run() -> None:
+            try:
+                self._run(folder, scheme, location, change)
+            finally:
+                end()
+
+        self._changes[location.name] = change
+        try:
+            threading.Thread(target=run, daemon=True).start()
+        except RuntimeError:  # too many threads
+            end()
             raise
         change.finished.wait(WAIT_SECONDS)
         if change.problem:
             raise Refused(409, "share", change.problem)
         return change
-
-    def _register(self, name: bytes, change: Change) -> None:
-        with self._lock:
-            running = {n for n, c in self._changes.items() if not c.finished.is_set()}
-            if name in running:
-                raise Refused(
-                    409, "busy", "Who has access to this folder is being changed. Wait a moment."
-                )
-            if len(running) >= MOST_CHANGES:
-                raise Refused(503, "busy", "Other folders are being changed. Wait a moment.")
-            self._changes[name] = change
 
     def _run(self, folder: int, scheme: Scheme, location: Location, change: Change) -> None:
         try:
@@ -150,17 +156,13 @@ class Shares:
             change.problem = refusal_of(error).detail
         except ValueError as error:
             change.problem = f"The access control list of a file is not understood: {error}."
-        finally:
-            os.close(folder)
-            change.finished.set()
 
     def _limits(self) -> set[tuple[int, int]]:
         """The directories above which nothing is changed: the user's home and the storage."""
         found = set()
         for root in self._roots:
             with contextlib.suppress(OSError):
-                status = os.stat(root.path)
-                found.add((status.st_dev, status.st_ino))
+                found.add(identity(at.status_of_trusted(root.path)))
         return found
 
     @contextlib.contextmanager
@@ -171,41 +173,68 @@ class Shares:
         with self._roots.place(location, follow=False) as place:
             if stat.S_ISLNK(place.status().st_mode):
                 raise Refused(409, "link", "This is a link. Share the folder that it leads to.")
-            folder = os.open(place.name, _FOLDER, dir_fd=place.folder)
-            try:
+            with at.opened(place.folder, place.name, at.PATH | os.O_DIRECTORY) as folder:
                 if os.fstat(folder).st_uid != os.geteuid():
                     raise Refused(403, "permission", "Only a folder's owner can share it.")
                 yield folder
-            finally:
-                os.close(folder)
 
 
 def _apply(folder: int, scheme: Scheme, change: Change) -> None:
     """Change the folder and all that is in it; the folder itself first."""
-    act = _action(scheme, change)
-    check_links = change.access is not None and not _links_are_protected()
-    problems: list[tuple[bytes, ...]] = []
+    subject, access = change.subject, change.access
+    if access is None:
+        _take_back(folder, scheme, change)
+        return
+
+    def grant(found: Found) -> bool:
+        scheme.grant(found, subject, access)
+        return True
+
+    _visit(folder, grant, change, check_links=not _links_are_protected())
+
+
+def _take_back(folder: int, scheme: Scheme, change: Change) -> None:
+    """End access, until a walk finds none: files can be renamed past a walk meanwhile.
+
+    The folder keeps a mark of it during the first walk, or a crash would leave what nobody knows.
+    """
+
+    def first(found: Found) -> bool:
+        if found.names:
+            return scheme.revoke(found, change.subject)
+        scheme.suspend(found, change.subject)
+        return False
+
+    _visit(folder, first, change)
+    scheme.revoke(Found(folder, (), os.fstat(folder)), change.subject)
+    for _ in range(MOST_WALKS):
+        if not _visit(folder, lambda found: scheme.revoke(found, change.subject), change):
+            return
+    change.problem = "Files are moved in this folder all the time. Take access back once more."
+
+
+def _visit(
+    folder: int, act: Callable[[Found], bool], change: Change, *, check_links: bool = False
+) -> bool:
+    """Walk once, and count anew; returns whether anything has changed."""
+    changed = False
+    change.done, change.others_count, change.others = 0, 0, []
+    problems: list[Found] = []
     for found in walk(folder, problems):
         several = found.status.st_nlink > 1 and not found.is_folder
         if found.status.st_uid != os.geteuid() or (check_links and several):
             change.note_other(found.names)
             continue
         try:
-            act(found)
-        except OSError:
+            changed |= act(found)
+        except (OSError, ValueError):  # or its list is not understood
             if not found.names:
                 raise
             change.note_other(found.names)
         change.done += 1
-    for names in problems:
-        change.note_other(names)
-
-
-def _action(scheme: Scheme, change: Change) -> Callable[[Found], None]:
-    access = change.access
-    if access is None:
-        return lambda found: scheme.revoke(found, change.subject)
-    return lambda found: scheme.grant(found, change.subject, access)
+    for found in problems:
+        change.note_other(found.names)
+    return changed
 
 
 def _links_are_protected() -> bool:
@@ -225,7 +254,7 @@ def _way(folder: int, limits: set[tuple[int, int]]) -> list[int]:
     found: list[int] = []
     last, above = 0, folder
     while len(found) < 40:
-        above = os.open("..", _FOLDER, dir_fd=above)
+        above = at.open_parent(above)
         found.append(above)
         status = os.fstat(above)
         same = len(found) > 1 and os.path.samestat(status, os.fstat(found[-2]))
@@ -278,13 +307,13 @@ def _note_exposed(folder: int, inside: int, change: Change) -> None:
 
 def _names(folder: int) -> Iterator[tuple[bytes, os.stat_result]]:
     try:
-        listed = os.open(f"/proc/self/fd/{folder}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        listed = at.reopen(folder, at.READ_FOLDER)
     except OSError:
         return
     try:
-        for name in map(os.fsencode, os.listdir(listed)):
+        for name in at.names(listed):
             with contextlib.suppress(OSError):
-                yield name, os.stat(name, dir_fd=listed, follow_symlinks=False)
+                yield name, at.status(listed, name)
     finally:
         os.close(listed)
 
@@ -292,7 +321,7 @@ def _names(folder: int) -> Iterator[tuple[bytes, os.stat_result]]:
 def _children(folder: int) -> Iterator[tuple[int, os.stat_result]]:
     for name, _ in _names(folder):
         try:
-            child = os.open(name, O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+            child = at.open_at(folder, name, at.PATH)
         except OSError:
             continue
         try:

@@ -31,6 +31,13 @@ class Subject:
         except KeyError:
             return None
 
+    @property
+    def listed_number(self) -> int | None:
+        """As in lists that exist: also of an account that was deleted, which only its number
+        names (user_name)."""
+        is_number = self.name.isascii() and self.name.isdigit() and len(self.name) < 11
+        return int(self.name) if self.number is None and is_number else self.number
+
 
 @dataclass(frozen=True)
 class Share:

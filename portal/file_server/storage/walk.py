@@ -6,7 +6,7 @@ import os
 import stat
 from dataclasses import dataclass
 
-from portal.file_server.roots import O_PATH
+from portal.file_server import at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 DEEPEST = 200
 """Levels; each holds a descriptor open."""
-_CHILD = O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
-_LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 @dataclass(frozen=True)
@@ -31,18 +29,18 @@ class Found:
     @property
     def path(self) -> str:
         """Where the system calls that take only paths find the descriptor's file."""
-        return f"/proc/self/fd/{self.descriptor}"
+        return at.descriptor_path(self.descriptor)
 
     @property
     def is_folder(self) -> bool:
         return stat.S_ISDIR(self.status.st_mode)
 
 
-def walk(top: int, problems: list[tuple[bytes, ...]]) -> Iterator[Found]:
+def walk(top: int, problems: list[Found]) -> Iterator[Found]:
     """The open folder, then what is in it; only regular files and folders.
 
     A folder comes before its contents, which are listed only then. What cannot be entered, or is
-    deeper than DEEPEST, is added to `problems`.
+    deeper than DEEPEST, is added to `problems`, whose descriptors are closed.
     """
     status = os.fstat(top)
     yield Found(top, (), status)
@@ -74,9 +72,9 @@ def walk(top: int, problems: list[tuple[bytes, ...]]) -> Iterator[Found]:
 class _Level:
     def __init__(self, folder: int, names: tuple[bytes, ...]) -> None:
         self.names = names
-        self.folder = os.open(f"/proc/self/fd/{folder}", _LIST)
+        self.folder = at.reopen(folder, at.READ_FOLDER)
         try:
-            self._waiting = [os.fsencode(name) for name in os.listdir(self.folder)]
+            self._waiting = at.names(self.folder)
         except BaseException:
             os.close(self.folder)
             raise
@@ -90,7 +88,7 @@ class _Level:
 
 def _open(level: _Level, name: bytes) -> int | None:
     try:
-        return os.open(name, _CHILD, dir_fd=level.folder)
+        return at.open_at(level.folder, name, at.PATH)
     except OSError:
         return None  # it has gone meanwhile
 
@@ -99,11 +97,11 @@ def _is_plain(found: Found) -> bool:
     return found.is_folder or stat.S_ISREG(found.status.st_mode)
 
 
-def _enter(found: Found, levels: list[_Level], problems: list[tuple[bytes, ...]]) -> _Level | None:
+def _enter(found: Found, levels: list[_Level], problems: list[Found]) -> _Level | None:
     if len(levels) < DEEPEST:
         try:
             return _Level(found.descriptor, found.names)
         except OSError:
             pass
-    problems.append(found.names)
+    problems.append(found)
     return None

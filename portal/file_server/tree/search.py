@@ -6,6 +6,7 @@ import os
 import time
 from collections import deque
 
+from portal.file_server import at
 from portal.file_server.entries import entry_at
 from portal.file_server.errors import Refused
 from portal.file_server.location import PART_PREFIX, Location, shown
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 SECONDS = 5.0
 MOST = 1000
 LONGEST_TEXT = 255
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def search(roots: Roots, location: Location, query: Mapping[str, str]) -> dict[str, Any]:
@@ -86,9 +86,7 @@ class _Search:
 def _entries(folder: int) -> Iterator[tuple[bytes, bool]]:
     """Names and whether they are folders; nothing if it cannot be read any more."""
     try:
-        with os.scandir(folder) as found:
-            for each in found:
-                yield os.fsencode(each.name), each.is_dir(follow_symlinks=False)
+        yield from at.scan(folder)
     except OSError:
         return
 
@@ -98,7 +96,7 @@ def _open(folder: int, names: tuple[bytes, ...]) -> int:
     current = os.dup(folder)
     for name in names:
         try:
-            deeper = os.open(name, _FOLDER, dir_fd=current)
+            deeper = at.open_at(current, name, at.READ_FOLDER)
         finally:
             os.close(current)
         current = deeper

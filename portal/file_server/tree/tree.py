@@ -6,8 +6,8 @@ import errno
 import os
 import stat
 
+from portal.file_server import at
 from portal.file_server.errors import Refused
-from portal.file_server.folders import change_mode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 MOST_OPEN = 16
 """Descriptors of one walk, however deep the tree is."""
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 LOST = "moved_meanwhile"
 """Code of a refusal after which a walk cannot go on."""
@@ -49,7 +48,7 @@ class Descent:
 
     def down(self, name: bytes) -> os.stat_result:
         """Enter a directory; returns its status. Raises OSError, for a link too."""
-        opened = os.open(name, _FOLDER, dir_fd=self.folder)
+        opened = at.open_at(self.folder, name, at.READ_FOLDER)
         self._levels.append(opened)
         status = os.fstat(opened)
         self._identities.append(identity(status))
@@ -66,7 +65,7 @@ class Descent:
         """Descriptor of the directory above; raises Refused if this one was moved meanwhile."""
         if self._levels[-2] < 0:
             try:
-                opened = os.open(b"..", _FOLDER, dir_fd=self.folder)
+                opened = at.open_parent(self.folder, os.O_RDONLY)
             except OSError as error:
                 raise _lost() from error
             if identity(os.fstat(opened)) != self._identities[-2]:
@@ -119,9 +118,9 @@ class Tree:
         folder: int,
         *,
         one_file_system: bool = False,
-        before: Callable[[int, bytes, os.stat_result], None] | None = None,
+        before: Callable[[int, bytes], None] | None = None,
     ) -> None:
-        """`before` is called with each folder before it is opened."""
+        """`before` is called with each folder's name before it is opened."""
         self._descent = Descent(folder)
         self._one_file_system = one_file_system
         self._before = before
@@ -157,7 +156,7 @@ class Tree:
 
     def steps(self, name: bytes) -> Iterator[Step]:
         """Walk; raises OSError if the beginning does not exist, Refused if the way back is lost."""
-        first = os.stat(name, dir_fd=self._descent.folder, follow_symlinks=False)
+        first = at.status(self._descent.folder, name)
         self._pending = [iter([name])]
         while self._pending:
             found = next(self._pending[-1], None)
@@ -183,7 +182,7 @@ class Tree:
     def _visit(self, name: bytes, first: os.stat_result) -> Iterator[Step]:
         status = first
         try:
-            status = os.stat(name, dir_fd=self._descent.folder, follow_symlinks=False)
+            status = at.status(self._descent.folder, name)
             is_folder = stat.S_ISDIR(status.st_mode)
             names = self._open(name, status, first) if is_folder else None
         except OSError as error:
@@ -208,33 +207,55 @@ class Tree:
         if self._one_file_system and status.st_dev != first.st_dev:
             raise OSError(errno.EXDEV, "mounted")
         if self._before:
-            self._before(self._descent.folder, name, status)
+            self._before(self._descent.folder, name)
         entered = identity(self._descent.down(name))
         try:
             if self._entered and entered in self._descent.identities[:-1]:
                 raise OSError(errno.ELOOP, "a mount leads in a circle")
-            return [os.fsencode(found) for found in os.listdir(self._descent.folder)]
+            return at.names(self._descent.folder)
         except OSError:
             self._descent.up()
             raise
 
 
-def _open_up(folder: int, name: bytes, status: os.stat_result) -> None:
-    """Let the owner delete what is in a folder, which may be a copy of a read-only one."""
-    if status.st_mode & 0o700 != 0o700:
-        change_mode(folder, name, stat.S_IMODE(status.st_mode) | 0o700)
+def change_mode(folder: int, name: bytes, mode_of: Callable[[os.stat_result], int]) -> None:
+    """chmod for a name in an open directory; raises Refused for a link, and OSError.
+
+    `mode_of` gets the status of what is changed, since another file may have had the name before.
+    """
+    with at.opened(folder, name, at.PATH) as opened:
+        status = os.fstat(opened)
+        if stat.S_ISLNK(status.st_mode):
+            raise Refused(409, "link", "Links have no permissions of their own.")
+        if (mode := mode_of(status)) != stat.S_IMODE(status.st_mode):
+            at.change_mode(opened, mode)
 
 
-def remove(folder: int, name: bytes) -> None:
-    """Delete what lies at a name, as far as possible; what does not exist is no error."""
-    with Tree(folder, one_file_system=True, before=_open_up) as tree:
+def remove(folder: int, name: bytes, expected: Identity | None = None) -> None:
+    """Delete what lies at a name, as far as possible; what does not exist is no error.
+
+    Nothing is deleted if it is something else than is expected: others may have exchanged it.
+    """
+
+    def opened_up(status: os.stat_result) -> int:
+        """Let the owner delete what is in a folder, which may be a copy of a read-only one."""
+        mode = stat.S_IMODE(status.st_mode)
+        is_meant = bool(tree.depth) or expected in (None, identity(status))
+        return mode | 0o700 if is_meant and stat.S_ISDIR(status.st_mode) else mode
+
+    def before(inside: int, below: bytes) -> None:
+        change_mode(inside, below, opened_up)
+
+    with Tree(folder, one_file_system=True, before=before) as tree:
         try:
             for step in tree.steps(name):
+                if not tree.depth and expected not in (None, identity(step.status)):
+                    return
                 try:
                     if step.kind == LEAVE:
-                        os.rmdir(step.name, dir_fd=tree.folder)
+                        at.remove_folder(tree.folder, step.name)
                     elif step.kind == ITEM:
-                        os.unlink(step.name, dir_fd=tree.folder)
+                        at.unlink(tree.folder, step.name)
                 except OSError:
                     continue  # the folder above cannot be deleted then, and remains with it
         except (OSError, Refused):

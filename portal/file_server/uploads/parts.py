@@ -11,9 +11,10 @@ import re
 import stat
 import time
 
-from portal.file_server.contents import put_in_place
+from portal.file_server import at
 from portal.file_server.errors import Refused, refusal_of
 from portal.file_server.location import LONGEST_NAME, Location, parse, shown
+from portal.file_server.replacing import create_part, settle
 from portal.file_server.roots import Place, Roots, kind_words, open_file
 from portal.file_server.uploads.records import REFUSE, RENAME, REPLACE
 from portal.file_server.uploads.writers import locked
@@ -46,9 +47,9 @@ def make_folders(roots: Roots, location: Location) -> None:
     """Create the missing folders above a location; raises Refused."""
     for depth in range(len(roots.area(location).names) + 1, len(location.names)):
         folder = Location(location.root, location.names[:depth])
-        with roots.place(folder) as place:
+        with roots.place(folder, to_change=True) as place:
             with contextlib.suppress(FileExistsError):
-                os.mkdir(place.name, 0o777, dir_fd=place.folder)
+                at.make_folder(place.folder, place.name)
             if not stat.S_ISDIR(place.status().st_mode):
                 raise Refused(409, "not_folder", f"“{shown(folder.name)}” is no folder.", "path")
 
@@ -74,11 +75,10 @@ def make(place: Place, record: Record) -> None:
 
     So a file that is too large for the quota is refused before any of it is sent.
     """
-    free = os.statvfs(f"/proc/self/fd/{place.folder}")
+    free = at.space(place.folder)
     if free.f_blocks and record.length > free.f_bavail * free.f_frsize:
         raise refusal_of(OSError(errno.ENOSPC, ""))
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    file = os.open(record.part, flags, 0o666, dir_fd=place.folder)
+    file = create_part(place, record.part, os.O_RDWR)
     try:
         record.inode = os.fstat(file).st_ino
         _reserve(file, record.length)
@@ -99,7 +99,8 @@ def _reserve(file: int, length: int) -> None:
 
 
 def _place(roots: Roots, record: Record) -> contextlib.AbstractContextManager[Place]:
-    return roots.place(parse(record.path), follow=record.on_conflict == REPLACE)
+    follow = record.on_conflict == REPLACE
+    return roots.place(parse(record.path), follow=follow, to_change=True)
 
 
 @contextlib.contextmanager
@@ -163,17 +164,16 @@ def _limited(body: Iterable[bytes | memoryview], most: int) -> Iterable[bytes | 
         yield piece
 
 
-def put(place: Place, part: bytes, name: bytes, inode: int, *, replace: bool) -> None:
-    """Give a complete part its final name; raises Refused (409 `exists`).
+def put(place: Place, part: bytes, name: bytes, file: int, *, replace: bool) -> None:
+    """Give a complete part, open as `file`, its final name; raises Refused as replacing.settle.
 
     Also completes this if an earlier attempt was killed in between.
     """
     with contextlib.suppress(FileNotFoundError):
-        found = os.stat(name, dir_fd=place.folder, follow_symlinks=False)
-        if found.st_ino == inode:
-            os.unlink(part, dir_fd=place.folder)
+        if os.path.samestat(at.status(place.folder, name), os.fstat(file)):
+            at.unlink(place.folder, part)
             return
-    put_in_place(Place(place.location, place.folder, name), part, replace=replace)
+    settle(Place(place.location, place.folder, name), part, file, replace=replace)
 
 
 def final_name(place: Place, on_conflict: str, inode: int) -> bytes:
@@ -181,7 +181,7 @@ def final_name(place: Place, on_conflict: str, inode: int) -> bytes:
     name = place.name
     while on_conflict == RENAME:
         try:
-            found = os.stat(name, dir_fd=place.folder, follow_symlinks=False)
+            found = at.status(place.folder, name)
         except FileNotFoundError:
             break
         if found.st_ino == inode:
@@ -205,7 +205,7 @@ def status(roots: Roots, record: Record) -> os.stat_result | None:
     """The part's size and times; None if it is not there."""
     try:
         with _place(roots, record) as place:
-            return os.stat(record.part, dir_fd=place.folder, follow_symlinks=False)
+            return at.status(place.folder, record.part)
     except Refused:
         return None
 
@@ -214,7 +214,7 @@ def remove(roots: Roots, record: Record) -> None:
     """Delete the part, if it is still there; raises Refused if that fails."""
     try:
         with _place(roots, record) as place:
-            os.unlink(record.part, dir_fd=place.folder)
+            at.unlink(place.folder, record.part)
     except Refused as refused:
         if refused.status not in (404, 409):
             raise

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, fields
 
 from portal.file_server.errors import Refused
 from portal.file_server.location import PART_PREFIX
+from portal.file_server.state import make_private
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class Store:
 
 
 def _write(folder: str, record: Record) -> None:
-    os.makedirs(folder, 0o700, exist_ok=True)
+    make_private(folder)
     path = os.path.join(folder, record.id + ".json")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
@@ -133,7 +134,7 @@ def _read(path: str) -> Record | None:
                 return None
             found = json.loads(file.read(_MOST_BYTES))
         record = Record(**{field.name: found[field.name] for field in fields(Record)})
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return record if _is_valid(record) else None
 

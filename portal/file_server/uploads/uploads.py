@@ -8,7 +8,8 @@ import os
 import time
 from dataclasses import dataclass
 
-from portal.file_server.contents import write
+from portal.file_server import at
+from portal.file_server.contents import set_modified, write
 from portal.file_server.errors import Refused
 from portal.file_server.location import Location, parse, shown
 from portal.file_server.roots import Place
@@ -65,7 +66,8 @@ class Uploads:
             raise Refused(422, "value", "The name of the file is missing.", "path")
         self._probe(location)
         parts.make_folders(self._roots, location)
-        with self._roots.place(location, follow=record.on_conflict == REPLACE) as place:
+        follow = record.on_conflict == REPLACE
+        with self._roots.place(location, follow=follow, to_change=True) as place:
             parts.check_target(place, record.on_conflict)
             yield place
 
@@ -174,9 +176,9 @@ class Uploads:
         name = parts.final_name(place, on_conflict, record.inode)
         record.final = str(_sibling(record, place, name))
         self._store.save(record)  # so that it is recognised if this process is killed now
-        parts.put(place, record.part, name, record.inode, replace=on_conflict == REPLACE)
         if record.modified is not None:
-            os.utime(file, (record.modified, record.modified))
+            set_modified(file, record.modified)
+        parts.put(place, record.part, name, file, replace=on_conflict == REPLACE)
         record.done = time.time()
         # Recognised by its inode otherwise: the upload has not failed because of the record.
         with contextlib.suppress(OSError):
@@ -204,7 +206,7 @@ class Uploads:
                 running.update(os.pread(file, _READ, position))
                 writer.last = time.monotonic()
         if running.hexdigest() != record.sha256:
-            os.unlink(record.part, dir_fd=place.folder)
+            at.unlink(place.folder, record.part)
             self._store.remove(record.id)
             raise mismatch()
 

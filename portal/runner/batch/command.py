@@ -34,7 +34,7 @@ NOT_EXECUTABLE, NOT_FOUND = 126, 127
 class Options:
     """The launcher's own options."""
 
-    __slots__ = ("gpu", "image", "job", "program", "shared", "shm")
+    __slots__ = ("gpu", "image", "job", "program", "seen", "shared", "shm")
 
     def __init__(self, words: list[str]) -> None:
         self.gpu = False
@@ -43,6 +43,8 @@ class Options:
         self.image = "the image"
         self.job = ""
         """The folder of the batch job's socket, "" for a task of a step."""
+        self.seen: list[str] = []
+        """Other users' folders (mounts/shared.py)."""
         self.shm = 0
         place = 0
         while words[place] != "--":
@@ -57,6 +59,8 @@ class Options:
                     self.image = words[place + 1]
                 case "--job":
                     self.job = words[place + 1]
+                case "--seen":
+                    self.seen.append(words[place + 1])
                 case "--shm":
                     self.shm = int(words[place + 1])
                 case unknown:
@@ -86,6 +90,10 @@ def main() -> NoReturn:
 
 
 def _prepare(options: Options, environment: dict[str, str]) -> None:
+    if options.seen:
+        from ..mounts.shared import check  # noqa: PLC0415 - most jobs have none
+
+        check(options.seen)
     namespace = Namespace()
     if options.shm:
         try:

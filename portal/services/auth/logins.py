@@ -28,7 +28,7 @@ from portal.core.auth.logins import (
 from portal.core.auth.person import Person, hash_secret
 from portal.core.interfaces.auth import LoginStore
 from portal.core.interfaces.systems import Clock, RecordEvent
-from portal.errors import DatabaseFull, FieldError, InvalidRequest, NotFound
+from portal.errors import DatabaseFull, DatabaseUnavailable, FieldError, InvalidRequest, NotFound
 from portal.services.auth.administrators import Administrators
 
 MINUTE = timedelta(minutes=1)
@@ -188,7 +188,7 @@ class Logins:
     def keep_alive(self, login: Login) -> None:
         """Store the use, at most once a minute; extends a browser login's expiry.
 
-        Nothing while the database is full: who only reads must not be stopped by it.
+        Nothing while the database is full or does not answer: that stops nobody who only reads.
         """
         now = self._clock()
         if login.created < login.used and now - login.used < MINUTE:
@@ -196,7 +196,7 @@ class Logins:
         expires = login.expires
         if login.kind == BROWSER:
             expires = min(now + self.terms.idle, self._last(login))
-        with suppress(DatabaseFull):
+        with suppress(DatabaseFull, DatabaseUnavailable):
             self._store.use_login(login.hash, now, expires)
 
     def last_day(self, login: Login) -> datetime:

@@ -20,10 +20,12 @@ from portal.core.files.entries import (
     Usage,
 )
 from portal.core.files.server import FileReply, FileRequest
+from portal.core.files.shares import folder_name
 from portal.core.interfaces.systems import RecordEvent
 from portal.errors import (
     Conflict,
     FieldError,
+    FolderShared,
     Forbidden,
     InvalidRequest,
     NotFound,
@@ -32,6 +34,8 @@ from portal.errors import (
 )
 from portal.services.files.servers import FileServers
 
+SHARED = "shared"
+"""The code of a file server's refusal (portal/file_server/errors.py)."""
 Model = TypeVar("Model", bound=BaseModel)
 Query = Mapping[str, object]
 Json = Mapping[str, Any]
@@ -80,9 +84,16 @@ class Files:
         """Create a folder."""
         return self._post(Entry, person, f"folder/{location}", {})
 
-    def rename(self, person: Person, location: str, name: str) -> Entry:
-        """Give a file or folder another name, which nothing has yet."""
-        return self._post(Entry, person, f"rename/{location}", {"name": name})
+    def rename(
+        self, person: Person, location: str, name: str, *, shares_follow: bool = False
+    ) -> Entry:
+        """Give a file or folder another name, which nothing has yet.
+
+        `shares_follow`: the caller takes the shares of a storage folder along. Raises FolderShared
+        without that.
+        """
+        body = {"name": name, "shares_follow": shares_follow}
+        return self._post(Entry, person, f"rename/{location}", body)
 
     def drop_upload(self, person: Person, id: str) -> None:
         """Give up an upload."""
@@ -93,7 +104,8 @@ class Files:
     def operate(self, person: Person, order: Json) -> Operation:
         """Begin to copy, move or delete, or to change permissions.
 
-        `order`: kind, items, to, on_conflict, mode. It is over already if it took no time.
+        `order`: kind, items, to, on_conflict, mode. It is over already if it took no time. Raises
+        FolderShared.
         """
         return self._post(Operation, person, "operations", order)
 
@@ -147,9 +159,17 @@ def _error(reply: FileReply) -> PortalError:
     """The error that a server's answer stands for; its words are the user's own process'."""
     detail = str(reply.data.get("detail") or "Your file server cannot do this.")[:400]
     field = str(reply.data.get("field") or "path")[:40]
+    if reply.data.get("code") == SHARED and (folders := _folders(reply.data.get("folders"))):
+        return FolderShared(detail, folders)
     error = _error_kind(reply.status, field, detail)
     error.code, error.field = str(reply.data.get("code") or "")[:40], field
     return error
+
+
+def _folders(found: object) -> list[str]:
+    """Names of storage folders; [] if the portal cannot share all of them."""
+    names = [folder_name(text) for text in found] if isinstance(found, list) else []
+    return [name for name in names if name is not None] if None not in names else []
 
 
 def _error_kind(status: int, field: str, detail: str) -> PortalError:

@@ -4,23 +4,36 @@ from __future__ import annotations
 
 import logging
 import secrets
-import time
 from collections.abc import Callable
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from math import ceil
 
+from portal.core.apps.access import Grant
 from portal.core.auth.person import Person
-from portal.core.files.server import FileReply, FileRequest, FileServer, StartOrder, route_key
+from portal.core.files.server import (
+    LABEL,
+    FileReply,
+    FileRequest,
+    FileServer,
+    NoReply,
+    StartOrder,
+    route_key,
+)
 from portal.core.interfaces.files.servers import FileServerHost, FileServerStore
 from portal.core.interfaces.systems import Certificates, Clock, Routes
-from portal.errors import NotFound, Unavailable
+from portal.errors import NotFound, Starting, Unavailable
 
 log = logging.getLogger(__name__)
 
 START_PATIENCE = timedelta(seconds=30)
 """How long a claim to start a server holds: longer than a start may take."""
-WAIT_SECONDS = 12.0
-"""How long a request waits for a server that another process is starting."""
-_PAUSE = 0.1
+SHORTEST_PAUSE, LONGEST_PAUSE = timedelta(seconds=5), timedelta(seconds=60)
+"""After a start that failed, during which nobody tries again."""
+PAUSE_FACTOR = 4
+"""The pause, relative to what the start took: so a user's slow starts take a fifth of the time."""
+MOST_GRANTS = 200
+"""Cookies and tokens of one user with access; whoever loses it is admitted again when it asks."""
 MOST_CLEANED = 100
 """Users in one turn."""
 CLEANING = timedelta(minutes=2)
@@ -31,8 +44,21 @@ MakeOrder = Callable[[str, str, str, str], StartOrder]
 """User, id, certificate with key, and the clients' authority."""
 
 
+@dataclass(frozen=True)
+class _Failure:
+    """A start that failed."""
+
+    instead_of: str
+    """The id of the server that had ended; "" without one."""
+    until: datetime
+    text: str
+
+
 class FileServers:
-    """Users' file servers. A crash between start and store costs only another start."""
+    """Users' file servers. A crash between start and store costs only another start.
+
+    A start takes as long as the user's shell does, so only the request that begins it waits.
+    """
 
     def __init__(
         self,
@@ -44,7 +70,6 @@ class FileServers:
         make_order: MakeOrder,
         upload_life: timedelta,
         clock: Clock,
-        wait: Callable[[float], None] = time.sleep,
     ) -> None:
         self._store = store
         self._host = host
@@ -53,20 +78,20 @@ class FileServers:
         self._make_order = make_order
         self._upload_life = upload_life
         self._clock = clock
-        self._wait = wait
+        self._failures: dict[str, _Failure] = {}
 
     def ask(self, person: Person, request: FileRequest) -> FileReply:
         """Send a request to the user's server, which is started if there is none.
 
-        Raises Unavailable.
+        Raises Unavailable; Starting while another request starts it.
         """
         for _attempt in range(2):
             server = self._store.server(person.name)
-            if server is not None:
-                reply = self._host.ask(server, request)
-                if reply is not None:
-                    return reply
-            self._start(person.name, server.id if server else "")
+            self._refuse_after_failure(person.name, server)
+            reply = self._host.ask(server, request) if server else NoReply.ENDED
+            if isinstance(reply, FileReply):
+                return reply
+            self._start(person.name, server.id if server else "", reply)
         raise Unavailable("Your file server has ended. Try again.")
 
     def ensure(self, person: Person) -> None:
@@ -79,10 +104,11 @@ class FileServers:
         Stored before HAProxy is told, so that the worker restores the route. Raises Unavailable.
         """
         self.ensure(person)
-        now = self._clock()
-        self._store.admit(person.name, secret_hash, person.login, kind, now)
+        scope = (LABEL, "", kind, person.name, person.login)
+        dropped = self._store.admit(Grant(secret_hash, *scope, self._clock()), MOST_GRANTS)
         key = route_key(secret_hash)
         with self._routes.exclusively():  # the login may have been revoked meanwhile
+            self._routes.remove(*map(route_key, dropped))
             target = self._store.routes(self._clock(), person.name).get(key)
             if target is None:
                 raise NotFound("This login has ended.")
@@ -128,29 +154,39 @@ class FileServers:
             except Unavailable as error:
                 log.warning("uploads of %s are not cleaned up yet: %s", owner, error)
 
-    def _start(self, owner: str, dead: str) -> None:
-        now = self._clock()
-        if not self._store.claim_start(owner, dead, now, now + START_PATIENCE):
-            self._await_start(owner, dead)
+    def _refuse_after_failure(self, owner: str, server: FileServer | None) -> None:
+        failure, now = self._failures.get(owner), self._clock()
+        if failure is None:
             return
+        if now >= failure.until or failure.instead_of != (server.id if server else ""):
+            self._failures.pop(owner, None)
+            return
+        error = Unavailable(failure.text)
+        error.retry_seconds = ceil((failure.until - now).total_seconds())
+        raise error
+
+    def _start(self, owner: str, dead: str, why: NoReply) -> None:
+        begun = self._clock()
+        if not self._store.claim_start(owner, dead, begun, begun + START_PATIENCE):
+            raise Starting("Your file server is being started. Try again in a moment.")
         try:
             id, ca = secrets.token_hex(8), self._certificates.client_ca()
             order = self._make_order(owner, id, self._certificates.issue_gateway(id), ca)
+            # One that says nothing may be the user's own on a busy host, with work in progress.
+            order = replace(order, unless=dead if why is NoReply.SILENT else "")
             address, port = self._host.start(owner, order)
-        except BaseException:
+        except BaseException as error:
             self._store.give_up_start(owner)
+            if isinstance(error, Unavailable) and not isinstance(error, Starting):
+                self._note_failure(owner, dead, begun, error.text)
             raise
         self._store.save(FileServer(owner, id, address, port, self._clock()))
         with self._routes.exclusively():
             for key, target in self._store.routes(self._clock(), owner).items():
                 self._routes.add(key, target)
 
-    def _await_start(self, owner: str, dead: str) -> None:
-        waited = 0.0
-        while waited < WAIT_SECONDS:
-            self._wait(_PAUSE)
-            waited += _PAUSE
-            server = self._store.server(owner)
-            if server is not None and server.id != dead:
-                return
-        raise Unavailable("Your file server is being started. Try again in a moment.")
+    def _note_failure(self, owner: str, dead: str, begun: datetime, text: str) -> None:
+        now = self._clock()
+        pause = min(max((now - begun) * PAUSE_FACTOR, SHORTEST_PAUSE), LONGEST_PAUSE)
+        known = {name: each for name, each in self._failures.items() if each.until > now}
+        self._failures = known | {owner: _Failure(dead, now + pause, text)}

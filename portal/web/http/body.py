@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 from collections.abc import Mapping
 from typing import IO, Any, TypeVar
 
@@ -13,6 +12,7 @@ from pydantic import BaseModel
 from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
 from werkzeug.formparser import FormDataParser
 
+from portal.core.json_text import NotJson, decode_json
 from portal.core.validation import STRICT, TooDeep, refuse_large, validated
 from portal.errors import FieldError, InvalidRequest, clip
 
@@ -20,13 +20,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 MAX_FIELDS = 600
 """Fields of one form; the largest legitimate one ends 500 sessions at once."""
-_FARTHEST: int = 10**30
-"""Outside every bound; stands for any number with more digits."""
 _DEEP = "The body is nested too deeply."
-
-
-class NotJson(ValueError):
-    """The body is not acceptable JSON; the text says why."""
 
 
 class Nothing(BaseModel):
@@ -50,51 +44,6 @@ def read_json(optional: bool = False) -> object:
     except TooDeep:
         raise BadRequest(_DEEP) from None
     return data
-
-
-def decode_json(raw: bytes | str) -> object:
-    """Decode JSON in UTF-8; raises NotJson for invalid input and for duplicate keys."""
-    try:
-        text = raw.decode() if isinstance(raw, bytes) else raw
-        data = json.loads(
-            text,
-            object_pairs_hook=_no_duplicates,
-            parse_constant=_no_constant,
-            parse_int=whole_number,
-        )
-        if re.search(r"\\u[dD]", text):
-            # JSON can express lone surrogates, which cannot be written as UTF-8.
-            json.dumps(data, ensure_ascii=False).encode()
-    except NotJson:
-        raise
-    except json.JSONDecodeError as error:
-        raise NotJson(f"is not valid JSON: line {error.lineno}, column {error.colno}") from None
-    except RecursionError:
-        raise NotJson("is nested too deeply") from None
-    except UnicodeError:
-        raise NotJson("has characters that are not valid UTF-8") from None
-    return data
-
-
-def whole_number(digits: str) -> int:
-    """Parse an integer of any length; int() would take minutes for a million digits."""
-    if len(digits) > len(str(_FARTHEST)):
-        return -_FARTHEST if digits.startswith("-") else _FARTHEST
-    return int(digits)
-
-
-def _no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    # Two parsers of the same body could pick different values of a duplicate key.
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for place, key in enumerate(keys) if key in keys[:place])
-        raise NotJson(f"has the key {json.dumps(clip(twice))} twice")
-    return found
-
-
-def _no_constant(name: str) -> float:
-    raise NotJson(f"is not valid JSON: {name} is not a JSON number")
 
 
 def read_model(model: type[Model], optional: bool = False) -> Model:

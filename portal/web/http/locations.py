@@ -7,7 +7,7 @@ from urllib.parse import quote
 from flask import request
 from werkzeug.routing import PathConverter
 
-SAFE = "!$'()*+,:;=@~/"
+from portal.core.files.location import canonical
 
 
 class LocationConverter(PathConverter):
@@ -17,10 +17,10 @@ class LocationConverter(PathConverter):
 
 
 def location_after(prefix: str) -> str:
-    """The rest of the request's path after a prefix, encoded again.
+    """The rest of the request's path after a prefix, in its one spelling; raises InvalidRequest.
 
     Names of files may be in any encoding, so the path is read as bytes: the decoded one has lost
     what is no UTF-8.
     """
     raw = str(request.environ.get("PATH_INFO", "")).encode("latin-1")
-    return quote(raw.removeprefix(prefix.encode()).strip(b"/"), safe=SAFE)
+    return canonical(quote(raw.removeprefix(prefix.encode())))

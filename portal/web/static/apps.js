@@ -6,6 +6,7 @@
   const dialog = document.getElementById("apps");
   const shown = new Map(); // the server's last HTML of each part
   let timer;
+  const stopping = new Map(); // the last request to stop or restart each app
 
   const launcher = () => document.querySelector("[data-app-launcher]");
   const parts = (root) => [...root.querySelectorAll("[data-live]")];
@@ -111,17 +112,24 @@
     pollSoon();
   }
 
-  async function act(form, button) {
-    const body = new FormData(form);
+  function act(form, button) {
     button.disabled = true; // against double clicks
+    const body = new FormData(form);
+    const ending = button.closest(".app-stop")?.id;
+    // At the server, a stop could overtake the restart before it. Nothing else waits for either.
+    const sent = Promise.resolve(stopping.get(ending)).then(() => send(body, button));
+    if (ending) stopping.set(ending, sent);
+  }
+
+  async function send(body, button) {
     try {
       const fresh = await load(button.formAction, { method: "POST", body });
       renew(fresh);
       announce(button.dataset.said);
     } catch {
-      button.disabled = false;
       announce("That did not work. Try again.");
     }
+    button.disabled = false; // it stays in the page where its part has not changed
   }
 
   async function copy(button) {

@@ -22,21 +22,32 @@ globalThis.slipwayAsk = (() => {
     throw new Refused(0, { code: "lost", detail: "The portal does not answer. Check your connection and try again." });
   };
 
+  // Another request starts the file server: this one has done nothing yet, and is sent again.
+  async function patiently(send) {
+    for (let left = 10; ; left -= 1) {
+      const answer = await send();
+      if (answer.status !== 503 || !left) return answer;
+      const found = await answer.clone().json().catch(() => ({}));
+      if (found.code !== "starting") return answer;
+      await new Promise((done) => { setTimeout(done, 1000); });
+    }
+  }
+
   const address = (action, location) => `/files-ask/${action}${location ? `/${location}` : ""}`;
 
-  const get = (action, location = "", query = {}) => slipwayLogin.send(
-    (headers) => fetch(`${address(action, location)}?${new URLSearchParams(query)}`, { headers })).then(read).catch(lost);
+  const get = (action, location = "", query = {}) => patiently(() => slipwayLogin.send(
+    (headers) => fetch(`${address(action, location)}?${new URLSearchParams(query)}`, { headers }))).then(read).catch(lost);
 
-  const change = (action, location, body = {}, method = "POST") => slipwayLogin.post(
+  const change = (action, location, body = {}, method = "POST") => patiently(() => slipwayLogin.post(
     address(action, location),
-    () => new URLSearchParams({ csrf_token: token(), method, body: JSON.stringify(body) })).then(read).catch(lost);
+    () => new URLSearchParams({ csrf_token: token(), method, body: JSON.stringify(body) }))).then(read).catch(lost);
 
   // Starts the user's file server if there is none, and lets this browser reach it.
   const admit = () => slipwayLogin.post("/files-access", () => new URLSearchParams({ csrf_token: token() }));
 
   // A request below /data/; sent once more after the server was started again.
   async function bytes(path, options = {}) {
-    const send = () => fetch(path, { cache: "no-store", ...options });
+    const send = () => patiently(() => fetch(path, { cache: "no-store", ...options }));
     let answer = await send().catch(lost);
     if (AGAIN.has(answer.status)) {
       await admit().catch(lost);

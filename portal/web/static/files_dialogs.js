@@ -85,7 +85,7 @@ globalThis.slipwayDo = (() => {
       if (!answer) return null;
       started = await slipwayAsk.change("operations", "", { ...body, on_conflict: answer.value });
     }
-    slipwayChosen.clear();
+    slipwayChosen.deselect(body.items); // not what was selected while the server answered
     slipwayWork.follow(started);
     return started;
   }

@@ -125,5 +125,10 @@ globalThis.slipwayChosen = (() => {
     return row ? [fact(row)] : [];
   }
 
-  return { toggle, extend, all, list, clear: () => { picked.clear(); draw(); }, fact };
+  function deselect(paths) {
+    for (const path of paths) picked.delete(path);
+    draw();
+  }
+
+  return { toggle, extend, all, list, deselect, fact };
 })();

@@ -145,7 +145,7 @@ def fill_managed(trial: Trial) -> None:
 @case("2a", 25, "200 times 80 % of the slice leave nothing behind, plain and managed")
 def cycles(trial: Trial) -> None:
     for kind in ("plain", "managed"):
-        seen = trial.session().run("memory", "cycles", kind, 200)
+        seen = trial.small_session().run("memory", "cycles", kind, 200)
         trial.check(
             f"free after them ({kind})",
             seen["after"],

@@ -34,14 +34,13 @@ def fill(most: str) -> None:
     say(held=len(held) * STEP, error=error, result="", **mem_get_info())
 
 
-def cycles(number: str) -> None:
-    """Allocate 80 % of the slice again and again, freed each time."""
-    size = int(mem_get_info()["free"] * 0.8)
-    torch.empty(size, dtype=torch.uint8, device="cuda")
+def cycles(number: str, size: str) -> None:
+    """Allocate so many bytes again and again, freed each time."""
+    torch.empty(int(size), dtype=torch.uint8, device="cuda")
     torch.cuda.empty_cache()
     before = mem_get_info()["free"]
     for _ in range(int(number)):
-        torch.empty(size, dtype=torch.uint8, device="cuda")
+        torch.empty(int(size), dtype=torch.uint8, device="cuda")
         torch.cuda.empty_cache()
     say(before=before, after=mem_get_info()["free"], result="")
 

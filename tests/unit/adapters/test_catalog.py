@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import threading
 from pathlib import Path
 
 import pytest
 
 from portal.adapters.catalog import CatalogError, FolderCatalog, Found, read_app, read_image
-from portal.core.apps.catalog import split_request
+from portal.core.apps.catalog import Catalog, split_request
 from tests.paths import ROOT
 
 
@@ -318,3 +319,34 @@ def test_an_inventory_is_read_again_only_when_it_has_changed(
     os.utime(folder / "image.json", (1, 1))
     assert catalog().images[0].packages == ()
     assert read == [folder / "image.sif"]
+
+
+def test_nobody_waits_for_a_slow_file_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread reads the folders; meanwhile the others have the catalog before."""
+    catalog = FolderCatalog((str(tmp_path / "apps"),), str(tmp_path / "images"))
+    app(tmp_path / "apps", "old", "title = 'Old'\n")
+    assert set(catalog().apps) == {"old"}
+    app(tmp_path / "apps", "new", "title = 'New'\n")
+    monkeypatch.setattr("portal.adapters.catalog.FRESH_SECONDS", -1.0)
+    reads, goes_on = threading.Event(), threading.Event()
+    scan = catalog._scan
+
+    def slow() -> Catalog:
+        reads.set()
+        assert goes_on.wait(20)
+        return scan()
+
+    monkeypatch.setattr(catalog, "_scan", slow)
+    thread = threading.Thread(target=catalog)
+    thread.start()
+    assert reads.wait(20)
+    others: list[Catalog] = []
+    other = threading.Thread(target=lambda: others.append(catalog()), daemon=True)
+    other.start()
+    other.join(5)
+    goes_on.set()
+    thread.join()
+    assert [set(found.apps) for found in others] == [{"old"}]
+    assert set(catalog().apps) == {"old", "new"}

@@ -115,7 +115,7 @@ def test_a_folder_of_somebody_else(tmp_path: Path) -> None:
         request.read_mount("nobody/data", storage, "alice", "/home/alice")  # of its maker
     os.chown(folder, pwd.getpwnam("nobody").pw_uid, -1)
     found = request.read_mount("nobody/data:ro", storage, "alice", "/home/alice")
-    assert found == [str(folder), "ro"]
+    assert found == [str(folder), "ro", "nobody"]
     (folder.parent / "link").symlink_to(folder)
     with pytest.raises(OptionError, match="no folder nobody/link is shared"):
         request.read_mount("nobody/link", storage, "alice", "/home/alice")

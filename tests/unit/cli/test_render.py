@@ -47,6 +47,19 @@ def test_systemd_gets_one_file_for_each_unit(config: str, tmp_path: Path) -> Non
     assert str(tmp_path / "state") in units["slipway-worker.service"]["Service"]["ReadWritePaths"]
 
 
+@pytest.mark.parametrize("name", [".gpu.json.new", "gpu.json"])
+def test_a_link_in_the_files_place_is_not_followed(config: str, tmp_path: Path, name: str) -> None:
+    """Root may write where another account can."""
+    (tmp_path / "kept").write_text("kept")
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc" / name).symlink_to(tmp_path / "kept")
+    file = tmp_path / "etc" / "gpu.json"
+    assert main(["--config", config, "render", "gpu", "--output", str(file)]) == 0
+    assert (tmp_path / "kept").read_text() == "kept"
+    assert json.loads(file.read_text())
+    assert not file.is_symlink()
+
+
 def test_every_template_of_a_unit_is_rendered() -> None:
     files = (file for file in (TEMPLATES / "systemd").iterdir() if file.name != "_sandbox.j2")
     assert sorted(file.stem for file in files) == sorted(UNITS)

@@ -52,11 +52,11 @@ class Answer:
 class Client:
     """The portal, or HAProxy on behalf of a browser."""
 
-    def __init__(self, server: FileServer, ca: Path, kind: str) -> None:
+    def __init__(self, server: FileServer, ca: Path, kind: str, id: str = ID) -> None:
         context = ssl.create_default_context(cafile=str(ca / "gateway_ca.pem"))
         context.load_cert_chain(str(ca / "client.pem"))
         port = server.socket.getsockname()[1]
-        self.connection = _Named(port, context, f"{kind}.{ID}.slipway")
+        self.connection = _Named(port, context, f"{kind}.{id}.slipway")
 
     def __call__(
         self,

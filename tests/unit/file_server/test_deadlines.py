@@ -62,17 +62,17 @@ def test_a_storage_area_that_hangs_is_answered_and_others_go_on(
     control: Client, data: Client, server: FileServer, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The seam is where a walk opens its root, as on a mount whose server is away."""
-    from portal.file_server import roots  # noqa: PLC0415
+    from portal.file_server import at  # noqa: PLC0415
 
     (home / "a").write_text("a")
-    open_root, release = roots._open_root, threading.Event()
+    open_trusted, release = at.open_trusted, threading.Event()
 
-    def hang(root: roots.Root) -> int:
-        if root.name == "storage":
+    def hang(path: str, folder: int | None = None) -> int:
+        if path == server.roots.get("storage").path:
             release.wait(30)
-        return open_root(root)
+        return open_trusted(path, folder)
 
-    monkeypatch.setattr(roots, "_open_root", hang)
+    monkeypatch.setattr(at, "open_trusted", hang)
     monkeypatch.setattr(deadlines.Deadlines.call, "__defaults__", (0.1, None))
     monkeypatch.setattr(server.deadlines, "_most", 3)
     for client, method, path in (

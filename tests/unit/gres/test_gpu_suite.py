@@ -16,9 +16,12 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
+from bench.gpu import costs, shares
+from bench.gpu.table import NO_TIME
 from tests.gpu import machine, prepare, runner
 from tests.gpu.case import Case, all_cases
 from tests.gpu.machine import ROOT
@@ -255,7 +258,31 @@ def test_the_bench_on_the_stand_in_driver(settings: dict[str, str], part: str, l
 def test_without_time_the_bench_says_what_it_has_not_measured(settings: dict[str, str]) -> None:
     run(settings, "bench.gpu", "--budget", "0", "--sessions", "1")
     seen = json.loads((Path(settings["OUT"]) / "step-3.json").read_text())
-    assert [line["inside"] for line in seen["lines"]] == ["not measured: no time left"] * 4
+    assert [line["inside"] for line in seen["lines"]] == [NO_TIME] * 4
+
+
+@pytest.mark.parametrize("us", shares.KERNELS.values())
+@pytest.mark.parametrize("layout", shares.LAYOUTS, ids=str)
+def test_a_short_budget_still_measures_ten_kernels(layout: shares.Layout, us: int) -> None:
+    assert layout.measured(1.0, us) >= 10 * us / 1e6 * 100 / layout.percent
+    assert layout.needs(1.0, us) > 2 * layout.measured(1.0, us)
+    assert layout.needs(5.0, us) < costs.LIMIT
+
+
+def test_a_layout_that_lacks_the_time_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 200 ms: eight sessions take a minute, the others less than half."""
+    measured: list[float] = []
+
+    def rates(_gpu: object, chosen: list[object], words: list[Any]) -> list[float]:
+        measured.append(words[2])
+        return [5.0] * len(chosen)
+
+    monkeypatch.setattr(shares, "rates", rates)
+    until = time.monotonic() + 40
+    lines = list(shares.kernels(Mock(), [Mock() for _ in range(8)], 1.0, until, "200 ms"))
+    assert [line.inside == NO_TIME for line in lines] == [False, False, False, True]
+    assert lines[-1].good is None
+    assert measured == [1.0, 8.0, 4.0, 8.0]
 
 
 @pytest.fixture

@@ -133,7 +133,9 @@ def test_invalid_app_start_names_the_field(field: str, value: object) -> None:
 
 def test_arguments() -> None:
     values = parse_arguments(["--job-id", "12", "--node", "n1"])
-    assert (values["job-id"], values["node"]) == ("12", "n1")
+    assert (values["job-id"], values["node"], values["seen"]) == ("12", "n1", "")
+    seen = parse_arguments(["--job-id", "12", "--node", "n1", "--seen", "1:2 /a b", "--seen", "x"])
+    assert seen["seen"].split("\0")[1:] == ["1:2 /a b", "x"]
     for wrong in (["--job-id"], ["--job-id", "12"], ["--colour", "blue"], ["job-id", "12"]):
         with pytest.raises(SpecError):
             parse_arguments(wrong)

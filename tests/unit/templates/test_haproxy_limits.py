@@ -10,6 +10,7 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -187,6 +188,30 @@ def test_connections_are_limited_by_address(
         assert statuses[0] == 200
         assert statuses[-1] == 429
         assert 190 <= statuses.index(429) <= 200
+
+
+@pytest.mark.parametrize(("path", "program"), [("/login", False), ("/api/v1/tokens", True)])
+def test_connections_that_come_too_fast_get_an_answer(
+    tmp_path: Path, path: str, program: bool
+) -> None:
+    """P8: others at the same address, such as a node, were told nothing."""
+    with running_front(tmp_path, requests_per_second=20) as front:
+        request, answers = _head(front, f"GET {path}"), []
+        for _ in range(430):
+            try:
+                answers.append(_send(front.port, request))
+            except ConnectionResetError:
+                answers.append((0, b""))
+        statuses = [status for status, _ in answers]
+        refused = statuses.index(429)
+        assert set(statuses[:refused]) == {200}
+        closed = statuses.index(0)
+        assert set(statuses[refused:closed]) == {429}
+        assert 190 <= refused <= 210
+        assert 380 <= closed <= 420, "far too many are closed without an answer"
+        data = answers[closed - 1][1]
+        assert b"retry-after: 10" in data
+        assert (b"application/problem+json" in data) is program
 
 
 def _is_closed(port: int) -> bool:

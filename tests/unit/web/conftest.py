@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,11 @@ def world(tmp_path: Path) -> World:
 @pytest.fixture
 def app(world: World) -> Flask:
     """The web application."""
+    return make_app(world)
+
+
+def make_app(world: World) -> Flask:
+    """A portal's web application."""
     application = create_app(world.services)
     application.testing = True
     return application
@@ -107,15 +113,13 @@ def app(world: World) -> Flask:
 @pytest.fixture
 def api(app: Flask) -> Callable[[str], Api]:
     """API clients by user name."""
+    return api_clients(app)
 
-    known: dict[str, Api] = {}
 
-    def make(name: str) -> Api:
-        # Once per test: a fuzzer sends hundreds of requests.
-        if name not in known:
-            known[name] = log_in(name)
-        return known[name]
+def api_clients(app: Flask) -> Callable[[str], Api]:
+    """API clients by user name; each logs in once, since a fuzzer sends hundreds of requests."""
 
+    @cache
     def log_in(name: str) -> Api:
         client = app.test_client()
         body = {"username": name, "password": PASSWORDS[name]}
@@ -123,7 +127,7 @@ def api(app: Flask) -> Callable[[str], Api]:
         assert answer.status_code == 201
         return Api(client, answer.json["token"] if answer.json else "")
 
-    return make
+    return log_in
 
 
 @pytest.fixture
@@ -182,6 +186,11 @@ class Runner:
 @pytest.fixture
 def launched(app: Flask, world: World, api: Callable[[str], Api]) -> Callable[..., Runner]:
     """Launches a session and returns its runner."""
+    return launcher(app, world, api)
+
+
+def launcher(app: Flask, world: World, api: Callable[[str], Api]) -> Callable[..., Runner]:
+    """A function that launches a session and returns its runner."""
 
     def make(owner: str = "alice", **changes: Any) -> Runner:
         answer = api(owner)("POST", "/sessions", json=LAUNCH | changes)

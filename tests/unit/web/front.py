@@ -71,6 +71,8 @@ class Echo(http.server.BaseHTTPRequestHandler):
         self.send_header("Set-Cookie", "own=1; Domain=localhost; Path=/")
         self.send_header("Access-Control-Allow-Origin", "*")
         self.send_header("Service-Worker-Allowed", "/")
+        if self.server.who == "portal":
+            self.send_header("X-Slipway-Body", "read")
         for name, value in json.loads(self.headers.get("X-Answer", "{}")).items():
             self.send_header(name, value)
         self.end_headers()

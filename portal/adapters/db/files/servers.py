@@ -74,20 +74,20 @@ class FileServerTables(FileServerStore):
             db.exec(update(FileServerRow).where(which).values(cleaned=now))
             db.commit()
 
-    def admit(self, owner: str, secret_hash: str, login: str, kind: str, now: datetime) -> None:
+    def admit(self, grant: Grant, most: int) -> list[str]:
+        others = select(GrantRow).where(
+            col(GrantRow.label) == LABEL,
+            col(GrantRow.user) == grant.user,
+            col(GrantRow.cookie_hash) != grant.cookie_hash,
+        )
         with Database(self._engine) as db:
-            db.merge(
-                GrantRow(
-                    cookie_hash=secret_hash,
-                    label=LABEL,
-                    session="",
-                    app=kind,
-                    user=owner,
-                    login=login,
-                    created=now,
-                )
-            )
+            db.merge(GrantRow(**vars(grant)))
+            oldest = list(db.exec(others.order_by(col(GrantRow.created).desc()).offset(most - 1)))
+            dropped = [row.cookie_hash for row in oldest]
+            for row in oldest:
+                db.delete(row)
             db.commit()
+        return dropped
 
     def grant(self, secret_hash: str) -> Grant | None:
         with Database(self._readers) as db:

@@ -72,11 +72,28 @@ class FolderShareTables(ShareStore):
     def remove(self, key: ShareKey) -> None:
         self._delete(_is(key))
 
-    def copy(self, owner: str, folder: str, to: str, now: datetime) -> None:
+    def remove_unchanged(self, share: FolderShare) -> None:
+        same = and_(
+            _is(share.key),
+            col(_Row.access) == share.access,
+            col(_Row.state) == share.state.value,
+            col(_Row.created) == share.created,
+        )
+        self._delete(same)
+
+    def copy(self, owner: str, folder: str, to: str, now: datetime) -> list[FolderShare]:
         with Database(self._engine) as db:
-            for row in db.exec(select(_Row).where(_of(owner, folder))):
-                db.merge(_Row(**row.model_dump() | {"folder": to, "created": now}))
+            rows = db.exec(select(_Row).where(_of(owner, to)).with_for_update())
+            known = {(row.kind, row.name) for row in rows}
+            made = [
+                _Row(**row.model_dump() | {"folder": to, "created": now})
+                for row in db.exec(select(_Row).where(_of(owner, folder)))
+                if (row.kind, row.name) not in known
+            ]
+            shares = [_share(row) for row in made]
+            db.add_all(made)
             db.commit()
+            return shares
 
     def remove_all(self, owner: str, folder: str) -> None:
         self._delete(_of(owner, folder))

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 
 import paramiko
 
 from portal.adapters.ssh.connect import open_any
 from portal.adapters.ssh.hosts import HostOrder
 from portal.adapters.ssh.login.conversation import LateError, converse
+from portal.adapters.ssh.per_user import ThreadBudget
 from portal.config import LoginSettings
 from portal.core.auth.accounts import Account
 from portal.core.interfaces.systems import Authenticator
 from portal.errors import Unavailable
 
-AT_ONCE = 6
+AT_ONCE = 4
 """Log-ins at once in a process: they may wait for a telephone, and a process has 8 threads."""
-WAIT_SECONDS = 3.0
+WAIT_SECONDS = 0.5
 LATE = "The log-in was not confirmed in time. Try again."
 
 
@@ -29,10 +31,12 @@ class PasswordCheck(Authenticator):
         settings: LoginSettings,
         account: Callable[[str], Account | None],
         hosts: HostOrder | None = None,
+        budget: ThreadBudget | None = None,
     ) -> None:
         self._settings = settings
         self._hosts = hosts or HostOrder(settings.all_hosts, settings.port)
         self._account = account
+        self._budget = budget
         self._slots = threading.BoundedSemaphore(AT_ONCE)
 
     def __call__(self, user: str, password: str, code: str = "") -> str:
@@ -41,7 +45,9 @@ class PasswordCheck(Authenticator):
         if not self._slots.acquire(timeout=WAIT_SECONDS):
             raise Unavailable("Too many people log in at once. Try again in a few seconds.")
         try:
-            accepted = self._ask(user, password, code)
+            # No user: anybody can ask for a log-in.
+            with self._budget.thread("") if self._budget else nullcontext():
+                accepted = self._ask(user, password, code)
         finally:
             self._slots.release()
         return self._name(user) if accepted else ""

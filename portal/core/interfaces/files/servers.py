@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from portal.core.apps.access import Grant
-from portal.core.files.server import FileReply, FileRequest, FileServer, StartOrder
+from portal.core.files.server import FileReply, FileRequest, FileServer, NoReply, StartOrder
 
 
 class FileServerHost(Protocol):
@@ -15,7 +15,7 @@ class FileServerHost(Protocol):
     def start(self, owner: str, order: StartOrder) -> tuple[str, int]:
         """Start the user's file server, in place of an earlier one; returns address and port.
 
-        Raises Unavailable.
+        Raises Unavailable, also if the server that the order excepts still runs.
         """
         ...
 
@@ -26,8 +26,8 @@ class FileServerHost(Protocol):
         """
         ...
 
-    def ask(self, server: FileServer, request: FileRequest) -> FileReply | None:
-        """Send a request; None if no such server answers there, so that nothing was done.
+    def ask(self, server: FileServer, request: FileRequest) -> FileReply | NoReply:
+        """Send a request; NoReply if no such server answers there, so that nothing was done.
 
         Raises Unavailable if it does not answer in time.
         """
@@ -64,8 +64,11 @@ class FileServerStore(Protocol):
         """Store that nothing unfinished is left of a user's server, until it starts again."""
         ...
 
-    def admit(self, owner: str, secret_hash: str, login: str, kind: str, now: datetime) -> None:
-        """Give a cookie or token access to its owner's server, as long as its login lasts."""
+    def admit(self, grant: Grant, most: int) -> list[str]:
+        """Give a cookie or token access to its owner's server, as long as its login lasts.
+
+        The user keeps the newest `most`; returns the hashes of those that were dropped.
+        """
         ...
 
     def grant(self, secret_hash: str) -> Grant | None:

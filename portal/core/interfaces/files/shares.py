@@ -47,8 +47,12 @@ class ShareStore(Protocol):
         """Delete a share."""
         ...
 
-    def copy(self, owner: str, folder: str, to: str, now: datetime) -> None:
-        """Store the shares of a folder for another name of it, too."""
+    def remove_unchanged(self, share: FolderShare) -> None:
+        """Delete a share, unless it has changed since it was read."""
+        ...
+
+    def copy(self, owner: str, folder: str, to: str, now: datetime) -> list[FolderShare]:
+        """Store the shares of a folder for another name of it, too; returns those that are new."""
         ...
 
     def remove_all(self, owner: str, folder: str) -> None:

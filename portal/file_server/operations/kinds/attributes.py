@@ -1,4 +1,9 @@
-"""Owner, permissions, access control lists, extended attributes and times of copies."""
+"""Permissions, extended attributes and times of copies.
+
+A copy belongs to its new folder, which gives it its group, its access control list, and at most the
+permissions that it gives to all. Of its source it has the permissions (as with `cp`), attributes
+and times. So access that was given to one folder does not travel with copies of it.
+"""
 
 from __future__ import annotations
 
@@ -6,51 +11,41 @@ import contextlib
 import os
 import stat
 
-ACLS = ("system.posix_acl_access", "system.posix_acl_default", "system.nfs4_acl")
-_NOT_OURS = ("security.", "trusted.")
+from portal.file_server import at
+from portal.file_server.replacing import PERMISSIONS, keep_attributes
+from portal.file_server.storage import posix_acl
+
+_UMASK = os.umask(0o077)
+os.umask(_UMASK)
+
+
+def create_copy(folder: int, name: bytes, status: os.stat_result) -> int:
+    """Create the copy of a file, for writing; raises OSError."""
+    return at.create(folder, name, status.st_mode & PERMISSIONS)
 
 
 def keep(source: int, target: int, status: os.stat_result) -> None:
-    """Give an open file or folder what its source has, as far as the user may (`cp -a`)."""
-    mode = stat.S_IMODE(status.st_mode)
-    if not _keep_owner(target, status):
-        mode &= ~(stat.S_ISUID | stat.S_ISGID)  # they would act for somebody else
-    os.fchmod(target, mode)
-    _keep_extended(source, target)
+    """Give an open copy what it keeps of its source; a folder was made with 0700 for that long."""
+    if stat.S_ISDIR(status.st_mode):
+        inherited = os.fstat(target).st_mode & stat.S_ISGID
+        os.fchmod(target, status.st_mode & _permitted(target) | inherited)
+    keep_attributes(source, target, acls=False)
     with contextlib.suppress(OSError):
-        os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+        at.set_times(target, status.st_atime_ns, status.st_mtime_ns)
 
 
 def keep_link(folder: int, name: bytes, status: os.stat_result) -> None:
-    """Give a link the owner and times of its source."""
-    with contextlib.suppress(OSError):
-        os.chown(name, status.st_uid, status.st_gid, dir_fd=folder, follow_symlinks=False)
-    with contextlib.suppress(OSError):
-        times = (status.st_atime_ns, status.st_mtime_ns)
-        os.utime(name, ns=times, dir_fd=folder, follow_symlinks=False)
+    """Give a link the times of its source."""
+    with contextlib.suppress(OSError), at.opened(folder, name, at.PATH) as opened:
+        if stat.S_ISLNK(os.fstat(opened).st_mode):
+            at.set_times(opened, status.st_atime_ns, status.st_mtime_ns)
 
 
-def _keep_owner(target: int, status: os.stat_result) -> bool:
-    found = os.fstat(target)
-    if (found.st_uid, found.st_gid) == (status.st_uid, status.st_gid):
-        return True
-    with contextlib.suppress(OSError):
-        os.fchown(target, status.st_uid, status.st_gid)
-        return True
-    with contextlib.suppress(OSError):
-        os.fchown(target, -1, status.st_gid)
-    return False
-
-
-def _keep_extended(source: int, target: int) -> None:
-    """The file system may have none, or others: what cannot be kept is left out."""
-    with contextlib.suppress(OSError):
-        names = os.listxattr(source)
-        for name in os.listxattr(target):
-            if name in ACLS and name not in names:  # what the destination gives to new files
-                with contextlib.suppress(OSError):
-                    os.removexattr(target, name)
-        for name in names:
-            if not name.startswith(_NOT_OURS):
-                with contextlib.suppress(OSError):
-                    os.setxattr(target, name, os.getxattr(source, name))
+def _permitted(folder: int) -> int:
+    """The permissions that new folders get at most: of the inherited list, or by the umask."""
+    with contextlib.suppress(OSError, ValueError):
+        inherited = posix_acl.read(at.descriptor_path(folder), posix_acl.DEFAULT)
+        if inherited is not None:
+            group = inherited.group if inherited.mask is None else inherited.mask
+            return inherited.owner << 6 | group << 3 | inherited.other
+    return PERMISSIONS & ~_UMASK

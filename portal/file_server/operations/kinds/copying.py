@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from array import array
 from bisect import bisect_left
 
+from portal.file_server import at
 from portal.file_server.errors import Refused
 from portal.file_server.location import PART_PREFIX, Location, shown
-from portal.file_server.operations.kinds.attributes import keep, keep_link
+from portal.file_server.operations.kinds.attributes import create_copy, keep, keep_link
 from portal.file_server.operations.kinds.data import copy_data
 from portal.file_server.operations.kinds.placing import Destination
 from portal.file_server.operations.operation import Operation
-from portal.file_server.roots import Place, kind_words, open_regular
-from portal.file_server.tree.tree import ENTER, ITEM, LEAVE, PROBLEM, Descent, Step, Tree, remove
+from portal.file_server.roots import Place, is_own_link, kind_words, open_regular
+from portal.file_server.tree.tree import (
+    ENTER,
+    ITEM,
+    LEAVE,
+    PROBLEM,
+    Descent,
+    Step,
+    Tree,
+    identity,
+    remove,
+)
 
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from portal.file_server.tree.tree import Identity
 
 
 class Seen:
@@ -47,7 +61,7 @@ def copy(
     operation: Operation, item: Location, place: Place, to: Destination, seen: Seen | None = None
 ) -> bool:
     """Copy what lies at a place; whether it is there now. Raises Refused, OSError, Cancelled."""
-    name = item.name or os.fsencode(item.root)
+    name = to.name or item.name or os.fsencode(item.root)
     if to.refuses(place, name):
         return False
     part = operation.new_part()
@@ -58,11 +72,38 @@ def copy(
                 complete = copier.run(place.name, part)
             finally:
                 copier.close()
-        if complete:
-            to.put(to.folder, part, name)
+        if complete and (final := to.put(to.folder, part, name)) is not None:
+            _check_put(to.folder, final, copier.top)
     finally:
-        remove(to.folder, part)
+        remove(to.folder, part, copier.top)
     return complete
+
+
+def stays_below(goal: bytes, depth: int) -> bool:
+    """Whether a link's goal lies below a folder so many levels above it, whatever links are there:
+    so “..” counts only at the beginning.
+    """
+    names = [name for name in goal.split(b"/") if name not in (b"", b".")]
+    ups = 0
+    while ups < len(names) and names[ups] == b"..":
+        ups += 1
+    return not goal.startswith(b"/") and ups <= depth and b".." not in names[ups:]
+
+
+def check_new(folder: int) -> None:
+    """Refuse an open folder that is not the one just made: others may have exchanged it."""
+    if os.fstat(folder).st_uid != os.geteuid() or at.names(folder):
+        raise Refused(409, "changed", "Somebody else changed the copy while it was made.")
+
+
+def _check_put(folder: int, name: bytes, expected: Identity) -> None:
+    """The rename has used a name: what is there now must be the copy; raises Refused."""
+    with contextlib.suppress(FileNotFoundError):
+        if identity(at.status(folder, name)) == expected:
+            return
+    raise Refused(
+        409, "changed", f"“{shown(name)}” was changed by somebody else while it was made."
+    )
 
 
 class _Copier:
@@ -73,6 +114,8 @@ class _Copier:
     ) -> None:
         self._operation, self._item, self._tree, self._seen = operation, item, tree, seen
         self._target = Descent(folder)
+        self.top: Identity = (-1, -1)
+        """What was made under the part's name; only that is removed again."""
 
     def close(self) -> None:
         self._target.close()
@@ -108,9 +151,20 @@ class _Copier:
 
     def _enter(self, step: Step, target: bytes) -> None:
         step.skip = True
-        os.mkdir(target, 0o700, dir_fd=self._target.folder)
-        self._target.down(target)
+        at.make_folder(self._target.folder, target, 0o700)
+        made = self._target.down(target)
+        try:
+            check_new(self._target.folder)
+        except Refused:
+            self._target.up()
+            raise
+        self._note_top(made)
         step.skip = False
+
+    def _note_top(self, made: os.stat_result) -> None:
+        if not self._tree.depth:
+            self.top = identity(made)
+            self._operation.parts.append(made.st_ino)
 
     def _leave(self, step: Step) -> None:
         try:
@@ -120,11 +174,8 @@ class _Copier:
 
     def _copy_item(self, step: Step, target: bytes, location: Location) -> None:
         mode = step.status.st_mode
-        folder = self._target.folder
         if stat.S_ISLNK(mode):
-            goal = os.readlink(step.name, dir_fd=self._tree.folder)
-            os.symlink(goal, target, dir_fd=folder)
-            keep_link(folder, target, step.status)
+            self._copy_link(step, target)
             self._note(step.status)
         elif stat.S_ISREG(mode):
             self._copy_file(step, target, location)
@@ -132,17 +183,34 @@ class _Copier:
             raise Refused(409, "special", f"This is {kind_words(mode)} and was left out.")
         self._operation.files += 1
 
+    def _copy_link(self, step: Step, target: bytes) -> None:
+        """The copy is the user's own link, which is followed: so its goal must be the user's word,
+        or in the copy.
+        """
+        goal = at.read_link(self._tree.folder, step.name)
+        depth = len(self._tree.below(step)) - 1
+        if not is_own_link(self._tree.folder, step.status) and not stays_below(goal, depth):
+            words = "This link leads out of what is copied, and others could have made it."
+            raise Refused(409, "link", f"{words} It was left out.")
+        at.symlink(goal, self._target.folder, target)
+        made = at.status(self._target.folder, target)
+        if not stat.S_ISLNK(made.st_mode):  # exchanged: what lies there now is not ours to remove
+            raise Refused(409, "changed", "Somebody else changed the copy while it was made.")
+        self._note_top(made)
+        keep_link(self._target.folder, target, step.status)
+
     def _copy_file(self, step: Step, target: bytes, location: Location) -> None:
         folder = self._target.folder
         source = open_regular(self._tree.folder, step.name)
         try:
             before = os.fstat(source)
-            written = os.open(target, _NEW, 0o600, dir_fd=folder)
+            written = create_copy(folder, target, before)
             try:
+                self._note_top(os.fstat(written))
                 copy_data(source, written, self._operation.add_bytes)
                 keep(source, written, before)
             except BaseException:
-                os.unlink(target, dir_fd=folder)
+                at.unlink(folder, target)
                 raise
             finally:
                 os.close(written)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import errno
-import os
 
+from portal.file_server import at
 from portal.file_server.errors import Refused
 from portal.file_server.location import Location, shown
 from portal.file_server.operations.count import size_of
@@ -12,7 +12,7 @@ from portal.file_server.operations.kinds.copying import Seen
 from portal.file_server.operations.operation import Operation
 from portal.file_server.operations.protected import Protected
 from portal.file_server.roots import Place
-from portal.file_server.tree.tree import ENTER, ITEM, LEAVE, Step, Tree, identity
+from portal.file_server.tree.tree import ENTER, ITEM, LEAVE, Step, Tree
 
 
 def delete(
@@ -44,14 +44,14 @@ def _step(
     try:
         if step.kind == ENTER:
             step.skip = True
-            protected.check(identity(step.status), shown(step.name))
+            protected.check(tree.folder, tree.inside, step.name)
             step.skip = False
         elif step.kind == LEAVE:
             _remove_folder(operation, tree, step)
         elif step.kind == ITEM:
             if copied is not None and step.status not in copied:
                 raise Refused(409, "changed", "It was changed during the move and remains here.")
-            os.unlink(step.name, dir_fd=tree.folder)
+            at.unlink(tree.folder, step.name)
             if copied is None:
                 operation.files += 1
                 operation.size += size_of(step.status)
@@ -63,7 +63,7 @@ def _step(
 
 def _remove_folder(operation: Operation, tree: Tree, step: Step) -> None:
     try:
-        os.rmdir(step.name, dir_fd=tree.folder)
+        at.remove_folder(tree.folder, step.name)
     except OSError as error:
         if error.errno != errno.ENOTEMPTY:
             raise

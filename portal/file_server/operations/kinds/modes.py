@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import stat
 
-from portal.file_server.folders import change_mode
 from portal.file_server.location import PART_PREFIX, Location, shown
 from portal.file_server.operations.operation import Operation
 from portal.file_server.roots import Place
-from portal.file_server.tree.tree import ITEM, LEAVE, Step, Tree
+from portal.file_server.tree.tree import ITEM, LEAVE, Step, Tree, change_mode
 
 _SPECIAL_OF_FOLDERS = stat.S_ISGID | stat.S_ISVTX
 
@@ -31,10 +30,16 @@ def set_modes(operation: Operation, item: Location, place: Place) -> None:
     """Change the permissions of what lies at a place; raises Refused, Cancelled."""
     mode = int(operation.mode, 8)
 
-    def before(folder: int, name: bytes, status: os.stat_result) -> None:
+    def opened(status: os.stat_result) -> int:
+        old = stat.S_IMODE(status.st_mode)
+        if not stat.S_ISDIR(status.st_mode) or old & 0o500 == 0o500:
+            return old
+        return wanted(mode, old, is_folder=True, is_top=False)
+
+    def before(folder: int, name: bytes) -> None:
         """A folder that its owner cannot read is opened to him first."""
-        if mode & 0o400 and status.st_mode & 0o500 != 0o500:
-            change_mode(folder, name, wanted(mode, status.st_mode, is_folder=True, is_top=False))
+        if mode & 0o400:
+            change_mode(folder, name, opened)
 
     with Tree(place.folder, one_file_system=True, before=before) as tree:
         for step in tree.steps(place.name):
@@ -50,11 +55,15 @@ def set_modes(operation: Operation, item: Location, place: Place) -> None:
 
 def _step(operation: Operation, tree: Tree, step: Step, mode: int) -> None:
     is_top = not tree.depth
-    old = step.status.st_mode
+
+    def mode_of(status: os.stat_result) -> int:
+        is_folder = stat.S_ISDIR(status.st_mode)
+        return wanted(mode, status.st_mode, is_folder=is_folder, is_top=is_top)
+
     if step.kind == LEAVE:
-        os.fchmod(tree.inside, wanted(mode, old, is_folder=True, is_top=is_top))
-    elif step.kind == ITEM and (is_top or not stat.S_ISLNK(old)):
-        change_mode(tree.folder, step.name, wanted(mode, old, is_folder=False, is_top=is_top))
+        os.fchmod(tree.inside, mode_of(os.fstat(tree.inside)))
+    elif step.kind == ITEM and (is_top or not stat.S_ISLNK(step.status.st_mode)):
+        change_mode(tree.folder, step.name, mode_of)
         operation.files += 1
     elif step.error is not None:
         raise step.error

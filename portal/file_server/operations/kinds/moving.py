@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 
 from portal.file_server.errors import Refused
 from portal.file_server.location import Location, shown
 from portal.file_server.operations.kinds.copying import Seen, copy
 from portal.file_server.operations.kinds.deleting import delete
+from portal.file_server.operations.kinds.leaving import leaving
 from portal.file_server.operations.kinds.placing import Destination
 from portal.file_server.operations.operation import Operation
 from portal.file_server.operations.protected import Protected
@@ -23,21 +23,29 @@ def move(
 ) -> None:
     """Move what lies at a place; raises Refused, OSError, Cancelled."""
     operation.current = shown(item.name)
-    status = place.status()
-    if stat.S_ISDIR(status.st_mode):
-        protected.check(identity(status), shown(item.name))
-    here = identity(os.fstat(place.folder)) == identity(os.fstat(to.folder))
-    if here:  # it is where it shall be
+    name = to.name or item.name
+    source, target = os.fstat(place.folder), os.fstat(to.folder)
+    if name == place.name and identity(source) == identity(target):  # it is where it shall be
         return
-    if to.refuses(place, item.name):
-        return
+    with protected.moving(place.folder, place.name):
+        if to.refuses(place, name):
+            return
+        if source.st_dev != target.st_dev or not _rename(place, to, name, protected):
+            _move_by_copy(operation, item, place, to, protected)
+        else:
+            operation.files += 1
+
+
+def _rename(place: Place, to: Destination, name: bytes, protected: Protected) -> bool:
+    """Whether it is there now; False if that is another file system."""
     try:
-        to.put(place.folder, place.name, item.name)
-        operation.files += 1
+        with leaving(protected, place, to.folder) as arrived:
+            arrived(to.put(place.folder, place.name, name))
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
-        _move_by_copy(operation, item, place, to, protected)
+        return False
+    return True
 
 
 def _move_by_copy(

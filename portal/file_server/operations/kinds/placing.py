@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import stat
 
+from portal.file_server import at
 from portal.file_server.errors import Refused
 from portal.file_server.location import shown
 from portal.file_server.operations.kinds import names
@@ -16,12 +16,20 @@ from portal.file_server.renames import exchange, rename_new
 from portal.file_server.roots import Place
 from portal.file_server.tree.tree import identity, remove
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from portal.file_server.tree.tree import Identity
+
 
 class Destination:
     """The open folder into which an operation copies or moves."""
 
-    def __init__(self, operation: Operation, folder: int, protected: Protected) -> None:
+    def __init__(
+        self, operation: Operation, folder: int, protected: Protected, name: bytes = b""
+    ) -> None:
+        """`name`: of what comes into it; it keeps its own without that."""
         self.folder = folder
+        self.name = name
         self._operation = operation
         self._protected = protected
 
@@ -34,7 +42,7 @@ class Destination:
     def _check_replaced(self, place: Place, name: bytes) -> None:
         """What is replaced must neither be the original nor contain it."""
         with contextlib.suppress(FileNotFoundError):
-            old = identity(os.stat(name, dir_fd=self.folder, follow_symlinks=False))
+            old = identity(at.status(self.folder, name))
             if old == identity(place.status()):
                 raise Refused(409, "same", "The original and the destination are the same.")
             if old in above(place.folder):
@@ -49,45 +57,59 @@ class Destination:
         self._operation.skipped += 1
         return True
 
-    def put(self, folder: int, name: bytes, wanted: bytes) -> None:
-        """Rename `name` in `folder` to the wanted name here; raises Refused or OSError."""
+    def put(self, folder: int, name: bytes, wanted: bytes) -> bytes | None:
+        """Rename `name` in `folder` to the wanted name here; raises Refused or OSError.
+
+        Returns the name that it got; None if it was skipped.
+        """
         try:
             rename_new(folder, name, self.folder, wanted)
         except FileExistsError:
             conflict = self._operation.on_conflict
             if conflict == RENAME:
-                self._put_beside(folder, name, wanted)
-            elif conflict == REPLACE:
+                return self._put_beside(folder, name, wanted)
+            if conflict == REPLACE:
                 self._replace(folder, name, wanted)
-            elif not self._is_taken(wanted):
+            elif self._is_taken(wanted):
+                return None
+            else:
                 raise _taken(wanted) from None
+        return wanted
 
-    def _put_beside(self, folder: int, name: bytes, wanted: bytes) -> None:
+    def _put_beside(self, folder: int, name: bytes, wanted: bytes) -> bytes:
         is_folder = _is_folder(folder, name)
         for other in names.others(wanted, is_folder=is_folder):
             try:
                 rename_new(folder, name, self.folder, other)
             except FileExistsError:
                 continue
-            return
+            return other
         raise _taken(wanted)
 
     def _replace(self, folder: int, name: bytes, wanted: bytes) -> None:
         """Put it in the place of what is there, which is deleted with all that it contains."""
-        old = os.stat(wanted, dir_fd=self.folder, follow_symlinks=False)
+        old = at.status(self.folder, wanted)
         if stat.S_ISDIR(old.st_mode) != _is_folder(folder, name):
             words = "a folder" if stat.S_ISDIR(old.st_mode) else "not a folder"
             raise Refused(409, "kind", f"“{shown(wanted)}” in the destination is {words}.")
         if not stat.S_ISDIR(old.st_mode):
-            os.rename(name, wanted, src_dir_fd=folder, dst_dir_fd=self.folder)
+            at.rename(folder, name, self.folder, wanted)
             return
-        self._protected.check(identity(old), shown(wanted))
-        part = self._operation.new_part()
-        if exchange(folder, name, self.folder, wanted):
-            os.rename(name, part, src_dir_fd=folder, dst_dir_fd=self.folder)
+        with self._protected.moving(self.folder, wanted):
+            part = self._operation.new_part()
+            self._operation.parts.append(old.st_ino)
+            if exchange(folder, name, self.folder, wanted):
+                at.rename(folder, name, self.folder, part)
+            else:
+                self._replace_in_steps(folder, name, wanted, part)
+        self._discard(part, wanted, identity(old))
+
+    def _discard(self, part: bytes, name: bytes, expected: Identity) -> None:
+        """Delete what was replaced; what others have put in its place gets a name beside it."""
+        if identity(at.status(self.folder, part)) != expected:
+            self._put_beside(self.folder, part, name)
         else:
-            self._replace_in_steps(folder, name, wanted, part)
-        remove(self.folder, part)
+            remove(self.folder, part, expected)
 
     def _replace_in_steps(self, folder: int, name: bytes, wanted: bytes, part: bytes) -> None:
         rename_new(self.folder, wanted, self.folder, part)
@@ -100,7 +122,7 @@ class Destination:
 
 
 def _is_folder(folder: int, name: bytes) -> bool:
-    return stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    return stat.S_ISDIR(at.status(folder, name).st_mode)
 
 
 def _taken(name: bytes) -> Refused:

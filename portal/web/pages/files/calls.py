@@ -8,6 +8,7 @@ from typing import Any
 from flask import Response, jsonify, request
 from flask.typing import ResponseReturnValue
 
+from portal.core.json_text import NotJson, decode_object
 from portal.errors import FieldError, InvalidRequest, NotFound, PortalError
 from portal.services.files.files import Json
 from portal.web.context import person, services
@@ -58,12 +59,9 @@ def change_files(action: str, path: str = "") -> ResponseReturnValue:  # noqa: A
 
 def _body() -> dict[str, Any]:
     try:
-        found = json.loads(request.form.get("body") or "{}")
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise InvalidRequest([FieldError("body", "This is no JSON object.")])
-    return found
+        return decode_object(request.form.get("body") or "{}")
+    except NotJson as error:
+        raise InvalidRequest([FieldError("body", f"This {error}.")]) from None
 
 
 def _ask(

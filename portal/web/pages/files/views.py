@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Response, make_response, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 
-from portal.errors import PortalError, visible
+from portal.errors import PortalError, Starting, visible
 from portal.web.context import person, services
 from portal.web.gate.data import admit_browser
 from portal.web.http.locations import location_after
@@ -58,7 +58,9 @@ def _problem(location: str, error: PortalError) -> Response:
         _render("files.html", folder=folder, detail=visible(error.text)), error.status
     )
     if error.status == 503:
-        response.headers["Retry-After"] = "15"
+        response.headers["Retry-After"] = str(error.retry_seconds)
+    if isinstance(error, Starting):
+        response.headers["Refresh"] = str(error.retry_seconds)  # browsers load the page again
     return response
 
 

@@ -7,7 +7,15 @@ import time
 
 import pytest
 
-from portal.adapters.ssh.per_user import LONGEST_PAUSE, PATIENT, SLOW, ThrottleLimits, UserThrottle
+from portal.adapters.ssh.per_user import (
+    LONGEST_PAUSE,
+    PATIENT,
+    PROMPT,
+    SLOW,
+    ThreadBudget,
+    ThrottleLimits,
+    UserThrottle,
+)
 from portal.errors import Unavailable
 
 BOUNDS = ThrottleLimits(at_once=2, waiting=1, seconds=0.2)
@@ -53,7 +61,7 @@ def test_one_call_may_wait_and_gets_the_next_turn() -> None:
     one.start()
     entered.wait(5)
     two.start()
-    while not turns._people["bob"].waiting:
+    while turns._people["bob"].inside < 2:
         time.sleep(0.001)
     with pytest.raises(Unavailable), turns.slot("bob"):
         pass
@@ -107,3 +115,68 @@ def test_idle_users_are_forgotten(turns: UserThrottle, clock: Clock) -> None:
             pass
         clock.now += 60
     assert len(turns._people) <= 12
+
+
+def refused(turns: UserThrottle, user: str, words: str) -> float:
+    """Seconds until a user is refused."""
+    begun = time.monotonic()
+    with pytest.raises(Unavailable, match=words), turns.slot(user):
+        pass
+    return time.monotonic() - begun
+
+
+def test_all_users_together_leave_threads_to_others() -> None:
+    """Three of them, with three operations each, are more than a process has threads."""
+    budget = ThreadBudget(4)
+    files, shells = (UserThrottle(ThrottleLimits(3, 3, 1.0), AGAIN, budget=budget) for _ in "ab")
+    with files.slot("bob"), shells.slot("bob"), shells.slot("carol"), files.slot("erin"):
+        assert refused(files, "dave", "too many people") < 2 * PROMPT
+        time.sleep(PROMPT)
+        assert refused(files, "dave", "too many people") < PROMPT / 2, "not behind slow ones"
+    with files.slot("dave"):
+        pass
+
+
+def test_one_user_leaves_threads_of_the_budget_to_others() -> None:
+    budget = ThreadBudget(4)
+    files, shells = (UserThrottle(ThrottleLimits(3, 3, 1.0), AGAIN, budget=budget) for _ in "ab")
+    with files.slot("bob"), shells.slot("bob"):
+        assert refused(files, "bob", "do not end in time") < 2 * PROMPT
+        with files.slot("alice"), shells.slot("alice"):
+            pass
+
+
+def test_a_thread_of_the_budget_that_becomes_free_is_taken() -> None:
+    budget, entered = ThreadBudget(1), threading.Event()
+    turns = UserThrottle(BOUNDS, AGAIN, budget=budget)
+
+    def hold() -> None:
+        with turns.slot("bob"):
+            entered.set()
+            time.sleep(PROMPT / 4)
+
+    holding = threading.Thread(target=hold)
+    holding.start()
+    entered.wait(5)
+    with turns.slot("alice"):
+        pass
+    holding.join(5)
+
+
+def test_who_was_slow_has_half_of_the_budget(clock: Clock) -> None:
+    budget = ThreadBudget(2)
+    turns = UserThrottle(BOUNDS, AGAIN, clock, budget)
+    with turns.slot("bob"):
+        clock.now += SLOW + 1
+    with turns.slot("alice"):
+        refused(turns, "bob", "too many people")
+        with turns.slot("carol"):
+            pass
+
+
+def test_who_is_refused_waits_for_no_thread_of_the_budget(clock: Clock) -> None:
+    turns = UserThrottle(ThrottleLimits(1, 0, 0.0), AGAIN, clock, ThreadBudget(3))
+    with turns.slot("bob"):
+        assert sum(refused(turns, "bob", "again in") for _ in range(20)) < PROMPT
+        with turns.slot("alice"), turns.slot("carol"):
+            pass

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from portal.batch.node import container
+from portal.batch.request import Request
 from tests.paths import ROOT
 
 SLICE = "version=1\ncompute={}\ngpu=GPU-6ab0dd8a\nmemory=1\nsm=25\n"
@@ -52,3 +55,39 @@ def test_a_node_without_mps_has_no_pipes(node: Path, monkeypatch: pytest.MonkeyP
     (node / "jobs" / "7" / "slice").write_text(SLICE.format("mps"))
     monkeypatch.setattr(container, "GPU_JOBS", str(node / "jobs"))
     assert len(container.gpu_options({"SLURM_JOB_ID": "7"})) == 3
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Request:
+    """A request with an own folder and one of nobody's."""
+    for name in ("own", "theirs"):
+        (tmp_path / name).mkdir()
+    os.chown(tmp_path / "theirs", pwd.getpwnam("nobody").pw_uid, -1)
+    request = Request()
+    request.toolkit = request.image = "/dev/null"
+    request.binds = [[f"{tmp_path}/own", "rw"], [f"{tmp_path}/theirs", "ro", "nobody"]]
+    return request
+
+
+def test_the_launcher_compares_others_folders_with_what_was_seen(
+    asked: Request, tmp_path: Path
+) -> None:
+    words = container.argv(asked, ["true"], environment={})
+    status = (tmp_path / "theirs").stat()
+    place = words.index(container.LAUNCHER)
+    seen = f"{status.st_dev}:{status.st_ino} {tmp_path}/theirs"
+    assert words[place + 1 :] == ["--seen", seen, "--", "true"]
+
+
+@pytest.mark.parametrize("what", ["a link", "an own folder"])
+def test_what_its_owner_put_in_its_place_is_not_mounted(
+    what: str, asked: Request, tmp_path: Path
+) -> None:
+    (tmp_path / "theirs").rmdir()
+    if what == "a link":
+        (tmp_path / "theirs").symlink_to("own")
+    else:
+        (tmp_path / "theirs").mkdir()
+    words = "the folder nobody/theirs is no longer shared with you"
+    with pytest.raises(container.ContainerError, match=words):
+        container.argv(asked, ["true"], environment={})

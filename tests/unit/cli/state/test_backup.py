@@ -318,6 +318,10 @@ def test_settings_for_a_new_host(
     assert (etc / "slipway.toml").read_text() == Path(config).read_text()
     assert main(["restore", str(file), "--settings", str(etc)]) == 1
     assert "already; nothing was changed" in capsys.readouterr().err
+    (etc / "slipway.toml").unlink()
+    (etc / "slipway.toml").symlink_to(tmp_path / "elsewhere")  # such as another account's
+    assert main(["restore", str(file), "--settings", str(etc)]) == 1
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_before_a_migration_the_database_is_copied(

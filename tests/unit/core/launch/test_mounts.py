@@ -295,6 +295,29 @@ def test_a_shared_folder_is_found_where_its_owner_has_it(node: Node, tmp_path: P
     me = getpass.getuser()
     assert node.run((MountPoint("data", str(theirs), True, me),))[0] == 0
     assert node.binds() == [f'type=bind,"src={theirs}","dst=/home/alice/data",ro']
+    status = theirs.stat()
+    seen = f"--seen\n{status.st_dev}:{status.st_ino} /home/alice/data\n"
+    assert node.seen.read_text().endswith(f"\n--node\nn1\n{seen}"), "the runner compares it"
+
+
+def test_in_an_own_home_it_is_compared_by_each_of_its_paths(node: Node, tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs" / "data"
+    theirs.mkdir(parents=True)
+    (tmp_path / "by-link").symlink_to("theirs")
+    identity = f"{theirs.stat().st_dev}:{theirs.stat().st_ino}"
+    for source in (theirs, tmp_path / "by-link" / "data"):
+        (node.session / "spec.json").parent.mkdir(parents=True, exist_ok=True)
+        (node.session / "spec.json").write_text("{}\n")
+        point = MountPoint("data", str(source), True, getpass.getuser())
+        assert node.run((point,), own_storage="storage")[0] == 0
+        words = node.seen.read_text().splitlines()
+        places = [w.removeprefix(f"{identity} ") for w in words if w.startswith(f"{identity} ")]
+        assert places == list(dict.fromkeys([str(theirs), str(source)]))
+
+
+def test_the_runner_is_told_of_others_folders_only(node: Node) -> None:
+    assert node.run((MountPoint("data", "storage/data", False),))[0] == 0
+    assert node.seen.read_text().endswith("\n--node\nn1\n")
 
 
 @pytest.mark.parametrize("what", ["gone", "a link", "another owner's", "of nobody"])

@@ -6,7 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
+from portal.config.web import HelpLink
 from portal.core.notices.announcements import (
     Announcement,
     AnnouncementRequest,
@@ -44,6 +46,44 @@ def test_what_is_wrong_is_named(body: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         check(AnnouncementRequest, body)
     assert [error.field for error in caught.value.errors] == [field]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "/\\evil.example",
+        "\\/evil.example",
+        "\\\\evil.example",
+        "//evil.example",
+        "/\t/evil.example",
+        "/\n/evil.example",
+        "\t//evil.example",
+        "/ /evil.example",
+        "https:evil.example",
+        "https:/evil.example",
+        "https:\\\\evil.example",
+        "https://help.example.org\\@evil.example",
+        "javascript:alert(1)",
+        "java\tscript:alert(1)",
+        "data:text/html,x",
+        "/",
+        "",
+    ],
+)
+def test_no_link_leads_to_another_host_unseen(url: str) -> None:
+    with pytest.raises(InvalidRequest):
+        check(AnnouncementRequest, {"text": "x", "link": {"title": "Help", "url": url}})
+    with pytest.raises(ValidationError):
+        HelpLink(title="Help", url=url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["/help", "/%5cevil.example", "/a//b", "https://a.example/x?y=[1]#z", "mailto:a@b.example"],
+)
+def test_links_that_are_accepted(url: str) -> None:
+    check(AnnouncementRequest, {"text": "x", "link": {"title": "Help", "url": url}})
+    assert HelpLink(title="Help", url=url).url == url
 
 
 def test_a_link_is_stored_with_its_title() -> None:

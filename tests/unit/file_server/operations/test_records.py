@@ -13,8 +13,11 @@ from typing import Any
 
 import pytest
 
+from portal.file_server.location import parse
 from portal.file_server.operations import records
+from portal.file_server.operations.operation import Operation
 from portal.file_server.operations.records import FOLDER, Records
+from portal.file_server.roots import Root, Roots
 from tests.unit.file_server.operations.conftest import operations_of
 
 PROGRAM = """
@@ -117,3 +120,24 @@ def test_records_that_are_old_foreign_or_broken_are_harmless(home: Path) -> None
     assert [each["id"] for each in found] == [record["id"]]
     wait_for(lambda: not old.exists())
     assert json.loads(foreign.read_text())["state"] == "running"
+
+
+@pytest.mark.parametrize("others_write", [False, True])
+def test_after_a_kill_only_what_was_made_is_removed_where_others_can_write(
+    home: Path, others_write: bool
+) -> None:
+    storage = home / "storage"
+    operation = Operation("copy", (parse("home/x"),), parse("home/storage"))
+    prefix = operation.part_prefix.decode()
+    for name in ("1", "2"):
+        (storage / f"{prefix}{name}/deep").mkdir(parents=True)
+        (storage / f"{prefix}{name}/deep/file").write_text("x")
+    operation.parts.append((storage / f"{prefix}1").stat().st_ino)
+    storage.chmod(0o777 if others_write else 0o755)
+    (home / FOLDER).mkdir(parents=True)
+    data = {**operation.as_json(), "state": "running", "parts": operation.parts}
+    (home / FOLDER / f"x-{operation.id}.json").write_text(json.dumps(data))
+    roots = Roots({"home": Root("home", str(home))})
+    assert [each.state for each in Records(str(home), "x").earlier(roots)] == ["interrupted"]
+    kept = sorted(name for name in os.listdir(storage) if name[0] == ".")
+    assert kept == ([f"{prefix}2"] if others_write else [])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from portal.runner.batch.command import Options
 from tests.paths import ROOT
 
 BECOME = """
@@ -75,3 +76,8 @@ def test_a_program_that_the_image_lacks_is_named() -> None:
     done = become("--image", "r/4", "--", "nonesuch")
     assert (done.stdout, done.stderr) == ("", "Slipway: r/4 has no nonesuch\n")
     assert done.returncode == 127
+
+
+def test_folders_that_were_seen_are_noted() -> None:
+    options = Options(["--seen", "1:2 /a b", "--gpu", "--seen", "3:4 /c", "--", "x"])
+    assert (options.seen, options.gpu, options.program) == (["1:2 /a b", "3:4 /c"], True, ["x"])

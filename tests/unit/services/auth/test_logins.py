@@ -13,7 +13,7 @@ from portal.adapters.db.tables import GrantRow, TicketRow
 from portal.core.admin.audit import AuditFilter
 from portal.core.auth.logins import BROWSER, KINDS, TOKEN, Login
 from portal.core.auth.person import Person
-from portal.errors import InvalidRequest, NotFound
+from portal.errors import DatabaseFull, DatabaseUnavailable, InvalidRequest, NotFound
 from tests.fakes import World
 
 ALICE = Person("alice", admin=False, login="")
@@ -75,6 +75,21 @@ def test_a_shorter_last_day_applies_to_existing_logins(world: World) -> None:
     logins.terms = type(logins.terms)(**{**vars(logins.terms), "life": timedelta(hours=1)})
     world.clock.advance(hours=2)
     assert logins.find(secret, BROWSER) is None
+
+
+@pytest.mark.parametrize("error", [DatabaseFull, DatabaseUnavailable])
+def test_who_only_reads_is_not_stopped_by_the_database(
+    world: World, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    logins = world.services.logins
+    _, login = logins.open_browser("alice")
+
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("portal.adapters.db.logins.LoginTables.use_login", fail)
+    world.clock.advance(minutes=2)
+    logins.keep_alive(login)
 
 
 def test_use_is_stored_once_a_minute_and_extends_no_token(world: World) -> None:

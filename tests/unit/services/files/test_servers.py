@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
 from portal.core.auth.logins import BROWSER
 from portal.core.auth.person import Person, hash_secret
-from portal.core.files.server import READ, WRITE, FileRequest, route_key
-from portal.errors import NotFound, Unavailable
+from portal.core.files.server import (
+    READ,
+    WRITE,
+    FileReply,
+    FileRequest,
+    FileServer,
+    NoReply,
+    StartOrder,
+    route_key,
+)
+from portal.errors import NotFound, Starting, Unavailable
+from portal.services.files.servers import FileServers
 from tests.fakes import World, make_world
 from tests.unit.web.conftest import make_settings
 
@@ -51,11 +62,114 @@ def test_a_start_that_fails_can_be_tried_again(world: World, alice: Person) -> N
     with pytest.raises(Unavailable, match="login node"):
         world.services.file_servers.ensure(alice)
     world.file_servers.away = False
+    with pytest.raises(Unavailable, match="login node"):  # remembered
+        world.services.file_servers.ensure(alice)
+    world.clock.advance(seconds=5)
     world.services.file_servers.ensure(alice)
 
 
+def test_a_failed_start_is_remembered_for_longer_if_it_took_long(
+    world: World, alice: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shell that fails after 7 seconds is not asked again at once."""
+    starts = []
+
+    def slow(owner: str, _order: StartOrder) -> tuple[str, int]:
+        starts.append(owner)
+        world.clock.advance(seconds=7)
+        raise Unavailable("Your shell's start-up files take too long.")
+
+    monkeypatch.setattr(world.file_servers, "start", slow)
+    for _ in range(40):
+        with pytest.raises(Unavailable, match="start-up files") as caught:
+            world.services.file_servers.ask(alice, LIST)
+    assert starts == ["alice"]
+    assert caught.value.retry_seconds == 28
+    world.clock.advance(seconds=28)
+    with pytest.raises(Unavailable, match="start-up files"):
+        world.services.file_servers.ask(alice, LIST)
+    assert starts == ["alice", "alice"]
+
+
+def test_a_server_that_another_process_has_started_is_asked(
+    world: World, alice: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.file_servers.away = True
+    with pytest.raises(Unavailable):
+        world.services.file_servers.ensure(alice)
+    world.file_servers.away = False
+    other = make_servers(world)
+    other.ensure(alice)
+    world.services.file_servers.ensure(alice)
+    assert world.file_servers.starts == ["alice"]
+
+
+def make_servers(world: World) -> FileServers:
+    """The service of another process."""
+    systems, services = world.systems, world.services
+    return FileServers(
+        store=systems.stores.files,
+        host=systems.file_servers,
+        certificates=systems.certificates,
+        routes=systems.routes,
+        make_order=systems.file_server_order,
+        upload_life=services.file_servers._upload_life,
+        clock=world.clock,
+    )
+
+
+def test_nobody_waits_for_a_start_by_another_request(world: World, alice: Person) -> None:
+    store, now = world.systems.stores.files, world.clock.now
+    assert store.claim_start("alice", "", now, now.replace(minute=1))
+    begun = time.monotonic()
+    for _ in range(40):
+        with pytest.raises(Starting, match="being started"):
+            world.services.file_servers.ask(alice, LIST)
+    assert time.monotonic() - begun < 2
+    assert world.file_servers.starts == []
+
+
+@pytest.mark.parametrize("why", list(NoReply))
+def test_a_silent_server_is_replaced_only_if_it_has_ended(
+    world: World, alice: Person, monkeypatch: pytest.MonkeyPatch, why: NoReply
+) -> None:
+    """On a busy host it may be hers, with work in progress."""
+    servers, host, orders = world.services.file_servers, world.file_servers, []
+    servers.ensure(alice)
+    first = world.systems.stores.files.server("alice")
+    assert first is not None
+    ask, start = host.ask, host.start
+
+    def asked(server: FileServer, request: FileRequest) -> FileReply | NoReply:
+        return why if server.id == first.id else ask(server, request)
+
+    def started(owner: str, order: StartOrder) -> tuple[str, int]:
+        orders.append(order)
+        return start(owner, order)
+
+    monkeypatch.setattr(host, "ask", asked)
+    monkeypatch.setattr(host, "start", started)
+    servers.ensure(alice)
+    assert [order.unless for order in orders] == [first.id if why is NoReply.SILENT else ""]
+
+
+def test_a_user_has_so_many_routes_at_most(
+    world: World, alice: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The oldest one ends; whoever uses it is admitted again."""
+    monkeypatch.setattr("portal.services.files.servers.MOST_GRANTS", 3)
+    servers, hashes = world.services.file_servers, [hash_secret(str(n)) for n in range(5)]
+    for each in hashes:
+        world.clock.advance(seconds=1)
+        servers.admit(alice, each, WRITE)
+    assert set(world.routes.map) == {route_key(each) for each in hashes[2:]}
+    assert set(servers.expected_routes()) == set(world.routes.map)
+    servers.admit(alice, hashes[2], WRITE)
+    assert len(world.routes.map) == 3
+
+
 def test_two_processes_start_one_server(world: World, alice: Person) -> None:
-    """The second one waits for the first, which claims the start."""
+    """The second one leaves it to the first, which claims the start."""
     store, now = world.systems.stores.files, world.clock.now
     assert store.claim_start("alice", "", now, now.replace(minute=1))
     assert not store.claim_start("alice", "", now, now.replace(minute=1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from portal.core.admin.audit import AuditFilter
 from portal.core.auth.accounts import Identity
 from portal.core.auth.person import Person
-from portal.core.files.server import FileReply, FileRequest, FileServer
+from portal.core.files.server import FileReply, FileRequest, FileServer, NoReply
 from portal.core.files.shares import SharedFolder, ShareKey, ShareState
 from portal.errors import Conflict, InvalidRequest, NotFound, Unavailable
 from portal.file_server.storage import posix_acl
@@ -125,7 +126,7 @@ def lose_answers(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Changes reach the file server, but its answers are lost."""
     ask = world.file_servers.ask
 
-    def lose(server: FileServer, request: FileRequest) -> FileReply | None:
+    def lose(server: FileServer, request: FileRequest) -> FileReply | NoReply:
         reply = ask(server, request)
         if request.method != "GET":
             raise Unavailable("The line was cut.")
@@ -144,15 +145,21 @@ def test_a_folder_that_has_gone_needs_nothing_taken_back(
         shares.take_back(ALICE, WITH_BOB)
 
 
-def test_a_renamed_folder_keeps_its_shares(shares: FolderShares, folder: Path) -> None:
+def folders_of_rows(world: World) -> list[str]:
+    return [share.key.folder for share in world.systems.stores.shares.of_owner("alice")]
+
+
+def test_a_renamed_folder_keeps_its_shares(
+    world: World, shares: FolderShares, folder: Path
+) -> None:
     shares.share(ALICE, REAL, "read")
     with shares.while_renaming(ALICE, "data", "new"):
-        assert {share.key.folder for share in shares.mine(ALICE)} == {"data", "new"}
+        assert folders_of_rows(world) == ["data", "new"]
         folder.rename(folder.parent / "new")
-    assert [share.key.folder for share in shares.mine(ALICE)] == ["new"]
+    assert folders_of_rows(world) == ["new"]
     with pytest.raises(Conflict), shares.while_renaming(ALICE, "new", "taken"):
         raise Conflict("taken")
-    assert [share.key.folder for share in shares.mine(ALICE)] == ["new"]
+    assert folders_of_rows(world) == ["new"]
     shares.end_all(ALICE, "new")
     assert states(shares) == []
     assert posix_acl.read(str(folder.parent / "new")) is None
@@ -216,4 +223,123 @@ def test_the_share_of_a_folder_that_became_a_link_can_be_taken_back(
     folder.rename(folder.parent / "real")
     folder.symlink_to(folder.parent / "real")
     assert shares.take_back(ALICE, REAL)
+    assert [share.key.folder for share in shares.mine(ALICE)] == ["real"]
+    assert shares.take_back(ALICE, replace(REAL, folder="real"))
     assert states(shares) == []
+    assert posix_acl.read(str(folder)) is None
+
+
+SPELLINGS = ["storage/data", "storage//data", "/%73torage/data/", "home/storage/data"]
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_no_spelling_leads_past_the_shares(
+    shares: FolderShares, folder: Path, spelling: str
+) -> None:
+    shares.share(ALICE, REAL, "read")
+    assert shares.rename(ALICE, spelling, "new").name == "new"
+    assert [share.key.folder for share in shares.mine(ALICE)] == ["new"]
+    new = spelling.replace("data", "new")
+    shares.operate(ALICE, {"kind": "move", "items": [new], "to": "home"})
+    assert states(shares) == []
+    assert posix_acl.read(str(folder.parents[1] / "new")) is None
+
+
+def test_a_rename_onto_another_shared_folder_leaves_both_listed(
+    world: World, shares: FolderShares, folder: Path
+) -> None:
+    (folder.parent / "taken").mkdir()
+    taken = replace(REAL, folder="taken")
+    shares.share(ALICE, REAL, "read")
+    shares.share(ALICE, taken, "write")
+    before = world.systems.stores.shares.of_owner("alice")
+    with pytest.raises(Conflict, match="exists already"):
+        shares.rename(ALICE, "storage/data", "taken")
+    shares.rename(ALICE, "storage/data", "data")
+    assert world.systems.stores.shares.of_owner("alice") == before
+
+
+def test_what_is_replaced_is_no_longer_shared_before(shares: FolderShares, folder: Path) -> None:
+    shares.share(ALICE, REAL, "read")
+    (folder.parents[1] / "data").mkdir()
+    order = {"kind": "move", "items": ["home/data"], "to": "storage", "on_conflict": "replace"}
+    shares.operate(ALICE, order)
+    assert states(shares) == []
+
+
+def test_a_refused_operation_ends_no_share(shares: FolderShares, folder: Path) -> None:
+    shares.share(ALICE, REAL, "read")
+    (folder.parents[1] / "data").mkdir()
+    with pytest.raises(Conflict):
+        shares.operate(ALICE, {"kind": "move", "items": ["storage/data"], "to": "home"})
+    with pytest.raises(InvalidRequest):
+        shares.operate(ALICE, {"kind": "move", "items": ["storage/data"], "to": "home/.."})
+    assert [each.key.folder for each in shares.mine(ALICE)] == ["data"]
+
+
+def test_lists_agree_with_what_was_done_in_a_shell(shares: FolderShares, folder: Path) -> None:
+    (folder.parent / "more").mkdir()
+    unknown = ShareKey("alice", "data", "user", "n0-such")
+    for key in (REAL, replace(REAL, folder="more"), unknown):
+        shares.share(ALICE, key, "read")
+    nobody = Person("nobody", False, "3")
+    (folder.parent / "more").rmdir()
+    entry = (posix_acl.USER, 65534)
+    posix_acl.write(str(folder), posix_acl.grant(posix_acl.of_mode(0o700), entry, 7))
+    assert states(shares) == [("n0-such", "read", "given"), ("nobody", "write", "given")]
+    posix_acl.write(str(folder), posix_acl.of_mode(0o700))
+    found, _ = shares.of_folder(ALICE, "data")
+    assert [each.key for each in found] == [unknown]
+    assert shares.with_me(nobody) == []
+
+
+def test_a_file_server_that_is_away_leaves_the_stored_list(
+    world: World, shares: FolderShares, folder: Path
+) -> None:
+    shares.share(ALICE, REAL, "read")
+    folder.rmdir()
+    world.file_servers.kill("alice")
+    world.file_servers.away = True
+    assert states(shares) == [("nobody", "read", "given")]
+    world.file_servers.away = False
+    world.clock.advance(minutes=2)  # nobody tries again at once
+    assert states(shares) == []
+
+
+def test_a_change_that_was_done_in_part_stays_unfinished(
+    shares: FolderShares, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shares.share(ALICE, REAL, "read")
+    monkeypatch.setattr(file_server_shares, "MOST_WALKS", 0)
+    with pytest.raises(Conflict, match="all the time"):
+        shares.take_back(ALICE, REAL)
+    assert states(shares) == [("nobody", "read", "ending")]
+    assert shares.of_folder(ALICE, "data")[0][0].state is ShareState.ENDING
+    monkeypatch.undo()
+    assert shares.of_folder(ALICE, "data")[0] == []
+
+
+def test_what_a_file_server_makes_up_changes_nothing(
+    world: World, shares: FolderShares, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is its user's own process."""
+    shares.share(ALICE, REAL, "read")
+    strange = {
+        "missing": [7, -1, "0", None],
+        "ended": {"0": 1},
+        "shares": [
+            7,
+            *(
+                {"folder": folder, "name": "x"}
+                for folder in (7, "", "%ff", "\ud800", "..", "a%2Fb", "a" * 256)
+            ),
+            {"folder": "data", "name": "a b"},
+        ],
+    }
+    monkeypatch.setattr(world.file_servers, "ask", lambda *_: FileReply(200, strange))
+    assert states(shares) == [("nobody", "read", "given")]
+    refusal = FileReply(409, {"code": "shared", "detail": "x", "folders": ["%ff"]})
+    monkeypatch.setattr(world.file_servers, "ask", lambda *_: refusal)
+    with pytest.raises(Conflict):
+        shares.rename(ALICE, "storage/data", "new")
+    assert folder.exists()

@@ -187,7 +187,7 @@ def populated(world: World) -> World:
 
 
 GENERATED = settings(
-    max_examples=30,
+    max_examples=8,
     deadline=None,
     derandomize=True,
     database=None,

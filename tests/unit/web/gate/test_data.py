@@ -30,6 +30,15 @@ def test_a_browser_is_admitted_and_sent_back(world: World, alice: Browser) -> No
     assert again.value == cookie.value, "a known browser keeps its cookie"
 
 
+def test_requests_without_the_cookie_add_no_routes(world: World, alice: Browser) -> None:
+    """One login made 1,500 of them in 80 seconds."""
+    for _ in range(20):
+        alice.client.delete_cookie("slipway-files")
+        assert alice.get(PATH).status_code == 307
+    assert len(world.routes.map) == 1
+    assert len(world.services.file_servers.expected_routes()) == 1
+
+
 def test_a_cookie_of_an_earlier_user_of_the_browser_is_replaced(app: Flask) -> None:
     browser = Browser(app).log_in("alice")
     browser.get(PATH)

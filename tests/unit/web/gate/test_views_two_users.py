@@ -301,7 +301,7 @@ def test_nobody_has_access_to_anothers_private_app(proxied_portal: ProxiedPortal
     run_state_machine_as_test(
         TwoUsers,
         settings=settings(
-            max_examples=30,
+            max_examples=12,
             stateful_step_count=30,
             deadline=None,
             suppress_health_check=list(HealthCheck),

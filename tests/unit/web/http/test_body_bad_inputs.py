@@ -6,35 +6,56 @@ import html
 import json
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from flask import Flask
 
 from portal.core.launch.environment import MAX_TOTAL
 from portal.core.validation import MAX_VALUES
 from tests.bad_inputs import FORM, FORM_ROWS, LAUNCH, LIBRARY, MAX_ANSWER, ROWS, FormRow, Row
-from tests.fakes import World
-from tests.unit.web.conftest import Api, Browser, Runner
+from tests.fakes import World, make_world
+from tests.unit.web.conftest import (
+    Api,
+    Browser,
+    api_clients,
+    launcher,
+    make_app,
+    make_settings,
+)
 from tests.unit.web.judge import response_json, state
 
 MakeApi = Callable[[str], Api]
-Launched = Callable[..., Runner]
 
 
-@pytest.fixture
-def ready(launched: Launched, api: MakeApi) -> tuple[str, str]:
-    """A session and a preset of the administrator's, and of alice's; a template."""
-    ids = []
+@dataclass
+class Portal:
+    """A portal with a session and a preset of the administrator's, and of alice's; a template."""
+
+    world: World
+    app: Flask
+    api: MakeApi
+    sessions: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def portal(tmp_path_factory: pytest.TempPathFactory) -> Portal:
+    """One for all rows, since a refused request changes nothing."""
+    world = make_world(make_settings(tmp_path_factory.mktemp("portal")))
+    app = make_app(world)
+    made = Portal(world, app, api_clients(app), {})
+    launch = launcher(app, world, made.api)
     for name in ("alice", "admin"):
-        runner = launched(name)
+        runner = launch(name)
         assert runner.ready().status_code == 200
-        ids.append(runner.session.id)
-        assert api(name)("PUT", "/presets/x", json=LAUNCH).status_code == 201
+        made.sessions[name] = runner.session.id
+        assert made.api(name)("PUT", "/presets/x", json=LAUNCH).status_code == 201
     body = {"title": "Bad input", "resources": {"cpus": 1, "memory": "1g"}}
-    assert api("admin")("PUT", "/admin/templates/badinput", json=body).status_code == 200
-    return ids[0], ids[1]
+    assert made.api("admin")("PUT", "/admin/templates/badinput", json=body).status_code == 200
+    return made
 
 
 def timely(ask: Callable[[], Any]) -> Any:
@@ -56,13 +77,14 @@ def timely(ask: Callable[[], Any]) -> Any:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-def test_api_rows(row: Row, world: World, api: MakeApi, ready: tuple[str, str]) -> None:
-    who = api("admin" if row.admin else "alice")
-    before = state(world)
+def test_api_rows(row: Row, portal: Portal) -> None:
+    name = "admin" if row.admin else "alice"
+    who = portal.api(name)
+    before = state(portal.world)
     answer = timely(
         lambda: who(
             row.method,
-            row.path.format(session=ready[row.admin]),
+            row.path.format(session=portal.sessions[name]),
             data=row.body,
             content_type="application/json" if row.body is not None else None,
             query_string=row.query,
@@ -76,14 +98,14 @@ def test_api_rows(row: Row, world: World, api: MakeApi, ready: tuple[str, str]) 
     if row.field:
         assert row.field in [error["field"] for error in response_json(answer)["errors"]]
         assert not response_json(answer)["detail"].startswith(":")
-    assert state(world) == before
+    assert state(portal.world) == before
 
 
 @pytest.mark.parametrize("row", FORM_ROWS, ids=str)
-def test_form_rows(row: FormRow, world: World, app: Any, ready: tuple[str, str]) -> None:
-    browser = Browser(app).log_in("admin" if row.admin else "alice")
+def test_form_rows(row: FormRow, portal: Portal) -> None:
+    browser = Browser(portal.app).log_in("admin" if row.admin else "alice")
     empty = len(browser.get("/sessions/new").data)
-    before = state(world)
+    before = state(portal.world)
     data = dict(row.data)
     if row.path == "/admin/caps":
         data["seen"] = _seen(browser)
@@ -93,7 +115,7 @@ def test_form_rows(row: FormRow, world: World, app: Any, ready: tuple[str, str])
     assert not any(words in answer.text for words in LIBRARY)
     typed = 6 * len(row.data.get("env", ""))
     assert len(answer.data) <= empty + MAX_ANSWER + typed
-    assert state(world) == before
+    assert state(portal.world) == before
 
 
 def _seen(browser: Browser) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import socket
 import threading
 import time
@@ -10,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from portal.web.http.body_timeout import WHOLE, BodyTimeout
+from portal.web.http.body_timeout import READ, WHOLE, BodyTimeout
 from portal.web.http.wsgi_types import Environ, StartResponse
 
 
@@ -22,19 +23,17 @@ def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
         yield ours, theirs
 
 
-def _read_all(environ: Environ, _start: StartResponse) -> Iterable[bytes]:
+def _read_all(environ: Environ, start: StartResponse) -> Iterable[bytes]:
     """An application that reads its body as far as it arrives."""
-    connection = environ["gunicorn.socket"]
-    assert isinstance(connection, socket.socket)
-    missing, got = int(str(environ["CONTENT_LENGTH"])), b""
-    while missing > len(got) and (part := connection.recv(4096)):
-        got += part
-    connection.sendall(b"%d" % len(got))
+    got = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
+    start("200 OK", [])
+    environ["gunicorn.socket"].sendall(b"%d" % len(got))
     return [got]
 
 
 def _answer(it: tuple[socket.socket, socket.socket], length: int, seconds: float) -> bytes:
     environ: Environ = {"gunicorn.socket": it[0], "CONTENT_LENGTH": str(length)}
+    environ["wsgi.input"] = it[0].makefile("rb")
     app = BodyTimeout(_read_all, seconds)
     return b"".join(app(environ, lambda *_words: lambda _data: None))
 
@@ -64,6 +63,23 @@ def test_an_arriving_body_is_read_completely(pair: tuple[socket.socket, socket.s
     # Nothing remains set: the connection may be reused.
     timers = [one for one in threading.enumerate() if isinstance(one, threading.Timer)]
     assert all(timer.finished.is_set() for timer in timers)
+
+
+@pytest.mark.parametrize(("wanted", "told"), [(WHOLE + 1, [READ]), (WHOLE, []), (0, [])])
+def test_haproxy_is_told_that_a_long_body_was_read(
+    pair: tuple[socket.socket, socket.socket], wanted: int, told: list[tuple[str, str]]
+) -> None:
+    sent: list[tuple[str, str]] = []
+
+    def app(environ: Environ, start: StartResponse) -> Iterable[bytes]:
+        environ["wsgi.input"].read(wanted)
+        start("200 OK", [])
+        return []
+
+    environ: Environ = {"gunicorn.socket": pair[0], "CONTENT_LENGTH": str(WHOLE + 1)}
+    environ["wsgi.input"] = io.BytesIO(b"x" * (WHOLE + 1))
+    BodyTimeout(app)(environ, lambda _status, headers: sent.extend(headers))
+    assert sent == told
 
 
 def test_short_bodies_and_other_servers_have_no_timeout(

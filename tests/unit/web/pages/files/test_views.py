@@ -141,7 +141,7 @@ def test_the_start_says_that_the_file_server_is_away(world: World, alice: Browse
     assert answer.status_code == 200
     assert "The login node does not answer." in answer.text
     answer = alice.get("/files/home")
-    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "15")
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
     assert "Try again" in answer.text
 
 

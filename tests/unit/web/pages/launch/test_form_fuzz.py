@@ -36,7 +36,7 @@ NAMES = sorted(
     | {f"resources.{name}" for name in Resources.model_fields}
 )
 FUZZ = settings(
-    max_examples=100,
+    max_examples=40,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -191,7 +191,7 @@ def _forms(app: Flask) -> Iterator[str]:
             yield re.sub(r"<[^>]*>", "0" * 32, rule.rule)
 
 
-@settings(FUZZ, max_examples=25)
+@settings(FUZZ, max_examples=12)
 @given(fields=changed(), body=BODY, kind=KIND, htmx=st.booleans())
 def test_no_form_fails(
     fields: Fields, body: bytes, kind: str, htmx: bool, world: World, alice: Browser, app: Flask
@@ -208,7 +208,7 @@ def test_no_form_fails(
 WORDS = st.sampled_from(["running", "nothing", "0", "-1", "9" * 30, "main", "%00", "<b>", "\0"])
 
 
-@settings(FUZZ, max_examples=30)
+@settings(FUZZ, max_examples=15)
 @given(query=st.lists(st.tuples(st.text(max_size=12), WORDS | st.text(max_size=40)), max_size=4))
 def test_no_query_fails_a_page(query: Fields, alice: Browser, app: Flask) -> None:
     names = ["state", "cursor", "group", "offset", "owner", "q", "limit", "sort", "next"]

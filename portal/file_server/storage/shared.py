@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import pwd
 
+from portal.file_server import at
 from portal.file_server.errors import no_such
 
 TYPE_CHECKING = False
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SHARED = "shared"
-_PATH = getattr(os, "O_PATH", 0o10000000)  # Python 3.10
-_START = _PATH | os.O_DIRECTORY | os.O_CLOEXEC
-_STEP = _START | os.O_NOFOLLOW
 
 
 def open_shared(names: Sequence[bytes], storage: str) -> tuple[str, int]:
@@ -65,15 +63,15 @@ def _steps(path: str) -> list[str]:
 
 
 def _descend(start: str, steps: Sequence[str]) -> int:
-    descriptor = os.open(start, _START)
+    descriptor = at.open_trusted(start)
     for name in steps:
         above = descriptor
         try:
-            descriptor = os.open(name, _STEP, dir_fd=above)
+            descriptor = at.open_at(above, os.fsencode(name), at.PATH | os.O_DIRECTORY)
         finally:
             os.close(above)
     return descriptor
 
 
 def _may_read(descriptor: int) -> bool:
-    return os.access(f"/proc/self/fd/{descriptor}", os.R_OK | os.X_OK)
+    return at.may(descriptor, os.R_OK | os.X_OK)

@@ -1,0 +1,81 @@
+"""JSON that users or other systems have written: parsed without surprises.
+
+Whatever it is, parsing ends with a value or with NotJson: nesting of any depth, NaN and Infinity,
+numbers of a million digits, lone surrogates and duplicate keys.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+
+from portal.errors import clip
+
+_FARTHEST: int = 10**30
+"""Outside every bound; stands for any number with more digits."""
+
+
+class NotJson(ValueError):
+    """The text is not acceptable JSON; the error's text says why."""
+
+
+def decode_json(raw: bytes | str) -> object:
+    """Decode JSON in UTF-8; raises NotJson."""
+    try:
+        text = raw.decode() if isinstance(raw, bytes) else raw
+        data = json.loads(
+            text,
+            object_pairs_hook=_no_duplicates,
+            parse_constant=_no_constant,
+            parse_int=whole_number,
+            parse_float=_finite,
+        )
+        if re.search(r"\\u[dD]", text):
+            # JSON can express lone surrogates, which cannot be written as UTF-8.
+            json.dumps(data, ensure_ascii=False).encode()
+    except NotJson:
+        raise
+    except json.JSONDecodeError as error:
+        raise NotJson(f"is not valid JSON: line {error.lineno}, column {error.colno}") from None
+    except RecursionError:
+        raise NotJson("is nested too deeply") from None
+    except UnicodeError:
+        raise NotJson("has characters that are not valid UTF-8") from None
+    return data
+
+
+def decode_object(raw: bytes | str) -> dict[str, object]:
+    """Decode a JSON object in UTF-8; raises NotJson."""
+    data = decode_json(raw)
+    if not isinstance(data, dict):
+        raise NotJson("is not a JSON object")
+    return data
+
+
+def whole_number(digits: str) -> int:
+    """Parse an integer of any length; int() would take minutes for a million digits."""
+    if len(digits) > len(str(_FARTHEST)):
+        return -_FARTHEST if digits.startswith("-") else _FARTHEST
+    return int(digits)
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise NotJson("has a number that is too large")
+    return number
+
+
+def _no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    # Two parsers of the same text could pick different values of a duplicate key.
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for place, key in enumerate(keys) if key in keys[:place])
+        raise NotJson(f"has the key {json.dumps(clip(twice))} twice")
+    return found
+
+
+def _no_constant(name: str) -> float:
+    raise NotJson(f"is not valid JSON: {name} is not a JSON number")

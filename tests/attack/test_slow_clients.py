@@ -1,0 +1,202 @@
+"""P4: a client that is slow on purpose, at any address, delays nobody; not even without a login.
+
+tests/unit/templates/test_haproxy_slow.py does the same with every address of the configuration, and
+everything that can be slow; here are the real portal, its programs and its user's open notebook.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import statistics
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.apps import Kernel
+from tests.attack.conftest import LoggedIn
+from tests.client import OVER, Api, Browser, Json, http_session
+from tests.cluster import Cluster
+from tests.hostile import duration
+
+NOT_ADMITTED = "Authorization: Bearer slipway_forged"
+LONG = "x" * 60_000
+REQUESTS = {
+    "upload": ("POST /data/uploads/", ["Content-Length: 1000"], "x"),
+    "chunked upload": ("PUT /data/files/home/x", ["Transfer-Encoding: chunked"], "1\r\nx\r\n"),
+    "WebDAV": ("PUT /data/dav/home/x", ["Content-Length: 1000", "Expect: 100-continue"], "x"),
+    "forged token": ("POST /data/uploads/", ["Content-Length: 1000", NOT_ADMITTED], "x"),
+    "forged cookie": ("POST /data/archive", ["Content-Length: 9", "Cookie: slipway=x"], "x"),
+    "long body": ("POST /api/v1/sessions", ["Content-Length: 1000000", NOT_ADMITTED], LONG),
+    "long page": ("POST /sessions/end", ["Content-Length: 1000000", "Cookie: slipway=x"], LONG),
+    "reader": ("GET /static/vendor/pdf.worker.min.mjs", [], ""),
+    "logged in": ("POST /data/uploads/", ["Content-Length: 1000", "{login}"], "x"),
+    "logged in, long": ("POST /api/v1/sessions", ["Content-Length: 1000000", "{token}"], LONG),
+}
+ATTACKS = {
+    "short": ["upload", "chunked upload", "WebDAV", "forged token", "forged cookie"],
+    "long": ["long body", "long page", "reader", "logged in", "logged in, long"],
+}
+"""Requests that are sent at the same time."""
+PORTAL = 8080
+"""The portal's port within the cluster, where no proxy of the containers buffers."""
+CONNECTIONS = 150
+"""Below the limit of simultaneous requests per address."""
+HELD_SECONDS = 60
+STOP = "/tmp/slow-clients-end"
+SLOWLY = """
+import itertools, json, os, socket, ssl, sys, time
+stop, requests = sys.argv[1], itertools.cycle(json.load(sys.stdin))
+count, port, tls, seconds = map(int, sys.argv[2:])
+held, ends = [], time.monotonic() + seconds
+while time.monotonic() < ends and not os.path.exists(stop):
+    stream = socket.socket()
+    stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    stream.settimeout(10)
+    try:
+        stream.connect(("portal", port))
+        if tls:
+            stream = ssl._create_unverified_context().wrap_socket(stream)
+        stream.sendall(next(requests).encode())
+    except OSError:
+        pass
+    held.append(stream)
+    if len(held) > count:
+        held.pop(0).close()
+        time.sleep(0.05)
+"""
+"""Keeps so many connections open, and replaces the oldest ones: each is held for some seconds."""
+TRIES = 3
+SLOWEST = 3.0
+"""Seconds more than on a quiet portal: who waits for a slow client waits for 13 seconds and longer,
+and clusters that share two cores delay single requests by a second."""
+
+
+@contextlib.contextmanager
+def slow_clients(cluster: Cluster, requests: list[str], count: int = CONNECTIONS) -> Iterator[None]:
+    """Connections from the login node that have sent these, and then send and read nothing."""
+    numbers = (count, PORTAL, int(cluster.secure), HELD_SECONDS)
+    argv = ("python3", "-c", SLOWLY, STOP, *map(str, numbers))
+    cluster.run("login", "rm", "-f", STOP)
+    with ThreadPoolExecutor(1) as pool:
+        held = pool.submit(cluster.run, "login", *argv, user="bob", stdin=json.dumps(requests))
+        time.sleep(2)
+        try:
+            yield
+            assert not held.done(), "the attack was over before the others had worked"
+        finally:
+            cluster.run("login", "touch", STOP, user="bob")
+            held.result()
+
+
+@dataclass
+class Alice:
+    """A user who works meanwhile."""
+
+    api: Api
+    browser: Browser
+    kernel: Kernel
+    made: list[str] = field(default_factory=list)
+
+    def _launch(self) -> None:
+        self.made.append(self.api.launch(resources={"cpus": 1, "memory": "300m"})["id"])
+        self.api.stop(self.made[-1])
+
+    def work(self) -> dict[str, float]:
+        """Seconds of each action."""
+        return {
+            "log-in page": duration(lambda: http_session().get(f"{self.api.cluster.url}/login")),
+            "page": duration(lambda: self.browser.get("/sessions")),
+            "list": duration(self.api.list),
+            "launch": duration(self._launch),
+            "kernel": duration(lambda: self.kernel.value("print(1 + 1)")),
+        }
+
+    def rest(self) -> None:
+        """Wait until Slurm has its cores back."""
+        for session in self.made:
+            self.api.wait_state(session, *OVER, seconds=120)
+        self.made.clear()
+
+
+@pytest.fixture(scope="module")
+def worker(researcher: Api, session: Json, logged_in: LoggedIn) -> Alice:
+    """Alice, with an open notebook."""
+    kernel = Kernel(researcher.open(session["id"], "jupyterlab"))
+    return Alice(researcher, logged_in("alice"), kernel)
+
+
+@pytest.fixture(scope="module")
+def usual(worker: Alice) -> dict[str, float]:
+    """Medians of the seconds of each action on a quiet portal."""
+    rounds = [worker.work() for _ in range(TRIES)]
+    worker.rest()
+    return {name: statistics.median(each[name] for each in rounds) for name in rounds[0]}
+
+
+def slower(rounds: list[dict[str, float]], usual: dict[str, float]) -> list[str]:
+    """The actions whose median is above that of a quiet portal."""
+    return [
+        action
+        for action, quiet in usual.items()
+        if statistics.median(each[action] for each in rounds) > max(1.5 * quiet, quiet + SLOWEST)
+    ]
+
+
+def message(cluster: Cluster, name: str, login: str, token: str) -> str:
+    """A request that is never completed."""
+    line, headers, body = REQUESTS[name]
+    host = f"Host: {urlsplit(cluster.url).netloc}"
+    known = [each.format(login=login, token=token) for each in headers]
+    return "\r\n".join([f"{line} HTTP/1.1", host, *known, "", body])
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_slow_clients_delay_nobody(
+    cluster: Cluster,
+    worker: Alice,
+    usual: dict[str, float],
+    logged_in: LoggedIn,
+    bob: Api,
+    name: str,
+) -> None:
+    jar = "; ".join(f"{key}={value}" for key, value in logged_in("bob").http.cookies.items())
+    token = f"Authorization: {bob.http.headers['Authorization']!s}"
+    requests = [message(cluster, each, f"Cookie: {jar}", token) for each in ATTACKS[name]]
+    with slow_clients(cluster, requests):
+        rounds = [worker.work()]
+        if slower(rounds, usual):  # a busy machine delays single requests
+            rounds += [worker.work() for _ in range(TRIES - 1)]
+    worker.rest()
+    assert not slower(rounds, usual), (usual, rounds)
+
+
+def test_many_idle_connections_delay_nobody(
+    cluster: Cluster, worker: Alice, usual: dict[str, float]
+) -> None:
+    with slow_clients(cluster, [""], 600):
+        rounds = [worker.work() for _ in range(TRIES)]
+    assert "page" not in slower(rounds, usual), (usual, rounds)
+    worker.rest()
+
+
+@pytest.mark.parametrize("planted", ["slipway=planted", "slipway-files=planted"])
+@pytest.mark.parametrize("path", ["/sessions", "/files", "/data/files/home/"])
+def test_planted_cookies_redirect_nowhere(
+    cluster: Cluster, logged_in: LoggedIn, planted: str, path: str
+) -> None:
+    """P8: another port of the portal's host had set cookies for a deeper path, sent first."""
+    if cluster.secure:
+        planted = f"__Host-{planted}"
+    browser = logged_in("alice")
+    usual = browser.get(path).status_code
+    assert usual in (200, 409), "409: the last one is a folder"
+    jar = "; ".join(f"{key}={value}" for key, value in browser.http.cookies.items())
+    answer = http_session().get(
+        cluster.url + path, headers={"Cookie": f"{planted}; {jar}"}, allow_redirects=False
+    )
+    assert answer.status_code == usual

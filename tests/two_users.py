@@ -1,0 +1,59 @@
+"""What another account can really do in somebody's folders on this machine."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+BOB = pwd.getpwnam("nobody")
+_TEST = 'while IFS= read -r path; do [ -r "$path" ] && printf "%s\\n" "$path"; done; true'
+
+
+@contextmanager
+def private_home() -> Iterator[Path]:
+    """A home that nobody else may enter, in a place that everybody can reach; new files are
+    readable by their owner only.
+    """
+    above = Path(tempfile.mkdtemp())
+    before = os.umask(0o077)
+    try:
+        above.chmod(0o755)
+        home = above / "home"
+        (home / "storage").mkdir(parents=True)
+        yield home
+    finally:
+        os.umask(before)
+        shutil.rmtree(above)
+
+
+def as_bob(*command: str, input: str = "") -> str:
+    """The output of a command with bob's rights, which may fail."""
+    done = subprocess.run(
+        command,
+        user=BOB.pw_uid,
+        group=BOB.pw_gid,
+        extra_groups=[],
+        input=input,
+        text=True,
+        capture_output=True,
+        check=False,
+        cwd="/",
+    )
+    return done.stdout
+
+
+def readable_by_bob(paths: Iterable[Path]) -> set[Path]:
+    """Those that bob can read by their paths; none may have a line break in its name."""
+    found = as_bob("sh", "-c", _TEST, input="".join(f"{path}\n" for path in paths))
+    return {Path(line) for line in found.splitlines()}
+
+
+def files_of(home: Path) -> list[Path]:
+    """All files below a home, apart from Slipway's own."""
+    return [p for p in home.rglob("*") if p.is_file() and ".slipway" not in p.parts]

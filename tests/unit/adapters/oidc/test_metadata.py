@@ -1,0 +1,101 @@
+"""The provider's documents: nobody waits for a provider that is away, or for another thread."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from portal.adapters.oidc.metadata import KEPT_SECONDS, SILENT_SECONDS, Document
+from portal.errors import Unavailable
+
+
+class Provider:
+    """Answers at once, fails, or is silent until `answer` is set."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.asked = 0
+        self.fails = False
+        self.answer = threading.Event()
+        self.answer.set()
+        self.document = Document(self.fetch, lambda: self.now)
+
+    def fetch(self) -> dict[str, Any]:
+        self.asked += 1
+        assert self.answer.wait(20)
+        if self.fails:
+            raise Unavailable("It does not answer.")
+        return {"number": self.asked}
+
+    def ask_in_background(self) -> threading.Thread:
+        before = self.asked
+        thread = threading.Thread(target=self.outcome)
+        thread.start()
+        while self.asked == before:
+            time.sleep(0.001)
+        return thread
+
+    def outcome(self) -> int | None:
+        """The document's number; None if it is not available."""
+        try:
+            return int(self.document.get()["number"])
+        except Unavailable:
+            return None
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    made = Provider()
+    yield made
+    made.answer.set()
+
+
+def test_a_document_is_kept_for_an_hour(provider: Provider) -> None:
+    assert provider.outcome() == 1
+    provider.now = KEPT_SECONDS - 1
+    assert provider.outcome() == 1
+    provider.now = KEPT_SECONDS + 1
+    assert provider.outcome() == 2
+
+
+def test_an_outage_does_not_take_it_away(provider: Provider) -> None:
+    assert provider.outcome() == 1
+    provider.now, provider.fails = KEPT_SECONDS + 1, True
+    assert (provider.outcome(), provider.asked) == (1, 2)
+    assert (provider.outcome(), provider.asked) == (1, 2), "for the next hour"
+
+
+def test_while_one_thread_asks_the_others_have_the_last_one(provider: Provider) -> None:
+    assert provider.outcome() == 1
+    provider.now = KEPT_SECONDS + 1
+    provider.answer.clear()
+    thread = provider.ask_in_background()
+    begun = time.monotonic()
+    assert (provider.outcome(), provider.asked) == (1, 2)
+    assert time.monotonic() - begun < 5
+    provider.answer.set()
+    thread.join()
+    assert (provider.outcome(), provider.asked) == (2, 2)
+
+
+def test_nobody_waits_long_for_the_first_one(provider: Provider) -> None:
+    provider.answer.clear()
+    thread = provider.ask_in_background()
+    begun = time.monotonic()
+    assert provider.outcome() is None
+    assert time.monotonic() - begun < 5
+    provider.answer.set()
+    thread.join()
+    assert provider.outcome() == 1
+
+
+def test_a_silent_provider_is_not_asked_by_each_thread_in_turn(provider: Provider) -> None:
+    provider.fails = True
+    assert [provider.outcome() for _ in range(3)] == [None] * 3
+    assert provider.asked == 1
+    provider.now, provider.fails = SILENT_SECONDS + 1, False
+    assert provider.outcome() == 2
