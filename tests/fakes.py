@@ -17,6 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from sqlalchemy import Engine
+from sqlalchemy.util import LRUCache
 from sqlmodel import Session as Database
 from sqlmodel import col, update
 
@@ -819,24 +820,29 @@ class World:
 
 
 @cache
-def empty_database() -> bytes:
-    """An SQLite file with all tables; made once, since this takes longer than many tests."""
+def empty_database() -> tuple[bytes, Engine]:
+    """An SQLite file with all tables, and its engine; once, since it takes longer than a test."""
     with TemporaryDirectory() as directory:
         file = Path(directory) / "slipway.db"
         engine = open_database(f"sqlite:///{file}")
+        engine._compiled_cache = LRUCache(5000)
         SessionRow.metadata.create_all(engine)
         engine.dispose()
-        return file.read_bytes()
+        return file.read_bytes(), engine
 
 
 def fresh_database(state: StateSettings) -> Engine:
     """The settings' database, which is made if it is missing."""
-    file = Path(state.directory) / "slipway.db"
-    if not state.database and not file.exists():
-        file.write_bytes(empty_database())
     engine = open_database(state.database_url)
     if state.database:
         SessionRow.metadata.create_all(engine)
+        return engine
+    content, first = empty_database()
+    file = Path(state.directory) / "slipway.db"
+    if not file.exists():
+        file.write_bytes(content)
+    # Statements are compiled once for all tests instead of for each database.
+    engine.dialect, engine._compiled_cache = first.dialect, first._compiled_cache
     return engine
 
 
