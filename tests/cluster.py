@@ -147,9 +147,9 @@ class Cluster:
     def attempt(
         self, *words: str, stdin: str = "", seconds: float = 60
     ) -> subprocess.CompletedProcess[str]:
-        """Run cluster/ctl.sh without checking the result; `exec` uses an open shell."""
-        if words[0] == "exec":
-            machine, argv = _command(words[1:])
+        """Run cluster/ctl.sh without checking the result; inside a machine, by an open shell."""
+        if words[0] in INSIDE:
+            machine, argv = INSIDE[words[0]](words[1:])
             enter = (str(self.control), "exec", machine, "--")
             done = SHELLS.run(enter, self.environment(), argv, stdin=stdin, seconds=seconds)
             if done is not None:
@@ -246,6 +246,24 @@ def _command(words: tuple[str, ...]) -> tuple[str, list[str]]:
         into = ["runuser", "--user", user, "--", "env", *who, "sh", "-c", 'cd && exec "$@"', "sh"]
         argv = [*into, *argv]
     return machine, argv
+
+
+def _daemon(words: tuple[str, ...]) -> tuple[str, list[str]]:
+    """Split `ACTION MACHINE NAME` into machine and command, as ctl.sh does."""
+    action, machine, name = words
+    if action == "kill":
+        return machine, ["sh", "-c", 'kill -9 "$(supervisorctl pid "$1")"', "sh", name]
+    command = ["signal", "USR2"] if action == "reload" else [action]
+    return machine, ["supervisorctl", *command, name]
+
+
+def _put(words: tuple[str, ...]) -> tuple[str, list[str]]:
+    """Split `MACHINE PATH` into machine and command, as ctl.sh does."""
+    machine, path = words
+    return machine, ["sh", "-c", 'cat > "$1"', "sh", path]
+
+
+INSIDE = {"exec": _command, "daemon": _daemon, "put": _put}
 
 
 def _jobs(text: str) -> list[Job]:
