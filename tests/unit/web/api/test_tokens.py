@@ -33,7 +33,7 @@ def test_a_new_token_is_returned_with_its_properties(world: World, api: MakeApi)
     assert (token.pop("id"), token.pop("expires")) is not None
     assert token == {
         "name": "cron", "scopes": ["read"], "created": now, "last_used": now,
-        "address": "127.0.0.1", "current": False,
+        "address": "127.0.0.1", "current": False, "purpose": None,
     }  # fmt: skip
     listed = (alice("GET", "/tokens").json or {})["tokens"]
     assert {t["name"]: t["current"] for t in listed} == {"API token": True, "cron": False}
@@ -50,6 +50,7 @@ def test_a_new_token_is_returned_with_its_properties(world: World, api: MakeApi)
         ({"username": "alice", "password": "wonderland", "scopes": []}, "scopes"),
         ({"username": "alice", "password": "wonderland", "scopes": ["admin"]}, "scopes"),
         ({"username": "alice", "password": "wonderland", "name": " "}, "name"),
+        ({"username": "alice", "password": "wonderland", "purpose": "mine"}, "purpose"),
     ],
 )
 def test_an_invalid_request_names_its_field(
