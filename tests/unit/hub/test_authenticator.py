@@ -226,7 +226,7 @@ def test_jupyterhubs_log_out_is_the_authenticators(
 
     page = LogoutHandler.__new__(LogoutHandler)
     settings = {"authenticator": SimpleNamespace(log_out=log_out)}
-    page.application = SimpleNamespace(settings=settings)  # type: ignore[assignment]
+    page.application = SimpleNamespace(settings=settings)
     monkeypatch.setattr(page, "get_current_user_cookie", lambda: "alice" if logged_in else None)
     asyncio.run(page.handle_logout())
     assert gone == (["alice"] if logged_in else [])

@@ -34,7 +34,7 @@ def seen(
     context = SimpleNamespace(
         address="" if peer is None else (peer, 4444),
         trusted_downstream=set(trusted),
-        remote_ip="0.0.0.0",  # noqa: S104
+        remote_ip="0.0.0.0",
     )
     socket = SimpleNamespace(getsockname=lambda: (HUB, 8081))
     connection: Any = SimpleNamespace(context=context, stream=SimpleNamespace(socket=socket))
@@ -112,7 +112,7 @@ class Shows(RequestHandler):
 
 
 def test_a_server_as_jupyterhub_makes_it_believes_what_we_do_not() -> None:
-    """The headers of one request on a real connection, with JupyterHub's own settings of tornado."""
+    """The headers of one request on a real connection, with JupyterHub's settings of tornado."""
 
     async def work() -> bytes:
         listener, port = bind_unused_port()

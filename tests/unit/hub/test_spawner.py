@@ -529,7 +529,7 @@ def test_a_service_token_that_is_revoked_ends_a_start(world: World, spawner: New
     async def work() -> None:
         made = spawner()
         starting, _session = await begun(world, made)
-        made.service_token = "slipway_revoked"  # noqa: S105
+        made.service_token = "slipway_revoked"
         with pytest.raises(HTTPError) as caught:
             await asyncio.wait_for(starting, SOON)
         assert caught.value.status_code == 401

@@ -7,6 +7,7 @@ import http.client
 import shutil
 import socket
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,10 @@ def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
     """One HAProxy that knows JupyterHub's proof."""
     folder = tmp_path_factory.mktemp("front")
     (folder / "proof").write_text(f"{PROOF}\n")
-    few = {"requests_per_second": REQUESTS // 10, "connections_per_address": AT_ONCE}
+    few: dict[str, Any] = {
+        "requests_per_second": REQUESTS // 10,
+        "connections_per_address": AT_ONCE,
+    }
     with running_front(folder, "ports", proof=str(folder / "proof"), **few) as running:
         yield running
 
