@@ -174,3 +174,12 @@ def test_no_response_or_log_repeats_a_password(
         assert answer.status_code == 422
         assert "4711" not in answer.text
     assert "4711" not in caplog.text
+
+
+def test_jupyterhubs_token_is_listed_with_its_purpose(alice: Browser, app: Flask) -> None:
+    body = {"username": "alice", "password": "wonderland", "name": "JupyterHub"}
+    answer = app.test_client().post(
+        "/api/v1/tokens", json=body | {"purpose": "jupyterhub"}, base_url=PORTAL
+    )
+    assert (answer.json or {})["purpose"] == "jupyterhub"
+    assert "For servers in JupyterHub; revoked at the log-out there" in alice.get("/account").text
