@@ -201,13 +201,25 @@ class Client:
     # Tokens
 
     def make_token(
-        self, username: str, password: str, name: str, days: int | None = None, code: str = ""
+        self,
+        username: str,
+        password: str,
+        headers: Mapping[str, str] | None = None,
+        **more: str | int,
     ) -> str:
-        """Exchange a password for a token of its owner's, without an administrator's rights."""
-        body = {"username": username, "password": password, "name": name, "scopes": SCOPES}
-        more = ({"days": days} if days else {}) | ({"code": code} if code else {})
-        answer = self._send("POST", "/tokens", json=body | more)
+        """Exchange a password for a token of its owner's, without an administrator's rights.
+
+        `headers` name the client that asks; `more` are further fields of the request.
+        """
+        body = {"username": username, "password": password, "scopes": SCOPES} | more
+        answer = self._send("POST", "/tokens", json=body, headers=headers)
         return str(answer["token"])
+
+    def revoke_own_token(self) -> None:
+        """Revoke the token that this client sends."""
+        for token in self._send("GET", "/tokens")["tokens"]:
+            if token["current"]:
+                self._send("DELETE", f"/tokens/{token['id']}")
 
     def account(self) -> str:
         """The name of the token's owner, as the cluster writes it."""

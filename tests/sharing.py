@@ -27,6 +27,7 @@ ONCE = {
     "test_hostile_shell": "the shell on the login node",
     "test_hub": "JupyterHub, which is at an address of its own on either kind",
     "test_hub_impostor": "a program in the place of a server, behind JupyterHub's proxy",
+    "test_hub_login": "JupyterHub's log-in, at an address of its own on either kind",
     "test_hub_node": "JupyterHub's servers on a node, and their way from the proxy",
     "test_image_claims": "what a runner says about its image",
     "test_job_numbers": "what sbatch prints",

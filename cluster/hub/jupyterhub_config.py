@@ -16,6 +16,8 @@ c.SlipwaySpawner.portal_url = os.environ["SLIPWAY_PORTAL"]
 c.SlipwaySpawner.servers_url = f"{scheme}://portal:8090"
 c.SlipwayAuthenticator.portal_url = os.environ["SLIPWAY_PORTAL"]
 c.SlipwaySpawner.verify = c.SlipwayAuthenticator.verify = os.environ.get("SLIPWAY_CA", "")
+# Proves to the portal that it may count the clients that JupyterHub's proxy sees.
+c.SlipwayAuthenticator.front_end_token_file = os.environ["SLIPWAY_HUB_FRONT_END_TOKEN_FILE"]
 # Pages that tell how a server ended.
 c.JupyterHub.template_paths = [TEMPLATES]
 

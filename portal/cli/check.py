@@ -19,6 +19,7 @@ from portal.cli.checks.host import (
     check_account,
     check_folders,
     check_haproxy,
+    check_hub,
     check_keys,
     check_settings_file,
 )
@@ -69,6 +70,7 @@ def check(settings: Settings, file: Path | None = None) -> Generator[Finding, No
     yield from database
     yield from check_callback(settings)
     yield from check_oidc(settings)
+    yield from check_hub(settings)
     yield from check_toolkit(Path(settings.sessions.toolkit))
     if templates or not all(one.ok for one in database):
         return

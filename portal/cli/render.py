@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import json
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -25,8 +28,9 @@ UNITS = (
 
 
 def haproxy_config(settings: Settings) -> str:
-    """HAProxy's configuration, /etc/slipway/haproxy.cfg."""
-    return _rendered(settings, "haproxy/portal.cfg.j2")
+    """HAProxy's configuration, /etc/slipway/haproxy.cfg; raises OSError."""
+    proof = front_end_hash(settings.hub.front_end_token_file)
+    return _rendered(settings, "haproxy/portal.cfg.j2", front_end=proof)
 
 
 def systemd_units(settings: Settings) -> dict[str, str]:
@@ -65,7 +69,7 @@ def render(settings: Settings, what: str, output: Path | None) -> None:
         _write(output, text)
 
 
-def _rendered(settings: Settings, template: str) -> str:
+def _rendered(settings: Settings, template: str, **more: str) -> str:
     environment = Environment(
         loader=FileSystemLoader(settings.sessions.templates),
         undefined=StrictUndefined,
@@ -75,7 +79,18 @@ def _rendered(settings: Settings, template: str) -> str:
         keep_trailing_newline=True,
     )
     values = {"settings": settings, "bin": programs(), "haproxy": haproxy(), "hosts": hosts}
-    return environment.get_template(template).render(values)
+    return environment.get_template(template).render(values | more)
+
+
+def front_end_hash(file: str) -> str:
+    """SHA-256 of JupyterHub's proof, in hexadecimal digits; "" without a file. Raises OSError."""
+    if not file:
+        return ""
+    token = Path(file).read_bytes().strip()
+    if not re.fullmatch(rb"[A-Za-z0-9_-]{32,256}", token):
+        text = "not one line of 32 to 256 letters and digits; write one with: openssl rand -hex 32"
+        raise OSError(errno.EINVAL, text, file)
+    return hashlib.sha256(token).hexdigest()
 
 
 def programs() -> Path:

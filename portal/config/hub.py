@@ -41,6 +41,13 @@ class HubSettings(BaseModel):
         "", description="Only connections with a certificate of this authority (PEM) are accepted."
     )
 
+    front_end_token_file: str = Field(
+        "",
+        description="File with one line of 32 or more letters and digits, by which JupyterHub "
+        "proves that it may name the client that it asks for: limits and audit log then have that "
+        "address. Empty: all who log in at JupyterHub count as one address.",
+    )
+
     @model_validator(mode="after")
     def _tls(self) -> HubSettings:
         if self.client_ca and not self.tls_certificate:

@@ -37,6 +37,7 @@ _FROM_OUTSIDE = {
     "SLIPWAY_HUB_URL": ("hub", "url"),
     "SLIPWAY_HUB_TLS_CERTIFICATE": ("hub", "tls_certificate"),
     "SLIPWAY_HUB_CLIENT_CA": ("hub", "client_ca"),
+    "SLIPWAY_HUB_FRONT_END_TOKEN_FILE": ("hub", "front_end_token_file"),
     "SLIPWAY_SUPERVISOR": ("service", "supervisor"),
     "SLIPWAY_SUPERVISORCTL": ("service", "supervisorctl"),
     "SLIPWAY_HAPROXY_CONFIG": ("service", "haproxy_config"),

@@ -2,20 +2,41 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+from jupyterhub import handlers
 from jupyterhub.auth import Authenticator
 from jupyterhub.handlers import BaseHandler
+from tornado.httputil import HTTPServerRequest
 from tornado.web import HTTPError
 from traitlets import Bool, Integer, Unicode
 
 from portal.client import NoAnswer, Refused
-from portal.hub.connection import ask, connection
+from portal.core.auth.logins import HUB
+from portal.hub.clients import named
+from portal.hub.connection import ask, ask_for_stranger, connection
 
 TOKEN = "slipway_token"  # noqa: S105
 """Where auth_state has the user's token."""
 WRONG = frozenset({401, 422})
 """Statuses of a wrong password; 403 is a portal that accepts none, which its text says."""
+NAME = "JupyterHub"
+"""Of the tokens that it gets."""
+REVOKED = frozenset({401, 404})
+"""Statuses of a token that has been revoked meanwhile."""
+PATIENCE = 5.0
+"""Seconds for which a log-out waits for the portal, and between two tries to revoke."""
+
+
+class LogoutHandler(handlers.LogoutHandler):  # type: ignore[misc]  # JupyterHub has no types
+    """Logs a user out of JupyterHub, and JupyterHub out of the portal."""
+
+    async def handle_logout(self) -> None:
+        """Called for everybody: only a browser with a log-in logs out, no server's token."""
+        await super().handle_logout()
+        if (user := self.get_current_user_cookie()) is not None:
+            await self.authenticator.log_out(user)
 
 
 class SlipwayAuthenticator(Authenticator):  # type: ignore[misc]  # JupyterHub has no types
@@ -30,20 +51,30 @@ class SlipwayAuthenticator(Authenticator):  # type: ignore[misc]  # JupyterHub h
     verify = Unicode("", help="File of the authority of the portal's certificate (PEM).").tag(
         config=True
     )
+    front_end_token_file = Unicode(
+        "",
+        help="File with the content of [hub] front_end_token_file of the portal's settings: proves "
+        "that the portal may count wrong passwords for the client that JupyterHub names.",
+    ).tag(config=True)
     token_days = Integer(7, min=1, help="Lifetime of users' tokens in days.").tag(config=True)
     enable_auth_state = Bool(True, help="Needed: it has the user's token.").tag(config=True)
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._revoking: set[asyncio.Future[None]] = set()
 
     async def authenticate(
         self, handler: BaseHandler, data: dict[str, str]
     ) -> dict[str, Any] | None:
         """The user's name and token; None for a wrong password."""
         client = connection(self.portal_url, self.verify)
+        fields: dict[str, Any] = {"name": NAME, "purpose": HUB, "days": self.token_days}
+        if code := data.get("otp"):  # shown with c.Authenticator.request_otp
+            fields["code"] = code
         name, password = data.get("username", ""), data.get("password", "")
-        code = data.get("otp", "")  # shown with c.Authenticator.request_otp
+        headers = self._named(handler.request)
         try:
-            token = await ask(
-                client.make_token, name, password, "JupyterHub", self.token_days, code
-            )
+            token = await ask_for_stranger(client.make_token, name, password, headers, **fields)
             name = await ask(client.acting_for(token).account)
         except Refused as error:
             if error.status in WRONG:
@@ -52,6 +83,48 @@ class SlipwayAuthenticator(Authenticator):  # type: ignore[misc]  # JupyterHub h
         except NoAnswer as error:
             raise HTTPError(503, error.text, reason=error.text) from error
         return {"name": name, "auth_state": {TOKEN: token}}
+
+    def _named(self, request: HTTPServerRequest) -> dict[str, str]:
+        try:
+            headers = named(request, self.front_end_token_file)
+        except (OSError, ValueError) as error:
+            self.log.error("front_end_token_file: %s", error)
+            text = "JupyterHub cannot read its own front_end_token_file."
+            raise HTTPError(503, text, reason=text) from error
+        if self.front_end_token_file and not headers:
+            self.log.warning("The proxy names no client: this log-in counts as JupyterHub's own")
+        return headers
+
+    def get_handlers(self, app: Any) -> list[tuple[str, Any]]:
+        """Those of JupyterHub's, and one that revokes the token of those who log out."""
+        return [*super().get_handlers(app), ("/logout", LogoutHandler)]
+
+    async def log_out(self, user: Any) -> None:
+        """Forget the user's token, and revoke it; not later than the portal answers again."""
+        state = await user.get_auth_state() or {}
+        token = state.pop(TOKEN, None)
+        if token is None:
+            return
+        await user.save_auth_state(state or None)
+        revoking = asyncio.ensure_future(self._revoke(token))
+        self._revoking.add(revoking)
+        revoking.add_done_callback(self._revoking.discard)
+        await asyncio.wait({revoking}, timeout=PATIENCE)
+
+    async def _revoke(self, token: str) -> None:
+        client = connection(self.portal_url, self.verify).acting_for(token)
+        while True:
+            try:
+                return await ask(client.revoke_own_token)
+            except (Refused, NoAnswer) as error:
+                if isinstance(error, Refused) and not error.is_passing:
+                    return self._note(error)
+                self.log.warning("A token is not revoked yet: %s", error)
+            await asyncio.sleep(PATIENCE)
+
+    def _note(self, error: Refused) -> None:
+        if error.status not in REVOKED:
+            self.log.error("A token is not revoked: %s", error)
 
     def normalize_username(self, username: str) -> str:
         """The name as the cluster writes it: capitals matter there."""

@@ -15,6 +15,8 @@ T = TypeVar("T")
 
 # Not the event loop's own threads: JupyterHub needs those while the portal does not answer.
 _THREADS = ThreadPoolExecutor(32, "slipway")
+# A wrong password takes seconds: those who try some keep the threads from nobody who is logged in.
+_STRANGERS = ThreadPoolExecutor(16, "slipway-login")
 
 
 @cache
@@ -27,3 +29,9 @@ async def ask(what: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Call a method of the client in a thread."""
     work = partial(what, *args, **kwargs)
     return await asyncio.get_running_loop().run_in_executor(_THREADS, work)
+
+
+async def ask_for_stranger(what: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """The same for somebody who is not logged in."""
+    work = partial(what, *args, **kwargs)
+    return await asyncio.get_running_loop().run_in_executor(_STRANGERS, work)

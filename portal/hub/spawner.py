@@ -173,15 +173,15 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
 
     async def _start(self) -> str:
         client = await self.client()
-        await self._end_earlier(client)
-        body = self._body()
+        # What an earlier start has left at this path has another token.
+        await self._end_all(client)
         # The key outlives a lost answer; another start has another one.
-        self._launching = asyncio.ensure_future(self._launch(client, body))
+        self._launching = asyncio.ensure_future(self._launch(client, self._body()))
         # Nobody reads its error if the start is cancelled.
         self._launching.add_done_callback(lambda done: done.cancelled() or done.exception())
         launched = await asyncio.shield(self._launching)
         self._remember(launched[0])
-        return await self._until_it_answers(client)
+        return await self._until_it_answers()
 
     async def _launch(self, client: Client, body: dict[str, Any]) -> tuple[Session, ...]:
         self._nothing_launched = False
@@ -207,15 +207,10 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
         self._certificate = await ask(launch.Certificate.read, paths)
         return paths
 
-    async def _end_earlier(self, client: Client) -> None:
-        """End what an earlier start has left at this path, since its token is another one."""
-        for session in await ask(client.sessions, hub=self.prefix, state="running"):
-            await self._end(client, session.id)
-
-    async def _until_it_answers(self, client: Client) -> str:
+    async def _until_it_answers(self) -> str:
         launched = time.monotonic()
         while True:
-            session = await self._look(client)
+            session = await self._look()
             if session is not None and answers(session, APP):
                 return self.servers_url
             # Often for the few seconds that a start takes where nothing has to be waited for.
@@ -223,16 +218,17 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
             soon = starts or time.monotonic() - launched < SOON
             await asyncio.sleep(min(QUICK, self.pause) if soon else self.pause)
 
-    async def _look(self, client: Client) -> Session | None:
-        """The session now; None while the portal does not answer."""
+    async def _look(self) -> Session | None:
+        """The session now; None while the portal does not answer, or its user is logged out."""
         try:
-            found: Session = await ask(client.session, self._session_id)
-        except NoAnswer:
+            # A new log-in has replaced the token of the launch.
+            found: Session = await ask((await self.client()).session, self._session_id)
+        except (NoAnswer, Refusal):
             return None
         except Refused as error:
-            if not error.is_passing:
-                raise
-            return None
+            if error.is_passing or (error.status == 401 and not self.service_token):
+                return None
+            raise
         self._remember(found)
         return found
 
@@ -279,9 +275,7 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
                 return await self._adopt(client)
             session = await ask(client.session, self._session_id)
         except Refused as error:
-            if error.status != 404:
-                return None
-            return self._unknown()
+            return self._unknown() if error.status == 404 else None
         except (ClientError, HTTPError) as error:
             self.log.warning("%s: state unknown: %s", self._log_name, error)
             return None
@@ -335,16 +329,18 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
 
     async def _end_all(self, client: Client) -> None:
         """End this server's session, and others at its path."""
-        if self._session_id:
-            await self._end(client, self._session_id)
-        await self._end_earlier(client)
+        found = await ask(client.sessions, hub=self.prefix, state="running")
+        for identifier in {self._session_id, *(session.id for session in found)} - {""}:
+            await self._end(client, identifier)
 
     async def _end(self, client: Client, identifier: str) -> None:
+        session = None
         try:
             session = await ask(client.stop, identifier)
             while not session.is_over:
                 await asyncio.sleep(self.pause)
                 session = await ask(client.session, identifier)
         except Refused as error:
-            if error.status != 404:
+            # A session ends also if its user has logged out since, which takes the token.
+            if error.status != 404 and not (session and error.status == 401):
                 raise

@@ -54,6 +54,36 @@ def check_settings_file(file: Path) -> Iterator[Finding]:
         )
 
 
+def check_secret(name: str, file: Path) -> Iterator[Finding]:
+    """Whether a file of the settings has one line, a secret, and only the portal reads it."""
+    try:
+        mode, text = file.stat().st_mode, file.read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "no text"
+        yield Finding(False, f"{name} {file}: {why}")
+        return
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        yield Finding(
+            False,
+            f"{name} {file} can be read by others: chmod 400 {file}, and make it the portal's "
+            "account's",
+        )
+    if not text or "\n" in text:
+        yield Finding(False, f"{name} {file}: its only line must be the secret")
+
+
+def check_hub(settings: Settings) -> Iterator[Finding]:
+    """Whether JupyterHub can say for whom it asks; nothing where there is none."""
+    file = settings.hub.front_end_token_file
+    if file:
+        yield from check_secret("hub.front_end_token_file", Path(file))
+    elif settings.hub.listen and settings.oidc.passwords:
+        yield warn(
+            "hub.front_end_token_file is not set: all who log in at JupyterHub with a password of "
+            "the portal's count as one address, so wrong passwords of one lock out all"
+        )
+
+
 def check_folders(settings: Settings) -> Iterator[Finding]:
     """The folders that the portal writes to."""
     state = settings.state

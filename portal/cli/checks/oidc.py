@@ -8,6 +8,7 @@ from pathlib import Path
 
 from portal.adapters.oidc.metadata import Metadata
 from portal.adapters.oidc.provider import CALLBACK, LOGGED_OUT
+from portal.cli.checks.host import check_secret
 from portal.cli.findings import Finding, warn
 from portal.config import OidcSettings, Settings
 from portal.core.auth.oidc import read_accounts
@@ -34,21 +35,7 @@ def _secret(oidc: OidcSettings) -> Iterator[Finding]:
             "oidc.client_secret_file is not set: the portal is a public client, without secret"
         )
         return
-    file = Path(oidc.client_secret_file)
-    try:
-        mode, text = file.stat().st_mode, file.read_text(encoding="utf-8").strip()
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "no text"
-        yield Finding(False, f"oidc.client_secret_file {file}: {why}")
-        return
-    if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        yield Finding(
-            False,
-            f"oidc.client_secret_file {file} can be read by others: chmod 400 {file}, and make it "
-            "the portal's account's",
-        )
-    if not text or "\n" in text:
-        yield Finding(False, f"oidc.client_secret_file {file}: its only line must be the secret")
+    yield from check_secret("oidc.client_secret_file", Path(oidc.client_secret_file))
 
 
 def _accounts(oidc: OidcSettings) -> Iterator[Finding]:

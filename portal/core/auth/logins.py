@@ -19,6 +19,9 @@ SCOPES: tuple[Scope, ...] = get_args(Scope)
 """What a token may do: read, change, the same with files, and all as an administrator if its owner
 is one."""
 PLAIN_SCOPES = ("read", "write", "files:read", "files:write")
+Purpose = Literal["jupyterhub"]
+HUB: Purpose = "jupyterhub"
+"""What a token is for that a program keeps, which has one of each user at a time."""
 MAX_NAME = 80
 """Characters of a token's name."""
 MAX_TOKENS = 1000
@@ -69,6 +72,8 @@ class Login:
     admin: bool = False
     id_token: str = field(default="", repr=False)
     """As in Proof; empty for tokens."""
+    purpose: Purpose | Literal[""] = ""
+    """What a token is for; "" for tokens that their owners keep themselves."""
 
     def allows(self, scope: str) -> bool:
         """Whether it has this scope; a browser's login has all of its user's permissions."""

@@ -23,6 +23,7 @@ from portal.core.auth.logins import (
     Login,
     LoginTerms,
     Proof,
+    Purpose,
     UserLogins,
 )
 from portal.core.auth.person import Person, hash_secret
@@ -75,12 +76,17 @@ class Logins:
         return secret, login
 
     def make_token(
-        self, person: Person, name: str, scopes: Sequence[str] | None, days: int | None
+        self,
+        person: Person,
+        name: str,
+        scopes: Sequence[str] | None,
+        days: int | None,
+        purpose: Purpose | None = None,
     ) -> tuple[str, Login]:
         """Create a token; the secret is returned once and never stored.
 
         A token created with another token has no more scopes than that and does not outlive it.
-        Raises InvalidRequest.
+        One with a purpose replaces the user's earlier ones with the same. Raises InvalidRequest.
         """
         parent = self._token_of(person)
         allowed = self.scopes_for(person)
@@ -89,13 +95,23 @@ class Logins:
         if problems := self._problems(name, wanted, allowed, days):
             raise InvalidRequest(problems)
         secret, login = self._make(person.name, TOKEN, name, wanted, timedelta(days=days))
-        if parent is not None and parent.expires < login.expires:
-            login = Login(**{**vars(login), "expires": parent.expires})
+        end = login.expires if parent is None else min(parent.expires, login.expires)
+        login = replace(login, expires=end, purpose=purpose or "")
         if not self._store.add_login(login, MAX_TOKENS):
             text = f"you have {MAX_TOKENS} tokens already; revoke one first"
             raise InvalidRequest([FieldError("name", text)])
         self._record(person.name, "token.make", login.id, f"{name}: {' '.join(wanted)}")
+        if purpose:
+            self._revoke_replaced(login)
         return secret, login
+
+    def _revoke_replaced(self, login: Login) -> None:
+        """Revoke what the token replaces: of two that are created at once, the later one stays."""
+        record = partial(self._record_revoked, by=login.user, why="replaced by a new one")
+        for earlier in self.logins_of(login.user, TOKEN):
+            same = earlier.purpose == login.purpose and earlier.id != login.id
+            if same and earlier.created <= login.created:
+                self._revoke(login.user, record, id=earlier.id)
 
     def scopes_for(self, person: Person) -> tuple[str, ...]:
         """The scopes that the user's new token may have."""

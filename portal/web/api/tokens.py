@@ -7,7 +7,7 @@ from typing import Annotated
 from flask import request
 from pydantic import BaseModel, Field
 
-from portal.core.auth.logins import MAX_NAME, TOKEN, Login, Scope
+from portal.core.auth.logins import MAX_NAME, TOKEN, Login, Purpose, Scope
 from portal.core.auth.person import Person
 from portal.errors import FieldError, InvalidRequest
 from portal.web.api import open_to_all
@@ -38,6 +38,8 @@ class TokenRequest(BaseModel):
     """By default, all scopes that its owner may have."""
     days: Annotated[int | None, Field(ge=1)] = None
     """Its lifetime in days; by default, the longest that the site allows."""
+    purpose: Purpose | None = None
+    """For programs that keep it, which have one of each user: it replaces the earlier one."""
 
 
 @blueprint.before_request
@@ -68,7 +70,9 @@ def make_token() -> Reply[NewTokenOut]:
     """Create a token; only this response contains its secret."""
     body = read_model(TokenRequest)
     who = _creator(body)
-    secret, login = services().logins.make_token(who, body.name, body.scopes, body.days)
+    secret, login = services().logins.make_token(
+        who, body.name, body.scopes, body.days, body.purpose
+    )
     created = NewTokenOut(token=secret, **dict(token_response(login, who)))
     return Reply(created, headers={"Cache-Control": "no-store"})
 

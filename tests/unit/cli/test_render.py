@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from portal.cli.main import main
-from portal.cli.render import UNITS
+from portal.cli.render import UNITS, front_end_hash
 from tests.paths import TEMPLATES
 
 
@@ -114,3 +115,27 @@ def test_an_unwritable_file_is_named(
     file = tmp_path / "nowhere" / "haproxy.cfg"
     assert main(["--config", config, "render", "haproxy", "--output", str(file)]) == 1
     assert str(file.parent) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "token", ["", "short", "a" * 31, "a" * 32 + "\n" + "a" * 32, "\x00" * 32, "a" * 257]
+)
+def test_a_file_that_proves_nothing_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], token: str
+) -> None:
+    """An empty proof would be everybody's."""
+    file, config = tmp_path / "token", tmp_path / "slipway.toml"
+    file.write_text(f"{token}\n")
+    config.write_text(
+        f'[hub]\nlisten = ":8090"\nfront_end_token_file = {json.dumps(str(file))}\n'
+        f"[sessions]\ntemplates = {json.dumps(str(TEMPLATES))}\n"
+    )
+    assert main(["--config", str(config), "render", "haproxy"]) == 1
+    assert f"{file}: not one line of 32 to 256 letters and digits" in capsys.readouterr().err
+
+
+def test_a_proof_is_known_by_its_hash(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("a" * 64 + "\n")
+    assert front_end_hash(str(file)) == hashlib.sha256(b"a" * 64).hexdigest()
+    assert front_end_hash("") == ""

@@ -58,7 +58,7 @@ def portal(world: World, url: str) -> Iterator[str]:
 def client(portal: str) -> Client:
     """The portal's client with a token of alice's."""
     stranger = Client(portal)
-    return Client(portal, stranger.make_token("alice", PASSWORDS["alice"], "test"))
+    return Client(portal, stranger.make_token("alice", PASSWORDS["alice"], name="test"))
 
 
 NewSpawner = Callable[..., SlipwaySpawner]

@@ -482,6 +482,61 @@ def test_a_new_login_is_used_at_once(
     do(work())
 
 
+def test_a_start_outlives_a_log_out_and_the_next_log_in(
+    world: World, spawner: NewSpawner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Servers wait in Slurm's queue for days; each log-in has another token, a log-out none."""
+
+    async def work() -> None:
+        made = spawner()
+        starting, session = await begun(world, made)
+        state = await made.user.get_auth_state()
+        now: dict[str, str] = {}
+
+        async def auth_state(_user: User) -> dict[str, str]:
+            return now
+
+        monkeypatch.setattr(User, "get_auth_state", auth_state)
+        world.services.logins.revoke_all("alice", "alice", ("token",))
+        run(world, session)
+        answer(world, session)
+        for now in ({}, state):  # noqa: B007  # read by the function above
+            await asyncio.sleep(0.5)
+            assert not starting.done(), starting.exception()
+        person = world.services.logins.newcomer("alice")
+        secret, _login = world.services.logins.make_token(person, "new", None, None)
+        now = {TOKEN: secret}
+        assert await asyncio.wait_for(starting, SOON) == SERVERS
+
+    do(work())
+
+
+def test_a_stop_that_was_asked_for_outlives_a_log_out(world: World, spawner: NewSpawner) -> None:
+    """JupyterHub can stop the servers of those who log out (shutdown_on_logout)."""
+
+    async def work() -> None:
+        made = spawner()
+        session = await started(world, made)
+        stopping = asyncio.create_task(made.stop())
+        await until(lambda: world.store.get(session.id).stop_requested or None)  # type: ignore[union-attr]
+        world.services.logins.revoke_all("alice", "alice", ("token",))
+        await asyncio.wait_for(stopping, SOON)
+
+    do(work())
+
+
+def test_a_service_token_that_is_revoked_ends_a_start(world: World, spawner: NewSpawner) -> None:
+    async def work() -> None:
+        made = spawner()
+        starting, _session = await begun(world, made)
+        made.service_token = "slipway_revoked"
+        with pytest.raises(HTTPError) as caught:
+            await asyncio.wait_for(starting, SOON)
+        assert caught.value.status_code == 401
+
+    do(work())
+
+
 def test_nothing_is_left_to_stop_after_a_start_while_the_portal_is_away(
     spawner: NewSpawner, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -193,6 +193,10 @@ class Front:
         """Send a request as JupyterHub's proxy does."""
         return self._ask(self.hub_port, "hub.example.org", path, method, "", **headers)
 
+    def connect_hub(self) -> socket.socket:
+        """A connection of JupyterHub's proxy."""
+        return socket.create_connection(("127.0.0.1", self.hub_port), 10)
+
     def app(self, path: str = "/", method: str = "GET", **headers: str) -> Answer:
         """Send a request to the app's origin, with its cookie."""
         headers = {"cookie": self.cookie} | headers
@@ -317,16 +321,24 @@ def render(settings: Settings) -> str:
 
 
 def make_settings(
-    folder: Path, hub_port: int = 0, watch_port: int = 0, *, several: bool = False, **web: object
+    folder: Path,
+    hub_port: int = 0,
+    watch_port: int = 0,
+    *,
+    several: bool = False,
+    proof: str = "",
+    **web: object,
 ) -> Settings:
     """Settings whose state and sockets are in a folder; others may connect on loopback.
 
-    `several`: the portal has several hosts.
+    `several`: the portal has several hosts. `proof`: JupyterHub's file.
     """
     return Settings.model_validate(
         {
             "web": web,
-            "hub": {"listen": f"127.0.0.1:{hub_port}"} if hub_port else {},
+            "hub": {"listen": f"127.0.0.1:{hub_port}", "front_end_token_file": proof}
+            if hub_port
+            else {},
             "monitoring": {"listen": f"127.0.0.1:{watch_port}"} if watch_port else {},
             "state": {
                 "directory": str(folder),
@@ -340,7 +352,7 @@ def make_settings(
 
 @contextmanager
 def running_front(
-    folder: Path, mode: Mode = "ports", *, several: bool = False, **web: object
+    folder: Path, mode: Mode = "ports", *, several: bool = False, proof: str = "", **web: object
 ) -> Iterator[Front]:
     """HAProxy between the test, a portal and one session; further web settings can be given."""
     ca = folder / "ca"
@@ -352,6 +364,7 @@ def running_front(
         hub_port,
         watch_port,
         several=several,
+        proof=proof,
         public_url=f"http://localhost:{port}",
         listen=f"127.0.0.1:{port}",
         listen_runners=f"127.0.0.1:{runners_port}",

@@ -31,6 +31,7 @@ class LoginRow(SQLModel, table=True):
     sid: str = ""
     admin: bool = False
     id_token: str = ""
+    purpose: str = ""
     revoked: datetime | None = time_column(default=None, index=True)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from portal.core.auth.logins import PLAIN_SCOPES, SCOPES, Login, Scope, UserLogins
+from portal.core.auth.logins import PLAIN_SCOPES, SCOPES, Login, Purpose, Scope, UserLogins
 from portal.web.api.models.base import ResponseModel, Time
 
 
@@ -20,6 +20,8 @@ class TokenOut(ResponseModel):
     expires: Time
     address: str
     """The client address that it was created from."""
+    purpose: Purpose | None
+    """What it is for, if a program keeps it; its owner keeps all others."""
     current: bool
     """Whether this request was sent with it."""
 
@@ -36,6 +38,7 @@ class TokenOut(ResponseModel):
                 "last_used": login.used,
                 "expires": login.expires,
                 "address": login.address,
+                "purpose": login.purpose or None,
                 "current": current,
             }
         )

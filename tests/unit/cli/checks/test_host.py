@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from portal.cli.checks.host import check_haproxy
+from portal.cli.checks.host import check_haproxy, check_hub
 from portal.config import Settings
 
 REFUSES = """\
@@ -47,3 +48,32 @@ def test_the_real_one_refuses_a_missing_file(monkeypatch: pytest.MonkeyPatch) ->
     found = list(check_haproxy(Settings.model_validate({"web": web})))
     assert not found[-1].ok
     assert "HAProxy refuses the rendered configuration: " in found[-1].text
+
+
+@pytest.mark.parametrize(
+    ("hub", "oidc", "words"),
+    [
+        ({}, {}, ""),
+        ({"listen": ":8090"}, {}, "WARNING hub.front_end_token_file is not set"),
+        ({"listen": ":8090"}, {"issuer": "https://id.example.org", "password": False}, ""),
+        ({"listen": ":8090", "front_end_token_file": "{folder}/token"}, {}, ""),
+        (
+            {"front_end_token_file": "{folder}/shown"},
+            {},
+            "MISSING hub.front_end_token_file {folder}",
+        ),
+        ({"front_end_token_file": "{folder}/gone"}, {}, "{folder}/gone: No such file"),
+    ],
+)
+def test_what_is_said_of_jupyterhubs_proof(
+    tmp_path: Path, hub: dict[str, str], oidc: Mapping[str, object], words: str
+) -> None:
+    for name, mode in (("token", 0o400), ("shown", 0o440)):
+        (tmp_path / name).write_text(f"{'a' * 64}\n")
+        (tmp_path / name).chmod(mode)
+    named = {name: value.format(folder=tmp_path) for name, value in hub.items()}
+    client = {"client_id": "x"} if oidc else {}
+    settings = Settings.model_validate({"hub": named, "oidc": {**oidc, **client}})
+    found = "\n".join(f"{one.word} {one.text}" for one in check_hub(settings))
+    assert words.format(folder=tmp_path) in found
+    assert bool(found) is bool(words)

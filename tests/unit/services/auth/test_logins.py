@@ -144,6 +144,35 @@ def test_a_token_created_by_a_token_has_no_more_rights(world: World) -> None:
     assert (second.scopes, second.expires) == (("write",), first.expires)
 
 
+def test_a_program_has_one_token_of_each_user_for_its_purpose(world: World) -> None:
+    logins = world.services.logins
+    _, first = token(world, name="JupyterHub", purpose="jupyterhub")
+    _, own = token(world, name="JupyterHub")
+    _, others = logins.make_token(Person("bob", False, ""), "x", None, None, "jupyterhub")
+    opens_app(world, first, "a")
+    _, second = token(world, name="JupyterHub", purpose="jupyterhub")
+    assert {one.id for one in logins.logins_of("alice", TOKEN)} == {own.id, second.id}
+    assert [one.id for one in logins.logins_of("bob", TOKEN)] == [others.id]
+    assert cookies(world) == []
+    assert (second.purpose, own.purpose) == ("jupyterhub", "")
+    admin = Person("admin", True, "")
+    events, _ = world.services.administration.events(admin, AuditFilter(), 10, None)
+    revoked = [(e.who, e.target, e.detail) for e in events if e.action == "token.revoke"]
+    assert revoked == [("alice", first.id, "token JupyterHub: replaced by a new one")]
+
+
+def test_of_tokens_that_are_created_at_once_one_is_left(world: World) -> None:
+    """The later one: the earlier one does not replace it, though it is stored after it."""
+    logins, store = world.services.logins, world.services.logins._store
+    _, later = token(world, purpose="jupyterhub")
+    world.clock.advance(seconds=-1)
+    _, earlier = token(world, purpose="jupyterhub")
+    assert {one.id for one in store.logins("alice", world.clock())} == {later.id, earlier.id}
+    world.clock.advance(seconds=2)
+    _, last = token(world, purpose="jupyterhub")
+    assert [one.id for one in logins.logins_of("alice", TOKEN)] == [last.id]
+
+
 def test_only_a_token_with_that_scope_has_admin_rights(world: World) -> None:
     logins, admin = world.services.logins, Person("admin", admin=True, login="")
     _, whole = logins.make_token(admin, "whole", None, None)

@@ -33,7 +33,7 @@ def test_a_new_token_is_returned_with_its_properties(world: World, api: MakeApi)
     assert (token.pop("id"), token.pop("expires")) is not None
     assert token == {
         "name": "cron", "scopes": ["read"], "created": now, "last_used": now,
-        "address": "127.0.0.1", "current": False,
+        "address": "127.0.0.1", "current": False, "purpose": None,
     }  # fmt: skip
     listed = (alice("GET", "/tokens").json or {})["tokens"]
     assert {t["name"]: t["current"] for t in listed} == {"API token": True, "cron": False}
@@ -50,6 +50,7 @@ def test_a_new_token_is_returned_with_its_properties(world: World, api: MakeApi)
         ({"username": "alice", "password": "wonderland", "scopes": []}, "scopes"),
         ({"username": "alice", "password": "wonderland", "scopes": ["admin"]}, "scopes"),
         ({"username": "alice", "password": "wonderland", "name": " "}, "name"),
+        ({"username": "alice", "password": "wonderland", "purpose": "mine"}, "purpose"),
     ],
 )
 def test_an_invalid_request_names_its_field(
@@ -173,3 +174,12 @@ def test_no_response_or_log_repeats_a_password(
         assert answer.status_code == 422
         assert "4711" not in answer.text
     assert "4711" not in caplog.text
+
+
+def test_jupyterhubs_token_is_listed_with_its_purpose(alice: Browser, app: Flask) -> None:
+    body = {"username": "alice", "password": "wonderland", "name": "JupyterHub"}
+    answer = app.test_client().post(
+        "/api/v1/tokens", json=body | {"purpose": "jupyterhub"}, base_url=PORTAL
+    )
+    assert (answer.json or {})["purpose"] == "jupyterhub"
+    assert "For servers in JupyterHub; revoked at the log-out there" in alice.get("/account").text
