@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from portal.core.apps.titles import Naming, namings
 from portal.core.launch.own_image import OWN, PLACE, image_title
+from portal.core.launch.site_files import SifFile
 from portal.core.session.session import Session
 from portal.core.validation import field_errors
 
@@ -184,6 +185,8 @@ class Image(BaseModel):
     """Whether it can no longer be launched; sessions that have it keep it."""
     packages: tuple[str, ...] = ()
     """Names of the main packages in it, which the launch form's search finds it by."""
+    files: tuple[SifFile, ...] = ()
+    """Its files, with those that a build has replaced."""
 
 
 def own_image(image: str) -> Image:
