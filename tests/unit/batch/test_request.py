@@ -103,11 +103,11 @@ def hidden(tmp_path: Path) -> Path:
 
 def site_with(file: Path, *, retired: bool = False) -> Settings:
     """Settings in which this file is hidden from all but bob, or retired."""
-    image = {"environment": "r", "version": "4", "path": str(file), "visible_to": ["bob"]}
-    image["files"] = [[str(file), (b"R" * 16).hex()], [str(file.with_name("image.sif")), ""]]
+    files = [[str(file), (b"R" * 16).hex()], [str(file.with_name("image.sif")), ""]]
+    image = {"environment": "r", "version": "4", "path": str(file), "files": files}
+    image |= {"visible_to": ["bob"]}
     if retired:
-        del image["visible_to"]
-        return Settings(site(retired=[image]))
+        return Settings(site(retired=[image | {"visible_to": None}]))
     return Settings(site(images=[*site()["images"], image]))
 
 

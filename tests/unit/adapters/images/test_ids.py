@@ -40,7 +40,12 @@ def test_a_header_is_read_again_only_when_the_file_has_changed(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[Path] = []
-    monkeypatch.setattr(ids, "_id", lambda file: read.append(file) or "")
+
+    def note(file: Path) -> str:
+        read.append(file)
+        return ""
+
+    monkeypatch.setattr(ids, "_id", note)
     files = SifFiles()
     files(folder)
     files(folder)

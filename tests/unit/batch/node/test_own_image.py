@@ -38,10 +38,12 @@ def write(folder: Path, **changes: object) -> None:
 
 
 def test_a_file_that_was_exchanged_for_a_hidden_image(image: Path) -> None:
-    hidden = {"environment": "r", "version": "4", "path": "/i/r4.sif", "hidden_from": [ME]}
-    hidden["files"] = [["/i/r4.sif", (b"i" * 16).hex()]]
-    write(image.parent, images=[hidden])
-    with pytest.raises(ImageError, match="mine.sif is one of the site's images: it is not offered"):
+    files = [["/i/r4.sif", (b"i" * 16).hex()]]
+    hidden = {"environment": "r", "version": "4", "path": "/i/r4.sif", "files": files}
+    write(image.parent, images=[{**hidden, "hidden_from": [ME]}])
+    with pytest.raises(
+        ImageError, match=r"mine\.sif is one of the site's images: it is not offered"
+    ):
         find_image(asked_for(image))
 
 
