@@ -302,6 +302,7 @@ class FakeSlurm:
         if "-name '[!.]*.sif'" in script:
             place, own = f"/home/{user}/storage", self.image_files.get(user, [])
             names = ["", place, *(f"1.0 5242880 ./{name}" for name in own), ""]
+            names += [f"1.0 5242880 {path}" for path in self.image_files.get("", [])]  # the site's
             return Completed(0, "".join(f"{name}\0" for name in names).encode(), "")
         if "mkdir" in script and self.storage_blocked:
             return Completed(3, b"", "mkdir: cannot create directory 'storage': File exists\n")

@@ -14,10 +14,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from portal.adapters.images.folder import RETIRED, current_file, read_inventory
+from portal.adapters.images.ids import SifFiles
 from portal.core.apps.catalog import AppSpec, Catalog, Image, misfits, problems_of
 from portal.core.images.inside import search_words
 from portal.core.images.inventory import inventory_name
 from portal.core.launch.own_image import OWN
+from portal.core.launch.site_files import SifFile
 
 log = logging.getLogger(__name__)
 
@@ -49,8 +51,15 @@ def read_app(folder: Path) -> AppSpec:
         raise CatalogError(_described(file, text, error)) from error
 
 
-def read_image(folder: Path, words: Callable[[Path], tuple[str, ...]] = lambda _: ()) -> Image:
-    """One image of images/<env>/<version>/; `words`: its main packages. Raises CatalogError."""
+def read_image(
+    folder: Path,
+    words: Callable[[Path], tuple[str, ...]] = lambda _: (),
+    files: Callable[[Path], tuple[SifFile, ...]] = lambda _: (),
+) -> Image:
+    """One image of images/<env>/<version>/; `words`: its main packages, `files`: its SIF files.
+
+    Raises CatalogError.
+    """
     file = folder / "image.toml"
     text, data = _read(file)
     current = current_file(folder)
@@ -60,6 +69,7 @@ def read_image(folder: Path, words: Callable[[Path], tuple[str, ...]] = lambda _
         "path": str(current),
         "retired": (folder / RETIRED).exists(),
         "packages": words(current),
+        "files": files(folder),
     }
     try:
         return Image.model_validate({**data, **names})
@@ -145,6 +155,7 @@ class FolderCatalog:
         self._found = found
         self._lock = threading.Lock()
         self._packages = _Packages()
+        self._files = SifFiles()
         self._known: tuple[float, Catalog] | None = None
 
     def __call__(self) -> Catalog:
@@ -212,7 +223,7 @@ class FolderCatalog:
                 problems.append(f"{file}: {OWN} stands for people's own images; rename the folder")
                 continue
             try:
-                image = read_image(file.parent, self._packages)
+                image = read_image(file.parent, self._packages, self._files)
             except CatalogError as error:
                 problems.append(str(error))
                 continue

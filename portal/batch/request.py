@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pwd
 import re
 import stat
 
+from portal.batch.image import ImageError, site
 from portal.batch.options import OptionError
 from portal.core.launch import reference
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Any
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any, BinaryIO
 
     from portal.batch.settings import Image, Settings
 
@@ -124,7 +126,7 @@ def find_image(value: str, settings: Settings, user: str) -> str:
     if not value:
         raise OptionError("--image: it needs a value")
     if is_own(value):
-        return _address(value, settings) if "://" in value else _file(value, settings)
+        return _address(value, settings) if "://" in value else _file(value, settings, user)
     seen = [image for image in settings.images if image.permits(user)]
     environment, _, version = value.partition("/")
     fitting = [image for image in seen if image.environment == environment]
@@ -165,28 +167,32 @@ def _address(value: str, settings: Settings) -> str:
     return str(found)
 
 
-def _file(value: str, settings: Settings) -> str:
+def _file(value: str, settings: Settings, user: str) -> str:
     if "file" not in settings.own_images:
         raise OptionError("--image: your own image files are not permitted here")
     path = os.path.abspath(os.path.expanduser(value))
     if any(ord(letter) < 32 for letter in path):
         raise OptionError("--image: the file's name has control characters")
     try:
-        begin = read_file("--image", path, 64)
+        with open_regular("--image", path) as stream:
+            # A SIF's header: "#!/usr/bin/env run-singularity" in 32 bytes, then its magic.
+            if stream.read(64)[32:41] != b"SIF_MAGIC":
+                raise OptionError(f"--image: {path} is not an Apptainer image (SIF)")
+            site.check(stream.fileno(), path, settings.refused_files(user))
     except OSError as error:
         raise OptionError(f"--image: {path}: {error.strerror}") from None
-    # A SIF's header: "#!/usr/bin/env run-singularity" in 32 bytes, then its magic.
-    if begin[32:41] != b"SIF_MAGIC":
-        raise OptionError(f"--image: {path} is not an Apptainer image (SIF)")
+    except ImageError as error:
+        raise OptionError(f"--image: {error}") from None
     return path
 
 
-def read_file(option: str, path: str, most: int) -> bytes:
-    """The first bytes of a regular file, without waiting; raises OSError, OptionError."""
+@contextlib.contextmanager
+def open_regular(option: str, path: str) -> Iterator[BinaryIO]:
+    """A regular file, opened without waiting; raises OSError, OptionError."""
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
         if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
             raise OptionError(f"{option}: {path} is not a file")
-        return stream.read(most)
+        yield stream
 
 
 def read_mount(value: str, storage: str, user: str, home: str) -> list[str]:
@@ -301,7 +307,8 @@ def read_env_files(options: list[tuple[str, str]]) -> dict[str, str]:
 
 def _env_file(path: str) -> dict[str, str]:
     try:
-        text = read_file("--env-file", path, MAX_ENV_FILE + 1).decode()
+        with open_regular("--env-file", path) as stream:
+            text = stream.read(MAX_ENV_FILE + 1).decode()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
         raise OptionError(f"--env-file: {path}: {reason}") from None

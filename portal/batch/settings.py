@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 
+from portal.batch.image.site import SiteFile
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +21,7 @@ class SettingsError(Exception):
 class Image:
     """One of the site's images."""
 
-    __slots__ = ("default", "environment", "hidden_from", "path", "version", "visible_to")
+    __slots__ = ("default", "environment", "files", "hidden_from", "path", "version", "visible_to")
 
     def __init__(self, data: Mapping[str, object]) -> None:
         self.environment = str(data["environment"])
@@ -29,6 +31,8 @@ class Image:
         self.visible_to = _names(data.get("visible_to"))
         """Those who see it; None: everybody but `hidden_from`."""
         self.hidden_from = _names(data.get("hidden_from")) or frozenset()
+        self.files = [(str(path), str(id)) for path, id in data.get("files", [])]  # type: ignore[attr-defined]
+        """The paths of its files, with those that were replaced, and their ids in SIF headers."""
 
     @property
     def name(self) -> str:
@@ -57,6 +61,7 @@ class Settings:
         "max_shared_memory_mb",
         "own_images",
         "registries",
+        "retired",
         "storage",
         "toolkit",
     )
@@ -67,10 +72,13 @@ class Settings:
         binds = data.get("binds", [])
         sources = data.get("own_images", [])
         registries, insecure = data.get("registries", []), data.get("insecure", [])
-        lists = (images, kinds, binds, sources, registries, insecure)
+        retired = data.get("retired", [])
+        lists = (images, kinds, binds, sources, registries, insecure, retired)
         if not all(isinstance(value, list) for value in lists):
             raise ValueError("a list is expected")
         self.images = [Image(item) for item in images]  # type: ignore[attr-defined]
+        self.retired = [Image(item) for item in retired]  # type: ignore[attr-defined]
+        """Images that nobody can name any more, for `refused_files`."""
         self.gpu_kinds = kinds
         self.binds = [str(path) for path in binds]  # type: ignore[attr-defined]
         self.own_images = frozenset(map(str, sources))  # type: ignore[call-overload]
@@ -87,6 +95,27 @@ class Settings:
         self.apptainer = str(data.get("apptainer", "apptainer"))
         most = data.get("max_shared_memory_mb")
         self.max_shared_memory_mb = most if isinstance(most, int) else None
+
+    def refused_files(self, user: str, *, retired: bool = True) -> list[SiteFile]:
+        """Files of images that a user does not see, and with `retired` of those nobody starts anew.
+
+        What an image that this user may start contains as well is not refused.
+        """
+        permitted = {id for image in self.images if image.permits(user) for _, id in image.files}
+        found = []
+        for image in (*self.images, *self.retired):
+            if not image.permits(user):
+                reason = "it is not offered to you"
+            elif retired and image in self.retired:
+                reason = f"{image.environment} {image.version} was retired by an administrator"
+            else:
+                continue
+            found += [
+                SiteFile(path, id, reason)
+                for path, id in image.files
+                if not id or id not in permitted
+            ]
+        return found
 
 
 def _size(value: object, default: int) -> int:

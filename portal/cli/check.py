@@ -23,6 +23,7 @@ from portal.cli.checks.host import (
     check_keys,
     check_settings_file,
 )
+from portal.cli.checks.images import check_image_files
 from portal.cli.checks.oidc import check_oidc
 from portal.cli.checks.operator import check_operator
 from portal.cli.checks.places import (
@@ -80,7 +81,10 @@ def check(settings: Settings, file: Path | None = None) -> Generator[Finding, No
     commands = settings.slurm.model_copy(update={"reader": "commands"})
     systems = real_systems(settings.model_copy(update={"slurm": commands}))
     yield from check_worker(systems.stores.heartbeats, now())
-    yield from check_catalog(settings, systems.catalog())
+    catalog = systems.catalog()
+    yield from check_catalog(settings, catalog)
+    rules = systems.stores.administration.image_rules()
+    yield from check_image_files(settings, catalog, rules)
     yield from check_cluster(settings, systems.scheduler)
 
 

@@ -24,7 +24,9 @@ class ImageSettings(BaseModel):
         'an address such as docker://HOST/NAME:TAG. "off": nothing.',
     )
     folders: tuple[Folder, ...] = Field(
-        (), description="Folders with images for everybody, besides the users' storage folders."
+        (),
+        description="Folders with images for everybody, besides the users' storage folders; none "
+        "that overlaps sessions.images.",
     )
     registries: tuple[Host, ...] = Field(
         (), description='Hosts of registries, with their ports; "*": every one.'

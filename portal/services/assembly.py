@@ -6,6 +6,8 @@ from datetime import timedelta
 from functools import cached_property
 
 from portal.config import Settings
+from portal.core.auth.person import Person
+from portal.core.launch.site_files import RefusedFile
 from portal.services.admin.usage import Usage
 from portal.services.app_assembly import AppAssembly
 from portal.services.container import Services
@@ -101,10 +103,16 @@ class _Assembly(AppAssembly):
             checks=self.launch_checks,
             close_apps=self.apps.close_session,
             registry_login=self.registry_logins.for_image,
+            refused_files=self._refused_files,
             grant=self.storage.granted,
             measures=self._systems.monitors.measures,
             launch_begin=self.notices.launch_begin,
         )
+
+    def _refused_files(self, owner: str) -> tuple[RefusedFile, ...]:
+        """The site's image files that a session's owner may not start as own images."""
+        person = Person(owner, self.administrators.includes(owner), login="")
+        return self.administration.refused_files(person, self._catalog())
 
     @cached_property
     def estimates(self) -> Estimates:

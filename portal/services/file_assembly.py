@@ -25,6 +25,7 @@ class FileAssembly(JobAssembly):
             record,
             self.shares.with_me,
             self._settings.sessions.storage,
+            lambda person: self.administration.refused_files(person, self._catalog()),
         )
 
     @cached_property

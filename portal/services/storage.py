@@ -18,6 +18,7 @@ from portal.core.launch.mounts import (
     path_of_shared,
 )
 from portal.core.launch.own_image import ImageFile, OwnImageRules, proposable
+from portal.core.launch.site_files import RefusedFile
 from portal.errors import FieldError, InvalidRequest
 
 GrantMounts = Callable[[Person, Sequence[Mount]], tuple[Mount, ...]]
@@ -34,12 +35,14 @@ class Storage:
         record: Callable[[str, str, str], None],
         shared: Callable[[Person], list[SharedFolder]],
         storage: str,
+        refused_files: Callable[[Person], Sequence[RefusedFile]],
     ) -> None:
         self._files = files
         self._own_images = own_images
         self._record = record
         self._shared = shared
         self._storage = storage
+        self._refused_files = refused_files
 
     def images(self, person: Person) -> list[ImageFile]:
         """The newest image files that the user may launch; raises Unavailable.
@@ -48,7 +51,9 @@ class Storage:
         """
         if self._own_images.own == "off":
             return []
-        return proposable(self._files.image_files(person.name, self._own_images.folders))
+        found = proposable(self._files.image_files(person.name, self._own_images.folders))
+        refused = {file.path for file in self._refused_files(person)}
+        return [file for file in found if file.path not in refused]
 
     def list(self, person: Person) -> list[Folder]:
         """All folders that could be mounted; raises Unavailable.

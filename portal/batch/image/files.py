@@ -6,11 +6,17 @@ import errno
 import os
 import stat
 
-from portal.batch.image import ImageError, sif
+from portal.batch.image import ImageError, sif, site
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from portal.batch.image.site import SiteFile
 
 
-def open_file(folder: str, inside: str, max_mb: int) -> int:
-    """A descriptor of the checked file `inside` a folder; raises ImageError.
+def open_file(folder: str, inside: str, max_mb: int, refused: Sequence[SiteFile] = ()) -> int:
+    """A descriptor of the checked file `inside` a folder, none of the `refused`; raises ImageError.
 
     Links may lead anywhere inside the folder, never out of it. What was opened is checked, not its
     name, which somebody may exchange meanwhile.
@@ -32,6 +38,7 @@ def open_file(folder: str, inside: str, max_mb: int) -> int:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise ImageError(f"{name} is not a file")
         sif.check(descriptor, name, max_mb)
+        site.check(descriptor, name, refused)
     except BaseException:
         os.close(descriptor)
         raise

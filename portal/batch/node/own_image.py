@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import pwd
 import sys
 
+from portal.batch.image import site
 from portal.batch.image.files import open_file
 from portal.batch.image.pull import Limits, image_of
 from portal.batch.node.container import apptainer_command
+from portal.batch.settings import SettingsError, load
 from portal.core.launch.reference import parse
 
 TYPE_CHECKING = False
@@ -27,15 +30,27 @@ def find_image(request: Request) -> list[int]:
         return []
     if "://" not in request.image:
         folder, name = os.path.split(os.path.realpath(request.image))
-        return [open_file(folder, name, request.max_mb)]
+        return [open_file(folder, name, request.max_mb, _hidden())]
     wanted = parse(request.image)
     insecure = [wanted.host] if request.insecure else []
     folder = os.path.join(os.path.expanduser("~"), CACHE)
     limits = Limits(folder, request.max_mb, request.cache_mb, insecure)
     program = apptainer_command(request.apptainer, os.environ)
     image, lock = image_of(wanted, None, limits, program, _tell)
+    site.check(image, request.image, _hidden())
     request.image = os.readlink(f"/proc/self/fd/{image}")
     return [image, lock]
+
+
+def _hidden() -> list[site.SiteFile]:
+    """Those of the site's images that this user does not see, where the node knows them.
+
+    A retired image is refused when a job is submitted: what waits in the queue keeps it.
+    """
+    try:
+        return load().refused_files(pwd.getpwuid(os.getuid()).pw_name, retired=False)
+    except (SettingsError, KeyError):
+        return []  # `slipway sbatch` has looked at the file
 
 
 _said = ""

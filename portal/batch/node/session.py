@@ -14,10 +14,11 @@ import subprocess
 import sys
 import time
 
-from portal.batch.image import ImageError
+from portal.batch.image import ImageError, site
 from portal.batch.image.files import open_file
 from portal.batch.image.pull import Limits, image_of
 from portal.batch.image.registry import Login
+from portal.batch.image.site import SiteFile
 from portal.batch.image.tell import Teller
 from portal.core.launch.reference import parse
 
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 FAILED = 70
 """Exit code if the session cannot start, as of the batch script."""
 PLACE = "@image"
-LOGIN = "registry"
-"""The field of the instructions that never gets into the container."""
+LOGIN, REFUSED = "registry", "refused_images"
+"""The fields of the instructions that never get into the container."""
 _KNOWN = ("--file", "--folder", "--reference", "--max-mb", "--cache", "--cache-mb", "--insecure",
           "--start-seconds")  # fmt: skip
 PAUSE = 0.2
@@ -41,9 +42,9 @@ def main(words: list[str]) -> NoReturn:
     signal.signal(signal.SIGTERM, _stop)
     try:
         options, command = read_words(words)
-        spec, login = read_spec()
+        spec, login, refused = read_spec()
         tell = Teller(spec)
-        image, lock = _image(options, login, command[0], tell)
+        image, lock = _image(options, login, refused, command[0], tell)
         tell.start()
         code = run(command, image, spec, float(options["--start-seconds"]))
         os.close(lock)
@@ -67,25 +68,35 @@ def read_words(words: list[str]) -> tuple[dict[str, str], list[str]]:
     return dict(zip(names, values)), words[end + 1 :]
 
 
-def read_spec() -> tuple[dict[str, Any], Login | None]:
-    """The session's instructions, and the login for the image's registry, which they lose."""
+def read_spec() -> tuple[dict[str, Any], Login | None, list[SiteFile]]:
+    """The session's instructions, and what they lose: the login for the image's registry, and the
+    files of the site's that the image must not be.
+    """
     with open(os.dup(0), encoding="utf-8") as stream:
         spec = json.loads(stream.read())
     found = spec.pop(LOGIN, None)
-    return spec, Login(found["user"], found["password"]) if found else None
+    login = Login(found["user"], found["password"]) if found else None
+    return spec, login, [SiteFile(*file) for file in spec.pop(REFUSED, [])]
 
 
 def _image(
-    options: dict[str, str], login: Login | None, apptainer: str, tell: Teller
+    options: dict[str, str],
+    login: Login | None,
+    refused: list[SiteFile],
+    apptainer: str,
+    tell: Teller,
 ) -> tuple[int, int]:
     """Descriptors of the image, and of what keeps it; raises ImageError."""
     most = int(options["--max-mb"])
     if "--file" in options:
-        image = open_file(options["--folder"], options["--file"], most)
+        image = open_file(options["--folder"], options["--file"], most, refused)
         return image, os.dup(image)
     insecure = [host for host in options.get("--insecure", "").split(",") if host]
     limits = Limits(os.path.abspath(options["--cache"]), most, int(options["--cache-mb"]), insecure)
-    return image_of(parse(options["--reference"]), login, limits, [apptainer], tell)
+    image, lock = image_of(parse(options["--reference"]), login, limits, [apptainer], tell)
+    # In the cache, which is the owner's folder, any file may have the pulled one's name.
+    site.check(image, options["--reference"], refused)
+    return image, lock
 
 
 def run(command: list[str], image: int, spec: dict[str, Any], start_seconds: float) -> int:

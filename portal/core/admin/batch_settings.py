@@ -5,11 +5,11 @@ The command needs no portal to submit, so rules about accounts are resolved to u
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from portal.core.admin.images import ImageRule, image_rule
-from portal.core.apps.catalog import Image
+from portal.core.apps.catalog import Catalog, Image
 from portal.core.cluster.fgpu import kinds_as_json
 from portal.core.cluster.gpu_offers import Gpus
 from portal.core.cluster.limits import Limits
@@ -30,7 +30,7 @@ class BatchSite:
 
 def batch_settings(
     site: BatchSite,
-    images: Sequence[Image],
+    catalog: Catalog,
     rules: Iterable[ImageRule],
     limits: Limits | None,
     gpus: Gpus,
@@ -51,7 +51,8 @@ def batch_settings(
         "image_cache_mb": site.images.cache_mb,
         "max_shared_memory_mb": site_rules.max_shared_memory_mb,
         "gpu_kinds": kinds_as_json(gpus.kinds),
-        "images": [_image(image, image_rule(image, known), limits) for image in images],
+        "images": [_image(image, image_rule(image, known), limits) for image in catalog.images],
+        "retired": [_image(image, image_rule(image, known), limits) for image in catalog.retired],
     }
 
 
@@ -61,6 +62,7 @@ def _image(image: Image, rule: ImageRule, limits: Limits | None) -> dict[str, ob
         "version": image.version,
         "path": image.path,
         "default": image.default,
+        "files": image.files,
     }
     match rule.seen_by:
         case "nobody":

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, field_validator
 
 from portal.core.apps.catalog import Catalog, Image
 from portal.core.cluster.limits import Limits
+from portal.core.launch.site_files import RefusedFile
 from portal.core.validation import (
     _CHECKED,
     STRICT,
@@ -116,6 +117,33 @@ def visible_catalog(
         found=catalog.found,
         problems=catalog.problems,
     )
+
+
+NOT_OFFERED = "it is not offered to you"
+
+
+def refused_files(catalog: Catalog, visible: Catalog) -> tuple[RefusedFile, ...]:
+    """The files that a person who sees `visible` of the catalog may not start as own images.
+
+    What an image that this person may start contains as well is not refused.
+    """
+    shown = {(image.environment, image.version) for image in (*visible.images, *visible.retired)}
+    permitted = {file.id for image in visible.images for file in image.files}
+
+    def files(images: Iterable[Image], retired: bool) -> Iterator[RefusedFile]:
+        for image in images:
+            if (image.environment, image.version) not in shown:
+                reason, applies = NOT_OFFERED, False
+            elif retired:
+                name = f"{image.environment} {image.version}"
+                reason, applies = f"{name} was retired by an administrator", True
+            else:
+                continue
+            for path, id in image.files:
+                if not id or id not in permitted:
+                    yield RefusedFile(path, id, reason, applies)
+
+    return (*files(catalog.images, False), *files(catalog.retired, True))
 
 
 def check_principals(asked: ImageRequest, limits: Limits | None) -> None:

@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from portal.core.apps.titles import Naming, namings
 from portal.core.launch.own_image import OWN, PLACE, image_title
+from portal.core.launch.site_files import SifFile
 from portal.core.session.session import Session
 from portal.core.validation import field_errors
 
@@ -184,6 +185,8 @@ class Image(BaseModel):
     """Whether it can no longer be launched; sessions that have it keep it."""
     packages: tuple[str, ...] = ()
     """Names of the main packages in it, which the launch form's search finds it by."""
+    files: tuple[SifFile, ...] = ()
+    """Its files, with those that a build has replaced."""
 
 
 def own_image(image: str) -> Image:
@@ -221,6 +224,8 @@ def misfits(apps: Mapping[str, AppSpec]) -> dict[str, tuple[str, str]]:
             found[name] = ("shares", f"there is no app {spec.shares}")
         elif server and (server.shares or server.kind != "web"):
             found[name] = ("shares", f"{spec.shares} has no web server of its own")
+        elif server and spec.public and not server.public:
+            found[name] = ("public", f"{spec.shares}, whose server it shares, is never public")
     return found
 
 
@@ -244,14 +249,9 @@ class Catalog(BaseModel):
 
         A retired version is found too, for the sessions that have it.
         """
-        return next(
-            (
-                image
-                for image in (*self.images, *(self.retired if version is not None else ()))
-                if image.environment == environment and version in (None, image.version)
-            ),
-            None,
-        )
+        known = (*self.images, *(self.retired if version is not None else ()))
+        named = (image for image in known if image.environment == environment)
+        return next((image for image in named if version in (None, image.version)), None)
 
     def of_session(self, session: Session) -> Image | None:
         """What a session runs: its owner's image, or one of the site's if it still exists."""

@@ -7,6 +7,7 @@ says, so that two builds of the same sources are the same file.
 
 from __future__ import annotations
 
+import re
 import struct
 import uuid
 from typing import NamedTuple
@@ -67,6 +68,19 @@ def without_times(head: bytes, digest: str, epoch: int) -> bytes:
             values[8] = values[9] = epoch
             DESCRIPTOR.pack_into(fixed, place, *values)
     return bytes(fixed)
+
+
+def id_of_header(head: bytes) -> str:
+    """The id of a SIF file in hexadecimal, from its first bytes; "" if it has none."""
+    if len(head) < HEADER.size:
+        return ""
+    fields = HEADER.unpack_from(head)
+    return fields[4].hex() if fields[1].startswith(_MAGIC) and any(fields[4]) else ""
+
+
+def id_of_digest(digest: str) -> str:
+    """The same of a file that `slipway images build` has made, from its file system's digest."""
+    return _uuid(digest).hex() if re.fullmatch(r"[0-9a-f]{64}", digest) else ""
 
 
 def _uuid(digest: str) -> bytes:

@@ -18,6 +18,7 @@ from portal.core.apps.catalog import AppName, AppSpec
 from portal.core.job.description import JobSettings
 from portal.core.job.samples import Reading
 from portal.core.launch.mounts import start_folder, storage_of
+from portal.core.launch.site_files import RefusedFile
 from portal.core.session.session import Facts, Home, Session
 from portal.core.validation import STRICT
 
@@ -195,11 +196,13 @@ def runner_spec(
     client_ca: str,
     adoption: Mapping[str, object],
     registry: Mapping[str, str] | None = None,
+    refused: Sequence[RefusedFile] = (),
 ) -> str:
     """Write the runner's specification as one line of JSON; `apps` are all that can be started.
 
-    `registry`: user and password for the registry of the session's own image, which
-    portal/batch/node/session.py takes out before the container starts.
+    `registry`: user and password for the registry of the session's own image, `refused`: files of
+    the site's that it must not be. portal/batch/node/session.py takes both out before the
+    container starts.
 
     Secret: it contains the token, and environment variables that often hold passwords.
     """
@@ -226,6 +229,7 @@ def runner_spec(
             # What a portal that has lost the session needs to take it in (core/job/adoption.py).
             "adoption": dict(adoption),
             **({"registry": dict(registry)} if registry else {}),
+            **({"refused_images": [list(file[:3]) for file in refused]} if refused else {}),
         }
     )
 

@@ -16,6 +16,7 @@ from portal.core.admin.images import (
     ImageRule,
     check_principals,
     image_rule,
+    refused_files,
     visible_catalog,
 )
 from portal.core.admin.templates import TemplateRequest, name_problems
@@ -27,6 +28,7 @@ from portal.core.cluster.node_use import Overview, overview
 from portal.core.interfaces.administration import AdministrationStore
 from portal.core.interfaces.status import StatusStore
 from portal.core.interfaces.systems import Clock
+from portal.core.launch.site_files import RefusedFile
 from portal.core.launch.templates import Template
 from portal.core.site_rules import SiteRules
 from portal.core.validation import names_of
@@ -163,6 +165,10 @@ class Administration:
         return visible_catalog(
             person.name, catalog, self._store.image_rules(), self._status.limits()
         )
+
+    def refused_files(self, person: Person, catalog: Catalog) -> tuple[RefusedFile, ...]:
+        """The site's image files that this user may not start as own images."""
+        return refused_files(catalog, self.visible_catalog(person, catalog))
 
     def rules_of(self, person: Person, catalog: Catalog) -> list[tuple[Image, ImageRule]]:
         """All images with their visibility rules, for an administrator."""

@@ -38,7 +38,7 @@ class BatchSettings:
         """The settings as JSON."""
         found = batch_settings(
             self._site,
-            self._catalog().images,
+            self._catalog(),
             self._store.image_rules(),
             self._status.limits(),
             self._gpus,

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from portal.core.admin.images import refused_files
 from portal.core.apps.catalog import Catalog
 from portal.core.auth.person import Person, hash_secret
 from portal.core.interfaces.submission import SubmissionStore, Submitter
@@ -99,8 +100,10 @@ class Composer:
     def _image_problem(self, person: Person, request: JobRequest) -> list[FieldError]:
         if request.image is None:
             return []
-        catalog = self._administration.visible_catalog(person, self._catalog())
-        problem = image_problem(request.image, catalog, self._own_images)
+        catalog, image = self._catalog(), request.image
+        visible = self._administration.visible_catalog(person, catalog)
+        refused = refused_files(catalog, visible) if image.startswith("/") else ()
+        problem = image_problem(image, visible, self._own_images, refused)
         return [FieldError("image", problem)] if problem else []
 
     def _group_problem(self, person: Person, request: JobRequest) -> list[FieldError]:

@@ -13,11 +13,12 @@ from portal.core.launch.hub import check_prefix
 from portal.core.launch.mounts import check_in_own_home
 from portal.core.launch.own_image import IMAGE, image_problems
 from portal.core.launch.request import LaunchRequest, parse_launch, without
+from portal.core.launch.site_files import refusal
 from portal.core.launch.templates import fill
 from portal.core.policy import Decision, decide, with_refusals
 from portal.core.session.session import Home
 from portal.core.site_rules import SiteRules
-from portal.errors import InvalidRequest
+from portal.errors import FieldError, InvalidRequest
 from portal.services.admin.administration import Administration
 from portal.services.cluster import Cluster
 
@@ -88,9 +89,7 @@ class LaunchChecks:
             wrong := check_prefix(request.hub.prefix, person.name, self._hub_base_url)
         ):
             raise InvalidRequest(wrong)
-        if request.image and (
-            wrong := image_problems(request.image, self._job_settings.own_images)
-        ):
+        if request.image and (wrong := self._image_problems(person, request.image)):
             raise InvalidRequest(wrong)
         partitions = self._cluster.partitions_for(person.name, request.slurm)
         catalog = self._administration.visible_catalog(person, self._catalog())
@@ -104,6 +103,15 @@ class LaunchChecks:
         if refused:
             raise InvalidRequest(refused)
         return decided
+
+    def _image_problems(self, person: Person, image: str) -> list[FieldError]:
+        """Why an own image is refused, as far as its name tells; its job recognises the file."""
+        if problems := image_problems(image, self._job_settings.own_images):
+            return problems
+        if not image.startswith("/"):
+            return []
+        problem = refusal(image, self._administration.refused_files(person, self._catalog()))
+        return [FieldError(IMAGE, problem)] if problem else []
 
 
 def _nothing_queued(_: object) -> int:

@@ -23,6 +23,7 @@ from portal.core.job.description import JobSettings, build_job
 from portal.core.job.runner_protocol import runner_spec
 from portal.core.launch.names import names_for
 from portal.core.launch.request import LaunchRequest
+from portal.core.launch.site_files import RefusedFile
 from portal.core.notices.maintenance import UnderMaintenance
 from portal.core.policy import Decision
 from portal.core.session.relaunch import describe_launch
@@ -71,6 +72,7 @@ class Launcher:
         checks: LaunchChecks,
         close_apps: Callable[[str], None],
         registry_login: Callable[[str, str], Mapping[str, str] | None],
+        refused_files: Callable[[str], Sequence[RefusedFile]],
         grant: GrantMounts,
         measures: Measures,
         launch_begin: Callable[[Person], datetime | None],
@@ -88,6 +90,7 @@ class Launcher:
         self._checks = checks
         self._close_apps = close_apps
         self._registry_login = registry_login
+        self._refused_files = refused_files
         self._grant = grant
         self._measures = measures
         self._launch_begin = launch_begin
@@ -248,7 +251,11 @@ class Launcher:
         job = build_job(session, image, self._job_settings, self._clock())
         return render_script(job, self._job_settings.template)
 
-    def _spec(self, session: Session, token: str, env: Mapping[str, str]) -> str:
+    def _spec(
+        self, session: Session, token: str, env: Mapping[str, str], *, is_requeued: bool = False
+    ) -> str:
+        # A requeued session keeps an image that was retired since its launch, as with named ones.
+        refused = self._refused_files(session.owner) if session.image else ()
         return runner_spec(
             session,
             token,
@@ -259,6 +266,7 @@ class Launcher:
             client_ca=self._certificates.client_ca(),
             adoption={"proof": PROOF_INSIDE, "about": about(session)},
             registry=self._registry_login(session.owner, session.image),
+            refused=[file for file in refused if not (file.retired and is_requeued)],
         )
 
     def prepare_requeued(self, session: Session) -> None:
@@ -268,7 +276,7 @@ class Launcher:
         after a crash before that, everything is repeated.
         """
         token = secrets.token_urlsafe(32)
-        spec = self._spec(session, token, self._store.env(session.id))
+        spec = self._spec(session, token, self._store.env(session.id), is_requeued=True)
         self._scheduler.prepare(session.owner, session.id, spec)
         self._store.change(session.id, {State.PENDING}, token_hash=hash_secret(token))
 

@@ -109,14 +109,19 @@ def test_incompatible_apps_are_omitted(tmp_path: Path, caplog: pytest.LogCapture
     app(apps, "f", "title = 'F'\nshares = 'e'", None)
     (apps / "g").mkdir()
     app(apps, "h", "title = 'H'")
+    # Whoever reaches it has the whole server of an app that is never public.
+    app(apps, "i", "title = 'I'\npublic = true\nshares = 'a'", None)
+    app(apps, "j", "title = 'J'\npublic = true")
+    app(apps, "k", "title = 'K'\npublic = true\nshares = 'j'", None)
     catalog = catalog_of(tmp_path)()
-    assert list(catalog.apps) == ["a", "b", "h"]
+    assert list(catalog.apps) == ["a", "b", "h", "j", "k"]
     texts = (
         "c/app.toml, line 3: shares: b has no web server of its own",
         "d/app.toml, line 1: shares: there is no app nowhere",
         "e/app.toml, line 1: title: the app a has the same title",
         "f/app.toml, line 2: shares: there is no app e",
         "g/app.toml: No such file",
+        "i/app.toml, line 2: public: a, whose server it shares, is never public",
     )
     for text in texts:
         assert text in "\n".join(catalog.problems)

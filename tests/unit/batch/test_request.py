@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from portal.batch import request
 from portal.batch.options import OptionError
 from portal.batch.settings import Settings, SettingsError, load
 from tests.unit.batch.conftest import site
+from tests.unit.batch.image.conftest import make_sif
 
 SIF = b"#!/usr/bin/env run-singularity\n\0SIF_MAGIC\x0001\0"
 
@@ -87,6 +89,71 @@ def test_own_image_files(
     strict = Settings(site(own_images=["docker"]))
     with pytest.raises(OptionError, match="your own image files are not permitted here"):
         image(str(file), strict)
+
+
+@pytest.fixture
+def hidden(tmp_path: Path) -> Path:
+    """A file of the image r/4, which bob alone sees."""
+    file = tmp_path / "images" / "r" / "4" / "image-0123456789abcdef.sif"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(make_sif(id=b"R" * 16))
+    file.with_name("image.sif").symlink_to(file.name)
+    return file
+
+
+def site_with(file: Path, *, retired: bool = False) -> Settings:
+    """Settings in which this file is hidden from all but bob, or retired."""
+    files = [[str(file), (b"R" * 16).hex()], [str(file.with_name("image.sif")), ""]]
+    image = {"environment": "r", "version": "4", "path": str(file), "files": files}
+    image |= {"visible_to": ["bob"]}
+    if retired:
+        return Settings(site(retired=[image | {"visible_to": None}]))
+    return Settings(site(images=[*site()["images"], image]))
+
+
+def other_names(file: Path) -> list[str]:
+    """The file by other names, and a copy."""
+    mine = file.parents[3] / "mine"
+    mine.mkdir()
+    (mine / "link.sif").symlink_to(file)
+    (mine / "folder").symlink_to(file.parents[2])
+    (mine / "hard.sif").hardlink_to(file)
+    shutil.copyfile(file, mine / "copy.sif")
+    return [
+        str(file),
+        str(file.with_name("image.sif")),
+        f"{file.parent}/../4/{file.name}",
+        *(f"{mine}/{name}" for name in ("link.sif", "folder/r/4/image.sif", "hard.sif")),
+        f"{mine}/copy.sif",
+    ]
+
+
+def test_a_hidden_image_is_refused_by_whatever_name(hidden: Path) -> None:
+    settings = site_with(hidden)
+    for name in other_names(hidden):
+        with pytest.raises(OptionError) as error:
+            image(name, settings)
+        path = os.path.abspath(name)
+        assert str(error.value) == (
+            f"--image: {path} is one of the site's images: it is not offered to you"
+        )
+        assert image(name, settings, "bob") == path
+
+
+def test_a_retired_image_is_refused_by_whatever_name(hidden: Path) -> None:
+    for name in other_names(hidden):
+        with pytest.raises(OptionError, match=r": r 4 was retired by an administrator$"):
+            image(name, site_with(hidden, retired=True), "bob")
+
+
+def test_without_an_id_links_are_recognised_and_copies_are_not(hidden: Path) -> None:
+    settings = site_with(hidden)
+    hidden.write_bytes(make_sif(id=b"S" * 16))
+    *links, copy = other_names(hidden)
+    for name in links:
+        with pytest.raises(OptionError, match="it is not offered to you"):
+            image(name, settings)
+    assert image(copy, settings) == copy
 
 
 def test_a_fifo_as_image_does_not_block(settings: Settings, tmp_path: Path) -> None:

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import posixpath
+from collections.abc import Collection, Iterable
 
 from portal.core.apps.catalog import Catalog
+from portal.core.launch.site_files import RefusedFile, refusal
 from portal.errors import clip
 
 
-def image_problem(image: str, catalog: Catalog, own_images: Collection[str]) -> str:
+def image_problem(
+    image: str, catalog: Catalog, own_images: Collection[str], refused: Iterable[RefusedFile] = ()
+) -> str:
     """Why a job cannot have this image, as a message; "" if it can, or `slipway sbatch` decides.
 
     `catalog`: what the user may see; `own_images`: "file" and schemes such as "docker", as in the
-    settings. The same rules as those of the command (portal/batch/request.py).
+    settings; `refused`: files of the site's that the user may not start. The same rules as those
+    of the command (portal/batch/request.py).
     """
     scheme, colon, _ = image.partition("://")
     if colon:
         return "" if scheme in own_images else f"images from {clip(scheme)}:// are not permitted"
     if image.startswith(("/", "./", "../", "~")) or image.endswith(".sif"):
-        return "" if "file" in own_images else "your own image files are not permitted here"
+        if "file" not in own_images:
+            return "your own image files are not permitted here"
+        return refusal(posixpath.normpath(image), refused)
     environment, slash, version = image.partition("/")
     if catalog.image(environment, None) is None:
         return f"there is no image named {clip(environment)}"

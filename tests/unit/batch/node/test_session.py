@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,9 @@ from typing import Any
 
 import pytest
 
+from portal.batch.image import ImageError
+from portal.batch.image.site import SiteFile
+from portal.batch.node import session
 from portal.batch.node.session import PLACE, read_words, run
 from tests.paths import ROOT
 from tests.unit.batch.image.conftest import make_sif
@@ -35,7 +39,11 @@ def home(tmp_path: Path) -> Path:
 
 
 def start(
-    home: Path, command: list[str], file: str = "a.sif", start_seconds: str = "20"
+    home: Path,
+    command: list[str],
+    file: str = "a.sif",
+    start_seconds: str = "20",
+    more: dict[str, object] | None = None,
 ) -> subprocess.Popen[str]:
     words = ["--folder", "images", "--file", file, "--max-mb", "1"]
     words += ["--start-seconds", start_seconds, "--", *command]
@@ -51,7 +59,7 @@ def start(
         text=True,
     )
     assert child.stdin is not None
-    child.stdin.write(json.dumps(SPEC))
+    child.stdin.write(json.dumps({**SPEC, **(more or {})}))
     child.stdin.close()
     child.stdin = None
     return child
@@ -71,6 +79,44 @@ def test_a_wrong_image_is_named_and_nothing_started(home: Path) -> None:
     assert child.communicate(timeout=30)[1] == "Slipway: there is no file images/none.sif\n"
     assert child.returncode == 70
     assert not (home / "spec").exists()
+
+
+def test_an_image_of_the_sites_that_the_owner_may_not_start(home: Path) -> None:
+    shutil.copyfile(home / "images" / "a.sif", home / "images" / "copy.sif")
+    (home / "images" / "link.sif").symlink_to("a.sif")
+    id, path = (b"i" * 16).hex(), str(home / "images" / "a.sif")
+    reason = "it is not offered to you"
+    for name, refused in (
+        ("a.sif", [path, "", reason]),
+        ("link.sif", [path, "", reason]),
+        ("copy.sif", ["/nowhere/image.sif", id, reason]),
+    ):
+        child = start(home, READ, name, more={"refused_images": [refused]})
+        text = f"Slipway: images/{name} is one of the site's images: {reason}\n"
+        assert child.communicate(timeout=30)[1] == text
+        assert child.returncode == 70
+        assert not (home / "spec").exists()
+
+
+def test_what_is_refused_is_no_instruction_of_the_container(home: Path) -> None:
+    refused = [["/nowhere/image.sif", "00" * 16, "it is not offered to you"]]
+    child = start(home, READ, more={"refused_images": refused})
+    child.communicate(timeout=30)
+    assert child.returncode == 7
+    assert "refused_images" not in json.loads((home / "spec").read_text())
+
+
+def test_a_file_in_the_place_of_a_pulled_image_is_looked_at(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = os.open(home / "images" / "a.sif", os.O_RDONLY)
+    monkeypatch.setattr(session, "image_of", lambda *_: (image, os.dup(image)))
+    options = {"--reference": "docker://registry.example.org/a:1", "--max-mb": "1"}
+    options |= {"--cache": "images", "--cache-mb": "1"}
+    refused = [SiteFile("/nowhere", (b"i" * 16).hex(), "it is not offered to you")]
+    tell: Any = None
+    with pytest.raises(ImageError, match="a:1 is one of the site's images: it is not offered"):
+        session._image(options, None, refused, "apptainer", tell)
 
 
 def test_a_start_up_that_never_reads_is_ended(home: Path) -> None:

@@ -1,0 +1,40 @@
+"""Files of the site's images, to which rules about images apply whatever a launch calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class SifFile(NamedTuple):
+    """A file of one of the site's images."""
+
+    path: str
+    """Its absolute path on the compute nodes."""
+    id: str
+    """The id in its SIF header, which copies have too, in hexadecimal; "" if it is unknown."""
+
+
+class RefusedFile(NamedTuple):
+    """A file that a person may not start as an own image."""
+
+    path: str
+    id: str
+    reason: str
+    """What follows "FILE is one of the site's images: "."""
+    retired: bool
+    """Whether it is refused to everybody, by its retirement."""
+
+
+def refusal(path: str, refused: Iterable[RefusedFile]) -> str:
+    """Why the file of this name is not started; "" if it is, as far as its name tells.
+
+    Links, other mounts and copies are recognised by the person's own processes alone
+    (portal/batch/image/site.py).
+    """
+    return next((site_image(file.reason) for file in refused if file.path == path), "")
+
+
+def site_image(reason: str) -> str:
+    """The words of a refusal."""
+    return f"this is one of the site's images: {reason}"

@@ -1,0 +1,36 @@
+"""What the portal writes for `slipway sbatch` is what the command reads."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from portal.batch.settings import Settings
+from portal.core.admin.images import ImageRequest
+from portal.core.auth.person import Person
+from tests.fakes import make_world
+from tests.sif import sif
+from tests.unit.web.conftest import make_settings
+
+ADMIN = Person("admin", True, "a")
+
+
+def test_files_of_hidden_and_retired_images(tmp_path: Path) -> None:
+    for version in ("1", "2"):
+        place = tmp_path / "images" / "tool" / version
+        place.mkdir(parents=True)
+        (place / "image.toml").write_text(f'title = "Tool {version}"\n')
+        (place / "image.sif").write_bytes(sif(b"x", id=version.encode() * 16))
+    (tmp_path / "images/tool/1/retired").touch()
+    services = make_world(make_settings(tmp_path), images=tmp_path / "images").services
+    rule = ImageRequest(seen_by="except", users=("alice",))
+    services.administration.save_image_rule(ADMIN, services.catalog(), "tool", "2", rule)
+
+    found = Settings(json.loads(services.batch_settings.text()))
+    assert [image.name for image in found.images] == ["tool/2"]
+    two = (f"{tmp_path}/images/tool/2/image.sif", (b"2" * 16).hex(), "it is not offered to you")
+    reason = "tool 1 was retired by an administrator"
+    one = (f"{tmp_path}/images/tool/1/image.sif", (b"1" * 16).hex(), reason)
+    for user, refused in (("alice", [two, one]), ("bob", [one])):
+        files = found.refused_files(user)
+        assert [(file.path, file.id, file.reason) for file in files] == refused
