@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from portal.adapters.oidc.metadata import KEPT_SECONDS, SILENT_SECONDS, Document
+from portal.adapters.oidc.metadata import KEPT_SECONDS, Document
+from portal.adapters.oidc.client import SILENT_SECONDS
+from portal.adapters.oidc.turns import Turns
 from portal.errors import Unavailable
 
 
@@ -22,7 +24,7 @@ class Provider:
         self.fails = False
         self.answer = threading.Event()
         self.answer.set()
-        self.document = Document(self.fetch, lambda: self.now)
+        self.document = Document(self.fetch, Turns("It"), lambda: self.now)
 
     def fetch(self) -> dict[str, Any]:
         self.asked += 1
