@@ -57,6 +57,18 @@ class NoAuth(AuthBase):
         return request
 
 
+class _Session(requests.Session):
+    """Follows no redirect: for one that it does not follow, requests reads all of its body."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for scheme in ("https://", "http://"):
+            self.mount(scheme, DeadlineAdapter())
+
+    def get_redirect_target(self, resp: requests.Response) -> None:
+        return None
+
+
 class ProviderClient:
     """Asks the provider's addresses; those that did not answer are left alone for some seconds."""
 
@@ -98,10 +110,9 @@ class ProviderClient:
         timeout: Any = Timeout(total=max(seconds, 0.001), connect=CONNECT_SECONDS)
         # Compressed answers could be a thousand times larger than what is read.
         headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
-        with requests.Session() as session:
-            for scheme in ("https://", "http://"):
-                session.mount(scheme, DeadlineAdapter())
-            with session.request(
+        with (
+            _Session() as session,
+            session.request(
                 method,
                 url,
                 auth=auth,
@@ -110,9 +121,9 @@ class ProviderClient:
                 timeout=timeout,
                 verify=self._verify,
                 stream=True,
-                allow_redirects=False,
-            ) as answer:
-                return answer.status_code, answer.raw.read(MAX_ANSWER + 1, decode_content=False)
+            ) as answer,
+        ):
+            return answer.status_code, answer.raw.read(MAX_ANSWER + 1, decode_content=False)
 
     def _note_silence(self, url: str) -> None:
         if len(self._silent) >= _MOST_ADDRESSES:

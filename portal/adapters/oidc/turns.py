@@ -61,8 +61,10 @@ class Turns:
                     waiting.enter_context(self._budget.thread(_NAME))
                 outcome = self._start(work)
             except (Unavailable, RuntimeError) as error:  # no place, or no thread
-                text = f"{self._title} does not answer at the moment. Try again in a minute."
-                raise Busy(text) from error
+                raise Busy(
+                    f"Too many people wait for {self._title} or the cluster at the moment. Try "
+                    "again in a minute."
+                ) from error
             try:
                 return outcome.result(WAIT_SECONDS)
             except TimeoutError:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.core.json_text import NotJson, decode_json, decode_object
+from portal.core.json_text import MAX_DEPTH, NotJson, decode_json, decode_object
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -38,6 +38,14 @@ VALUES = st.recursive(
 def test_what_is_no_json(text: str | bytes) -> None:
     with pytest.raises(NotJson):
         decode_json(text)
+
+
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"[{":', "}")])
+def test_nesting_is_bounded_before_it_is_parsed(opening: str, closing: str) -> None:
+    value = f'"{"[" * 1000}\\""'  # brackets of texts do not count
+    assert decode_json(opening * MAX_DEPTH + value + closing * MAX_DEPTH)
+    with pytest.raises(NotJson, match="nested too deeply"):
+        decode_json(opening * (MAX_DEPTH + 1) + value + closing * (MAX_DEPTH + 1))
 
 
 def test_numbers_of_any_length() -> None:

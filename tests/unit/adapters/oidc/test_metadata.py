@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from portal.adapters.oidc.metadata import KEPT_SECONDS, Document
 from portal.adapters.oidc.client import SILENT_SECONDS
+from portal.adapters.oidc.metadata import KEPT_SECONDS, Document
 from portal.adapters.oidc.turns import Turns
 from portal.errors import Unavailable
 
