@@ -27,11 +27,7 @@ IN_TIME = 10
 IN_WORDS = 15
 """The same for words that are due within ten seconds; there were none after 30."""
 IN_PIECES = slowly(OK + b"{", b" ", 3)
-HEADERS_IN_TIME = 10
-"""Seconds for a log-in by password on a busy machine; it waited 16 and more for the provider."""
-IN_WORDS = 15
-"""The same for words that are due within ten seconds; there were none after 30."""
-IN_PIECES = slowly(b"HTTP/1.0 200 OK\r\n", b"X", 3)
+HEADERS_IN_PIECES = slowly(b"HTTP/1.0 200 OK\r\n", b"X", 3)
 SILENT = slowly(b"", b"", 1)
 
 
