@@ -35,7 +35,7 @@ from portal.core.auth.oidc import (
 )
 from portal.core.interfaces.auth import IdentityProvider
 from portal.core.interfaces.systems import Clock
-from portal.errors import Unauthorized, Unavailable, clip
+from portal.errors import Unauthorized, Unavailable, clip, visible
 
 log = logging.getLogger(__name__)
 
@@ -152,7 +152,8 @@ class OidcProvider(IdentityProvider):
         return content
 
     def _refused(self, error: TokenError) -> Unauthorized:
-        log.warning("OpenID provider %s: %s", self._settings.issuer, error)
+        text = clip(visible(str(error)), 500)
+        log.warning("OpenID provider %s: %s", self._settings.issuer, text)
         title = self._settings.title
         return Unauthorized(f"The answer of {title} is not valid. Please log in again.")
 
