@@ -164,7 +164,7 @@ def real_systems(
         batch_settings_file=_batch_settings_file(settings),
         monitors=_monitors(settings, measures),
         clock=now,
-        identity_provider=identity_provider(settings, now),
+        identity_provider=identity_provider(settings, now, budget),
         accounts_file=LocalAccountsFile(settings.oidc.accounts_file),
     )
 
@@ -190,11 +190,13 @@ def queue_source(settings: Settings) -> Callable[[], str | None]:
     return lambda: None
 
 
-def identity_provider(settings: Settings, clock: Clock) -> OidcProvider | None:
+def identity_provider(
+    settings: Settings, clock: Clock, budget: ThreadBudget | None = None
+) -> OidcProvider | None:
     """The client of the site's OpenID provider, if there is one; nothing is asked yet."""
     if not settings.oidc.enabled:
         return None
-    return OidcProvider(settings.oidc, settings.web.own_origin, clock)
+    return OidcProvider(settings.oidc, settings.web.own_origin, clock, budget)
 
 
 def _file_servers(

@@ -8,7 +8,9 @@ import hmac
 import json
 import secrets
 import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
@@ -16,7 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import parse_qs, unquote, urlencode, urlsplit
 
-from joserfc import jwt
+from joserfc import jws, jwt
 from joserfc.jwk import ECKey, KeySet, RSAKey
 
 CLIENT, SECRET = "slipway", "s3cret/+:%é"
@@ -71,6 +73,11 @@ class OpenIdServer(ThreadingHTTPServer):
         """What happens to the claims of an ID token."""
         self.encode: Callable[[JSON], str] = self.sign
         self.down = False
+        self.answers: dict[str, Answer] = {}
+        """What sends the answer at a path, in the place of what a provider should say."""
+        self.sent = 0
+        """Bytes that were sent by those."""
+        self.ended = threading.Event()
         self.asked: list[str] = []
         self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01})
 
@@ -79,6 +86,7 @@ class OpenIdServer(ThreadingHTTPServer):
         return self
 
     def __exit__(self, *_args: object) -> None:
+        self.ended.set()
         self.shutdown()
         self.server_close()
         self._thread.join()
@@ -97,6 +105,11 @@ class OpenIdServer(ThreadingHTTPServer):
         """Sign as a provider should."""
         header = {"alg": self.algorithm, "kid": self.key.kid}
         return jwt.encode(header, claims, self.key, algorithms=[self.algorithm])
+
+    def sign_text(self, payload: str) -> str:
+        """Sign any payload, also one that is no JSON."""
+        header = {"alg": self.algorithm, "kid": self.key.kid}
+        return jws.serialize_compact(header, payload, self.key, algorithms=[self.algorithm])
 
     def sign_with_public_key(self, claims: JSON) -> str:
         """Sign with HMAC, with the public key as the secret."""
@@ -176,6 +189,31 @@ class OpenIdServer(ThreadingHTTPServer):
         return self.encode({name: value for name, value in claims.items() if value is not None})
 
 
+Answer = Callable[[OpenIdServer, Callable[[bytes], object]], None]
+"""Writes all of an answer, from the status line on."""
+OK = b"HTTP/1.0 200 OK\r\n\r\n"
+LONGEST = 30.0
+"""Seconds of an answer in pieces: more than anybody should wait, and an end for those who do."""
+
+
+def raw(answer: bytes) -> Answer:
+    """All at once."""
+    return slowly(answer, b"", 0)
+
+
+def slowly(start: bytes, piece: bytes, pause: float) -> Answer:
+    """The start at once, then a piece after each pause, without end; b"": nothing ever."""
+
+    def answer(server: OpenIdServer, write: Callable[[bytes], object]) -> None:
+        end = time.monotonic() + LONGEST
+        write(start)
+        while (pause or piece) and time.monotonic() < end and not server.ended.wait(pause):
+            write(piece)
+            server.sent += len(piece)
+
+    return answer
+
+
 @dataclass
 class _Reply:
     status: int
@@ -189,11 +227,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Metadata, keys and userinfo."""
-        self._send(self._get(urlsplit(self.path).path))
+        if not self._answers_oddly():
+            self._send(self._get(urlsplit(self.path).path))
 
     def _get(self, path: str) -> _Reply:
         server = self.server
-        server.asked.append(path)
         if server.down:
             return _Reply(503)
         if path == "/.well-known/openid-configuration":
@@ -209,10 +247,22 @@ class _Handler(BaseHTTPRequestHandler):
         size = int(self.headers.get("Content-Length", 0))
         sent = parse_qs(self.rfile.read(size).decode())
         form = {name: values[0] for name, values in sent.items()}
-        self.server.asked.append(self.path)
+        if self._answers_oddly():
+            return
         credentials = self.headers.get("Authorization", "").removeprefix("Basic ")
         down = self.server.down
         self._send(_Reply(503) if down else _Reply(*self.server.exchange(form, credentials)))
+
+    def _answers_oddly(self) -> bool:
+        path = urlsplit(self.path).path
+        self.server.asked.append(path)
+        answer = self.server.answers.get(path)
+        if answer is None:
+            return False
+        with suppress(OSError):
+            answer(self.server, self.wfile.write)
+        self.close_connection = True
+        return True
 
     def _send(self, reply: _Reply) -> None:
         content = json.dumps(reply.body).encode()

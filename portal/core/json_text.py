@@ -9,9 +9,12 @@ from __future__ import annotations
 import json
 import math
 import re
+from itertools import accumulate
 
 from portal.errors import clip
 
+MAX_DEPTH = 100
+"""Levels of arrays and objects in each other."""
 _FARTHEST: int = 10**30
 """Outside every bound; stands for any number with more digits."""
 
@@ -24,6 +27,8 @@ def decode_json(raw: bytes | str) -> object:
     """Decode JSON in UTF-8; raises NotJson."""
     try:
         text = raw.decode() if isinstance(raw, bytes) else raw
+        if _depth(text) > MAX_DEPTH:
+            raise NotJson("is nested too deeply")
         data = json.loads(
             text,
             object_pairs_hook=_no_duplicates,
@@ -38,8 +43,6 @@ def decode_json(raw: bytes | str) -> object:
         raise
     except json.JSONDecodeError as error:
         raise NotJson(f"is not valid JSON: line {error.lineno}, column {error.colno}") from None
-    except RecursionError:
-        raise NotJson("is nested too deeply") from None
     except UnicodeError:
         raise NotJson("has characters that are not valid UTF-8") from None
     return data
@@ -51,6 +54,12 @@ def decode_object(raw: bytes | str) -> dict[str, object]:
     if not isinstance(data, dict):
         raise NotJson("is not a JSON object")
     return data
+
+
+def _depth(text: str) -> int:
+    """The deepest nesting, before any parser follows it."""
+    signs = re.sub(r"[^]{}[]+", "", re.sub(r'"(?:[^"\\]|\\.)*+"?', "", text, flags=re.DOTALL))
+    return max(accumulate(1 if sign in "[{" else -1 for sign in signs), default=0)
 
 
 def whole_number(digits: str) -> int:

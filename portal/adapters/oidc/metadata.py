@@ -6,86 +6,114 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
-import requests
 from joserfc.jwk import KeySet
 
+from portal.adapters.oidc.answers import Discovery, OddAnswerError, PublishedKeys, read
+from portal.adapters.oidc.client import SILENT_SECONDS, Answer, AnswerError, ProviderClient
+from portal.adapters.oidc.turns import Busy, Turns, seconds_left
+from portal.adapters.ssh.per_user import ThreadBudget
 from portal.config import OidcSettings
-from portal.core.json_text import decode_json
-from portal.errors import Unavailable
+from portal.errors import Unavailable, clip, visible
 
 log = logging.getLogger(__name__)
 
-SECONDS = (4.0, 8.0)
-"""To connect, and between two pieces of an answer."""
-MAX_ANSWER = 1 << 20
 KEPT_SECONDS = 3600.0
 RETRY_SECONDS = 10.0
 """Least time between two requests for keys because of a token whose key is not known."""
 PATIENCE = 1.0
-"""Seconds that a thread waits for another one's request; the process has few of them."""
-SILENT_SECONDS = 5.0
-"""How long nobody asks again after a request that failed, if nothing is known yet."""
+"""Seconds that a thread waits for another one's request, if nothing is known yet."""
 _KEY_TYPES = ("RSA", "EC", "OKP")
 """Those of public keys: a provider's symmetric key, if it published one, verifies nothing."""
 
+T = TypeVar("T")
 
-class Document:
-    """A JSON document of the provider's, kept for an hour; an outage does not take it away.
 
-    Anybody can make a process ask for it, and the provider may take long to answer or to fail.
+class Document(Generic[T]):
+    """A document of the provider's, kept for an hour; an outage does not take it away.
+
+    Anybody can make a process ask for it, and the provider may take long to answer or to fail: one
+    thread asks, the others have the last one. After a failure nobody asks for ten seconds.
     """
 
     def __init__(
-        self, fetch: Callable[[], dict[str, Any]], monotonic: Callable[[], float] = time.monotonic
+        self,
+        fetch: Callable[[], T],
+        turns: Turns,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._fetch = fetch
+        self._turns = turns
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._found: dict[str, Any] | None = None
+        """Never held while anybody waits."""
+        self._last: T | None = None
         self._since = 0.0
-        self._failed: Unavailable | None = None
+        self._failure = ""
+        self._asked: threading.Event | None = None
+        """Set once the question under way has its answer; None without one."""
 
-    def get(self, older_than: float = KEPT_SECONDS) -> dict[str, Any]:
+    def get(self, older_than: float = KEPT_SECONDS) -> T:
         """The document, fetched anew if it is older than this; raises Unavailable."""
-        if not self._lock.acquire(timeout=PATIENCE):
-            if self._found is None:
-                raise Unavailable("The log-in service does not answer. Try again in a minute.")
-            return self._found
+        with self._lock:
+            age = self._monotonic() - self._since
+            if self._last is not None and age < older_than:
+                return self._last
+            if self._failure and age < SILENT_SECONDS:
+                raise Unavailable(self._failure)
+            under_way = self._asked
+            if under_way is None:
+                self._asked = threading.Event()
         try:
-            return self._get(older_than)
-        finally:
-            self._lock.release()
-
-    def _get(self, older_than: float) -> dict[str, Any]:
-        age = self._monotonic() - self._since
-        if self._found is not None and age < older_than:
-            return self._found
-        if self._failed is not None and age < SILENT_SECONDS:
-            raise self._failed
-        try:
-            self._found, self._failed = self._fetch(), None
+            if under_way is None:
+                self._turns.run(self._ask)
+            elif self._last is None:
+                self._turns.run(partial(under_way.wait, PATIENCE))
         except Unavailable as error:
-            if self._found is None:
-                self._failed = error
+            if under_way is None and isinstance(error, Busy):
+                self._end()  # nobody was asked
+            if self._last is None:
+                raise
+        if self._last is None:
+            raise self._turns.late()
+        return self._last
+
+    def _ask(self) -> None:
+        try:
+            answer = self._fetch()
+        except Unavailable as error:
+            if self._last is None:
+                self._failure = error.text
                 raise
             log.warning("the provider does not answer: its last metadata and keys still count")
+        else:
+            self._last, self._failure = answer, ""
         finally:
             self._since = self._monotonic()
-        return self._found
+            self._end()
+
+    def _end(self) -> None:
+        with self._lock:
+            if self._asked is not None:
+                self._asked.set()
+            self._asked = None
 
 
 class Metadata:
     """The provider's metadata and keys."""
 
-    def __init__(self, settings: OidcSettings) -> None:
+    def __init__(self, settings: OidcSettings, budget: ThreadBudget | None = None) -> None:
+        """`budget`: of the process's threads, of which a few may wait for the provider."""
         self._settings = settings
-        self._discovered = Document(self._discover)
-        self._published = Document(self._fetch_keys)
+        self._client = ProviderClient(settings.ca_file)
+        self.turns = Turns(settings.title, budget)
+        self._discovered = Document(self._discover, self.turns)
+        self._published = Document(self._fetch_keys, self.turns)
 
-    def get(self) -> dict[str, Any]:
+    def get(self) -> Discovery:
         """The metadata; raises Unavailable."""
         return self._discovered.get()
 
@@ -98,60 +126,62 @@ class Metadata:
 
     def optional_endpoint(self, name: str) -> str:
         """The same, or "" if there is none."""
-        url = self.get().get(name)
-        if not isinstance(url, str):
+        url: str = getattr(self.get(), name)
+        try:
+            parts, issuer = urlsplit(url), urlsplit(self._settings.issuer)
+        except ValueError:  # such as an opening bracket in the host
             return ""
-        parts, issuer = urlsplit(url), urlsplit(self._settings.issuer)
         allowed = parts.scheme == "https" or (parts.scheme, issuer.scheme) == ("http", "http")
-        return url if allowed and parts.hostname and url.isprintable() else ""
+        plain = url.isascii() and " " not in url and not parts.fragment
+        return url if allowed and plain and parts.hostname else ""
 
     def keys(self, anew: bool = False) -> KeySet:
         """The keys that sign its tokens; `anew`: since one was not among them."""
-        found = self._published.get(RETRY_SECONDS if anew else KEPT_SECONDS)
-        return KeySet.import_key_set({"keys": found["keys"]})
+        keys = self._published.get(RETRY_SECONDS if anew else KEPT_SECONDS)
+        return KeySet.import_key_set({"keys": keys})
 
-    def ask(self, method: str, url: str, **options: Any) -> dict[str, Any]:
-        """The provider's JSON answer; raises Unavailable."""
-        ca = self._settings.ca_file or True
+    def ask(self, method: str, url: str, **options: Any) -> Answer:
+        """The provider's JSON answer, in the time that is left; raises Unavailable."""
         try:
-            with requests.request(
-                method,
-                url,
-                timeout=SECONDS,
-                verify=ca,
-                stream=True,
-                allow_redirects=False,
-                **options,
-            ) as answer:
-                text = answer.raw.read(MAX_ANSWER + 1, decode_content=True)
-                status = answer.status_code
-            found = decode_json(text) if len(text) <= MAX_ANSWER else None
-        except (requests.RequestException, OSError, ValueError) as error:
+            return self._client.ask(method, url, seconds_left(), **options)
+        except AnswerError as error:
             raise self.failure(f"{url}: {error}") from error
-        if status != 200 or not isinstance(found, dict):
-            raise self.failure(f"{url}: status {status}, or no JSON object")
-        return found
+
+    def ask_well(self, url: str, **options: Any) -> dict[str, Any]:
+        """The object of a successful answer; raises Unavailable."""
+        answer = self.ask("GET", url, **options)
+        if answer.status != 200:
+            raise self.failure(f"{url}: status {answer.status}")
+        return answer.content
 
     def failure(self, why: str) -> Unavailable:
         """The error for users; the cause is written to the log."""
-        log.error("OpenID provider %s: %s", self._settings.issuer, why)
+        log.error("OpenID provider %s: %s", self._settings.issuer, clip(visible(why), 500))
         return Unavailable(
             f"{self._settings.title} does not answer as it should. Try again in a moment."
         )
 
-    def _discover(self) -> dict[str, Any]:
+    def _discover(self) -> Discovery:
         issuer = self._settings.issuer
-        found = self.ask("GET", issuer.rstrip("/") + "/.well-known/openid-configuration")
-        if found.get("issuer") != issuer:
-            raise self.failure(f"it calls itself {found.get('issuer')!r}, not {issuer!r}")
-        return found
+        url = issuer.rstrip("/") + "/.well-known/openid-configuration"
+        try:
+            answer = read(Discovery, self.ask_well(url))
+        except OddAnswerError as error:
+            raise self.failure(f"{url}: {error}") from error
+        if answer.issuer != issuer:
+            raise self.failure(f"it calls itself {clip(answer.issuer, 200)!r}, not {issuer!r}")
+        return answer
 
-    def _fetch_keys(self) -> dict[str, Any]:
-        keys = self.ask("GET", self.endpoint("jwks_uri")).get("keys")
-        usable = [key for key in keys if _is_usable(key)] if isinstance(keys, list) else []
+    def _fetch_keys(self) -> list[dict[str, Any]]:
+        url = self.endpoint("jwks_uri")
+        try:
+            keys = read(PublishedKeys, self.ask_well(url)).keys
+        except OddAnswerError as error:
+            raise self.failure(f"{url}: {error}") from error
+        usable = [key for key in keys if _is_usable(key)]
         if not usable:
             raise self.failure("it publishes no keys for signatures")
-        return {"keys": usable}
+        return usable
 
 
 def _is_usable(key: Any) -> bool:

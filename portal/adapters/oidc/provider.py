@@ -1,29 +1,41 @@
-"""The authorization code flow with PKCE, userinfo and logout, over Authlib."""
+"""The authorization code flow with PKCE, userinfo and logout."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import logging
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
-import requests
-from authlib.integrations.base_client import OAuthError
-from authlib.integrations.requests_client import OAuth2Session
+from requests.auth import AuthBase, HTTPBasicAuth
 
-from portal.adapters.oidc.metadata import SECONDS, Metadata
-from portal.adapters.oidc.tokens import MAX_TOKEN, TokenError, TokenVerifier
+from portal.adapters.oidc.answers import (
+    ErrorAnswer,
+    OddAnswerError,
+    TokenAnswer,
+    Userinfo,
+    read,
+)
+from portal.adapters.oidc.client import BearerAuth
+from portal.adapters.oidc.metadata import Metadata
+from portal.adapters.oidc.tokens import TokenError, TokenVerifier
+from portal.adapters.ssh.per_user import ThreadBudget
 from portal.config import OidcSettings
 from portal.core.auth.oidc import (
+    AuthorizationResponse,
     LoginAttempt,
     LogoutNotice,
     ProviderAnswer,
     claim_of,
+    error_text,
     read_accounts,
 )
 from portal.core.interfaces.auth import IdentityProvider
 from portal.core.interfaces.systems import Clock
-from portal.errors import Unauthorized, Unavailable
+from portal.errors import Unauthorized, Unavailable, clip, visible
 
 log = logging.getLogger(__name__)
 
@@ -35,49 +47,59 @@ CALLBACK, LOGGED_OUT = "/login/oidc/callback", "/login/oidc/logged-out"
 class OidcProvider(IdentityProvider):
     """An OpenID provider over https."""
 
-    def __init__(self, settings: OidcSettings, portal: str, clock: Clock) -> None:
-        """`portal`: the portal's origin."""
+    def __init__(
+        self,
+        settings: OidcSettings,
+        portal: str,
+        clock: Clock,
+        budget: ThreadBudget | None = None,
+    ) -> None:
+        """`portal`: the portal's origin; `budget`: of the process's threads."""
         self._settings = settings
         self._portal = portal
-        self._metadata = Metadata(settings)
+        self._metadata = Metadata(settings, budget)
         self._tokens = TokenVerifier(settings, self._metadata, clock)
 
     def authorization_url(self, attempt: LoginAttempt) -> str:
         settings = self._settings
-        more: dict[str, str] = {}
+        query = {
+            "response_type": "code",
+            "client_id": settings.client_id,
+            "redirect_uri": self._portal + CALLBACK,
+            "scope": " ".join(settings.scopes),
+            "state": attempt.state,
+            "nonce": attempt.nonce,
+            "code_challenge": _challenge(attempt.verifier),
+            "code_challenge_method": "S256",
+        }
         if settings.prompt:
-            more["prompt"] = settings.prompt
+            query["prompt"] = settings.prompt
         if settings.max_age:
-            more["max_age"] = str(settings.max_age)
-        with self._client() as client:
-            url, _state = client.create_authorization_url(
-                self._metadata.endpoint("authorization_endpoint"),
-                state=attempt.state,
-                code_verifier=attempt.verifier,
-                nonce=attempt.nonce,
-                **more,
-            )
-        return str(url)
+            query["max_age"] = str(settings.max_age)
+        return _with_query(self._metadata.endpoint("authorization_endpoint"), query)
 
-    def check_issuer(self, issuer: str) -> None:
-        required = self._metadata.get().get("authorization_response_iss_parameter_supported")
-        if (issuer or required is True) and issuer != self._settings.issuer:
-            log.warning("OpenID Connect: an answer of the issuer %r", issuer[:200])
-            raise Unauthorized("The answer came from another log-in service. Please log in again.")
+    def redeem(self, answer: AuthorizationResponse, attempt: LoginAttempt) -> ProviderAnswer:
+        return self._metadata.turns.run(partial(self._redeem, answer, attempt))
 
-    def redeem(self, code: str, attempt: LoginAttempt) -> ProviderAnswer:
-        answer = self._exchange(code, attempt.verifier)
-        token, access = answer.get("id_token"), answer.get("access_token")
-        if not isinstance(token, str) or not isinstance(access, str):
-            raise self._metadata.failure("its answer to a code has no ID token")
+    def _redeem(self, answer: AuthorizationResponse, attempt: LoginAttempt) -> ProviderAnswer:
+        self._check_issuer(answer.issuer)
+        if answer.error or not answer.code:
+            raise Unauthorized(error_text(answer.error, self._settings.title))
+        tokens = self._exchange(answer.code, attempt.verifier)
         try:
-            claims = dict(self._tokens.id_token(token, attempt, access))
+            claims = dict(self._tokens.id_token(tokens.id_token, attempt, tokens.access_token))
         except TokenError as error:
             raise self._refused(error) from error
         needed = self._settings.rule.needed
         if any(claim_of(claims, name) is None for name in needed):
-            claims = self._userinfo(access, claims["sub"]) | claims
-        return ProviderAnswer(claims, token)
+            claims = self._userinfo(tokens.access_token, claims["sub"]) | claims
+        return ProviderAnswer(claims, tokens.id_token)
+
+    def _check_issuer(self, issuer: str) -> None:
+        required = self._metadata.get().authorization_response_iss_parameter_supported
+        if (issuer or required) and issuer != self._settings.issuer:
+            log.warning("OpenID Connect: an answer of the issuer %r", issuer[:200])
+            raise Unauthorized("The answer came from another log-in service. Please log in again.")
 
     def logout_url(self, id_token: str) -> str:
         endpoint = self._metadata.optional_endpoint("end_session_endpoint")
@@ -88,7 +110,7 @@ class OidcProvider(IdentityProvider):
             "client_id": self._settings.client_id,
             "post_logout_redirect_uri": self._portal + LOGGED_OUT,
         }
-        return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query)}"
+        return _with_query(endpoint, query)
 
     def read_logout(self, token: str) -> LogoutNotice:
         try:
@@ -96,59 +118,53 @@ class OidcProvider(IdentityProvider):
         except TokenError as error:
             raise self._refused(error) from error
 
-    def _exchange(self, code: str, verifier: str) -> dict[str, Any]:
-        endpoint = self._metadata.endpoint("token_endpoint")
-        with self._client(self._secret()) as client:
-            try:
-                found = client.fetch_token(
-                    endpoint, code=code, code_verifier=verifier, timeout=SECONDS
-                )
-            except OAuthError as error:
-                if error.error == "invalid_grant":
-                    raise Unauthorized(EXPIRED) from error
-                raise self._metadata.failure(f"it refuses a code: {error.error}") from error
-            except (requests.RequestException, OSError, ValueError, RecursionError) as error:
-                raise self._metadata.failure(f"{endpoint}: {error}") from error
-        return dict(found)
+    def _exchange(self, code: str, verifier: str) -> TokenAnswer:
+        endpoint, (auth, data) = self._metadata.endpoint("token_endpoint"), self._credentials()
+        data |= {
+            "grant_type": "authorization_code",
+            "code": code,
+            "code_verifier": verifier,
+            "redirect_uri": self._portal + CALLBACK,
+        }
+        answer = self._metadata.ask("POST", endpoint, auth=auth, data=data)
+        try:
+            if answer.status == 200 and "error" not in answer.content:
+                return read(TokenAnswer, answer.content)
+            refusal = read(ErrorAnswer, answer.content).error
+        except OddAnswerError as error:
+            raise self._metadata.failure(f"{endpoint}: status {answer.status}, {error}") from error
+        if refusal == "invalid_grant":
+            raise Unauthorized(EXPIRED)
+        raise self._metadata.failure(f"it refuses a code: {clip(refusal, 100)}")
 
     def _userinfo(self, access_token: str, subject: str) -> dict[str, Any]:
         """Claims that the ID token lacks; {} if the provider has none."""
         endpoint = self._metadata.optional_endpoint("userinfo_endpoint")
-        if not endpoint or len(access_token) > MAX_TOKEN or not access_token.isprintable():
+        if not endpoint:
             return {}
-        headers = {"Authorization": f"Bearer {access_token}", "Accept": "application/json"}
-        found = self._metadata.ask("GET", endpoint, headers=headers)
-        if found.get("sub") != subject:
+        content = self._metadata.ask_well(endpoint, auth=BearerAuth(access_token))
+        try:
+            other = read(Userinfo, content).sub != subject
+        except OddAnswerError as error:
+            raise self._refused(TokenError(f"userinfo: {error}")) from error
+        if other:
             raise self._refused(TokenError("userinfo: it is another user's"))
-        return found
+        return content
 
     def _refused(self, error: TokenError) -> Unauthorized:
-        log.warning("OpenID provider %s: %s", self._settings.issuer, error)
+        text = clip(visible(str(error)), 500)
+        log.warning("OpenID provider %s: %s", self._settings.issuer, text)
         title = self._settings.title
         return Unauthorized(f"The answer of {title} is not valid. Please log in again.")
 
-    def _client(self, secret: str = "") -> OAuth2Session:
-        method, name = self._auth_method(), self._settings.client_id
-        if secret and method == "client_secret_basic":  # encoded twice, by RFC 6749
-            name, secret = quote(name, safe=""), quote(secret, safe="")
-        client = OAuth2Session(
-            client_id=name,
-            client_secret=secret or None,
-            token_endpoint_auth_method=method,
-            scope=" ".join(self._settings.scopes),
-            redirect_uri=self._portal + CALLBACK,
-            code_challenge_method="S256",
-        )
-        client.verify = self._settings.ca_file or True
-        client.max_redirects = 0
-        return client
-
-    def _auth_method(self) -> str:
-        if not self._settings.client_secret_file:
-            return "none"
-        supported = self._metadata.get().get("token_endpoint_auth_methods_supported")
-        basic = not isinstance(supported, list) or "client_secret_basic" in supported
-        return "client_secret_basic" if basic else "client_secret_post"
+    def _credentials(self) -> tuple[AuthBase | None, dict[str, str]]:
+        """The portal's own, for the header or for the form (RFC 6749, 2.3.1)."""
+        name, secret = self._settings.client_id, self._secret()
+        if not secret:
+            return None, {"client_id": name}
+        if "client_secret_basic" in self._metadata.get().token_endpoint_auth_methods_supported:
+            return HTTPBasicAuth(quote(name, safe=""), quote(secret, safe="")), {}
+        return None, {"client_id": name, "client_secret": secret}
 
     def _secret(self) -> str:
         """Read at each log-in, so that it can be changed while the portal runs."""
@@ -161,6 +177,16 @@ class OidcProvider(IdentityProvider):
         if not text:
             raise self._metadata.failure("oidc.client_secret_file is empty")
         return text
+
+
+def _with_query(url: str, query: dict[str, str]) -> str:
+    return f"{url}{'&' if '?' in url else '?'}{urlencode(query)}"
+
+
+def _challenge(verifier: str) -> str:
+    """PKCE's S256 (RFC 7636)."""
+    digest = hashlib.sha256(verifier.encode()).digest()
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
 class LocalAccountsFile:

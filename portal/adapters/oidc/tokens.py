@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import base64
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from authlib.oidc.core import CodeIDToken
-from joserfc import jwt
+from joserfc import jws
 from joserfc.errors import JoseError
-from joserfc.jwt import JWTClaimsRegistry, Token
+from joserfc.jwt import JWTClaimsRegistry
 
+from portal.adapters.oidc.answers import (
+    MAX_TOKEN,
+    IdClaims,
+    LogoutClaims,
+    TokenHeader,
+    read,
+)
 from portal.adapters.oidc.metadata import Metadata
 from portal.config import OidcSettings
 from portal.core.auth.oidc import LoginAttempt, LogoutNotice
 from portal.core.interfaces.systems import Clock
+from portal.core.json_text import decode_object
 
 ALGORITHMS = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
     *("ES256", "ES384", "ES512", "EdDSA", "Ed25519"),
 )
 """Signatures with public keys only: never none, and no HMAC, whose key the client would share."""
-MAX_TOKEN = 100_000
+_COMPACT = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+){2}")
+"""A signed token (JWS Compact Serialization)."""
 LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout"
 LOGOUT_LIFE = 300
 """Seconds for which a logout token without an expiry is accepted."""
@@ -41,65 +52,55 @@ class TokenVerifier:
 
     def id_token(self, token: str, attempt: LoginAttempt, access_token: str) -> Mapping[str, Any]:
         """The claims of an ID token; raises TokenError, or Unavailable without the keys."""
-        decoded = self._decode(token)
-        claims = CodeIDToken(
-            decoded.claims,
-            decoded.header,
-            options=self._options(),
-            params={
-                "client_id": self.settings.client_id,
-                "nonce": attempt.nonce,
-                "access_token": access_token,
-                "max_age": self.settings.max_age,
-            },
-        )
+        header, content = self._decode(token)
         try:
-            claims.validate(now=self._now(), leeway=self.settings.clock_skew)
+            claims = read(IdClaims, content)
+            CodeIDToken(
+                content,
+                header,
+                options=self._options(),
+                params={
+                    "client_id": self.settings.client_id,
+                    "nonce": attempt.nonce,
+                    "access_token": access_token,
+                    "max_age": self.settings.max_age,
+                },
+            ).validate(now=self._now(), leeway=self.settings.clock_skew)
         except (JoseError, TypeError, ValueError) as error:
             raise TokenError(f"ID token: {error}") from error
-        audience = claims["aud"]
-        if isinstance(audience, list) and len(audience) > 1 and "azp" not in claims:
+        if isinstance(claims.aud, list) and len(claims.aud) > 1 and not claims.azp:
             raise TokenError("ID token: several audiences, and no authorized party")
-        if not isinstance(claims["sub"], str) or not 0 < len(claims["sub"]) <= 255:
-            raise TokenError("ID token: no subject")
         self._check_age(claims)
-        return dict(claims)
+        return content
 
-    def _check_age(self, claims: Mapping[str, Any]) -> None:
-        most = self.settings.max_age
-        if most and self._now() - claims["auth_time"] > most + self.settings.clock_skew:
+    def _check_age(self, claims: IdClaims) -> None:
+        age = self._now() - claims.auth_time
+        most, skew = self.settings.max_age, self.settings.clock_skew
+        if age < -skew:
+            raise TokenError("ID token: the credentials were entered in the future")
+        if most and age > most + skew:
             raise TokenError("ID token: the credentials were entered too long ago")
 
     def logout_token(self, token: str) -> LogoutNotice:
         """The content of a logout token; raises TokenError, or Unavailable without the keys."""
-        decoded = self._decode(token)
-        claims = decoded.claims
-        if str(decoded.header.get("typ", "logout+jwt")).lower() not in ("logout+jwt", "jwt"):
+        header, content = self._decode(token)
+        if str(header.get("typ", "logout+jwt")).lower() not in ("logout+jwt", "jwt"):
             raise TokenError("logout token: another kind of token")
-        registry = JWTClaimsRegistry(
-            self._now(),
-            self.settings.clock_skew,
-            **self._options(),
-            iat={"essential": True},
-            jti={"essential": True},
-        )
+        registry = JWTClaimsRegistry(self._now(), self.settings.clock_skew, **self._options())
         try:
-            registry.validate(claims)
+            claims = read(LogoutClaims, content)
+            registry.validate(content)
         except (JoseError, TypeError, ValueError) as error:
             raise TokenError(f"logout token: {error}") from error
-        events = claims.get("events")
-        if not isinstance(events, dict) or not isinstance(events.get(LOGOUT_EVENT), dict):
+        if not isinstance(claims.events.get(LOGOUT_EVENT), dict):
             raise TokenError("logout token: no event of a logout")
-        if "nonce" in claims:
+        if "nonce" in content:
             raise TokenError("logout token: it has a nonce, as ID tokens do")
-        if self._now() - claims["iat"] > LOGOUT_LIFE + self.settings.clock_skew:
+        if self._now() - claims.iat > LOGOUT_LIFE + self.settings.clock_skew:
             raise TokenError("logout token: it is old")
-        subject, session = claims.get("sub", ""), claims.get("sid", "")
-        if not all(isinstance(one, str) for one in (subject, session, claims["jti"])):
-            raise TokenError("logout token: a claim is no text")
-        if not (subject or session):
+        if not (claims.sub or claims.sid):
             raise TokenError("logout token: neither sub nor sid")
-        return LogoutNotice(claims["jti"], subject, session)
+        return LogoutNotice(claims.jti, claims.sub, claims.sid)
 
     def _options(self) -> dict[str, Any]:
         return {
@@ -110,13 +111,32 @@ class TokenVerifier:
     def _now(self) -> int:
         return int(self.clock().timestamp())
 
-    def _decode(self, token: str) -> Token:
-        """Verify the signature; with keys fetched anew if it is of none that is known."""
-        if len(token) > MAX_TOKEN:
-            raise TokenError("a token is too long")
+    def _decode(self, token: str) -> tuple[Mapping[str, Any], dict[str, Any]]:
+        """Header and claims; the signature with keys fetched anew if it is of none that is known.
+
+        The header is read before a library does: nobody has signed it.
+        """
+        if len(token) > MAX_TOKEN or not _COMPACT.fullmatch(token):
+            raise TokenError("it is no signed token, or too long")
+        try:
+            read(TokenHeader, decode_object(_decoded(token.partition(".")[0])))
+        except ValueError as error:
+            raise TokenError(f"header of a token: {error}") from error
+        signed = self._verify(token)
+        try:
+            return signed.headers(), decode_object(signed.payload or b"")
+        except ValueError as error:
+            raise TokenError(f"claims of a token: {error}") from error
+
+    def _verify(self, token: str) -> jws.CompactSignature:
         for anew in (False, True):
+            keys = self.metadata.keys(anew=anew)
             try:
-                return jwt.decode(token, self.metadata.keys(anew=anew), algorithms=list(ALGORITHMS))
+                return jws.deserialize_compact(token, keys, algorithms=list(ALGORITHMS))
             except (JoseError, TypeError, ValueError, RecursionError) as error:
                 failed: Exception = error
         raise TokenError(f"signature: {failed}") from failed
+
+
+def _decoded(part: str) -> bytes:
+    return base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))

@@ -70,8 +70,8 @@ def _provider(oidc: OidcSettings, portal: str) -> Iterator[Finding]:
     yield Finding(
         True, f"OpenID provider {oidc.issuer}; to be registered there: {portal}{CALLBACK}"
     )
-    methods = found.get("code_challenge_methods_supported")
-    if isinstance(methods, list) and "S256" not in methods:
+    methods = found.code_challenge_methods_supported
+    if methods is not None and "S256" not in methods:
         yield Finding(False, f"{oidc.issuer} does not support PKCE with S256")
     if oidc.logout and not metadata.optional_endpoint("end_session_endpoint"):
         yield warn(

@@ -8,7 +8,12 @@ from typing import Protocol
 
 from portal.core.auth.accounts import AccountStatus, Identity
 from portal.core.auth.logins import KINDS, FailedAttempts, Login, UserLogins
-from portal.core.auth.oidc import LoginAttempt, LogoutNotice, ProviderAnswer
+from portal.core.auth.oidc import (
+    AuthorizationResponse,
+    LoginAttempt,
+    LogoutNotice,
+    ProviderAnswer,
+)
 from portal.core.auth.service_tokens import ServiceToken
 
 
@@ -168,12 +173,11 @@ class IdentityProvider(Protocol):
         """Where a browser is sent to log in."""
         ...
 
-    def check_issuer(self, issuer: str) -> None:
-        """Check an authorization response's `iss` (RFC 9207); raises Unauthorized."""
-        ...
+    def redeem(self, answer: AuthorizationResponse, attempt: LoginAttempt) -> ProviderAnswer:
+        """Check an authorization response and exchange its code for verified claims.
 
-    def redeem(self, code: str, attempt: LoginAttempt) -> ProviderAnswer:
-        """Exchange a code for verified claims; raises Unauthorized for an invalid one."""
+        Raises Unauthorized for another provider's response (RFC 9207), an error, an invalid code.
+        """
         ...
 
     def logout_url(self, id_token: str) -> str:

@@ -25,7 +25,6 @@ def build_provider_logins(
         provider=systems.identity_provider,
         terms=ProviderTerms(
             issuer=oidc.issuer,
-            title=oidc.title,
             rule=oidc.rule,
             minimum_uid=login.minimum_uid,
             reserved=frozenset({login.reader, settings.slurm.operator}),

@@ -13,7 +13,6 @@ from portal.core.auth.oidc import (
     AuthorizationResponse,
     LoginAttempt,
     account_of,
-    error_text,
     is_admin,
 )
 from portal.core.auth.person import hash_secret
@@ -32,7 +31,6 @@ class ProviderTerms:
     """The site's rules of log-ins by OpenID Connect."""
 
     issuer: str
-    title: str
     rule: AccountRule
     minimum_uid: int
     reserved: Collection[str]
@@ -101,10 +99,7 @@ class ProviderLogins:
         age = self._now() // 1000 - attempt.started
         if answer.state != attempt.state or not 0 <= age <= ATTEMPT_SECONDS:
             raise Unauthorized(USED)
-        self._provider.check_issuer(answer.issuer)
-        if answer.error or not answer.code:
-            raise Unauthorized(error_text(answer.error, self._terms.title))
-        found = self._provider.redeem(answer.code, attempt)
+        found = self._provider.redeem(answer, attempt)
         subject.append(found.claims["sub"])
         user = account_of(found.claims, self._terms.rule, self._accounts_file())
         admin = is_admin(found.claims, self._terms.rule)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from portal.core.json_text import NotJson, decode_json, decode_object
+from portal.core.json_text import MAX_DEPTH, NotJson, decode_json, decode_object
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -40,6 +40,14 @@ def test_what_is_no_json(text: str | bytes) -> None:
         decode_json(text)
 
 
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"[{":', "}")])
+def test_nesting_is_bounded_before_it_is_parsed(opening: str, closing: str) -> None:
+    value = f'"{"[" * 1000}\\""'  # brackets of texts do not count
+    assert decode_json(opening * MAX_DEPTH + value + closing * MAX_DEPTH)
+    with pytest.raises(NotJson, match="nested too deeply"):
+        decode_json(opening * (MAX_DEPTH + 1) + value + closing * (MAX_DEPTH + 1))
+
+
 def test_numbers_of_any_length() -> None:
     assert decode_json("9" * 1_000_000) == 10**30
     assert decode_json("-" + "9" * 1_000_000) == -(10**30)
@@ -53,6 +61,7 @@ def test_only_objects(text: str) -> None:
     assert decode_object('{"a": []}') == {"a": []}
 
 
+@settings(deadline=None)  # a busy machine takes 0.5 s for any text
 @given(st.binary() | st.text() | VALUES.map(json.dumps))
 def test_whatever_is_accepted_can_be_written(text: str | bytes) -> None:
     try:

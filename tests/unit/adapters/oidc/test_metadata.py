@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from portal.adapters.oidc.metadata import KEPT_SECONDS, SILENT_SECONDS, Document
+from portal.adapters.oidc.client import SILENT_SECONDS
+from portal.adapters.oidc.metadata import KEPT_SECONDS, Document
+from portal.adapters.oidc.turns import AT_ONCE, Turns
 from portal.errors import Unavailable
 
 
@@ -22,7 +24,8 @@ class Provider:
         self.fails = False
         self.answer = threading.Event()
         self.answer.set()
-        self.document = Document(self.fetch, lambda: self.now)
+        self.turns = Turns("It")
+        self.document = Document(self.fetch, self.turns, lambda: self.now)
 
     def fetch(self) -> dict[str, Any]:
         self.asked += 1
@@ -99,3 +102,31 @@ def test_a_silent_provider_is_not_asked_by_each_thread_in_turn(provider: Provide
     assert provider.asked == 1
     provider.now, provider.fails = SILENT_SECONDS + 1, False
     assert provider.outcome() == 2
+
+
+def test_without_a_free_turn_nothing_is_asked_and_nothing_has_failed(provider: Provider) -> None:
+    free, begun = threading.Event(), threading.Semaphore(0)
+
+    def hold() -> None:
+        begun.release()
+        assert free.wait(30)
+
+    others = [threading.Thread(target=provider.turns.run, args=(hold,)) for _ in range(AT_ONCE)]
+    for other in others:
+        other.start()
+        begun.acquire()
+    assert (provider.outcome(), provider.asked) == (None, 0)
+    free.set()
+    for other in others:
+        other.join()
+    assert provider.outcome() == 1
+
+
+def test_an_outage_does_not_end_with_an_exception_that_grows(provider: Provider) -> None:
+    provider.fails = True
+    errors = []
+    for _ in range(3):
+        with pytest.raises(Unavailable, match="It does not answer") as error:
+            provider.document.get()
+        errors.append(error.value)
+    assert len({id(error) for error in errors}) == 3
