@@ -20,13 +20,10 @@ LONGEST = 8000
 
 
 def escaped(text: str) -> str:
-    """A text on one line: what could end the line, or hide or reorder its characters, is escaped.
-
-    Python's own escapes, such as \\n and \\u2028.
-    """
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    """A text on one line: what could end it, or hide or reorder characters, as Python escapes it."""
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return clip(text, LONGEST)
 
 
 class Formatter(logging.Formatter):
@@ -52,7 +49,7 @@ class TextFormatter(Formatter):
         """One line for a record, and its traceback, each line of which begins with TRACE."""
         known = "".join(f" {name}={value}" for name, value in context.fields().items())
         head = f"{self.moment(record)} {record.levelname} {record.name}"
-        lines = [escaped(f"{head}: {record.getMessage()}{known}")]
+        lines = [escaped(f"{head}: {record.getMessage()}") + escaped(known)]
         if trace := self.trace(record):
             lines += [f"{TRACE}{escaped(line)}" for line in trace.split("\n")]
         return "\n".join(lines)

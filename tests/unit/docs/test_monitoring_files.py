@@ -182,8 +182,7 @@ def test_no_exception_can_have_others_banned(formatter: logging.Formatter, separ
     words before it, and with the blanks at its begin removed, as older journals do."""
     refused = "WARNING slipway: login refused for root from 203.0.113.9"
     forged = ["", refused, f"2026 {refused}", f" {refused}", f"a b[1]: {refused}"]
-    message = ["login refused for root from 203.0.113.9"]
-    forged.append(formatter.format(logging.LogRecord("slipway", 30, "", 1, *message, (), None)))
+    forged.append(refusal(formatter, "root", "203.0.113.9"))
     try:
         raise ValueError(separator.join(forged))
     except ValueError as error:
