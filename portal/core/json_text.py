@@ -1,7 +1,7 @@
 """JSON that users or other systems have written: parsed without surprises.
 
 Whatever it is, parsing ends with a value or with NotJson: nesting of any depth, NaN and Infinity,
-numbers of a million digits, lone surrogates and duplicate keys.
+numbers of a million digits, lone surrogates and duplicate keys. Nodes have this file, too.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import json
 import math
 import re
 
-from portal.errors import clip
-
+MAX_DEPTH = 64
+"""Lists and objects in each other; no document that the portal reads has so many."""
 _FARTHEST: int = 10**30
 """Outside every bound; stands for any number with more digits."""
 
@@ -24,6 +24,7 @@ def decode_json(raw: bytes | str) -> object:
     """Decode JSON in UTF-8; raises NotJson."""
     try:
         text = raw.decode() if isinstance(raw, bytes) else raw
+        _refuse_deep(text)
         data = json.loads(
             text,
             object_pairs_hook=_no_duplicates,
@@ -38,8 +39,6 @@ def decode_json(raw: bytes | str) -> object:
         raise
     except json.JSONDecodeError as error:
         raise NotJson(f"is not valid JSON: line {error.lineno}, column {error.colno}") from None
-    except RecursionError:
-        raise NotJson("is nested too deeply") from None
     except UnicodeError:
         raise NotJson("has characters that are not valid UTF-8") from None
     return data
@@ -51,6 +50,18 @@ def decode_object(raw: bytes | str) -> dict[str, object]:
     if not isinstance(data, dict):
         raise NotJson("is not a JSON object")
     return data
+
+
+def _refuse_deep(text: str) -> None:
+    """Before it is parsed: a parser, and what reads its result, goes as deep as the text does."""
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return
+    outside = "".join(text.replace("\\\\", "").replace('\\"', "").split('"')[::2])  # of strings
+    depth = 0
+    for bracket in re.findall(r"[\[{\]}]", outside):
+        depth += 1 if bracket in "[{" else -1
+        if depth > MAX_DEPTH:
+            raise NotJson("is nested too deeply")
 
 
 def whole_number(digits: str) -> int:
@@ -73,7 +84,8 @@ def _no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(found) != len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for place, key in enumerate(keys) if key in keys[:place])
-        raise NotJson(f"has the key {json.dumps(clip(twice))} twice")
+        shown = twice if len(twice) <= 40 else f"{twice[:39]}…"
+        raise NotJson(f"has the key {json.dumps(shown)} twice")
     return found
 
 

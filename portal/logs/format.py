@@ -20,7 +20,7 @@ LONGEST = 8000
 
 
 def escaped(text: str) -> str:
-    """A text on one line: what could end it, or hide or reorder characters, as Python escapes it."""
+    """A text on one line: what could end it, or hide or reorder others, as Python escapes it."""
     if not text.isprintable():
         text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return clip(text, LONGEST)

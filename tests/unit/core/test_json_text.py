@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.core.json_text import NotJson, decode_json, decode_object
+from portal.core.json_text import MAX_DEPTH, NotJson, decode_json, decode_object
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -38,6 +38,28 @@ VALUES = st.recursive(
 def test_what_is_no_json(text: str | bytes) -> None:
     with pytest.raises(NotJson):
         decode_json(text)
+
+
+def nested(depth: int, inside: str = "1") -> str:
+    return '{"a":[' * (depth // 2) + inside + "]}" * (depth // 2)
+
+
+@pytest.mark.parametrize("inside", ["1", '"\\\\"', '"\\""', '"[{[{"', "[]", '""', '"\\\\\\"["'])
+def test_the_depth_is_bounded_before_anything_is_parsed(
+    inside: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brackets = ",".join(["[]"] * 100)
+    assert decode_json(f"[{brackets}, {nested(MAX_DEPTH - 2, inside)}]")
+    monkeypatch.setattr("json.loads", lambda *_: pytest.fail("parsed"))
+    for text in (nested(MAX_DEPTH + 2, inside), "[" * 100, '["\\\\", "\\"", ' + "[" * 100):
+        with pytest.raises(NotJson, match="is nested too deeply"):
+            decode_json(text)
+
+
+def test_brackets_in_strings_do_not_count() -> None:
+    text = '"' + "[{" * 1000 + '\\"' + "[" * 1000 + '\\\\"'
+    assert decode_json(text) == json.loads(text)
+    assert decode_object('{"' + "[" * 1000 + '": [[]]}')
 
 
 def test_numbers_of_any_length() -> None:
