@@ -58,8 +58,8 @@ def _refuse_deep(text: str) -> None:
         return
     outside = "".join(text.replace("\\\\", "").replace('\\"', "").split('"')[::2])  # of strings
     depth = 0
-    for bracket in re.findall(r"[\[{\]}]", outside):
-        depth += 1 if bracket in "[{" else -1
+    for bracket in re.finditer(r"[\[{\]}]", outside):
+        depth += 1 if bracket[0] in "[{" else -1
         if depth > MAX_DEPTH:
             raise NotJson("is nested too deeply")
 

@@ -52,7 +52,7 @@ class Parts(io.BytesIO):
 
     def read(self, size: int | None = -1, /) -> bytes:
         assert size is not None and 0 <= size <= len(PIECE)
-        if found := super().read(size):
+        if (found := super().read(size)) or not size:
             return found
         if self._zeros:
             count = min(size, self._zeros)
