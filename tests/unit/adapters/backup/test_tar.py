@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+from typing import Literal
 
 import pytest
 
@@ -27,7 +28,7 @@ def records(text: bytes) -> bytes:
     )
 
 
-def of_tarfile(name: str, size: int, form: int) -> bytes:
+def of_tarfile(name: str, size: int, form: Literal[0, 1, 2]) -> bytes:
     """What Python's tarfile writes before a file."""
     info = tarfile.TarInfo(name)
     info.size, info.mode = size, 0o600
@@ -36,7 +37,7 @@ def of_tarfile(name: str, size: int, form: int) -> bytes:
 
 @pytest.mark.parametrize("size", [0, 3, 8 * GIB - 1, 8 * GIB, LARGE, 2**50])
 @pytest.mark.parametrize("form", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT])
-def test_sizes_as_tarfile_writes_them(size: int, form: int) -> None:
+def test_sizes_as_tarfile_writes_them(size: int, form: Literal[0, 1, 2]) -> None:
     """The first is the form of backups; for 8 GiB and more it has an extended header."""
     written = of_tarfile("state/slipway.db", size, form)
     assert len(written) == (1536 if size >= 8 * GIB and form == tarfile.PAX_FORMAT else 512)
