@@ -190,7 +190,9 @@ class _Handler(urllib.request.AbstractHTTPHandler):
     ) -> http.client.HTTPConnection:
         is_proxy = host != urllib.parse.urlsplit(request.full_url).netloc
         made: Any = kind(host, **options)
-        made._create_connection = lambda address, *_: self._connect(address[0], address[1], is_proxy)
+        made._create_connection = lambda address, *_: self._connect(
+            address[0], address[1], is_proxy
+        )
         return made  # type: ignore[no-any-return]
 
 
