@@ -1,7 +1,7 @@
 """JSON that users or other systems have written: parsed without surprises.
 
 Whatever it is, parsing ends with a value or with NotJson: nesting of any depth, NaN and Infinity,
-numbers of a million digits, lone surrogates and duplicate keys.
+numbers of a million digits, lone surrogates and duplicate keys. Nodes have this file, too.
 """
 
 from __future__ import annotations
@@ -9,12 +9,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from itertools import accumulate
 
-from portal.errors import clip
-
-MAX_DEPTH = 100
-"""Levels of arrays and objects in each other."""
+MAX_DEPTH = 64
+"""Lists and objects in each other; no document that the portal reads has so many."""
 _FARTHEST: int = 10**30
 """Outside every bound; stands for any number with more digits."""
 
@@ -27,8 +24,7 @@ def decode_json(raw: bytes | str) -> object:
     """Decode JSON in UTF-8; raises NotJson."""
     try:
         text = raw.decode() if isinstance(raw, bytes) else raw
-        if _depth(text) > MAX_DEPTH:
-            raise NotJson("is nested too deeply")
+        _refuse_deep(text)
         data = json.loads(
             text,
             object_pairs_hook=_no_duplicates,
@@ -56,10 +52,16 @@ def decode_object(raw: bytes | str) -> dict[str, object]:
     return data
 
 
-def _depth(text: str) -> int:
-    """The deepest nesting, before any parser follows it."""
-    signs = re.sub(r"[^]{}[]+", "", re.sub(r'"(?:[^"\\]|\\.)*+"?', "", text, flags=re.DOTALL))
-    return max(accumulate(1 if sign in "[{" else -1 for sign in signs), default=0)
+def _refuse_deep(text: str) -> None:
+    """Before it is parsed: a parser, and what reads its result, goes as deep as the text does."""
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return
+    outside = "".join(text.replace("\\\\", "").replace('\\"', "").split('"')[::2])  # of strings
+    depth = 0
+    for bracket in re.finditer(r"[\[{\]}]", outside):
+        depth += 1 if bracket[0] in "[{" else -1
+        if depth > MAX_DEPTH:
+            raise NotJson("is nested too deeply")
 
 
 def whole_number(digits: str) -> int:
@@ -82,7 +84,8 @@ def _no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(found) != len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for place, key in enumerate(keys) if key in keys[:place])
-        raise NotJson(f"has the key {json.dumps(clip(twice))} twice")
+        shown = twice if len(twice) <= 40 else f"{twice[:39]}…"
+        raise NotJson(f"has the key {json.dumps(shown)} twice")
     return found
 
 

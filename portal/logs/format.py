@@ -7,10 +7,23 @@ import logging
 import time
 from typing import Any
 
+from portal.errors import clip
 from portal.logs import context
 
 FIELDS = "fields"
 """Attribute of records with further fields for JSON: `log.info(…, extra={FIELDS: {…}})`."""
+TRACE = "trace | "
+"""Begins each line of a traceback in text: not with whitespace, which older versions of systemd's
+journal remove, and with two words, so that no expression for a record's first line fits."""
+LONGEST = 8000
+"""Characters of a line, which are at most 32 KB: systemd's journal divides lines at 48 KB."""
+
+
+def escaped(text: str) -> str:
+    """A text on one line: what could end it, or hide or reorder others, as Python escapes it."""
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return clip(text, LONGEST)
 
 
 class Formatter(logging.Formatter):
@@ -22,16 +35,8 @@ class Formatter(logging.Formatter):
         seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         return f"{seconds}.{int(record.msecs):03d}Z"
 
-    @staticmethod
-    def line(record: logging.LogRecord) -> str:
-        """The message; signs that could pretend to be another line are escaped."""
-        text = record.getMessage()
-        if text.isprintable():
-            return text
-        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
     def trace(self, record: logging.LogRecord) -> str:
-        """The traceback, if the record has one."""
+        """The traceback, if the record has one; the text of an exception may have any character."""
         parts = [self.formatException(record.exc_info)] if record.exc_info else []
         parts += [self.formatStack(record.stack_info)] if record.stack_info else []
         return "\n".join(parts)
@@ -41,11 +46,13 @@ class TextFormatter(Formatter):
     """`TIME LEVEL LOGGER: MESSAGE user=… session=… request=…`, a traceback below it."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line for a record, and its traceback."""
+        """One line for a record, and its traceback, each line of which begins with TRACE."""
         known = "".join(f" {name}={value}" for name, value in context.fields().items())
         head = f"{self.moment(record)} {record.levelname} {record.name}"
-        lines = [f"{head}: {self.line(record)}{known}", self.trace(record)]
-        return "\n".join(filter(None, lines))
+        lines = [escaped(f"{head}: {record.getMessage()}") + escaped(known)]
+        if trace := self.trace(record):
+            lines += [f"{TRACE}{escaped(line)}" for line in trace.split("\n")]
+        return "\n".join(lines)
 
 
 class JsonFormatter(Formatter):
@@ -57,10 +64,19 @@ class JsonFormatter(Formatter):
             "time": self.moment(record),
             "level": record.levelname,
             "logger": record.name,
-            "message": self.line(record),
+            "message": escaped(record.getMessage()),
             **context.fields(),
             **getattr(record, FIELDS, {}),
         }
         if trace := self.trace(record):
             values["exception"] = trace
-        return json.dumps(values, ensure_ascii=False, default=str)
+        text = json.dumps(values, ensure_ascii=False, default=str)
+        return text if text.isprintable() else "".join(map(_json_escaped, text))
+
+
+def _json_escaped(character: str) -> str:
+    """JSON permits characters raw that some readers take for the end of a line."""
+    if character.isprintable():
+        return character
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))

@@ -1,21 +1,22 @@
-"""The file of a backup: a compressed tar; its first member, manifest.json, describes the others."""
+"""The file of a backup: a compressed tar; its first member, manifest.json, describes the others.
+
+What is read is not believed: no file is larger than the manifest says, all of them fit on the disk
+before the first one is written, and no more than a piece of them is in memory.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import io
-import json
 import os
-import re
 import secrets
+import shutil
 import tarfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path, PurePosixPath
-from typing import IO, Any
-
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pathlib import Path
+from typing import Any
 
 from portal.adapters.backup.database import sync
 from portal.adapters.backup.encrypted import (
@@ -24,53 +25,19 @@ from portal.adapters.backup.encrypted import (
     EncryptingWriter,
     NotDecrypted,
 )
+from portal.adapters.backup.inflated import InflatingReader
+from portal.adapters.backup.manifest import (
+    LONGEST_MANIFEST,
+    MANIFEST,
+    BadBackup,
+    Manifest,
+    Member,
+    parse,
+)
+from portal.adapters.backup.tar import TarReader
+from portal.errors import clip
 
-FORMAT = 1
-MANIFEST = "manifest.json"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*){0,2}")
-_LONGEST_MANIFEST = 4 * 1024 * 1024
 _PIECE = 1024 * 1024
-
-
-class BadBackup(Exception):
-    """The file is no backup, or is damaged; the text says so."""
-
-
-class Member(BaseModel):
-    """One file of a backup."""
-
-    model_config = ConfigDict(frozen=True)
-
-    size: int
-    sha256: str
-
-
-class Manifest(BaseModel):
-    """What a backup is of, and its files."""
-
-    model_config = ConfigDict(frozen=True)
-
-    format: int
-    release: str
-    """The version of Slipway that made it."""
-    schema_revision: str
-    """The database's."""
-    made: str
-    host: str
-    database: str
-    """What the database was kept in: sqlite or postgresql."""
-    members: dict[str, Member]
-
-
-def describe(folder: Path) -> dict[str, Member]:
-    """All files below a folder, by their paths in it."""
-    found = {}
-    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-        with open(file, "rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        name = str(PurePosixPath(file.relative_to(folder)))
-        found[name] = Member(size=file.stat().st_size, sha256=digest)
-    return found
 
 
 def write(target: Path, folder: Path, manifest: Manifest, passphrase: str = "") -> None:
@@ -124,61 +91,68 @@ def extract(file: Path, folder: Path, passphrase: str = "") -> Manifest:
     """Extract all files below a folder, and compare their checksums; raises BadBackup."""
     with _opened(file, passphrase) as tar:
         manifest = _manifest(tar)
-        missing = set(manifest.members)
-        while (info := tar.next()) is not None:
-            if info.name not in missing or not info.isreg():
-                raise BadBackup(f"{file} has a file that is not in its manifest: {info.name!r}")
-            stream = tar.extractfile(info)
-            if stream is None or _store(stream, folder / info.name) != manifest.members[info.name]:
-                raise BadBackup(f"{file} is damaged: {info.name} has another checksum")
-            missing.discard(info.name)
-    if missing:
-        raise BadBackup(f"{file} is incomplete: {', '.join(sorted(missing))}")
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _refuse_larger_than_free(manifest, folder)
+        missing = dict(manifest.members)
+        while (found := tar.next()) is not None:
+            name, size = found
+            member = missing.pop(name, None)
+            if member is None:
+                raise BadBackup(f"it has a file that is not in its manifest: {clip(name)!r}")
+            if member.size != size:
+                raise BadBackup(f"{name} has {size} bytes, and {member.size} in its manifest")
+            if _store(tar, folder / name) != member:
+                raise BadBackup(f"{name} has another checksum")
+        if missing:
+            raise BadBackup(f"{len(missing)} files are missing: {', '.join(sorted(missing)[:3])}")
     return manifest
 
 
 @contextmanager
-def _opened(file: Path, passphrase: str) -> Iterator[tarfile.TarFile]:
+def _opened(file: Path, passphrase: str) -> Iterator[TarReader]:
     try:
         with open(file, "rb") as stream:
             source: Any = stream
             if passphrase:
                 source = io.BufferedReader(DecryptingReader(stream, passphrase), _PIECE)
-            with tarfile.open(mode="r|gz", fileobj=source, bufsize=_PIECE) as tar:
-                yield tar
-            while source.read(_PIECE):  # to its authenticated end
+            yield TarReader(io.BufferedReader(InflatingReader(source), _PIECE))
+            while passphrase and source.read(_PIECE):  # to its authenticated end
                 pass
     except NotDecrypted:
         raise BadBackup(f"{file}: the passphrase is wrong, or the file is damaged") from None
-    except (tarfile.TarError, zlib.error, EOFError) as error:
+    except BadBackup as error:
+        raise BadBackup(f"{file}: {error}") from None
+    except zlib.error as error:
         raise BadBackup(f"{file} is no backup of Slipway, or is damaged ({error})") from None
 
 
-def _manifest(tar: tarfile.TarFile) -> Manifest:
-    first = tar.next()
-    stream = tar.extractfile(first) if first is not None and first.isreg() else None
-    if first is None or stream is None or first.name != MANIFEST:
-        raise BadBackup(f"this is no backup of Slipway: it does not begin with {MANIFEST}")
-    try:
-        data = json.loads(stream.read(_LONGEST_MANIFEST))
-        if isinstance(data, dict) and data.get("format") != FORMAT:
-            number = data.get("format")
-            raise BadBackup(f"the backup has format {number}, this release reads {FORMAT}")
-        manifest = Manifest.model_validate(data)
-    except (ValueError, ValidationError):
-        raise BadBackup(f"{MANIFEST} in it cannot be read") from None
-    for name in manifest.members:
-        if not _NAME.fullmatch(name):
-            raise BadBackup(f"it has a file of the name {name!r}")
-    return manifest
+def _manifest(tar: TarReader) -> Manifest:
+    name, size = tar.next() or ("", 0)
+    if name != MANIFEST:
+        raise BadBackup(f"it does not begin with {MANIFEST}")
+    if size > LONGEST_MANIFEST:
+        raise BadBackup(f"{MANIFEST} in it has {size} bytes")
+    raw = b""
+    while piece := tar.read(_PIECE):
+        raw += piece
+    return parse(raw)
 
 
-def _store(source: IO[bytes], target: Path) -> Member:
+def _refuse_larger_than_free(manifest: Manifest, folder: Path) -> None:
+    free = shutil.disk_usage(folder).free
+    if manifest.size > free:
+        raise BadBackup(
+            f"its files have {manifest.size / 1e6:,.1f} MB, and {folder.parent} has "
+            f"{free / 1e6:,.1f} MB free"
+        )
+
+
+def _store(tar: TarReader, target: Path) -> Member:
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     digest, size = hashlib.sha256(), 0
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
-        while piece := source.read(_PIECE):
+        while piece := tar.read(_PIECE):
             digest.update(piece)
             size += len(piece)
             file.write(piece)

@@ -2,4 +2,11 @@
 
 
 class ImageError(Exception):
-    """An image cannot be used; the text is for the person who chose it."""
+    """An image cannot be used; the text is for the person who chose it.
+
+    It is one line that can be shown: a registry's or a file's own words may be part of it.
+    """
+
+    def __init__(self, text: str) -> None:
+        shown = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+        super().__init__("".join(shown))

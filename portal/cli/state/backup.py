@@ -19,8 +19,8 @@ from sqlalchemy import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from portal.adapters.backup import archive
-from portal.adapters.backup.archive import FORMAT, Manifest
 from portal.adapters.backup.database import CopyFailed, copy_database
+from portal.adapters.backup.manifest import FORMAT, BadBackup, Manifest, describe
 from portal.adapters.backup.state import BACKUPS, DATABASE, ENTRIES
 from portal.cli.state.account import fail, wrong_account
 from portal.cli.state.passphrase import NoPassphrase, read_passphrase
@@ -50,6 +50,8 @@ def _backup(settings: Settings, options: argparse.Namespace) -> int:
         manifest = back_up(settings, options.file, passphrase, settings_file(options.config))
     except (NoPassphrase, CopyFailed) as error:
         return fail(str(error))
+    except BadBackup as error:
+        return fail(f"the backup could not be restored: {error}; move it elsewhere")
     except BlockingIOError:
         return fail("another backup is being made: wait until it has ended")
     except (SQLAlchemyError, sqlite3.Error) as error:
@@ -65,7 +67,7 @@ def _backup(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def back_up(settings: Settings, target: Path, passphrase: str, file: Path) -> Manifest:
-    """Write a backup; raises CopyFailed, BlockingIOError, OSError or SQLAlchemyError."""
+    """Write a backup; raises CopyFailed, BadBackup, BlockingIOError or others."""
     state = Path(settings.state.directory)
     with _draft(state / BACKUPS) as draft:
         (draft / "state").mkdir()
@@ -85,7 +87,7 @@ def back_up(settings: Settings, target: Path, passphrase: str, file: Path) -> Ma
             made=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
             host=socket.gethostname(),
             database=make_url(url).get_backend_name(),
-            members=archive.describe(draft),
+            members=describe(draft),
         )
         archive.write(target, draft, manifest, passphrase)
     return manifest

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import shutil
 import sqlite3
 import tempfile
 from collections.abc import Sequence
@@ -13,8 +14,8 @@ from pathlib import Path
 from sqlalchemy.exc import SQLAlchemyError
 
 from portal.adapters.backup import archive, database, state
-from portal.adapters.backup.archive import BadBackup, Manifest
 from portal.adapters.backup.database import CopyFailed, copy_database, sqlite_file
+from portal.adapters.backup.manifest import BadBackup, Manifest
 from portal.adapters.backup.state import DATABASE, InUse
 from portal.adapters.certificates import CertificateAuthority
 from portal.adapters.db.engine import upgrade
@@ -135,7 +136,7 @@ def _prepare(file: Path, new: Path, passphrase: str) -> None:
     """Extract what belongs in the state directory, and try whether it can be used."""
     with tempfile.TemporaryDirectory(prefix="extracted-", dir=new.parent) as folder:
         archive.extract(file, Path(folder), passphrase)
-        for part in (Path(folder) / "state").iterdir():
+        for part in (Path(folder) / "state").glob("*"):
             part.rename(new / part.name)
     for name in (DATABASE, *state.ENTRIES):
         if not (new / name).exists():
@@ -158,7 +159,7 @@ def _write_settings(file: Path, folder: Path, passphrase: str) -> int:
             return fail(f"{folder} has {' and '.join(taken)} already; nothing was changed")
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         for one in found:
-            with open(folder / one.name, "xb") as copy:  # never through a link
-                copy.write(one.read_bytes())
+            with open(one, "rb") as source, open(folder / one.name, "xb") as copy:
+                shutil.copyfileobj(source, copy)  # never through a link
             print(folder / one.name)
     return 0

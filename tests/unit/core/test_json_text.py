@@ -40,12 +40,26 @@ def test_what_is_no_json(text: str | bytes) -> None:
         decode_json(text)
 
 
-@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"[{":', "}")])
-def test_nesting_is_bounded_before_it_is_parsed(opening: str, closing: str) -> None:
-    value = f'"{"[" * 1000}\\""'  # brackets of texts do not count
-    assert decode_json(opening * MAX_DEPTH + value + closing * MAX_DEPTH)
-    with pytest.raises(NotJson, match="nested too deeply"):
-        decode_json(opening * (MAX_DEPTH + 1) + value + closing * (MAX_DEPTH + 1))
+def nested(depth: int, inside: str = "1") -> str:
+    return '{"a":[' * (depth // 2) + inside + "]}" * (depth // 2)
+
+
+@pytest.mark.parametrize("inside", ["1", '"\\\\"', '"\\""', '"[{[{"', "[]", '""', '"\\\\\\"["'])
+def test_the_depth_is_bounded_before_anything_is_parsed(
+    inside: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brackets = ",".join(["[]"] * 100)
+    assert decode_json(f"[{brackets}, {nested(MAX_DEPTH - 2, inside)}]")
+    monkeypatch.setattr("json.loads", lambda *_: pytest.fail("parsed"))
+    for text in (nested(MAX_DEPTH + 2, inside), "[" * 100, '["\\\\", "\\"", ' + "[" * 100):
+        with pytest.raises(NotJson, match="is nested too deeply"):
+            decode_json(text)
+
+
+def test_brackets_in_strings_do_not_count() -> None:
+    text = '"' + "[{" * 1000 + '\\"' + "[" * 1000 + '\\\\"'
+    assert decode_json(text) == json.loads(text)
+    assert decode_object('{"' + "[" * 1000 + '": [[]]}')
 
 
 def test_numbers_of_any_length() -> None:

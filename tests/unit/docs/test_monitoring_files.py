@@ -169,3 +169,28 @@ def test_nobody_can_have_others_banned(formatter: logging.Formatter) -> None:
     args = ("GET /x WARNING slipway: login refused for root from 203.0.113.9 404", (), None)
     access = logging.LogRecord("portal.access", logging.INFO, "", 1, *args)
     assert matched(formatter.format(access)) is None
+
+
+SEPARATORS = ("\n", "\r\n", "\v", "\x1c", "\x85", "\u2028", "\u2029")
+"""What some programs take for the end of a line."""
+
+
+@pytest.mark.parametrize("formatter", [TextFormatter(), JsonFormatter()])
+@pytest.mark.parametrize("separator", SEPARATORS, ids=ascii)
+def test_no_exception_can_have_others_banned(formatter: logging.Formatter, separator: str) -> None:
+    """Its text is in a traceback, each line of which fail2ban reads, with or without the journal's
+    words before it, and with the blanks at its begin removed, as older journals do."""
+    refused = "WARNING slipway: login refused for root from 203.0.113.9"
+    forged = ["", refused, f"2026 {refused}", f" {refused}", f"a b[1]: {refused}"]
+    forged.append(refusal(formatter, "root", "203.0.113.9"))
+    try:
+        raise ValueError(separator.join(forged))
+    except ValueError as error:
+        info = (type(error), error, error.__traceback__)
+    for logger in ("slipway", "portal.web"):
+        record = logging.LogRecord(logger, logging.WARNING, "", 1, "it failed", (), info)
+        text = formatter.format(record)
+        assert "203.0.113.9" in text
+        for line in text.splitlines():
+            for shown in (line, line.strip(), f"portal gunicorn[4711]: {line}"):
+                assert matched(shown) is None, shown

@@ -12,7 +12,7 @@ import pytest
 
 from portal.config.operations.log import LogSettings
 from portal.logs import context
-from portal.logs.format import FIELDS, JsonFormatter, TextFormatter
+from portal.logs.format import FIELDS, TRACE, JsonFormatter, TextFormatter
 from portal.logs.seldom import Seldom
 from portal.logs.setup import ACCESS, StderrHandler, configure
 
@@ -87,8 +87,56 @@ def test_a_traceback_follows_in_text_and_is_a_field_of_json() -> None:
         found = record("it failed", error=error)
     text = TextFormatter().format(found).splitlines()
     assert text[0].endswith("it failed")
-    assert text[-1] == "ValueError: broken"
+    assert text[-1] == f"{TRACE}ValueError: broken"
+    assert all(line.startswith(TRACE) for line in text[1:])
     assert json.loads(JsonFormatter().format(found))["exception"].endswith("ValueError: broken")
+
+
+ODD = [*map(chr, range(0x20)), *"\x7f\x85\xa0\u200e\u2028\u2029\u202e\ufeff\U000e0001\ud800"]
+"""Control characters, separators of lines, signs that reorder or hide text, a lone surrogate."""
+FORGED = "2026 WARNING slipway: login refused for root from 203.0.113.9"
+
+
+def failed(text: str) -> logging.LogRecord:
+    """A record with a traceback whose exception, cause and note have this text."""
+    try:
+        try:
+            raise OSError(text)
+        except OSError as cause:
+            cause.add_note(text)
+            raise ValueError(text) from cause
+    except ValueError as error:
+        return record("it failed %s", text, error=error)
+
+
+@pytest.mark.parametrize("sign", ODD, ids=ascii)
+def test_no_traceback_can_pretend_to_be_another_line(sign: str) -> None:
+    text = f"broken{sign}{FORGED}"
+    context.user.set(f"alice{sign}{FORGED}")
+    first, *others = TextFormatter().format(failed(text)).split("\n")
+    assert first.isprintable()
+    assert len(others) > 8
+    for line in others:
+        assert line.startswith(TRACE)
+        assert line.isprintable()
+    line = JsonFormatter().format(failed(text))
+    assert line.isprintable()
+    found = json.loads(line)
+    assert found["exception"].endswith(f"ValueError: {text}")
+    assert found["user"] == f"alice{sign}{FORGED}"
+
+
+@pytest.mark.parametrize("sign", ["x", "\0", "\U0001f600"], ids=ascii)
+def test_no_line_is_so_long_that_the_journal_divides_it(sign: str) -> None:
+    lines = TextFormatter().format(failed(sign * 50_000)).split("\n")
+    assert max(len(line.encode()) for line in lines) < 48 * 1024
+    assert len(json.loads(JsonFormatter().format(record(sign * 50_000)))["message"]) <= 8000
+
+
+def test_letters_of_all_languages_stay_as_they_are() -> None:
+    text = "Größe 数 \N{GRINNING FACE}"
+    assert f"{TRACE}ValueError: {text}" in TextFormatter().format(failed(text)).split("\n")
+    assert text in JsonFormatter().format(record(text))
 
 
 def test_further_fields_are_for_json() -> None:

@@ -13,8 +13,9 @@ from portal.batch.image import ImageError
 from portal.batch.image.pull import Limits, image_of, saved_login
 from portal.batch.image.registry import Login
 from portal.core.launch.reference import parse
+from tests.registries import FakeRegistry
 from tests.unit.batch.image.conftest import make_sif
-from tests.unit.batch.image.test_registry import FakeRegistry, server
+from tests.unit.batch.image.test_registry import server
 
 __all__ = ["server"]
 

@@ -3,87 +3,22 @@
 from __future__ import annotations
 
 import base64
-import hashlib
-import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 import pytest
 
-from portal.batch.image import ImageError, sif
+from portal.batch.image import ImageError
 from portal.batch.image.registry import Login, Registry
 from portal.core.launch.reference import parse
+from tests.registries import HERE, OTHER, FakeRegistry, blob, registry
 
-HERE = sif.architecture()
-OTHER = "arm64" if HERE == "amd64" else "amd64"
 LOGIN = Login("team", "s3cret")
-
-
-class FakeRegistry(ThreadingHTTPServer):
-    """Answers by path; the paths of `locked` only with the header that `wanted` says."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.answers: dict[str, tuple[str, bytes]] = {}
-        self.redirects: dict[str, str] = {}
-        self.challenge = ""
-        self.wanted = ""
-        self.asked: list[tuple[str, str]] = []
-
-    @property
-    def host(self) -> str:
-        return f"127.0.0.1:{self.server_port}"
-
-    def put(self, path: str, data: Any, kind: str = "application/json") -> str:
-        body = data if isinstance(data, bytes) else json.dumps(data).encode()
-        digest = "sha256:" + hashlib.sha256(body).hexdigest()
-        for name in (path, path.rpartition("/")[0] + "/" + digest):
-            self.answers[name] = (kind, body)
-        return digest
-
-    def image(self, tag: str, architecture: str = HERE, size: int = 7) -> str:
-        config = self.put("/v2/team/tool/blobs/x", {"architecture": architecture})
-        manifest = {"config": {"digest": config}, "layers": [{"size": size}, {"size": 1}]}
-        return self.put(f"/v2/team/tool/manifests/{tag}", manifest)
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: FakeRegistry
-
-    def do_GET(self) -> None:
-        given = self.headers.get("Authorization", "")
-        path = self.path.partition("?")[0]
-        self.server.asked.append((self.path, given))
-        if path in self.server.redirects:
-            self.send_response(307)
-            self.send_header("Location", self.server.redirects[path])
-            self.end_headers()
-        elif self.server.challenge and path.startswith("/v2/") and given != self.server.wanted:
-            self.send_response(401)
-            self.send_header("WWW-Authenticate", self.server.challenge)
-            self.end_headers()
-        elif path in self.server.answers:
-            kind, body = self.server.answers[path]
-            self.send_response(200)
-            self.send_header("Content-Type", kind)
-            self.end_headers()
-            self.wfile.write(body)
-        else:
-            self.send_error(404)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Nothing on the screen."""
 
 
 @pytest.fixture
 def server() -> Iterator[FakeRegistry]:
-    with FakeRegistry() as found:
-        thread = threading.Thread(target=found.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
+    with registry() as found:
         yield found
-        found.shutdown()
 
 
 def resolve(server: FakeRegistry, what: str = ":1", login: Login | None = None) -> tuple[str, int]:
@@ -104,23 +39,17 @@ def test_a_tag_means_a_digest_and_its_layers_a_size(server: FakeRegistry) -> Non
     assert resolve(server, f"@{digest}") == (digest, 8)
 
 
+def entry(server: FakeRegistry, digest: str, architecture: str) -> dict[str, object]:
+    body = server.answers[f"/v2/team/tool/manifests/{digest}"][1]
+    return {**blob(body), "platform": {"os": "linux", "architecture": architecture}}
+
+
 def test_of_several_architectures_this_nodes_is_taken(server: FakeRegistry) -> None:
-    index = {
-        "manifests": [
-            {
-                "digest": server.image("b", OTHER),
-                "platform": {"os": "linux", "architecture": OTHER},
-            },
-            {
-                "digest": (mine := server.image("a", size=20)),
-                "platform": {"os": "linux", "architecture": HERE},
-            },
-        ]
-    }
-    server.put("/v2/team/tool/manifests/1", index)
+    mine = server.image("a", size=20)
+    others = [entry(server, server.image("b", OTHER), OTHER), entry(server, mine, "unknown")]
+    server.put("/v2/team/tool/manifests/1", {"manifests": [*others, entry(server, mine, HERE)]})
     assert resolve(server) == (mine, 21)
-    index["manifests"].pop()
-    server.put("/v2/team/tool/manifests/1", index)
+    server.put("/v2/team/tool/manifests/1", {"manifests": others})
     assert refusal(server) == (
         f"docker://HOST/team/tool:1 is made for {OTHER}, but the node is {HERE}"
     )
@@ -154,31 +83,66 @@ def test_logging_in_with_a_token(server: FakeRegistry) -> None:
     assert asked == [(query, f"Basic {LOGIN.basic}")]
 
 
+def test_a_token_services_own_query_is_kept(server: FakeRegistry) -> None:
+    server.image("1")
+    realm = f"http://{server.host}/token?account=a%20b#x"
+    server.challenge, server.wanted = f'Bearer realm="{realm}",service="reg"', "Bearer abc"
+    server.put("/token", {"access_token": "abc", "token": None})
+    resolve(server, login=LOGIN)
+    assert ("/token?account=a%20b&service=reg", f"Basic {LOGIN.basic}") in server.asked
+
+
 def test_a_password_is_not_sent_in_clear_because_a_registry_says_so(server: FakeRegistry) -> None:
-    registry = Registry("registry.example.org", LOGIN)
+    asked = Registry("registry.example.org", LOGIN)
     with pytest.raises(ImageError, match="asks for a login that is not supported"):
-        registry._answer(f'Bearer realm="http://{server.host}/token"')
+        asked._answer(f'Bearer realm="http://{server.host}/token"')
     assert server.asked == []
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_without_tls_a_password_is_sent_to_the_registry_itself_only(
+    server: FakeRegistry, scheme: str
+) -> None:
+    """Anybody on the way could have named another service."""
+    server.image("1")
+    server.put("/token", {"token": "abc"})
+    realm = f"{scheme}://localhost:{server.server_port}/token"
+    server.challenge, server.wanted = f'Bearer realm="{realm}"', "Bearer abc"
+    assert refusal(server, login=LOGIN) == (
+        "the registry HOST, which is asked without TLS, wants logins sent to another host: "
+        + realm.replace(server.host, "HOST")
+    )
+    assert [path for path, _ in server.asked] == ["/v2/team/tool/manifests/1"]
 
 
 def test_a_login_is_not_sent_to_where_an_answer_leads(server: FakeRegistry) -> None:
     digest = server.image("1")
     server.challenge, server.wanted = 'Basic realm="x"', f"Basic {LOGIN.basic}"
-    blob = next(path for path in server.answers if "blobs/sha256" in path)
-    server.answers["/elsewhere"] = server.answers[blob]
-    server.redirects[blob] = f"http://localhost:{server.server_port}/elsewhere"
+    path = next(path for path in server.answers if "blobs/sha256" in path)
+    server.answers["/elsewhere"] = server.answers[path]
+    server.redirects[path] = "/elsewhere"
     assert resolve(server, login=LOGIN)[0] == digest
     assert ("/elsewhere", "") in server.asked
+
+
+def test_what_a_token_service_refuses(server: FakeRegistry) -> None:
+    server.image("1")
+    server.challenge, server.wanted = f'Bearer realm="http://{server.host}/token"', "Bearer abc"
+    assert refusal(server) == "the token service of HOST answered 404"
+    server.raw["/token"] = [b"HTTP/1.0 403 No\r\n\r\n"]
+    assert refusal(server).startswith("HOST wants a login. ")
+    assert refusal(server, login=LOGIN).startswith("HOST does not accept your saved login. ")
 
 
 def test_answers_that_are_no_images(server: FakeRegistry) -> None:
     assert refusal(server) == "there is no image docker://HOST/team/tool:1"
     server.put("/v2/team/tool/manifests/1", b"<html>")
-    assert refusal(server) == "HOST did not answer as a registry does"
+    text = "HOST did not answer as a registry does: it is not valid JSON: line 1, column 1"
+    assert refusal(server) == text
     server.put("/v2/team/tool/manifests/1", {"schemaVersion": 1})
     assert "in a format that is too old, or no image" in refusal(server)
     server.put("/v2/team/tool/manifests/1", b"x" * (5 << 20))
-    assert refusal(server) == "the registry HOST cannot be reached: its answer is too long"
+    assert refusal(server) == "HOST answered with more than 4194304 bytes"
     other = "sha256:" + "0" * 64
     server.answers[f"/v2/team/tool/manifests/{other}"] = ("application/json", b"{}")
     assert refusal(server, f"@{other}") == f"HOST answered with another image than {other}"

@@ -19,6 +19,7 @@ from portal.batch.image.site import SiteFile
 from portal.batch.node import session
 from portal.batch.node.session import PLACE, read_words, run
 from tests.paths import ROOT
+from tests.registries import MANIFEST, blob, registry
 from tests.unit.batch.image.conftest import make_sif
 
 SPEC = {
@@ -46,7 +47,13 @@ def start(
     more: dict[str, object] | None = None,
 ) -> subprocess.Popen[str]:
     words = ["--folder", "images", "--file", file, "--max-mb", "1"]
-    words += ["--start-seconds", start_seconds, "--", *command]
+    return start_with(home, [*words, "--start-seconds", start_seconds], command, more)
+
+
+def start_with(
+    home: Path, options: list[str], command: list[str], more: dict[str, object] | None = None
+) -> subprocess.Popen[str]:
+    words = [*options, "--", *command]
     code = "import ssl; ssl.create_default_context = lambda **_: ssl._create_unverified_context()"
     code += "; from portal.batch.main import main; main()"
     child = subprocess.Popen(
@@ -117,6 +124,31 @@ def test_a_file_in_the_place_of_a_pulled_image_is_looked_at(
     tell: Any = None
     with pytest.raises(ImageError, match="a:1 is one of the site's images: it is not offered"):
         session._image(options, None, refused, "apptainer", tell)
+
+
+LIES: dict[str, tuple[Any, str]] = {
+    "sizes": ({"config": {}, "layers": [{"size": -5}]}, "config.size is not a number of bytes"),
+    "nothing": ({"manifests": None}, "manifests is not a list"),
+    "deep": (b"[" * 100_000, "it is nested too deeply"),
+    "signs": (
+        {"manifests": [{**blob(b""), "platform": {"architecture": "x\n\x1b[2J"}}]},
+        "manifests[0].platform.architecture has characters",
+    ),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_an_odd_answer_of_a_registry_is_one_sentence_of_the_log(home: Path, lie: str) -> None:
+    data, words = LIES[lie]
+    with registry() as server:
+        server.put(MANIFEST, data)
+        options = ["--reference", f"docker://{server.host}/team/tool:1", "--insecure", server.host]
+        options += ["--max-mb", "1", "--cache", str(home / "cache"), "--cache-mb", "1"]
+        child = start_with(home, [*options, "--start-seconds", "20"], READ)
+        _, error = child.communicate(timeout=60)
+    assert child.returncode == 70
+    assert error.startswith(f"Slipway: {server.host} did not answer as a registry does: {words}")
+    assert error.removesuffix("\n").isprintable()
 
 
 def test_a_start_up_that_never_reads_is_ended(home: Path) -> None:

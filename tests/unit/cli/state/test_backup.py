@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import json
 import os
 import shutil
@@ -19,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from portal.adapters.backup import archive, database
+from portal.adapters.backup.manifest import Member
 from portal.cli.main import main
 from tests.paths import ROOT
 from tests.unit.cli.state.test_rotate import store
@@ -256,12 +258,13 @@ def test_a_file_elsewhere_is_refused(
     file = tmp_path / "one"
     assert run(config, "backup", file) == 0
     manifest = archive.read_manifest(file)
-    members = {**manifest.members, name: archive.Member(size=0, sha256="x")}
-    head = tmp_path / "manifest.json"
-    head.write_text(manifest.model_copy(update={"members": members}).model_dump_json())
+    members = {**manifest.members, name: Member(size=0, sha256="0" * 64)}
+    head = manifest.model_copy(update={"members": members}).model_dump_json().encode()
     with tarfile.open(file, "w:gz") as tar:
-        tar.add(head, "manifest.json")
-        tar.add(os.devnull, name)
+        first = tarfile.TarInfo("manifest.json")
+        first.size = len(head)
+        tar.addfile(first, io.BytesIO(head))
+        tar.addfile(tarfile.TarInfo(name))
     assert run(config, "restore", file, "--force") == 1
     assert "has a file of the name" in capsys.readouterr().err
     assert not list(tmp_path.rglob("evil"))
