@@ -121,6 +121,8 @@ class Kernel:
         return False
 
 
+_STATUS_LINE = re.compile(r"\d+:\S+\* .* left *")
+"""tmux's, which it may draw at any time."""
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;?<>=]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|.)")
 
 
@@ -149,7 +151,8 @@ class Terminal:
         self.type(line + self.ENTER)
         self.wait_for(f"end-{mark}", seconds)
         # The last one: tmux prints the screen again when its status line appears.
-        return self.seen.rpartition(f"begin-{mark}")[2].split(f"end-{mark}", 1)[0]
+        printed = self.seen.rpartition(f"begin-{mark}")[2].split(f"end-{mark}", 1)[0]
+        return _STATUS_LINE.sub("", printed)
 
     def wait_for(self, text: str, seconds: float = 15) -> None:
         """Read until the text has been shown."""

@@ -138,8 +138,9 @@ def main(text: str) -> None:
         trees |= tree(top)
     answer["trees"] = trees
     tops = {top: describe(top) for top in asked.get("tops", [])}
-    for about in tops.values():
-        about.pop("names", None)
+    for top, about in tops.items():
+        if not top.endswith("/storage"):
+            about.pop("names", None)
     answer["tops"] = tops
     if asked.get("inodes"):
         answer["inodes"] = of_inodes(asked["folder"], asked["inodes"])

@@ -8,6 +8,7 @@ outside of the folders has changed.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import random
 import sys
 import threading
@@ -20,7 +21,16 @@ from http.client import HTTPException
 import requests
 
 from portal.file_server.storage import posix_acl
-from tests.attack.doors import EVERY_DOOR, Answer, Client, Direct, DirectServer, Doors, Proxy
+from tests.attack.doors import (
+    EVERY_DOOR,
+    PATIENCE,
+    Answer,
+    Client,
+    Direct,
+    DirectServer,
+    Doors,
+    Proxy,
+)
 from tests.attack.shared_place import KINDS, SECRET, Person, Shared, differences, shared_place
 from tests.client import Json
 from tests.cluster import Cluster
@@ -109,8 +119,23 @@ class Writer:
             except (requests.RequestException, HTTPException, OSError):
                 time.sleep(0.05)
             tally.note(self._way, name, answer, time.monotonic() - begun)
+        self._wait_for_operations()
         if isinstance(self._client, Direct):
             self._client.close()
+
+    def _wait_for_operations(self) -> None:
+        """Wait for those whose answers were lost, too.
+
+        A link that is moved after the phase would be there in the next one, whose writer follows it
+        if it is his own.
+        """
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            with contextlib.suppress(requests.RequestException, HTTPException, OSError):
+                known = self._client.control("GET", "operations").json.get("operations", ())
+                if not any(each["state"] in ("waiting", "running") for each in known):
+                    return
+            time.sleep(0.1)
 
     def _choose(self) -> tuple[str, Callable[[], Answer]]:
         chance, kind = self._chance, self._chance.choice(KINDS)

@@ -84,7 +84,7 @@ def test_partitions_of_every_kind(bob: Api, cluster: Cluster, page: Browser) -> 
     odd = {**ODD, MEMBERS: "Nodes=n1,n2 AllowGroups=slipway-operator"}
     with partitions(cluster, odd):
         wait_for("them", lambda: "Größe" in groups(bob) and "Größe" in offered(page), LEARNT, 1.0)
-        # The portal reads partitions and their access rules apart; `pairs` is the last that refuses.
+        # The portal reads their rules apart from them; `pairs` is the last that refuses.
         last = Choice(partition="pairs")
         wait_for("their rules", lambda: REFUSED["pairs"] in ours(bob, last), LEARNT, 1.0)
         asked = [Choice(partition=f"{name}") for name in ODD]
