@@ -32,7 +32,7 @@ class Listener:
         self._started: dict[int, float] = {}
 
     def serve(self, listener: socket.socket) -> None:
-        """Accept connections for ever."""
+        """Accept connections until an exception, such as SystemExit, ends it."""
         listener.settimeout(PAUSE)
         while True:
             try:
@@ -120,6 +120,7 @@ def main(arguments: list[str]) -> int:
             server.serve(listener)
         finally:
             server.stop()
+    return 0
 
 
 if __name__ == "__main__":

@@ -46,6 +46,7 @@ class Echo(http.server.BaseHTTPRequestHandler):
     """Responds with the received request."""
 
     protocol_version = "HTTP/1.1"
+    raw_requestline: bytes
     server: PortalServer | GatewayServer
 
     def _answer(self) -> None:
