@@ -176,6 +176,7 @@ run_check() {
     check "mypy" .venv/bin/mypy portal tests bench docs/hooks.py
     check "import rules" .venv/bin/lint-imports --config setup.cfg
     check "path calls" .venv/bin/python -m tests.path_calls
+    check "waits" .venv/bin/python -m tests.waits
     check "shellcheck" shellcheck_all
 }
 

@@ -1,15 +1,15 @@
 #!/bin/sh
 # An SSH server for this session's user only, authenticated by their key id_container: shell, files
 # (SFTP, scp, rsync) and port forwarding. All programs are from the toolkit, so the image needs only a
-# shell. socat starts one sshd for each connection.
+# shell. ssh-listener starts one sshd for each connection.
 umask 077
 # Public keys, mounted read-only: changes by the portal apply from the next connection on.
 keys=/opt/slipway-ssh
-if [ ! -d "$keys" ]; then
-    echo "This session began before Slipway's last update, which renewed SSH keys. Launch it again."
+bin=$SLIPWAY_TOOLKIT/bin
+if [ ! -d "$keys" ] || [ ! -x "$bin/ssh-listener" ]; then
+    echo "This session began before Slipway's last update, which renewed SSH. Launch it again."
     exit 69
 fi
-bin=$SLIPWAY_TOOLKIT/bin
 run=$SLIPWAY_RUN
 user=${USER:-$(id -un)}
 shell=$(command -v bash || echo /bin/sh)
@@ -83,4 +83,4 @@ exec $bin/sshd -i -e -f $run/sshd_config
 CONNECTION
 chmod 700 "$run/connection"
 
-exec "$bin/socat" "UNIX-LISTEN:$SLIPWAY_SOCKET,mode=600,fork,max-children=32" "EXEC:$run/connection,nofork"
+exec "$bin/ssh-listener" "$SLIPWAY_SOCKET" "$run/connection"

@@ -25,7 +25,7 @@ install_packages() {
     local missing=() pair
     if [[ -s /run/site/apt.conf ]]; then export APT_CONFIG=/run/site/apt.conf; fi
     for pair in haproxy:haproxy tmux:tmux python3:python3 openssl:openssl patchelf:patchelf \
-        mksquashfs:squashfs-tools ttyd:ttyd/sid rsync:rsync socat:socat scp:openssh-client \
+        mksquashfs:squashfs-tools ttyd:ttyd/sid rsync:rsync scp:openssh-client \
         gcc:gcc make:make Xvnc:tigervnc-standalone-server xkbcomp:x11-xkb-utils esbuild:esbuild; do
         command -v "${pair%%:*}" > /dev/null || missing+=("${pair#*:}")
     done
@@ -135,7 +135,9 @@ copy_runner() {
         'from runner.__main__ import main' 'sys.exit(main())' > "$tree/bin/runner"
     printf '%s\n' "#!$prefix/bin/python -IS" 'import sys' "sys.path.append(\"$prefix\")" \
         'from runner.batch.command import main' 'main()' > "$tree/bin/command"
-    chmod 755 "$tree/bin/runner" "$tree/bin/command"
+    printf '%s\n' "#!$prefix/bin/python -IS" 'import sys' "sys.path.append(\"$prefix\")" \
+        'from runner.apps.ssh_listener import main' 'main(sys.argv[1:])' > "$tree/bin/ssh-listener"
+    chmod 755 "$tree/bin/runner" "$tree/bin/command" "$tree/bin/ssh-listener"
     copy_slurm_clients
 }
 
@@ -223,7 +225,7 @@ copy_terminfo() {
 install_packages
 mkdir -p "$tree"/{bin,lib,share,etc}
 copy_loader
-for program in haproxy tmux ttyd openssl rsync socat; do copy_program "$program"; done
+for program in haproxy tmux ttyd openssl rsync; do copy_program "$program"; done
 copy_ssh
 copy_event_loop
 copy_python

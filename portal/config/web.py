@@ -147,8 +147,8 @@ class WebSettings(BaseModel):
         [],
         description="Addresses or networks of TLS proxies and load balancers in front of HAProxy, "
         'such as ["192.0.2.7", "2001:db8:7::/64"]. They must speak the PROXY protocol on every '
-        "connection to web.listen and the apps, and tell the client's address by it; limits and "
-        "the audit log then use that. Nobody else can claim an address.",
+        "connection to web.listen, the apps and SSH, and tell the client's address by it; limits "
+        "and the audit log then use that. Nobody else can claim an address.",
     )
     login_hours: int = Field(12, ge=1, description="Hours that a login lasts without being used.")
     login_days: int = Field(

@@ -8,6 +8,7 @@ import re
 import select
 import socket
 import ssl
+import threading
 import time
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
@@ -36,6 +37,51 @@ MOMENT = 10
 DISCARD_SECONDS = 2.0
 IDLE_SECONDS = 75.0
 """Longer than HAProxy keeps an idle connection, so that we do not close one that it uses."""
+MOST_CONNECTIONS = 200
+"""Of clients that have shown the portal's certificate."""
+MOST_STRANGERS = 64
+"""Connections of clients that have not; anybody on this host's network may connect."""
+
+
+class Places:
+    """Connections: those of clients that have shown their certificate, and the others' apart.
+
+    If the others' places are all taken, the one that has waited longest is cut.
+    """
+
+    def __init__(self, most: int = MOST_CONNECTIONS, strangers: int = MOST_STRANGERS) -> None:
+        self._most, self._most_strangers = most, strangers
+        self._lock = threading.Lock()
+        self._admitted: set[socket.socket] = set()
+        # Oldest first.
+        self._strangers: dict[socket.socket, None] = {}
+
+    def enter(self, stream: socket.socket) -> None:
+        """A client has connected."""
+        oldest = None
+        with self._lock:
+            if len(self._strangers) >= self._most_strangers:
+                oldest = next(iter(self._strangers))
+                del self._strangers[oldest]
+            self._strangers[stream] = None
+        if oldest is not None:
+            with contextlib.suppress(OSError):
+                # Not by TLS, in which its own thread is.
+                socket.socket.shutdown(oldest, socket.SHUT_RDWR)
+
+    def admit(self, stream: socket.socket) -> None:
+        """It has shown its certificate; OSError if there are too many."""
+        with self._lock:
+            self._strangers.pop(stream, None)
+            if len(self._admitted) >= self._most:
+                raise OSError("too many connections")
+            self._admitted.add(stream)
+
+    def leave(self, stream: socket.socket) -> None:
+        """The connection is over."""
+        with self._lock:
+            self._strangers.pop(stream, None)
+            self._admitted.discard(stream)
 
 
 class Request(BaseHTTPRequestHandler):
@@ -248,6 +294,7 @@ class Request(BaseHTTPRequestHandler):
         assert isinstance(self.request, ssl.SSLSocket)  # noqa: S101  # server.py made it
         self.request.settimeout(10.0)
         self.request.do_handshake()
+        cast("FileServer", self.server).places.admit(self.request)
         self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._poll = select.poll()
         self._poll.register(self.request, select.POLLIN)

@@ -15,7 +15,7 @@ from portal.file_server import contents, entries
 from portal.file_server.archives.handlers import send_archive
 from portal.file_server.dav import dav
 from portal.file_server.errors import Refused, no_such
-from portal.file_server.http import Request
+from portal.file_server.http import Places, Request
 from portal.file_server.location import Location, parse
 from portal.file_server.operations import handlers as operations
 from portal.file_server.operations.manager import Operations
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 CONTROL, WRITE, READ = "control", "files", "read"
 """Names under which clients connect, before ".<id>.slipway": the portal, and HAProxy for
 browsers and programs that may change something, or not."""
-MOST_CONNECTIONS = 200
 BACKLOG = 128
 CLEANING_SECONDS = 3600.0
 
@@ -88,7 +87,7 @@ class FileServer(ThreadingMixIn, TCPServer):
         self.socket = listener
         self._order = order
         self._context = tls(order)
-        self._slots = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        self.places = Places()
         self._used = time.monotonic()
         self._busy = 0
         self._lock = threading.Lock()
@@ -109,9 +108,10 @@ class FileServer(ThreadingMixIn, TCPServer):
             plain, server_side=True, do_handshake_on_connect=False
         ), address
 
-    def verify_request(self, request: object, client_address: object) -> bool:
-        """Whether there are fewer connections than permitted."""
-        return self._slots.acquire(blocking=False)
+    def verify_request(self, request: Any, client_address: object) -> bool:
+        """Take every connection; another one may have to go."""
+        self.places.enter(request)
+        return True
 
     def shutdown_request(self, request: Any) -> None:
         """Close a connection."""
@@ -125,7 +125,7 @@ class FileServer(ThreadingMixIn, TCPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._slots.release()
+            self.places.leave(request)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Say nothing of clients that go away or do not authenticate."""

@@ -33,8 +33,10 @@ TLS_AES_256_GCM_SHA384
 defaults
     mode tcp
     timeout connect 5s
-    timeout client 24h
-    timeout server 24h
+    # Until TLS is complete: anybody may connect on the node's network.
+    timeout client 10s
+    timeout server 10s
+    timeout tunnel 24h
 frontend gate
     bind fd@{fd} ssl crt {certificates}/gateway.pem strict-sni \
 ca-file {certificates}/client_ca.pem \

@@ -22,6 +22,12 @@ from tests.slurm.conftest import MakeApi
 BARE: Json = {"environment": "busybox", "resources": {"cpus": 1, "memory": "300m"}}
 Done = subprocess.CompletedProcess[bytes]
 BIG = 100 * 1024 * 1024
+ECHO = """\
+import socket
+stream = socket.create_server(("127.0.0.1", 18765)).accept()[0]
+while data := stream.recv(1000):
+    stream.sendall(data)
+"""
 
 
 @dataclass
@@ -146,15 +152,10 @@ def test_a_terminal(client: Client) -> None:
 
 
 def test_the_host_key_is_the_one_shown(client: Client, tmp_path: Path) -> None:
-    argv = [
-        "ssh-keyscan",
-        "-t",
-        "ed25519",
-        "-p",
-        str(client.endpoint["port"]),
-        client.endpoint["host"],
-    ]
-    shown = run(["ssh-keygen", "-l", "-f", "-"], run(argv).stdout).stdout.decode()
+    # ssh-keyscan waits for the server to begin, and the portal for the client.
+    seen = tmp_path / "seen"
+    client.ssh("true", UserKnownHostsFile=seen, StrictHostKeyChecking="accept-new")
+    shown = run(["ssh-keygen", "-l", "-f", str(seen)]).stdout.decode()
     assert client.endpoint["fingerprint"] in shown.split()
     # A client that expects another key is warned.
     other = tmp_path / "other"
@@ -192,7 +193,7 @@ def test_sftp_and_rsync(client: Client, tmp_path: Path) -> None:
 
 def test_ports_are_forwarded_to_the_node_and_not_opened_to_others(client: Client) -> None:
     # As VS Code Remote needs: a server on loopback in the session, and -L or -D to it.
-    server = "/opt/slipway/bin/socat TCP-LISTEN:18765,bind=127.0.0.1 EXEC:cat"
+    server = f"/opt/slipway/bin/python -IS -c '{ECHO}'"
     listens = "netstat -ltn | grep -q 127.0.0.1:18765"
     argv = client.argv(f"{server} & until {listens}; do sleep 0.1; done; echo up; sleep 30")
     port = free_port()

@@ -81,7 +81,7 @@ def test_each_call_needs_its_reason_and_each_reason_a_call() -> None:
     assert problems(calls, table(f"{FILE} *")) == []
     assert problems(calls, table(f"{FILE} * os.chmod os.stat")) == []
     (wrong,) = problems(calls, table(f"{FILE} a os.stat"))
-    assert wrong == f"{FILE}:2: os.chmod in a has no reason in path_calls.toml"
+    assert wrong == f"{FILE}:2: os.chmod in a has no row in path_calls.toml"
     (wrong,) = problems(calls, table(f"{FILE} a os.stat os.chmod os.chown"))
     assert wrong == f"path_calls.toml: {FILE} a os.chown fits no call any more"
     assert len(problems(calls, table(f"{FILE} b *"))) == 3
@@ -104,5 +104,5 @@ def test_a_new_call_in_the_tree_is_refused(tmp_path: Path) -> None:
     new = list(all_path_calls(tmp_path))
     assert [call.file for call in new] == [f"{folder}/new.py" for folder in path_calls.FOLDERS]
     assert problems([*before, *new], known) == [
-        f"{call} has no reason in {TABLE.name}" for call in new
+        f"{call} has no row in {TABLE.name}" for call in new
     ]

@@ -11,6 +11,7 @@ from datetime import timedelta
 import paramiko
 
 from portal.adapters.certificates import CertificateAuthority
+from portal.adapters.ssh.command import execute
 from portal.adapters.ssh.connect import open_any
 from portal.adapters.ssh.hosts import HostOrder
 from portal.adapters.ssh.transport import Transport
@@ -126,7 +127,7 @@ def _ask(transport: paramiko.Transport) -> str:
     data, deadline = b"", time.monotonic() + _ANSWER_SECONDS
     try:
         channel = transport.open_session(timeout=SECONDS)
-        channel.exec_command("exec passwd --status")
+        execute(channel, "exec passwd --status", deadline)
         while len(data) < _MAX_ANSWER and (left := deadline - time.monotonic()) > 0:
             channel.settimeout(left)
             piece = channel.recv(_MAX_ANSWER - len(data))

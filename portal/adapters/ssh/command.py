@@ -133,13 +133,8 @@ class RemoteCommand:
     def _start(self, argv: Sequence[str], deadline: float) -> None:
         begin = ["/bin/sh", "-c", _BEGIN, "sh", self._mark.decode().strip(), *argv]
         start = min(deadline, time.monotonic() + START_SECONDS)
-        # paramiko itself waits for sshd's reply without a timeout.
-        guard = threading.Timer(max(start - time.monotonic(), 0), self._channel.close)
-        guard.daemon = True
-        guard.start()
         # exec: works in any user's shell, which only gets quoted words.
-        self._channel.exec_command("exec " + shlex.join(begin))
-        guard.cancel()
+        execute(self._channel, "exec " + shlex.join(begin), start)
         self._read(start, until_mark=True)
         if not self._begun:
             raise Unresponsive(
@@ -213,6 +208,20 @@ class RemoteCommand:
 
 class _TooMuchError(Exception):
     """The output exceeds its limit."""
+
+
+def execute(channel: Channel, command: str, deadline: float) -> None:
+    """Ask sshd to run a command; the channel is closed at the deadline if it has not answered.
+
+    paramiko itself waits for the answer without a timeout.
+    """
+    guard = threading.Timer(max(deadline - time.monotonic(), 0), channel.close)
+    guard.daemon = True
+    guard.start()
+    try:
+        channel.exec_command(command)
+    finally:
+        guard.cancel()
 
 
 def hang_up(channel: paramiko.Channel) -> None:

@@ -17,6 +17,7 @@ import paramiko
 from paramiko.hostkeys import HostKeys, InvalidHostKey
 
 from portal.adapters.certificates import CLOCK_SKEW, CertificateAuthority
+from portal.adapters.ssh.command import execute
 from portal.adapters.ssh.connect import CONNECT_SECONDS, open_transport
 from portal.config import LoginSettings
 from portal.core.account_names import is_safe
@@ -246,7 +247,7 @@ def _said(
         _authenticate(transport, authority, user, source, times)
         channel = transport.open_session(timeout=_SECONDS)
         channel.settimeout(_SECONDS)
-        channel.exec_command(command)
+        execute(channel, command, time.monotonic() + _SECONDS)
         return channel.recv(1000).decode(errors="replace").split()
     except (paramiko.SSHException, OSError, EOFError):
         return None

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
+import ssl
+import subprocess
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
+from portal.adapters.certificates import CertificateAuthority, prepare_authorities
 from portal.runner import gateway
 
 SESSION = "0123456789abcdef0123456789abcdef"
@@ -61,3 +67,55 @@ def test_directory_is_private(tmp_path: Path) -> None:
             gateway.make_directory(str(link))
     finally:
         os.umask(before)
+
+
+@pytest.fixture
+def authorities(tmp_path: Path) -> Path:
+    """The portal's, and a gateway's certificate and key."""
+    ca = tmp_path / "ca"
+    prepare_authorities(ca, "portal")
+    issued = CertificateAuthority(ca).issue_gateway(SESSION)
+    (tmp_path / "gateway.pem").write_text(issued)
+    (tmp_path / "client_ca.pem").write_text(CertificateAuthority(ca).client_ca())
+    return ca
+
+
+def echo(path: Path) -> None:
+    """One connection to an app."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        stream, _ = listener.accept()
+        with stream:
+            while data := stream.recv(100):
+                stream.sendall(data)
+
+
+@pytest.mark.skipif(shutil.which("haproxy") is None, reason="needs haproxy")
+def test_who_has_no_certificate_is_cut_and_an_idle_app_is_not(
+    tmp_path: Path, authorities: Path
+) -> None:
+    """Anybody on the node's network can connect; 2000 silent ones held all places for a day."""
+    threading.Thread(target=echo, args=(tmp_path / "demo.sock",), daemon=True).start()
+    context = ssl.create_default_context(cafile=str(authorities / "gateway_ca.pem"))
+    context.load_cert_chain(str(authorities / "client.pem"))
+    with gateway.listen((0, 0)) as listener:
+        place, fd = ("127.0.0.1", listener.getsockname()[1]), listener.fileno()
+        config = tmp_path / "gateway.cfg"
+        config.write_text(gateway.render(str(tmp_path), SESSION, ["demo"], fd, 100))
+        argv = ["haproxy", "-q", "-db", "-f", str(config)]
+        with subprocess.Popen(argv, pass_fds=(fd,)) as process:
+            try:
+                with (
+                    socket.create_connection(place, 60) as plain,
+                    context.wrap_socket(plain, server_hostname=f"demo.{SESSION}.slipway") as app,
+                    socket.create_connection(place, 60) as stranger,
+                ):
+                    app.sendall(b"x")
+                    assert app.recv(1) == b"x"
+                    assert stranger.recv(1) == b""
+                    time.sleep(3)  # longer than either has been silent by its limit
+                    app.sendall(b"y")
+                    assert app.recv(1) == b"y"
+            finally:
+                process.kill()

@@ -39,12 +39,14 @@ COOKIE = "a-long-random-value"
 POOL = 4
 """Ports for apps, and as many for SSH."""
 FIRST_PORT, PORTS = 20000, 12000
+SSH = b"SSH-2.0-"
 
 
 class Echo(http.server.BaseHTTPRequestHandler):
     """Responds with the received request."""
 
     protocol_version = "HTTP/1.1"
+    raw_requestline: bytes
     server: PortalServer | GatewayServer
 
     def _answer(self) -> None:
@@ -89,6 +91,11 @@ class Echo(http.server.BaseHTTPRequestHandler):
             self.connection.sendall(data)
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer  # noqa: N815
+
+    def parse_request(self) -> bool:
+        """Read a request; clients of SSH begin with the name of their protocol."""
+        self.raw_requestline = self.raw_requestline.removeprefix(SSH)
+        return super().parse_request()
 
     def log_message(self, *args: Any) -> None:
         """Log nothing."""
@@ -231,15 +238,24 @@ class Front:
 
 
 class Stream:
-    """A connection that stays open, like a WebSocket's."""
+    """A connection that stays open, like a WebSocket's; at a port for SSH, like one of SSH."""
 
-    def __init__(self, front: Front, port: int | None = None, cookie: str | None = None) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port or front.app_port), 10)
+    def __init__(
+        self,
+        front: Front,
+        port: int | None = None,
+        cookie: str | None = None,
+        source: str = "127.0.0.1",
+    ) -> None:
+        place = ("127.0.0.1", port or front.app_port)
+        self._socket = socket.create_connection(place, 10, (source, 0))
+        first, last = front.web.ssh_ports
         host = urlsplit(front.origin).netloc
         lines = ["GET /ws HTTP/1.1", f"Host: {host}", f"Origin: {front.origin}"]
         lines += [f"Cookie: {front.cookie if cookie is None else cookie}"]
         lines += ["Connection: Upgrade", "Upgrade: echo", "", ""]
-        self._socket.sendall("\r\n".join(lines).encode())
+        greeting = SSH if first <= place[1] <= last else b""
+        self._socket.sendall(greeting + "\r\n".join(lines).encode())
         answer = b""
         while b"\r\n\r\n" not in answer:
             answer += self._socket.recv(1) or b"closed\r\n\r\n"
