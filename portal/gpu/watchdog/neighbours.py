@@ -41,6 +41,9 @@ KEPT_LONG = 0.95
 """The same for `_exceeds`: about 20 polls, so that a few long kernels are not taken for excess."""
 BEGINNING = 6e9
 """ns after which it is known what a job uses."""
+REMEMBERED = 12e9
+"""ns without a measurement after which nothing is known of a job: a session waits for ten seconds
+at most (SHARE_DEBT of gres/shim/share.h), and a kernel is measured when it ends."""
 LITTLE = 10e6
 """ns of measured time below which no quotient is meaningful."""
 
@@ -53,6 +56,9 @@ class _Account:
     used: float = 0.0
     measured: float = 0.0
     span: float = 0.0
+    used_since: float = 0.0
+    """Since something was measured last."""
+    span_since: float = 0.0
     used_long: float = 0.0
     allowed_long: float = 0.0
     span_long: float = 0.0
@@ -204,16 +210,31 @@ def _charge(account: _Account, span: int, measured: float, seen: Seen) -> int:
     if account.busy is None or span <= 0:
         return 1000
     used = span * account.busy / 100
-    account.used = account.used * KEPT + used
-    account.measured = account.measured * KEPT + measured
-    account.span = account.span * KEPT + span
     account.used_long = account.used_long * KEPT_LONG + used
     account.allowed_long = account.allowed_long * KEPT_LONG + span * account.percent / 100
     account.span_long = account.span_long * KEPT_LONG + span
-    if account.measured < max(LITTLE, account.used) or _exceeds(account):
+    account.used_since += used
+    account.span_since += span
+    if _exceeds(account):
+        return 1000
+    if not measured and account.span_since < REMEMBERED:
+        return account.charge
+    _settle(account, measured)
+    if account.measured < max(LITTLE, account.used):
         return 1000
     part = account.used / account.measured * _correction(account, seen)
     return max(_least(seen.computing), min(1000, round(1000 * part)))
+
+
+def _settle(account: _Account, measured: float) -> None:
+    """Take in what was used until something was measured: a long kernel is measured at its end, maybe
+    polls after it was seen to compute.
+    """
+    kept = KEPT if measured else 0.0
+    account.used = account.used * kept + account.used_since
+    account.measured = account.measured * kept + measured
+    account.span = account.span * kept + account.span_since
+    account.used_since = account.span_since = 0.0
 
 
 def _correction(account: _Account, seen: Seen) -> float:
