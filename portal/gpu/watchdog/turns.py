@@ -1,5 +1,7 @@
-"""What a process has of a GPU while others compute, too: the driver's time slices go by turns to all
-processes that have work, whoever's they are. Supposed is that they compute at independent times.
+"""What a process has of a GPU while others compute, too.
+
+The driver's time slices go by turns to all processes that have work, whoever's they are. The model
+is that they compute at independent times.
 """
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ MOST = 32.0
 
 
 def others(active: Sequence[float], at: int) -> list[float]:
-    """What takes turns with a process of the job at an index: for which parts of the time each job's
-    processes compute, of its own those beside this process. More than 1 is more than one of them.
+    """What takes turns with a process of the job at an index: the parts of the time in which the
+    other jobs' processes compute, and its own others. More than 1 is more than one process.
     """
     own = active[at]
     return [*active[:at], *active[at + 1 :], own - own / max(1, ceil(own))]
@@ -23,8 +25,7 @@ def mean_part(computing: Iterable[float]) -> float:
     """The mean part of the GPU that a process has while it computes beside others that compute for
     these parts of the time.
     """
-    chances = [1.0]
-    """Of so many others that compute at the same time."""
+    chances = [1.0]  # by how many others compute at the same time
     for part in computing:
         left = min(part, MOST)
         while left > 0:

@@ -190,42 +190,11 @@ static void launch_slowly(int64_t us, int number) /* as an interpreter does */
     now += 3 * US;
 }
 
+/* The GPU's clock may differ from the processor's. */
 static void by_turns(int64_t us, double clock)
 {
-    the_slice.device->sm_percent = getenv("PC") ? atoi(getenv("PC")) : 99;
     gpu_clock = clock;
-    batches(getenv("PC") ? 12000: 2000, launch_by_turns, us);
-}
-
-/* Bursts into one stream after the other, each of which the program waits for. */
-static void phases(int64_t us, double clock)
-{
-    gpu_clock = clock;
-    for (int64_t end = now + 200 * S, burst = 0; now < end; burst++) {
-        for (int count = 0; count < 30; count++)
-            launch(us, 3 + burst % 2);
-        synchronise_all();
-    }
-}
-
-/* Beside neighbours that leave us two milliseconds of so many. */
-static void beside_neighbours(int64_t us)
-{
-    const int64_t n = atoi(getenv("N")), began = now;
-    the_slice.device->sm_percent = (int)(100 / n);
-    char text[200];
-    snprintf(text, sizeof text, "gpu=GPU-1\nmemory=0\ncharge=%d\npercent=%d\n", (int)(1000 / n), (int)(100 / n));
-    FILE *f = fopen(SLIPWAY_DIRECTORY "/terms", "w"); fputs(text, f); fclose(f);
-    terms = SLIPWAY_DIRECTORY "/terms";
-    round_of = n * 2 * MS;
-    for (int64_t end = now + 30 * S; now < end;) {
-        for (int count = 0; count < (us > 2000 ? 1 : 2000 / us); count++) {
-            launch_as(7, us, LEGACY);
-            now += 3 * US;
-        }
-        synchronise_all();
-    }
-    printf("part %.3f\n", (double)kernels_ns / (now - began) * n);
+    batches(2000, launch_by_turns, us);
 }
 
 /* Dependent launches of a function that took 50 us before. */
@@ -238,7 +207,7 @@ static void dependent(int64_t us)
     batches(1000, launch_dependent, us);
 }
 
-/* Kernels that begin so long after they were launched that one by itself seems to take longer than the next launch. */
+/* Launches that are slower than the GPU, which takes longer for one that is measured by itself. */
 static void latent(int64_t us)
 {
     the_slice.device->sm_percent = 99;
@@ -520,14 +489,8 @@ static void play(const char *name, int64_t us)
         overlapping();
     else if (!strcmp(name, "by_turns"))
         by_turns(us, 1);
-    else if (!strcmp(name, "phases"))
-        phases(us, 1);
-    else if (!strcmp(name, "phases_fast"))
-        phases(us, 1 + 100e-6);
-    else if (!strcmp(name, "phases_slow"))
-        phases(us, 1 - 100e-6);
-    else if (!strcmp(name, "nb"))
-        beside_neighbours(us);
+    else if (!strcmp(name, "by_turns_99"))
+        the_slice.device->sm_percent = 99, by_turns(us, 1);
     else if (!strcmp(name, "by_turns_fast"))
         by_turns(us, 1 + 100e-6);
     else if (!strcmp(name, "by_turns_slow"))

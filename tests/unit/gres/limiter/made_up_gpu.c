@@ -15,7 +15,6 @@
 
 #define RAN 3000000
 #define RELAXED 2
-#define TURN (2 * MS)
 
 int64_t now = 1000 * S;
 double slower = 1, gpu_clock = 1;
@@ -23,7 +22,7 @@ int64_t deepest;
 static int64_t stream_end[STREAMS];
 int capturing[STREAMS], somebody_captures, unmeasurable;
 static int capture_mode;
-int64_t sleeps, slept, events, records, queries, waits, loading, latency, event_takes, round_of, kernels_ns;
+int64_t sleeps, slept, events, records, queries, waits, loading, latency, event_takes;
 int interrupts, blocking;
 int64_t cancel_at;
 const char *terms;
@@ -148,8 +147,6 @@ void wait_for_blocking(int state)
     pthread_mutex_unlock(&mutex);
 }
 
-static int64_t end_of(int64_t start, int64_t ns);
-
 static int event_record(int64_t *event, intptr_t stream)
 {
     if (stream == BLOCKED && blocking == 1) { /* its queue is full */
@@ -160,7 +157,7 @@ static int event_record(int64_t *event, intptr_t stream)
     records++;
     if (capturing[stream])
         wrong("an event went into a graph");
-    *event = stream_end[stream] = end_of(latest(stream_end[stream], now), event_takes + (round_of ? 1 : 0));
+    *event = stream_end[stream] = latest(stream_end[stream], now) + event_takes;
     return stream == unmeasurable ? 400 : 0;
 }
 
@@ -213,24 +210,6 @@ static int exchange_capture_mode(int *mode)
     return 0;
 }
 
-/* When work of `ns` that may begin at `start` ends, if the GPU is ours for the first TURN ns of each `round` only. */
-static int64_t end_of(int64_t start, int64_t ns)
-{
-    int64_t at = start;
-    while (round_of && ns > 0) {
-        const int64_t into = at % round_of, left = TURN - into;
-        if (left <= 0) {
-            at += round_of - into;
-            continue;
-        }
-        if (ns <= left)
-            return at + ns;
-        at += left;
-        ns -= left;
-    }
-    return at + ns;
-}
-
 static CUresult run(intptr_t stream, int64_t us)
 {
     now += 4 * US + loading;
@@ -240,9 +219,8 @@ static CUresult run(intptr_t stream, int64_t us)
         return CUDA_ERROR_INVALID_VALUE;
     int64_t start = latest(stream_end[stream], now + latency);
     ran[launches].start = start;
-    stream_end[stream] = end_of(start, (int64_t)((double)(us * US) * slower));
-    ran[launches++].end = round_of ? stream_end[stream] : start + us * US;
-    kernels_ns += us * US;
+    ran[launches++].end = start + us * US;
+    stream_end[stream] = start + (int64_t)((double)(us * US) * slower);
     deepest = latest(deepest, stream_end[stream] - now);
     if (launches == RAN)
         wrong("too many launches");

@@ -17,8 +17,6 @@ extern int64_t now;
 extern double slower;  /* a neighbour's kernels take turns with ours */
 extern int64_t latency;     /* a kernel in an idle stream begins so much later than it was launched */
 extern int64_t event_takes; /* of the GPU's time */
-extern int64_t round_of;    /* ns after which it is our turn again; 0: no neighbours */
-extern int64_t kernels_ns;
 extern double gpu_clock;    /* its speed, against the processor's */
 extern int64_t loading; /* so long the driver takes for a launch */
 extern int capturing[STREAMS], somebody_captures;
