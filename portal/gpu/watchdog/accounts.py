@@ -35,6 +35,10 @@ MOST, LEAST = 1.5, 0.3
 """Bounds of `Level`."""
 LEAST_GAIN = 0.08
 """Of `Level`: the mean of about ten polls."""
+NEARLY_FULL = 90.0
+"""Percent from which on larger steps are needed, the more jobs compute: with a full GPU a charge
+changes little in what they use together, and chance has little part in NVML's samples.
+"""
 
 
 @dataclass
@@ -151,8 +155,11 @@ class Level:
         if len(computing) < 2:
             self.polls = 0
             return
-        ratio = used / max(COMPUTES, min(FULL, sum(account.due for account in computing)))
-        gain = max(LEAST_GAIN, 1 / (2 + self.polls))
+        due = min(FULL, sum(account.due for account in computing))
+        gain = max(LEAST_GAIN, 1 / (2 + self.polls / 2))
+        if due >= NEARLY_FULL:
+            gain = max(gain, LEAST_GAIN * len(computing) / 2)
+        ratio = used / max(COMPUTES, due)
         self.factor *= 1 + gain * (min(MOST, max(1 / MOST, ratio)) - 1)
         self.factor = min(MOST, max(LEAST, self.factor))
         self.polls += 1
