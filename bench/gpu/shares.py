@@ -53,15 +53,16 @@ class Layout:
         last = min(LONGEST_WAIT, self.sessions * self.period(us)) + self.sessions * us / 1e6
         return START + (1 + WARM) * self.measured(seconds, us) + 2 * last
 
-    @property
-    def aim(self) -> str:
+    def aim(self, together: float) -> str:
+        """What all of them should have, if programs side by side get this part of what one gets."""
         if self.sessions == 1:
             return f"{self.percent:g} ± {POINTS} %"
-        return f"each ≥ {self.least:g} %, ≤ {self.percent + POINTS:g} %"
+        return f"each ≥ {self.least * together:.1f} %, ≤ {self.percent + POINTS:g} %"
 
-    def good(self, shares: Sequence[float]) -> bool:
-        """Whether all of them have what they should."""
-        return self.least <= min(shares) and max(shares) <= self.percent + POINTS
+    def good(self, shares: Sequence[float], together: float) -> bool:
+        """Whether they have it."""
+        least = self.least * (together if self.sessions > 1 else 1.0)
+        return least <= min(shares) and max(shares) <= self.percent + POINTS
 
 
 LAYOUTS = (Layout(1, 25, 15), Layout(2, 50, 45), Layout(4, 25, 22), Layout(8, 12.5, 11))
@@ -88,7 +89,7 @@ def rates(gpu: Gpu, sessions: Sequence[Session | None], words: Sequence[object])
 
 def kernels_need(seconds: float, name: str) -> float:
     """Seconds that kernels of one length take at least: bare, and in the first layout."""
-    return START + seconds + LAYOUTS[0].needs(seconds, KERNELS[name])
+    return 3 * START + 2 * seconds + LAYOUTS[0].needs(seconds, KERNELS[name])
 
 
 def kernels(
@@ -96,23 +97,27 @@ def kernels(
 ) -> Iterator[Line]:
     """Kernels of one length, in every layout. The sessions' memory is full meanwhile."""
     us, about = KERNELS[name], f"Kernels of {name}"
-    full = rates(gpu, [None], ["launches", "busy", seconds, us, 0.2])[0]
+    bare = ("launches", "busy", seconds, us, 0.2)
+    full = rates(gpu, [None], bare)[0]
+    together = min(1.0, sum(rates(gpu, [None, None], bare)) / full)
     for layout in fitting(sessions):
         if time.monotonic() + layout.needs(seconds, us) > until:
-            shown = f"{full:.1f} /s"
-            yield Line(f"{about}, {layout}", shown, NO_TIME, layout.aim, None)
+            shown, aim = f"{full:.1f} /s", layout.aim(together)
+            yield Line(f"{about}, {layout}", shown, NO_TIME, aim, None)
             continue
         measured = layout.measured(seconds, us)
         words = ("launches", "busy", measured, us, WARM * measured, HELD)
-        yield _line(gpu, sessions, layout, about, full, words)
+        yield _line(gpu, sessions, layout, about, (full, together), words)
 
 
 def training(gpu: Gpu, sessions: Sequence[Session], seconds: float) -> Iterator[Line]:
     """PyTorch, which leaves gaps between its kernels."""
     words = ("torch_work", "busy", seconds, WARM * seconds, "train")
-    full = rates(gpu, [None], ["torch_work", "busy", seconds, 1, "train"])[0]
+    bare = ("torch_work", "busy", seconds, 1, "train")
+    full = rates(gpu, [None], bare)[0]
+    together = min(1.0, sum(rates(gpu, [None, None], bare)) / full)
     for layout in fitting(sessions[:4]):
-        yield _line(gpu, sessions, layout, "PyTorch, training", full, words)
+        yield _line(gpu, sessions, layout, "PyTorch, training", (full, together), words)
 
 
 def _line(
@@ -120,9 +125,11 @@ def _line(
     sessions: Sequence[Session],
     layout: Layout,
     about: str,
-    full: float,
+    bare: tuple[float, float],
     words: Sequence[object],
 ) -> Line:
+    """`bare`: a program's rate, and the part of it that two get together side by side."""
+    full, together = bare
     chosen = sessions[: layout.sessions]
     for session in chosen:
         session.grant(gpu.part(layout.percent / 100), int(layout.percent))
@@ -130,6 +137,8 @@ def _line(
     for session in chosen:
         session.retire()
     shown = ", ".join(f"{share:.1f}" for share in shares)
-    return Line(
-        f"{about}, {layout}", f"{full:.1f} /s", f"{shown} %", layout.aim, layout.good(shares)
-    )
+    before = f"{full:.1f} /s"
+    if layout.sessions > 1:
+        before += f", two get {100 * together:.0f} %"
+    aim, good = layout.aim(together), layout.good(shares, together)
+    return Line(f"{about}, {layout}", before, f"{shown} %", aim, good)

@@ -24,9 +24,9 @@ static int64_t meter_unknown_time(const struct stream *stream, int64_t now)
     return meter_smaller(took, most);
 }
 
-/* The tail has ended at a time that is not known. It is taken to have begun when it was launched, or when what was
- * measured before it ended. */
-static int64_t meter_end_tail(struct meter *meter, struct stream *stream, int64_t now)
+/* The tail has ended (by now, if that is known) at a time that is not known. It is taken to have begun when it was
+ * launched, or when what was measured before it ended. */
+static int64_t meter_end_tail(struct meter *meter, struct stream *stream, int is_over, int64_t now)
 {
     const struct tally tail = stream->tail;
     const struct mark *mark = stream->mark;
@@ -34,6 +34,8 @@ static int64_t meter_end_tail(struct meter *meter, struct stream *stream, int64_
     int64_t ns = tail.expected - tail.paid;
     if (tail.unknown)
         ns += meter_unknown_time(stream, now);
+    if (is_over)
+        ns = meter_smaller(ns, now - from - tail.paid);
     stretches_drop(&meter->stretches, stream->mark);
     stream->mark = NULL;
     stream->tail = (struct tally){0};
@@ -71,7 +73,7 @@ int meter_stream(struct meter *meter, void *handle, int64_t now, int64_t *lost)
     }
     if (oldest < 0)
         return 0; /* all of them are busy: it shares another one's account */
-    *lost = meter_end_tail(meter, &meter->stream[oldest], now);
+    *lost = meter_end_tail(meter, &meter->stream[oldest], 0, now);
     meter->streams = oldest < meter->streams ? meter->streams : oldest + 1;
     meter->stream[oldest] = (struct stream){.handle = handle, .owner = meter_owner(handle)};
     return oldest;
@@ -115,7 +117,7 @@ int64_t meter_answer(struct meter *meter, int number, enum events_state state, i
     stream->looked = now;
     if (state != EVENTS_PENDING) {
         meter_doubt(meter, tail, now);
-        return meter_end_tail(meter, stream, now);
+        return meter_end_tail(meter, stream, 1, now);
     }
     if (stream->mute && tail->launches) { /* it was busy all the time since */
         const int64_t from = tail->first + tail->paid;
@@ -208,6 +210,8 @@ struct plan meter_plan(struct meter *meter, int number, const struct work *work,
         plan.before = meter_mark(meter, number, &plan.stretch, now);
     if (plan.before)
         plan.before->idle = plan.idle;
+    else if (measured && plan.idle)
+        stream->mark = stretches_mark_by_clock(&meter->stretches, now);
     stream->tail.gap |= stream->tail.launches && now - stream->used > METER_GAP;
     stream->used = now;
     meter_add(&stream->tail, work, expected.ns, now);
@@ -276,7 +280,7 @@ struct mark *meter_mark(struct meter *meter, int number, int *stretch, int64_t n
         }
         stream->tail = (struct tally){0};
     } else {
-        meter->owed += meter_end_tail(meter, stream, now); /* what it was is not measured */
+        meter->owed += meter_end_tail(meter, stream, 0, now); /* what it was is not measured */
     }
     mark->recorded = now;
     mark->users++; /* the caller's, until meter_marked() */
@@ -315,7 +319,7 @@ void meter_marked(struct meter *meter, int number, struct mark *mark, int stretc
 void meter_end_stream(struct meter *meter, int number, int64_t now)
 {
     struct stream *stream = &meter->stream[number];
-    meter->owed += meter_end_tail(meter, stream, now);
+    meter->owed += meter_end_tail(meter, stream, 0, now);
     if (!stream->recording)
         *stream = (struct stream){0};
 }
@@ -327,7 +331,7 @@ struct use meter_close(struct meter *meter, int64_t now)
     for (int number = 0; number < METER_STREAMS; number++) {
         struct stream *stream = &meter->stream[number];
         use.since = stream->tail.launches ? meter_smaller(use.since, stream->tail.first) : use.since;
-        use.ns += meter_end_tail(meter, stream, now);
+        use.ns += meter_end_tail(meter, stream, 0, now);
     }
     if (meter->stretches.open) {
         int64_t begun = meter->stretches.stretch[meter->stretches.order[0]].tally.first;

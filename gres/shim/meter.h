@@ -2,7 +2,8 @@
  * limiter.c locks, and makes the calls to the driver that are decided here.
  *
  * A stretch of work begins with a mark when a stream turns from idle to busy and has another one after each
- * millisecond of launching, or of expected work. Launches behind the last mark (the tail) of a stream that is
+ * millisecond of launching, or of expected work. Within a millisecond of another mark the first one is no event, but
+ * the clock's time. Launches behind the last mark (the tail) of a stream that is
  * found idle are charged as expected (kinds.h), never by the clock, since the program may have computed for
  * seconds meanwhile. */
 #ifndef SLIPWAY_METER_H

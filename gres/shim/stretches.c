@@ -21,6 +21,15 @@ struct mark *stretches_mark(struct stretches *all)
     return mark;
 }
 
+struct mark *stretches_mark_by_clock(struct stretches *all, int64_t now)
+{
+    struct mark *mark = stretches_mark(all);
+    if (mark)
+        *mark = (struct mark){.event = mark->event, .users = 1, .at = now, .known = 1, .recorded = now, .idle = 1,
+                              .by_clock = 1};
+    return mark;
+}
+
 void stretches_drop(struct stretches *all, struct mark *mark)
 {
     if (!mark || --mark->users)
@@ -84,7 +93,7 @@ void stretches_choose(struct stretches *all, struct look *look, int64_t now)
             continue;
         look->at[look->count].number = number;
         look->at[look->count].stream = stretch->stream;
-        look->at[look->count].start = stretch->start->event;
+        look->at[look->count].start = stretch->start->by_clock ? NULL : stretch->start->event;
         look->at[look->count].start_known = stretch->start->known;
         look->at[look->count++].end = stretch->end->event;
     }
@@ -107,8 +116,8 @@ void stretches_ask(struct look *look)
         look->at[at].state = events_state(look->at[at].end);
         if (look->at[at].state != EVENTS_DONE)
             continue;
-        if (!look->base)
-            look->base = look->at[at].start; /* which thereby is at 0 */
+        if (!look->base) /* then it is this one, which thereby is at 0 */
+            look->base = look->at[at].start ? look->at[at].start : look->at[at].end;
         if (!look->at[at].start_known)
             look->at[at].start_at = events_between(look->base, look->at[at].start);
         look->at[at].end_at = events_between(look->base, look->at[at].end);
@@ -159,9 +168,10 @@ static int64_t stretches_new_time(struct stretches *all, struct stretch *stretch
     if (from > to)
         from = to;
     stretches_teach(tally, to - from);
-    /* Short kernels that are launched one by one without a pause leave the GPU idle between them. */
-    if (tally->launches > 1 && !tally->unknown && !tally->gap && stretches_is_prompt(stretch->end) &&
-        to - from > tally->expected)
+    /* Short kernels that are launched one by one without a pause leave the GPU idle between them. And what began
+     * without an event may have waited for another stream first. */
+    const int is_short = tally->launches > 1 && !tally->gap && stretches_is_prompt(stretch->end);
+    if ((is_short || stretch->start->by_clock) && !tally->unknown && to - from > tally->expected)
         return busy_fill(&all->busy, from, to, tally->expected);
     return busy_add(&all->busy, from, to);
 }
@@ -191,7 +201,10 @@ static int64_t stretches_zero(struct stretches *all, const struct look *look, in
         all->base->at = start->recorded - look->at[at].start_at;
     if (all->base)
         return all->base->at;
-    /* The start itself is the base. Where its stream was not idle then, all that is known is that its end is over. */
+    /* The start itself is the base, or the end if it has no event. Where its stream was not idle then, all that is
+     * known is that its end is over. */
+    if (start->by_clock)
+        return now - look->at[at].end_at;
     return start->known ? start->at : start->idle ? start->recorded : now - look->at[at].end_at;
 }
 

@@ -21,6 +21,7 @@ struct mark {
     int known;
     int64_t recorded; /* the clock's time then, */
     int idle;         /* in a stream that had nothing else to do */
+    int by_clock;     /* no event: `at` is the clock's time of the first launch into an idle stream */
     int users;    /* stretches, streams and the base */
     struct mark *next; /* of the spare ones */
 };
@@ -63,6 +64,7 @@ struct use {
 };
 
 struct mark *stretches_mark(struct stretches *all); /* one use of it; NULL without memory */
+struct mark *stretches_mark_by_clock(struct stretches *all, int64_t now); /* the same, where no event is recorded */
 void stretches_drop(struct stretches *all, struct mark *mark);
 
 /* Takes over one use of `start` and adds one of `end`: a number, or -1 if there are too many. */
@@ -77,7 +79,7 @@ struct look {
     void *base;
     struct {
         int number, stream;
-        void *start, *end;
+        void *start, *end; /* no start: it is known by the clock */
         int start_known;
         enum events_state state;
         int64_t start_at, end_at; /* relative to base */

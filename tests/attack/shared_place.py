@@ -38,7 +38,7 @@ _HOME = """
 mkdir -p sources/tree/deep incoming
 for number in $(seq 30); do head -c 65536 /dev/urandom > sources/tree/$number; done
 echo end > sources/tree/deep/end
-mkdir -p /dev/shm/{name} && ln -sfn /dev/shm/{name} storage/across
+mkdir -p /dev/shm/{name}
 chown -R {name}: . /dev/shm/{name}
 python3 - <<'E'
 import os, struct
@@ -51,9 +51,15 @@ E
 _PLACES = """
 mkdir -p {places} && cd {places} && chmod 755 .
 install -d -m 2775 -g {group} group; install -d -m 777 world; install -d -m 1777 -o {group} sticky
+"""
+_LINKS = """
 for name in {names}; do
-    cd /home/$name/storage; for each in group world sticky; do ln -sfn {places}/$each .; done
-    chown -h $name: group world sticky
+    cd /home/$name/storage
+    for link in group world sticky across; do
+        target={places}/$link; [ $link != across ] || target=/dev/shm/$name
+        [ -h $link ] || rm -rf $link
+        ln -sfn $target $link; chown -h $name: $link
+    done
 done
 """
 
@@ -113,9 +119,8 @@ class Shared:
         for person in (self.she, self.he):
             script = (_FILES + _HOME).format(name=person.name, secret=SECRET)
             self.cluster.run("login", "bash", "-c", script)
-        names = f"{self.she.name} {self.he.name}"
-        places = _PLACES.format(places=self.places, group=self.he.name, names=names)
-        self.cluster.shell("login", places)
+        self.cluster.shell("login", _PLACES.format(places=self.places, group=self.he.name))
+        self._link()
         for owner, folder, other in (
             (self.he, "his", self.she),
             (self.she, "hers", self.he),
@@ -129,6 +134,11 @@ class Shared:
         for person in (self.she, self.he):  # the first ones make folders in the home directory
             person.doors.op_copy_tree("home/incoming", "", b"")
             person.doors.tus_pieces("home/incoming", "first", b"first")
+
+    def _link(self) -> None:
+        """Give both storage areas their links to places elsewhere."""
+        names = f"{self.she.name} {self.he.name}"
+        self.cluster.shell("login", _LINKS.format(places=self.places, names=names))
 
     def clear(self) -> None:
         """Empty the shared folders, and the sources of copies."""
@@ -163,10 +173,11 @@ class Shared:
         return {**looked["trees"], **looked["tops"], **looked["inodes"]}
 
     def restore(self, outside: dict[str, Json]) -> None:
-        """Undo what an attack that succeeded has done."""
+        """Undo what an attack that succeeded has done, or who meddles with what is his own."""
         for person in (self.she, self.he):
             script = _FILES.format(name=person.name, secret=SECRET)
             self.cluster.run("login", "bash", "-c", script)
+        self._link()
         self.look(restore=outside)
 
     # What he does

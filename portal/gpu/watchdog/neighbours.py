@@ -2,12 +2,17 @@
 
 gres/shim/load.h has the format. The limiter inside a session measures its work with the GPU's own
 clock. While neighbours' work takes turns with it, that clock runs on, so it measures more than the
-session has used. NVML tells what it really used: the quotient is `charge`, by which the limiter
-multiplies what it measures, so that sessions that fill a GPU together get all of it.
+session has used. `charge` is the part of it that the limiter charges, so that sessions that fill a
+GPU together get all of it.
 
-The measured time is in a file that belongs to the user. Whoever forges it changes their own charge
-only, down to one part in the number of processes that compute (`_least`), and only as long as NVML
-shows that the session stays near its share (`_exceeds`).
+NVML's figures of processes are too coarse for that: five times a second it looks which process the
+GPU runs (H200, driver 580), so in one second each of eight equal sessions has 0, 20 or 40 %. So the
+charge follows from how long the neighbours compute by their sessions' own counts (turns.py), and is
+corrected by what NVML tells of all processes together, which is exact (`Level`).
+
+A count is in a file that belongs to the user. Forging it does not change the forger's own charge,
+only the neighbours'. One that is clearly below what NVML shows is not believed (`computes`), and
+nobody is charged less who used clearly more than the share in some minutes (`exceeds`).
 """
 
 from __future__ import annotations
@@ -15,52 +20,20 @@ from __future__ import annotations
 import os
 import struct
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from portal.gpu.slices import JobSlice, write_atomically
+from portal.gpu.watchdog.accounts import QUIET, Account, Level
+from portal.gpu.watchdog.turns import mean_part, others
 
 OFFSET = 32 << 10
-"""SLIPWAY_LIMITER_OFFSET of gres/shim/shim.h: a line of 64 bytes for each GPU of the slice."""
+"""SLIPWAY_LIMITER_OFFSET of gres/shim/shim.h: a line of 64 bytes for each GPU of the slice, whose
+first 16 are the arrival time and the measured time, in ns."""
 LINE = 64
-MEASURED = 8
-"""In it, after the arrival time: the ns that the limiter has measured."""
-
-COMPUTES = 1.0
-"""Percent of a GPU from which on a process counts as computing: NVML's resolution."""
-KEPT = 0.5
-"""Weight of what was known before at a poll. One poll alone is too short, since what is measured in
-it may have begun in the one before."""
-FULL = 97.0
-"""Percent from which on a GPU has nothing to give: the rest is lost between two kernels, and by
-NVML's whole percents."""
-STEEPEST = 4 / 3
-"""The most by which `_correction` changes a charge at a poll: more would overshoot."""
-KEPT_LONG = 0.95
-"""The same for `_exceeds`: about 20 polls, so that a few long kernels are not taken for excess."""
-BEGINNING = 6e9
-"""ns after which it is known what a job uses."""
-LITTLE = 10e6
-"""ns of measured time below which no quotient is meaningful."""
-
-
-@dataclass
-class _Account:
-    """One job on one GPU."""
-
-    counter: int | None = None
-    used: float = 0.0
-    measured: float = 0.0
-    span: float = 0.0
-    used_long: float = 0.0
-    allowed_long: float = 0.0
-    span_long: float = 0.0
-    charge: int = 1000
-    percent: int = 100
-    busy: float | None = None
-    memory: int = 0
-    time: int = 0
+ROUNDS = 20
+"""Of solving for the parts, which depend on each other."""
 
 
 @dataclass
@@ -82,14 +55,14 @@ class Seen:
         return min(100.0, sum(busy.get(pid, 0.0) for pid in self.memory.get(job, {})))
 
     @property
-    def is_full(self) -> bool:
-        """Whether the GPU has no idle time."""
-        return sum((self.busy or {}).values()) >= FULL
+    def total(self) -> float:
+        """Percent of the GPU's time that all processes used."""
+        return sum((self.busy or {}).values())
 
     @property
-    def computing(self) -> int:
-        """The number of processes that compute, of whatever job."""
-        return sum(1 for percent in (self.busy or {}).values() if percent >= COMPUTES)
+    def strangers(self) -> float:
+        """What is no job's of that."""
+        return self.total - sum(map(self.used, self.slices))
 
 
 class Neighbours:
@@ -98,7 +71,9 @@ class Neighbours:
     def __init__(self, folder: Callable[[int], Path], log: Callable[[str], None]) -> None:
         self._folder = folder
         self._log = log
-        self._accounts: dict[tuple[int, str], _Account] = {}
+        self._accounts: dict[tuple[int, str], Account] = {}
+        self._strangers: dict[str, Account] = {}
+        self._levels: dict[str, Level] = {}
         self._times: dict[str, int] = {}
 
     def measured(self, seen: Seen) -> None:
@@ -108,14 +83,31 @@ class Neighbours:
         for job, uuid in list(self._accounts):
             if uuid == seen.uuid and job not in seen.slices:
                 del self._accounts[job, uuid]
+        measured: dict[int, float] = {}
         for job, slice_ in seen.slices.items():
-            account = self._accounts.setdefault((job, seen.uuid), _Account())
+            account = self._accounts.setdefault((job, seen.uuid), Account())
             account.time = seen.time
-            account.memory = sum(seen.memory.get(job, {}).values())
+            held = seen.memory.get(job, {})
+            account.memory, account.processes = sum(held.values()), len(held)
             account.busy = None if seen.busy is None else seen.used(job)
-            account.percent = _percent(job, slice_, seen)
-            measured = self._measured_by_session(job, slice_, seen.uuid, account)
-            account.charge = _charge(account, span, measured, seen)
+            measured[job] = self._measured_by_session(job, slice_, seen.uuid, account)
+            account.observe(span, measured[job])
+        self._settle(seen, span, measured)
+
+    def _settle(self, seen: Seen, span: int, measured: Mapping[int, float]) -> None:
+        """The new shares and charges of a GPU's jobs."""
+        accounts = {job: self._accounts[job, seen.uuid] for job in seen.slices}
+        for job, account in accounts.items():
+            account.percent = _percent(job, seen, accounts)
+        strangers = self._strangers.setdefault(seen.uuid, Account())
+        strangers.busy = seen.strangers
+        strangers.observe(span, 0.0)
+        parts = _parts([*accounts.values(), strangers])
+        level = self._levels.setdefault(seen.uuid, Level())
+        if seen.busy is not None and span > 0:
+            level.adjust(accounts.values(), seen.total - seen.strangers)
+        for (job, account), part in zip(accounts.items(), parts):
+            account.settle(span, measured[job], level.own(part))
 
     def write(self, job: int, slice_: JobSlice) -> None:
         """Write the job's file, which its session reads."""
@@ -139,15 +131,15 @@ class Neighbours:
                 self._log(f"job {job}: {error}")
 
     def _measured_by_session(
-        self, job: int, slice_: JobSlice, uuid: str, account: _Account
+        self, job: int, slice_: JobSlice, uuid: str, account: Account
     ) -> float:
         """The ns that the session has measured since the last poll, by its own count."""
         place = next(at for at, part in enumerate(slice_.parts) if part.uuid == uuid)
-        counter = _read_counter(self._folder(job) / "counters", place)
-        before, account.counter = account.counter, counter
-        if before is None or counter is None:
+        counters = _read_counters(self._folder(job) / "counters", place)
+        before, (account.arrival, account.counter) = account.counter, counters or (0, None)
+        if before is None or account.counter is None:
             return 0.0
-        return float(max(0, counter - before))
+        return float(max(0, account.counter - before))
 
 
 def forgive(folder: Path, slice_: JobSlice) -> None:
@@ -163,34 +155,38 @@ def forgive(folder: Path, slice_: JobSlice) -> None:
         os.close(descriptor)
 
 
-def _read_counter(file: Path, place: int) -> int | None:
+def _read_counters(file: Path, place: int) -> tuple[int, int] | None:
+    """The arrival time and the measured time, both in ns."""
     try:
         # Not waiting for a writer, should a user ever manage to put a pipe there.
         descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
     try:
-        data = os.pread(descriptor, 8, OFFSET + place * LINE + MEASURED)
+        data = os.pread(descriptor, 16, OFFSET + place * LINE)
     except OSError:
         return None
     finally:
         os.close(descriptor)
-    return int(struct.unpack("=q", data)[0]) if len(data) == 8 else None
+    if len(data) < 16:
+        return None
+    arrival, measured = struct.unpack("=qq", data)
+    return int(arrival), int(measured)
 
 
-def _percent(job: int, slice_: JobSlice, seen: Seen) -> int:
+def _percent(job: int, seen: Seen, accounts: Mapping[int, Account]) -> int:
     """The job's share at present: its own, or more while others leave theirs unused.
 
     A job that does not compute keeps its own, so that it has it as soon as it begins; the others
     are back at theirs at the poll after that.
     """
-    own = _own(slice_, seen.uuid)
-    if slice_.policy != "fair" or seen.used(job) < COMPUTES:
+    own = _own(seen.slices[job], seen.uuid)
+    if seen.slices[job].policy != "fair" or accounts[job].quiet >= QUIET:
         return own
     total = sum(
-        _own(other, seen.uuid)
-        for number, other in seen.slices.items()
-        if seen.used(number) >= COMPUTES
+        _own(slice_, seen.uuid)
+        for other, slice_ in seen.slices.items()
+        if accounts[other].quiet < QUIET
     )
     return max(own, min(100, own * 100 // max(1, total)))
 
@@ -199,43 +195,10 @@ def _own(slice_: JobSlice, uuid: str) -> int:
     return next(part.sm_percent for part in slice_.parts if part.uuid == uuid)
 
 
-def _charge(account: _Account, span: int, measured: float, seen: Seen) -> int:
-    """Thousandths of measured time to charge."""
-    if account.busy is None or span <= 0:
-        return 1000
-    used = span * account.busy / 100
-    account.used = account.used * KEPT + used
-    account.measured = account.measured * KEPT + measured
-    account.span = account.span * KEPT + span
-    account.used_long = account.used_long * KEPT_LONG + used
-    account.allowed_long = account.allowed_long * KEPT_LONG + span * account.percent / 100
-    account.span_long = account.span_long * KEPT_LONG + span
-    if account.measured < max(LITTLE, account.used) or _exceeds(account):
-        return 1000
-    part = account.used / account.measured * _correction(account, seen)
-    return max(_least(seen.computing), min(1000, round(1000 * part)))
-
-
-def _correction(account: _Account, seen: Seen) -> float:
-    """A factor for a job that is above its share, or below it while the GPU is idle.
-
-    Each new charge lets sessions that wait compute a little more at the same time, so that they
-    measure more of each other, which makes the next one smaller. Without this it took half a minute
-    until eight of them had filled the GPU.
-    """
-    share = 100 * account.used / account.span / account.percent
-    return min(STEEPEST, max(1.0 if seen.is_full else 1 / STEEPEST, share))
-
-
-def _least(computing: int) -> int:
-    """The driver's time slices go by turns to all processes that compute, whoever's they are."""
-    return max(1, -(-1000 // max(1, computing)))
-
-
-def _exceeds(account: _Account) -> bool:
-    """Whether a job used clearly more than its share, by NVML: then nothing is taken off.
-
-    Not in its first seconds, which may be those of one long kernel.
-    """
-    allowed = account.allowed_long + max(account.allowed_long / 4, account.span_long / 20)
-    return account.span_long > BEGINNING and account.used_long > allowed
+def _parts(accounts: Sequence[Account]) -> list[float]:
+    """The part of the GPU that each has while it computes."""
+    parts = [1.0] * len(accounts)
+    for _ in range(ROUNDS):
+        active = [account.computes(part) for account, part in zip(accounts, parts)]
+        parts = [mean_part(others(active, at)) for at in range(len(active))]
+    return parts

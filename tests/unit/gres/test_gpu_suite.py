@@ -282,7 +282,13 @@ def test_a_layout_that_lacks_the_time_says_so(monkeypatch: pytest.MonkeyPatch) -
     lines = list(shares.kernels(Mock(), [Mock() for _ in range(8)], 1.0, until, "200 ms"))
     assert [line.inside == NO_TIME for line in lines] == [False, False, False, True]
     assert lines[-1].good is None
-    assert measured == [1.0, 8.0, 4.0, 8.0]
+    assert measured == [1.0, 1.0, 8.0, 4.0, 8.0]
+
+
+def test_sessions_need_not_have_what_the_gpu_loses_by_taking_turns() -> None:
+    """On an H200, programs with kernels of 20 us get 87 % of what one gets, without the shim."""
+    two = shares.LAYOUTS[1]
+    assert [two.good([43.5, 43.4], part) for part in (0.87, 1.0)] == [True, False]
 
 
 @pytest.fixture

@@ -159,6 +159,63 @@ static void overlapping(void)
     printf("stretches %lld\n", (long long)between);
 }
 
+/* A launch of one function by attributes, which may begin before the one in front of it has ended. */
+static void launch_overlapping(intptr_t f, int64_t us, intptr_t stream)
+{
+    int attributes[18] = {6, 0, 1};
+    intptr_t config[8] = {8 | 1ll << 32, 1, [4] = stream, (intptr_t)attributes, 1}; /* a grid of 8 blocks */
+    int64_t *parameters[] = {&us};
+    ((CUresult(*)())find("cuLaunchKernelEx"))(config, f, parameters, NULL);
+}
+
+/* So many batches of 200 launches, each of which the program waits for; prints what one launch takes. */
+static void batches(int count, void (*launch_one)(int64_t us, int number), int64_t us)
+{
+    const int64_t began = now;
+    for (int batch = 0; batch < count; batch++) {
+        for (int number = 0; number < 200; number++)
+            launch_one(us, number);
+        synchronise_all();
+    }
+    printf("us_per_launch %.2f\n", (double)(now - began) / US / 200 / count);
+}
+
+static void launch_by_turns(int64_t us, int number) { launch(us, 3 + number % 2); }
+static void launch_dependent(int64_t us, int number) { (void)number, launch_overlapping(7, us, 3); }
+
+static void launch_slowly(int64_t us, int number) /* as an interpreter does */
+{
+    (void)number;
+    launch(us, LEGACY);
+    now += 3 * US;
+}
+
+/* The GPU's clock may differ from the processor's. */
+static void by_turns(int64_t us, double clock)
+{
+    gpu_clock = clock;
+    batches(2000, launch_by_turns, us);
+}
+
+/* Dependent launches of a function that took 50 us before. */
+static void dependent(int64_t us)
+{
+    the_slice.device->sm_percent = 99;
+    for (int count = 0; count < 1000; count++)
+        launch_as(7, 50, 3);
+    synchronise_all();
+    batches(1000, launch_dependent, us);
+}
+
+/* Launches that are slower than the GPU, which takes longer for one that is measured by itself. */
+static void latent(int64_t us)
+{
+    the_slice.device->sm_percent = 99;
+    latency = 2 * US;
+    event_takes = 8 * US;
+    batches(1000, launch_slowly, us);
+}
+
 /* After a kernel of a minute. */
 static void long_debt(void)
 {
@@ -430,6 +487,18 @@ static void play(const char *name, int64_t us)
         bursts();
     else if (!strcmp(name, "overlapping"))
         overlapping();
+    else if (!strcmp(name, "by_turns"))
+        by_turns(us, 1);
+    else if (!strcmp(name, "by_turns_99"))
+        the_slice.device->sm_percent = 99, by_turns(us, 1);
+    else if (!strcmp(name, "by_turns_fast"))
+        by_turns(us, 1 + 100e-6);
+    else if (!strcmp(name, "by_turns_slow"))
+        by_turns(us, 1 - 100e-6);
+    else if (!strcmp(name, "dependent"))
+        dependent(us);
+    else if (!strcmp(name, "latent"))
+        latent(us);
     else if (!strcmp(name, "terms"))
         terms = SLIPWAY_DIRECTORY "/terms", keep_busy(us, 1);
     else if (!strcmp(name, "cancelled"))

@@ -17,12 +17,12 @@
 #define RELAXED 2
 
 int64_t now = 1000 * S;
-double slower = 1;
+double slower = 1, gpu_clock = 1;
 int64_t deepest;
 static int64_t stream_end[STREAMS];
 int capturing[STREAMS], somebody_captures, unmeasurable;
 static int capture_mode;
-int64_t sleeps, slept, events, records, queries, waits, loading;
+int64_t sleeps, slept, events, records, queries, waits, loading, latency, event_takes;
 int interrupts, blocking;
 int64_t cancel_at;
 const char *terms;
@@ -157,7 +157,7 @@ static int event_record(int64_t *event, intptr_t stream)
     records++;
     if (capturing[stream])
         wrong("an event went into a graph");
-    *event = latest(stream_end[stream], now);
+    *event = stream_end[stream] = latest(stream_end[stream], now) + event_takes;
     return stream == unmeasurable ? 400 : 0;
 }
 
@@ -169,7 +169,7 @@ static int event_query(const int64_t *event)
 
 static int event_elapsed(float *ms, const int64_t *start, const int64_t *end)
 {
-    *ms = (float)((double)(*end - *start) / 1e6);
+    *ms = (float)((double)(*end - *start) / 1e6 * gpu_clock);
     return 0;
 }
 
@@ -185,6 +185,15 @@ void synchronise(intptr_t stream)
     waits++;
     now = latest(now, stream_end[stream]);
     limiter_after_wait((void *)stream, began);
+}
+
+void synchronise_all(void)
+{
+    const int64_t began = limiter_before_wait(NULL);
+    waits++;
+    for (int stream = 0; stream < STREAMS; stream++)
+        now = latest(now, stream_end[stream]);
+    limiter_after_wait(NULL, began);
 }
 
 static int stream_is_capturing(intptr_t stream, int *status)
@@ -208,7 +217,7 @@ static CUresult run(intptr_t stream, int64_t us)
         return CUDA_SUCCESS;
     if (us < 0)
         return CUDA_ERROR_INVALID_VALUE;
-    int64_t start = latest(stream_end[stream], now);
+    int64_t start = latest(stream_end[stream], now + latency);
     ran[launches].start = start;
     ran[launches++].end = start + us * US;
     stream_end[stream] = start + (int64_t)((double)(us * US) * slower);
@@ -239,10 +248,10 @@ static CUresult driver_graph_ptsz(intptr_t graph, intptr_t stream)
     return run(stream ? stream : PER_THREAD, graph);
 }
 
-static CUresult driver_ex(const intptr_t *config, intptr_t f, void **parameters, void **extra)
+static CUresult driver_ex(const intptr_t *config, intptr_t f, int64_t **parameters, void **extra)
 {
-    (void)parameters, (void)extra;
-    return run(config[4] ? config[4] : LEGACY, f); /* hStream lies behind eight numbers of 32 bits, with a gap */
+    (void)extra;
+    return run(config[4] ? config[4] : LEGACY, parameters ? **parameters : f); /* hStream lies behind eight numbers of 32 bits, with a gap */
 }
 
 static CUresult driver_multi(const intptr_t *list, unsigned count, unsigned flags)

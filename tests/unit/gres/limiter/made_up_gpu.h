@@ -15,6 +15,9 @@
 
 extern int64_t now;
 extern double slower;  /* a neighbour's kernels take turns with ours */
+extern int64_t latency;     /* a kernel in an idle stream begins so much later than it was launched */
+extern int64_t event_takes; /* of the GPU's time */
+extern double gpu_clock;    /* its speed, against the processor's */
 extern int64_t loading; /* so long the driver takes for a launch */
 extern int capturing[STREAMS], somebody_captures;
 extern int unmeasurable; /* the stream that events cannot be recorded in */
@@ -35,6 +38,7 @@ extern int64_t deepest; /* the most work that was ever on its way, in ns */
 void wrong(const char *what);
 /* The program waits for a stream. */
 void synchronise(intptr_t stream);
+void synchronise_all(void);
 /* The percentage of the time since `began` in which at least one kernel ran. */
 void print_share(int64_t began);
 

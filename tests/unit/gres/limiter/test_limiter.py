@@ -66,6 +66,18 @@ def test_streams_by_turns_get_the_share(play: Play, us: int, points: float) -> N
     assert play("streams", us)["share"] == pytest.approx(25, abs=points)
 
 
+@pytest.mark.parametrize("scenario", ["by_turns", "by_turns_fast", "by_turns_slow"])
+def test_streams_by_turns_that_are_waited_for_get_the_share(play: Play, scenario: str) -> None:
+    """Before, 18.4: the second of them was charged as expected, beside what was measured. Also if
+    the GPU's clock is 100 us a second ahead or behind."""
+    assert play(scenario, 50)["share"] == pytest.approx(25, abs=1)
+
+
+def test_streams_by_turns_that_are_waited_for_do_not_wait_below_the_share(play: Play) -> None:
+    """Two kernels of 50 us side by side are 25 us each. Before, 32."""
+    assert play("by_turns_99", 50)["us_per_launch"] == pytest.approx(25, rel=0.02)
+
+
 def test_streams_by_turns_cost_two_events_in_a_millisecond(play: Play) -> None:
     seen = play("turns")
     assert seen["records_per_ms"] < 2.2
@@ -101,6 +113,16 @@ def test_new_grids_of_a_known_function_do_not_wait(play: Play) -> None:
 def test_programmatic_dependent_launches_stay_together(play: Play) -> None:
     """600 of 5 us are three milliseconds, with a mark at the end of each."""
     assert play("overlapping")["stretches"] <= 3
+
+
+def test_dependent_launches_that_became_shorter_are_not_charged_as_before(play: Play) -> None:
+    """5 us, after 50. Before, each took 12."""
+    assert play("dependent", 5)["us_per_launch"] == pytest.approx(5, rel=0.05)
+
+
+def test_what_has_ended_is_charged_no_longer_than_since_its_launch(play: Play) -> None:
+    """A launch in 7 us, where a sample takes longer. Before, 8.2 us at 99 %."""
+    assert play("latent", 2)["us_per_launch"] == pytest.approx(7, rel=0.03)
 
 
 def test_work_that_is_not_waited_for_is_charged_without_the_idle_time(play: Play) -> None:

@@ -19,8 +19,8 @@ from tests.unit.gpu.node import answer
 from tests.unit.gres.conftest import MIB, UUID, Standin, make
 
 HERE = Path(__file__).parent
-SETTLE = 8.0
-"""Seconds until the watchdog has seen some whole seconds of all of them."""
+SETTLE = 16.0
+"""Seconds until the watchdog has found the charge for all of them."""
 MEASURE = 6.0
 KERNEL = 5000
 """Microseconds: long enough for two cores, short against the limiter's tolerance."""
