@@ -15,7 +15,7 @@ mkdir -p "$work/portal/core/cluster" "$work/portal/gpu"
 : > "$work/portal/core/cluster/__init__.py"
 cp "$source_dir/portal/core/cluster/fgpu.py" "$work/portal/core/cluster/"
 cp "$source_dir"/portal/gpu/*.py "$work/portal/gpu/"
-for folder in checks node watchdog; do
+for folder in checks health watchdog; do
     mkdir "$work/portal/gpu/$folder"
     cp "$source_dir/portal/gpu/$folder"/*.py "$work/portal/gpu/$folder/"
 done

@@ -8,7 +8,7 @@ import platform
 import sys
 
 from portal.gpu import check, gres, limits, prolog, settings, slices, untrusted
-from portal.gpu.node.health import Node
+from portal.gpu.health.node import Node
 from portal.gpu.nvml import Nvml, NvmlError
 from portal.gpu.slices import JOBS
 from portal.gpu.watchdog import neighbours

@@ -136,6 +136,11 @@ class _SnapshotCollector(Collector):
                 "slipway_jobs_followed", "Jobs of Slurm's queue that the portal follows.",
                 {(): float(known.figures.jobs)},
             )  # fmt: skip
+        if known.nodes:
+            yield _gauge(
+                "slipway_nodes", "Nodes of the cluster, by whether Slurm starts jobs there.",
+                {(state,): float(count) for state, count in known.nodes.items()}, "state",
+            )  # fmt: skip
         for name, text, age in (
             ("slipway_worker_age_seconds", "Age of the worker's last sign of life.", known.worker),
             ("slipway_look_age_seconds", "Age of the worker's last look at Slurm.", known.look),

@@ -12,7 +12,7 @@ from portal.gpu.watchdog.judge import Dying, Held, Suspicion, judge, room, share
 from portal.gpu.watchdog.processes import Processes
 
 PATIENCE = 2.0
-"""Seconds for the mappings of all processes: whoever makes each of his wait delays a poll so long."""
+"""Seconds for the mappings of all processes: the most by which they delay a poll."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""The watchdog's signs of life, by which others of root's programs know whether the node is watched.
+"""The watchdog's signs of life, by which root's other programs know whether it watches.
 
 JOBS/../watch/heartbeat, in a folder that users cannot enter: when it was started lately, and when
 it last measured everything. Times are of the machine's monotonic clock, which all processes share

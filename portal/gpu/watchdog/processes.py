@@ -32,11 +32,11 @@ class Processes:
     """The node's processes. Whatever has exited in the meantime is "", False or 0."""
 
     def __init__(
-        self, proc: Path = PROC, uvm: Path = UVM, log: Callable[[str], None] = lambda text: None
+        self, proc: Path = PROC, uvm: Path = UVM, log: Callable[[str], None] | None = None
     ) -> None:
         self._proc = proc
         self._uvm = uvm
-        self._log = log
+        self._log = log or (lambda _text: None)
         self._odd: set[tuple[int, str]] = set()
         self._ask = untrusted.Patient[list[str]](PATIENCE)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from portal.gpu import untrusted
 from portal.gpu.cgroups import PROC
-from portal.gpu.node.members import Look, Member, stuck
+from portal.gpu.health.members import Look, Member, stuck
 
 CONNECTIONS = Path("/sys/fs/fuse/connections")
 """A folder for each connection on this machine, named by the device number of its mounts. The
@@ -24,6 +24,7 @@ PATIENCE = 3.0
 """Seconds that killed processes have to end by themselves."""
 AFTER = 1.0
 """Seconds after which an aborted connection has let its processes go."""
+ROOT = 0
 WAITS = "request_wait_answer"
 """The kernel's function in which a process waits for a FUSE daemon (fs/fuse/dev.c)."""
 
@@ -44,7 +45,11 @@ class Fuse:
         for folder in self._connections.iterdir():
             try:
                 uid = folder.stat().st_uid
-                if uid and folder.name.isdecimal() and int(untrusted.read(folder / "waiting")):
+                if (
+                    uid != ROOT
+                    and folder.name.isdecimal()
+                    and int(untrusted.read(folder / "waiting"))
+                ):
                     found[int(folder.name)] = uid
             except (OSError, ValueError):
                 continue  # it has just ended

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from portal.gpu import settings, slices, slurm, untrusted
 from portal.gpu.cgroups import PROC
-from portal.gpu.node.fuse import Fuse, free
-from portal.gpu.node.lost import end_lost
-from portal.gpu.node.members import Member, members
+from portal.gpu.health.fuse import Fuse, free
+from portal.gpu.health.lost import end_lost
+from portal.gpu.health.members import Member, members
 from portal.gpu.prolog import Ask
 from portal.gpu.watchdog.heartbeat import problem
 from portal.gpu.watchdog.processes import Processes
@@ -143,7 +143,7 @@ class Node:
         return why
 
     def _undrain(self, known: _Known) -> Iterator[str]:
-        """Take back Slurm's drain for steps that have ended since their connections were aborted."""
+        """Take back Slurm's drain for a step that ended after its connections were aborted."""
         freed = {file.name[len(FREED) :]: file for file in self._state.glob(f"{FREED}*")}
         for job, file in list(freed.items()):
             if not 0 <= self._clock() - float(untrusted.read(file)) <= _SINCE:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 from portal.gpu import slurm
-from portal.gpu.node.members import Look, orphans
+from portal.gpu.health.members import Look, orphans
 from portal.gpu.prolog import Ask
 
 PATIENCE = 2.0
