@@ -18,16 +18,15 @@ FIRST_PID = 1 << 22
 
 def _beside(node: Node, make: Callable[[int, bytes], None], odd: list[bytes]) -> None:
     """In each poll with many odd processes an offender is ended, and figures go on."""
+    for pid in range(FIRST_PID, FIRST_PID + AT_ONCE):
+        (node.proc / str(pid)).mkdir(parents=True)
+        node.name(pid, b"python3")
+        node.threads(pid, exiting=[False])
+        node.move(pid, 12)
     for start in range(0, len(odd), AT_ONCE):
         some = odd[start : start + AT_ONCE]
         node.nvml.held["GPU-0"] = {}
-        for number, name in enumerate(some):
-            pid = FIRST_PID + number
-            place = node.proc / str(pid)
-            place.mkdir(parents=True, exist_ok=True)
-            node.name(pid, b"python3")
-            node.threads(pid, exiting=[False])
-            node.move(pid, 12)
+        for pid, name in enumerate(some, FIRST_PID):
             make(pid, name)
             node.nvml.held["GPU-0"][pid] = MIB // 64
         offender = node.process(12, 4000)
@@ -88,14 +87,10 @@ def test_names_of_mapped_files(node: Node) -> None:
         text = line + escaped + b"\n" + line + escaped + b"/nvidia-uvm\n"
         (node.proc / str(pid) / "maps").write_bytes(text)
 
-    odd = names(200, 2000)
-    for some in (odd[:300], odd[300:]):
-        node.nvml.held["GPU-0"] = {}
-        for number, name in enumerate(some):
-            pid = FIRST_PID + number
-            (node.proc / str(pid)).mkdir(parents=True, exist_ok=True)
-            make(pid, name)
-            assert node.watch._processes.managed(pid) == 0
+    for pid, name in enumerate(names(200, 2000), FIRST_PID):
+        (node.proc / str(pid)).mkdir(parents=True)
+        make(pid, name)
+        assert node.watch._processes.managed(pid) == 0
     assert node.logged == []
 
 
