@@ -52,7 +52,7 @@ def problem(jobs: Path = slices.JOBS, clock: Clock = time.monotonic) -> str:
     starts, beat = _read(_file(jobs))
     now = clock()
     silent = now - (beat if beat is not None else starts[-1] if starts else 0.0)
-    if silent > SILENT + ROUNDING:
+    if round(silent, 1) > SILENT + ROUNDING:
         return f"the GPU watchdog has measured nothing for more than {SILENT:.0f} s"
     if len(_lately(starts, now)) > OFTEN:
         return f"the GPU watchdog was started more than {OFTEN} times in {SPAN / 60:.0f} minutes"
@@ -65,7 +65,7 @@ def _file(jobs: Path) -> Path:
 
 def _lately(starts: list[float], now: float) -> list[float]:
     """The starts of the last minutes; those of another boot would be in the future."""
-    found = [start for start in starts if -ROUNDING <= now - start <= SPAN + ROUNDING]
+    found = [start for start in starts if -ROUNDING <= round(now - start, 1) <= SPAN + ROUNDING]
     return found[-2 * OFTEN :]
 
 
