@@ -197,23 +197,26 @@ def test_a_file_system_that_never_answers_drains_no_node(cluster: Cluster, submi
         path = f"/var/tmp/stuck-{number}"
         cluster.run(node, "rm", "-f", path)
         holder = submit(HOLDER.format(path=path), node=node)
-        wait_for("a holder", lambda holder=holder: "listens" in output(cluster, holder), 60)
+        _says(cluster, holder, "listens")
         stuck = submit(STUCK.format(path=path), node=node)
-        wait_for("what waits", lambda stuck=stuck: "waits" in output(cluster, stuck), 60)
-        wait_for("its descriptor", lambda holder=holder: "has it" in output(cluster, holder))
+        _says(cluster, stuck, "waits")
+        _says(cluster, holder, "has it")
         pairs.append((holder, stuck))
     cluster.run("login", "scancel", *(stuck for _, stuck in pairs))
     for holder, stuck in pairs:
         # Slurm sends SIGKILL after KillWait (10 s); a check comes within INTERVAL and takes 5 s.
-        wait_for("no such job", lambda stuck=stuck: ended(cluster, stuck), 4 * INTERVAL)
-        wait_for("it", lambda holder=holder: "aborted" in output(cluster, holder))
+        _ended(cluster, stuck)
+        _says(cluster, holder, "aborted")
         assert state(cluster, holder) == "RUNNING"  # nothing of it is ended
     wait_for("no node to be drained", lambda: drained(cluster) == [], UNKILLABLE + 2 * INTERVAL)
 
 
-def ended(cluster: Cluster, job: str) -> bool:
-    """Whether a job is over, and its node has noticed."""
-    return state(cluster, job) in OVER
+def _ended(cluster: Cluster, job: str) -> None:
+    wait_for(f"job {job} to end", lambda: state(cluster, job) in OVER, 4 * INTERVAL)
+
+
+def _says(cluster: Cluster, job: str, words: str) -> None:
+    wait_for(f"{words} of job {job}", lambda: words in output(cluster, job), 60)
 
 
 def test_processes_of_a_lost_slurmstepd_are_ended(cluster: Cluster, submit: Submit) -> None:

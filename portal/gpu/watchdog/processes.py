@@ -58,7 +58,8 @@ class Processes:
 
     def mark(self, pid: int) -> str:
         """PID and start time, which identify a process."""
-        return self._look(pid, "stat", "", lambda: f"{pid}@{_stat(self._proc / str(pid))[19]}")
+        fields = self._look(pid, "stat", None, lambda: _stat(self._proc / str(pid)))
+        return "" if fields is None else f"{pid}@{(fields[19:] or ['?'])[0]}"
 
     def name(self, pid: int) -> str:
         """The name of its program: any bytes, so what cannot be printed is escaped."""
