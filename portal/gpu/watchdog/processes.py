@@ -15,7 +15,7 @@ from stat import S_ISCHR
 from typing import TypeVar
 
 from portal.gpu import untrusted
-from portal.gpu.cgroups import PROC, Step, step_of
+from portal.gpu.cgroups import PROC, Step, job_of, step_of
 
 UVM = Path("/dev/nvidia-uvm")
 PF_EXITING = 0x4
@@ -45,8 +45,7 @@ class Processes:
 
         Not by UID, which may be one of the subordinate UIDs of fakeroot.
         """
-        found = self.step(pid)
-        return found.job if found else None
+        return self._look(pid, "cgroup", None, lambda: job_of(pid, self._proc))
 
     def step(self, pid: int) -> Step | None:
         """The step of a job that a process belongs to, by its cgroup."""
