@@ -52,7 +52,7 @@ def main(margin: str) -> None:
         if module.__name__.startswith("portal.gpu") and hasattr(module, "job_of"):
             vars(module)["job_of"] = job_of
     standin = gpu.driver.standin
-    uvm = standin.with_name("nvidia-uvm") if standin else UVM
+    uvm = standin / "nvidia-uvm" if standin else UVM
     dog = watch.Watch(int(margin) << 20, "here", jobs=JOBS, uvm=uvm, connect=gpu.connect, ask=_ask)
     print("watching", file=sys.stderr, flush=True)
     dog.run()
