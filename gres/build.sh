@@ -8,14 +8,15 @@ source_dir=$(cd "$(dirname "$0")/.." && pwd)
 out=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$work/portal/core/cluster" "$work/portal/gpu/checks" "$work/portal/gpu/watchdog"
+mkdir -p "$work/portal/core/cluster" "$work/portal/gpu"
 # Empty: the portal's own ones would import Flask.
 : > "$work/portal/__init__.py"
 : > "$work/portal/core/__init__.py"
 : > "$work/portal/core/cluster/__init__.py"
 cp "$source_dir/portal/core/cluster/fgpu.py" "$work/portal/core/cluster/"
 cp "$source_dir"/portal/gpu/*.py "$work/portal/gpu/"
-for folder in checks watchdog; do
+for folder in checks health watchdog; do
+    mkdir "$work/portal/gpu/$folder"
     cp "$source_dir/portal/gpu/$folder"/*.py "$work/portal/gpu/$folder/"
 done
 printf 'import sys\nfrom portal.gpu.cli import main\nsys.exit(main())\n' > "$work/__main__.py"

@@ -84,6 +84,7 @@ ONCE = {
 SECONDS = {
     "slurm/test_adoption": 370,
     "slurm/test_hub": 310,
+    "slurm/test_node_root": 300,
     "slurm/test_people": 300,
     "browser/test_wizard": 290,
     "attack/test_forged_addresses": 270,

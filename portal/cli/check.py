@@ -159,6 +159,13 @@ def compare_gpus(gpus: Gpus, scheduler: Scheduler) -> Iterator[Finding]:
         for offer in gpus.offers(partition):
             amounts = ", ".join(f"{to_number(one.fgpu):g}" for one in offer.amounts)
             yield Finding(True, f"{partition.name} offers {_title(offer.kind)}: {amounts} fGPU")
+    for node in nodes.values():
+        if node.gpus and not node.usable:
+            text = (
+                f"{node.name} takes no jobs: sinfo -R says why (a reason that begins with "
+                '"slipway:" is the node\'s own, whose GPUs nobody watches)'
+            )
+            yield Finding(False, text)
     having = [node.name for node in nodes.values() if node.gpus]
     if having:
         yield Finding(True, f"to be run as root on {', '.join(having)}: slipway-gpu check")

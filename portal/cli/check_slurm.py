@@ -12,6 +12,8 @@ from portal.core.cluster.limits import Limits, Minutes, PartitionAccess
 from portal.core.cluster.rules.site import Site
 from portal.core.slurm_options import is_group_name
 
+UNKILLABLE = 60
+"""Seconds of Slurm's own UnkillableStepTimeout."""
 MOST_SECONDS_APART = 5
 """Clocks further apart make countdowns and ends wrong enough to be noticed."""
 
@@ -22,6 +24,7 @@ def check_slurm(limits: Limits, nodes: Sequence[Node], now: datetime) -> Iterato
     yield from _accounting(limits, nodes)
     yield from _fence(limits)
     yield from _jobs(limits.site)
+    yield from _nodes_programs(limits.site)
     if limits.preempt_type not in ("", "none"):
         text = (
             f"PreemptType=preempt/{limits.preempt_type} (PreemptMode={limits.preempt_mode}): some "
@@ -106,6 +109,26 @@ def _fence(limits: Limits) -> Iterator[Finding]:
         yield Finding(done, f"cgroups limit {what}{advice}")
     if site.gres_types and "Devices" not in site.constrained:
         text = "cgroups do not hide GPUs of other jobs; set ConstrainDevices=yes (cgroup.conf)"
+        yield Finding(False, text)
+
+
+def _nodes_programs(site: Site) -> Iterator[Finding]:
+    """Root's programs on nodes, without which any user can have a node drained."""
+    for name, program, what in (
+        ("UnkillableStepProgram", site.unkillable, "unkillable.sh"),
+        ("HealthCheckProgram", site.health, "health.sh"),
+    ):
+        advice = (
+            f": any user can make a step that cannot be killed, for which Slurm drains the node; "
+            f"set it to slurm_plugins/{what}"
+        )
+        yield Finding(bool(program), f"{name} is {program or 'not set'}{'' if program else advice}")
+    most = (site.unkillable_seconds or UNKILLABLE) // 2
+    if site.health and not 0 < site.health_seconds <= most:
+        text = (
+            f"HealthCheckInterval={site.health_seconds}: it has to look before Slurm drains the "
+            f"node; set it to {most} seconds or less (half of UnkillableStepTimeout)"
+        )
         yield Finding(False, text)
 
 

@@ -61,6 +61,8 @@ class Snapshot:
     certificates: Mapping[str, float]
     """Remaining days, by file name; negative if it has expired."""
     room: Room | None
+    nodes: Mapping[str, int] = field(default_factory=dict)
+    """The cluster's nodes: how many are "usable", and how many "unusable"; {} if not known yet."""
 
 
 def seconds_since(moment: datetime | None, now: datetime) -> float | None:

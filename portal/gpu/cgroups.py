@@ -1,16 +1,22 @@
-"""Which job a process belongs to, and where a job's cgroup is: cgroup v1 and v2."""
+"""Which job and step a process belongs to, and where a job's cgroup is: cgroup v1 and v2."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import NamedTuple
+
+from portal.gpu import untrusted
 
 CGROUPS = Path("/sys/fs/cgroup")
 PROC = Path("/proc")
 
-# v1: /slurm/uid_1001/job_12/..., with several slurmd on a machine /slurm_n1/...;
-# v2: /system.slice/slurmstepd.scope/job_12/..., likewise n1_slurmstepd.scope.
-_JOB = re.compile(r"/(?:slurm(?:_[^/]+)?/uid_\d+|(?:[^/]+_)?slurmstepd\.scope)/job_(\d+)(?:/|$)")
+# v1: /slurm/uid_1001/job_12/step_0/..., with several slurmd on a machine /slurm_n1/...;
+# v2: /system.slice/slurmstepd.scope/job_12/step_0/..., likewise n1_slurmstepd.scope.
+_JOB = re.compile(
+    r"/(?:slurm(?:_[^/]+)?/uid_\d+|(?:[^/]+_)?slurmstepd\.scope)"
+    r"/job_(?P<job>[0-9]{1,10})(?:/step_(?P<step>[^/]+))?(?:/|$)"
+)
 _PATTERNS = (
     "*slurmstepd.scope/job_{}",
     "*/*slurmstepd.scope/job_{}",
@@ -18,23 +24,37 @@ _PATTERNS = (
 )
 
 
-def job_in(cgroup: str) -> int | None:
-    """The job in the content of /proc/PID/cgroup."""
-    for line in cgroup.splitlines():
+class Step(NamedTuple):
+    """A step of a job, as cgroups name it: "batch", "extern", "0"; "" is none of them."""
+
+    job: int
+    name: str
+
+
+def step_in(cgroup: str) -> Step | None:
+    """The job and step in the content of /proc/PID/cgroup."""
+    found: Step | None = None
+    for line in untrusted.lines(cgroup):
         path = line.split(":", 2)[-1]
         # Users may create cgroups of any name below their own slice.
-        found = None if "/user.slice/" in path else _JOB.search(path)
-        if found:
-            return int(found[1])
-    return None
+        match = None if "/user.slice/" in path else _JOB.search(path)
+        if match and (found is None or found == (int(match["job"]), "")):
+            found = Step(int(match["job"]), match["step"] or "")
+    return found
+
+
+def step_of(pid: int, proc: Path = PROC) -> Step | None:
+    """The job and step that a process belongs to; None if there is none or it has exited."""
+    try:
+        return step_in(untrusted.read(proc / str(pid) / "cgroup"))
+    except OSError:
+        return None
 
 
 def job_of(pid: int, proc: Path = PROC) -> int | None:
     """The job that a process belongs to; None if it belongs to none or has exited."""
-    try:
-        return job_in((proc / str(pid) / "cgroup").read_text())
-    except OSError:
-        return None
+    found = step_of(pid, proc)
+    return found.job if found else None
 
 
 def cgroup_of(job: int, cgroups: Path = CGROUPS) -> Path | None:

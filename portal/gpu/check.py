@@ -6,20 +6,21 @@ import glob
 import json
 import os
 import re
-import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from portal.core.cluster.fgpu import MIB
-from portal.gpu import limits, settings
+from portal.gpu import limits, settings, untrusted
 from portal.gpu.checks import Finding
 from portal.gpu.checks.containers import CONFIGURATIONS, check_apptainer
 from portal.gpu.checks.driver import PLACES, Places, check_gpu, check_node
 from portal.gpu.checks.memory import check_memory
 from portal.gpu.gres import find_kind
+from portal.gpu.health.members import members, orphans
 from portal.gpu.nvml import Device, Nvml, NvmlError
 from portal.gpu.slices import JOBS
-from portal.gpu.watchdog.lock import is_running
+from portal.gpu.watchdog.heartbeat import problem
+from portal.gpu.watchdog.processes import Processes
 
 _CONFIG = re.compile(r"^(\w+)(?:\[0\])?\s*=\s*(.*?)\s*$", re.MULTILINE)
 
@@ -41,16 +42,27 @@ def check(
     yield from check_config(scontrol("show", "config"))
     yield _check_json(scontrol("show", "partition", "--json"))
     yield _check_watch(jobs)
+    yield from check_lost(places.proc)
 
 
 def _check_watch(jobs: Path) -> Finding:
     try:
-        running = is_running(jobs)
+        why = problem(jobs)
     except OSError as error:
         return "wrong", f"cannot determine whether the watchdog runs: {error}"
-    if running:
-        return "ok", "the watchdog runs"
-    return "wrong", "the watchdog does not run (slipway-gpu watch)"
+    return ("wrong", f"{why} (slipway-gpu watch)") if why else ("ok", "the watchdog runs")
+
+
+def check_lost(proc: Path) -> Iterator[Finding]:
+    """Name jobs whose processes live on without a slurmstepd."""
+    found = orphans(members(Processes(proc), proc))
+    for job in sorted({one.step.job for one in found}):
+        pids = [one.pid for one in found if one.step.job == job]
+        yield (
+            "note",
+            f"job {job} has {len(pids)} processes and no slurmstepd (the first is PID {pids[0]}): "
+            "the health check ends them once Slurm says that the job is over",
+        )
 
 
 def _settings_and_gpus(
@@ -139,6 +151,7 @@ def check_config(text: str) -> Iterator[Finding]:
     ):
         has = word in config.get(name, "").lower()
         yield ("ok", f"{name} has {word}") if has else ("wrong", f"{name} lacks {word}: {why}")
+    yield from _check_health(config)
     file = Path(config.get("SLURM_CONF", "/etc/slurm/slurm.conf")).with_name("plugstack.conf")
     if not config.get("PlugStackConfig", "(null)").startswith("(null)"):
         file = Path(config["PlugStackConfig"])
@@ -148,14 +161,36 @@ def check_config(text: str) -> Iterator[Finding]:
         yield "wrong", f"{file} does not name spank_slipway.so: a task may start without its slice"
 
 
+def _check_health(config: dict[str, str]) -> Iterator[Finding]:
+    """What has to run for a node that nobody watches, and for steps that do not end."""
+    for name, why in (
+        ("HealthCheckProgram", "nobody drains a node whose GPUs are not watched (health.sh)"),
+        ("UnkillableStepProgram", "a step that cannot be killed drains its node (unkillable.sh)"),
+    ):
+        if config.get(name, "(null)").startswith("(null)"):
+            yield "wrong", f"{name} is not set: {why}"
+        else:
+            yield "ok", f"{name} is {config[name]}"
+    seconds = [
+        int(config.get(name, "0").split()[0] or 0)
+        for name in ("HealthCheckInterval", "UnkillableStepTimeout")
+    ]
+    if not 0 < seconds[0] <= seconds[1] // 2:
+        yield (
+            "wrong",
+            f"HealthCheckInterval is {seconds[0]} s: at most half of UnkillableStepTimeout "
+            f"({seconds[1]} s), or steps that cannot be killed drain the node before it looks",
+        )
+
+
 def _read_with_includes(file: Path) -> str:
     try:
-        text = file.read_text()
+        text = untrusted.read(file)
     except OSError:
         return ""
     for pattern in re.findall(r"^include\s+(\S+)", text, re.MULTILINE):
         for name in glob.glob(str(file.parent / pattern)):
-            text += Path(name).read_text()
+            text += untrusted.read(Path(name))
     return text
 
 
@@ -169,9 +204,6 @@ def _check_json(text: str) -> Finding:
 
 def _scontrol(*words: str) -> str:
     try:
-        done = subprocess.run(
-            ["scontrol", *words], capture_output=True, text=True, timeout=20, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        return untrusted.run(["scontrol", *words], 20).stdout
+    except untrusted.CommandError:
         return ""
-    return done.stdout

@@ -7,7 +7,8 @@ import os
 import platform
 import sys
 
-from portal.gpu import check, gres, limits, prolog, settings, slices
+from portal.gpu import check, gres, limits, prolog, settings, slices, untrusted
+from portal.gpu.health.node import Node
 from portal.gpu.nvml import Nvml, NvmlError
 from portal.gpu.slices import JOBS
 from portal.gpu.watchdog import neighbours
@@ -27,6 +28,8 @@ def main(argv: list[str] | None = None) -> int:
         ("watch", _watch, "measure use and kill what exceeds its slice, until stopped"),
         ("apply", _apply, "let the driver limit job $SLURM_JOB_ID (the SPANK plug-in)"),
         ("forgive", _forgive, "end job $SLURM_JOB_ID's waiting for its share of the GPU"),
+        ("health", _health, "look after this node (Slurm's HealthCheckProgram)"),
+        ("unkillable", _unkillable, "free job $SLURM_JOB_ID (Slurm's UnkillableStepProgram)"),
         ("check", _check, "report what is missing on this node"),
         ("gres", _gres, "print this node's lines for gres.conf and slurm.conf"),
         ("lua", _lua, "print /etc/slurm/slipway_gpu.lua for slurmctld"),
@@ -38,7 +41,7 @@ def main(argv: list[str] | None = None) -> int:
         return int(options.action() or 0)
     except (NvmlError, settings.SettingsError, limits.LimitsError, OSError, KeyError) as error:
         text = f"{error} is not set" if isinstance(error, KeyError) else str(error)
-        print(f"slipway-gpu: {text}", file=sys.stderr)
+        print(f"slipway-gpu: {untrusted.printable(text)}", file=sys.stderr)
         return 1
 
 
@@ -56,7 +59,7 @@ def _apply() -> None:
 
 def _forgive() -> None:
     folder = slices.folder_of(int(os.environ["SLURM_JOB_ID"]))
-    neighbours.forgive(folder, slices.parse_slice((folder / "slice").read_text()))
+    neighbours.forgive(folder, slices.parse_slice(untrusted.read(folder / "slice")))
 
 
 def _watch() -> int:
@@ -69,10 +72,23 @@ def _watch() -> int:
     return 0
 
 
+def _health() -> None:
+    _say(Node(_node()).health())
+
+
+def _unkillable() -> None:
+    _say(Node(_node()).unkillable(int(os.environ["SLURM_JOB_ID"])))
+
+
+def _say(lines: list[str]) -> None:
+    for line in lines:
+        print(line, flush=True)
+
+
 def _check() -> int:
     worst = 0
     for mark, text in check.check():
-        print(MARKS[mark], text)
+        print(MARKS[mark], untrusted.printable(text))
         worst = max(worst, mark == "wrong")
     return worst
 

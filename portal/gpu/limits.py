@@ -6,10 +6,9 @@ it has one, before the task starts.
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
-from portal.gpu import slices
+from portal.gpu import slices, untrusted
 from portal.gpu.cgroups import CGROUPS, cgroup_of
 
 FILE = "limits"
@@ -26,7 +25,7 @@ def supported(driver: tuple[int, ...], gpu: str, cgroups: Path = CGROUPS) -> boo
     return (
         driver[:1] >= (FIRST_DRIVER,)
         and (cgroups / "cgroup.controllers").exists()
-        and _nvidia_smi("--get", "-n", str(cgroups), "-i", gpu).returncode == 0
+        and _nvidia_smi("--get", "-n", str(cgroups), "-i", gpu).code == 0
     )
 
 
@@ -38,19 +37,18 @@ def apply(job: int, jobs: Path = slices.JOBS, cgroups: Path = CGROUPS) -> None:
     cgroup = cgroup_of(job, cgroups)
     if cgroup is None:
         raise LimitsError(f"job {job} has no cgroup below {cgroups}")
-    for line in file.read_text().splitlines():
+    for line in untrusted.lines(untrusted.read(file)):
         gpu, memory = line.split()
         # No reservation (soft 0): the shards of a GPU never exceed its memory in total, and the
         # driver would keep a reservation after the cgroup is removed.
         words = ("-n", str(cgroup), "--soft-limit", "0", "--hard-limit", memory, "-i", gpu)
         done = _nvidia_smi("--set", *words)
-        if done.returncode != 0:
+        if done.code != 0:
             raise LimitsError(f"nvidia-smi memory-limits: {(done.stdout + done.stderr).strip()}")
 
 
-def _nvidia_smi(*words: str) -> subprocess.CompletedProcess[str]:
-    argv = ["nvidia-smi", "memory-limits", *words]
+def _nvidia_smi(*words: str) -> untrusted.Completed:
     try:
-        return subprocess.run(argv, capture_output=True, text=True, timeout=SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return subprocess.CompletedProcess(argv, 1, "", str(error))
+        return untrusted.run(["nvidia-smi", "memory-limits", *words], SECONDS)
+    except untrusted.CommandError as error:
+        return untrusted.Completed(1, "", str(error))

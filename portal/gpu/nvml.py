@@ -8,6 +8,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from portal.gpu import untrusted
+
 LIBRARY = "libnvidia-ml.so.1"
 MIG_MINORS = Path("/proc/driver/nvidia-caps/mig-minors")
 
@@ -116,7 +118,7 @@ class Nvml:
         """The driver's version, as (615, 43)."""
         text = ctypes.create_string_buffer(96)
         self._call("nvmlSystemGetDriverVersion", text, ctypes.c_uint(len(text)))
-        return tuple(int(number) for number in re.findall(r"\d+", text.value.decode()))
+        return tuple(int(number) for number in re.findall(r"\d+", untrusted.decode(text.value)))
 
     def devices(self) -> list[Device]:
         """All devices in the order of their device files, MIG devices in the place of their GPU.
@@ -241,7 +243,7 @@ class Nvml:
         minor = self._number("nvmlDeviceGetMinorNumber", gpu)
         instance = self._number("nvmlDeviceGetGpuInstanceId", handle)
         part = self._number("nvmlDeviceGetComputeInstanceId", handle)
-        caps = mig_files(MIG_MINORS.read_text(), minor, instance, part)
+        caps = mig_files(untrusted.read(MIG_MINORS), minor, instance, part)
         return Device(
             uuid=self._text("nvmlDeviceGetUUID", handle),
             name=self._text("nvmlDeviceGetName", handle),
@@ -261,7 +263,7 @@ class Nvml:
     def _text(self, name: str, handle: ctypes.c_void_p) -> str:
         text = ctypes.create_string_buffer(96)
         self._call(name, handle, text, ctypes.c_uint(len(text)))
-        return text.value.decode()
+        return untrusted.decode(text.value)
 
     def _number(self, name: str, handle: ctypes.c_void_p) -> int:
         number = ctypes.c_uint()
@@ -297,6 +299,6 @@ def _since(microseconds: int) -> ctypes.c_ulonglong:
 
 def mig_files(minors: str, gpu: int, instance: int, part: int) -> tuple[str, ...]:
     """The capability files of a MIG device, from /proc/driver/nvidia-caps/mig-minors."""
-    known = dict(line.rsplit(" ", 1) for line in minors.splitlines() if " " in line)
+    known = dict(line.rsplit(" ", 1) for line in untrusted.lines(minors) if " " in line)
     names = (f"gpu{gpu}/gi{instance}/access", f"gpu{gpu}/gi{instance}/ci{part}/access")
     return tuple(f"/dev/nvidia-caps/nvidia-cap{known[name]}" for name in names if name in known)

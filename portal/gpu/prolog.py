@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from portal.core.cluster.fgpu import MIB
-from portal.gpu import limits, settings, slices, slurm
-from portal.gpu.nvml import Nvml, NvmlError
+from portal.gpu import limits, settings, slices, slurm, untrusted
+from portal.gpu.nvml import Nvml
 
 TRIES = 3
 PAUSE = 1.0
@@ -38,19 +38,12 @@ def prolog(
         slices.remove(jobs, job)  # an earlier run's slice must not remain
         found = _ask(job, environment["SLURMD_NODENAME"], ask)
         files = _files(found, [int(number) for number in gpus.split(",")], file, connect)
-    except (
-        slurm.SlurmError,
-        settings.SettingsError,
-        slices.Refused,
-        NvmlError,
-        OSError,
-        ValueError,
-    ) as error:
+    except Exception as error:
         files = _without(job, found, error)
     owner = (found.uid, found.gid) if found else (0, 0)
     try:
         slices.write(jobs, job, owner, files)
-    except OSError as error:
+    except Exception as error:
         # For instance, the file system is full. If not even the reason can be written, there is
         # no folder, and the job's tasks do not start either (spank_slipway.c).
         slices.write(jobs, job, owner, _without(job, found, error))
@@ -58,9 +51,10 @@ def prolog(
 
 def _without(job: int, found: slurm.NodeJob | None, error: Exception) -> dict[str, str]:
     """Content of a job's folder if no slice can be created."""
-    print(f"slipway-gpu: job {job} gets no slice: {error}", file=sys.stderr)
+    why = untrusted.printable(str(error) or repr(error))
+    print(f"slipway-gpu: job {job} gets no slice: {why}", file=sys.stderr)
     # Whole GPUs need no limits: jobs that are not Slipway's continue without a slice.
-    return {} if found and slices.only_whole(found.gres) else {"refused": f"{error}\n"}
+    return {} if found and slices.only_whole(found.gres) else {"refused": f"{why}\n"}
 
 
 def epilog(environment: Mapping[str, str], jobs: Path = slices.JOBS) -> None:

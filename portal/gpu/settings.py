@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from portal.core.cluster.fgpu import CONTEXT_MB, MIB, GpuKind, kind_from_json
+from portal.gpu import untrusted
 
 FILE = Path("/etc/slipway/gpu.json")
 
@@ -29,7 +30,7 @@ class Settings:
 def load(file: Path = FILE) -> Settings:
     """Read the settings; raises SettingsError."""
     try:
-        data = json.loads(file.read_text())
+        data = json.loads(untrusted.read(file))
         return Settings(
             tuple(kind_from_json(kind) for kind in data["kinds"]),
             int(data["margin_mb"]) * MIB,

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from portal.core.cluster.fgpu import MIB, GpuKind, percent_of, share_of
-from portal.gpu import memory
+from portal.gpu import memory, untrusted
 from portal.gpu.nvml import Device
 from portal.gpu.slurm import Gres
 
@@ -64,7 +64,7 @@ class JobSlice:
 
 def parse_slice(text: str) -> JobSlice:
     """Parse the output of `JobSlice.text`; raises ValueError."""
-    words = [line.split("=", 1) for line in text.splitlines()]
+    words = [line.split("=", 1) for line in untrusted.lines(text)]
     if any(len(word) != 2 for word in words) or words[:1] != [["version", "1"]]:
         raise ValueError("not a slice")
     policy = dict(words).get("policy", "strict")
@@ -181,7 +181,7 @@ def write(  # atomic: the folder appears with all of its content
     for folder in (jobs, work, work / "driver"):
         folder.chmod(0o755)  # whatever the umask is
     for name, text in files.items():
-        (work / name).write_text(text)
+        (work / name).write_text(text, encoding="utf-8")
         (work / name).chmod(0o644)
     if "slice" in files:
         _make_counters(work, owner)
@@ -228,6 +228,6 @@ def all_jobs(jobs: Path) -> Iterator[int]:
 def write_atomically(file: Path, text: str) -> None:
     """Replace a file atomically: readers see the old or the new one."""
     work = file.with_name(f".{file.name}.new")
-    work.write_text(text)
+    work.write_text(text, encoding="utf-8")
     work.chmod(0o644)
     work.replace(file)

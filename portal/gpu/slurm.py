@@ -1,23 +1,31 @@
-"""What Slurm reports about a job on this node.
+"""What Slurm reports about a job on this node, and about the node itself.
 
 Read as JSON: in scontrol's plain text a job's name may contain line breaks, and so could forge
-lines such as `Nodes=n1 ... GRES=shard:4(4/4)`.
+lines such as `Nodes=n1 ... GRES=shard:4(4/4)`. Names are in the JSON as their users wrote them, in
+any bytes; nothing of an answer is searched for words, since a job may be called like any of them.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
+
+from portal.gpu import untrusted
 
 SECONDS = 10
 
 _GRES = re.compile(r"(?P<name>\w+):(?:(?P<type>[\w.-]+):)?(?P<count>\d+)(?:\((?P<detail>[^)]*)\))?")
 _SHARES = re.compile(r"(\d+)/(\d+)")
 _BRACKET = re.compile(r"\[([^\]]*)\]")
-_OVER = {"COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "DEADLINE"}
+_OVER = {
+    *("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "DEADLINE"),
+    *("BOOT_FAIL", "PREEMPTED"),
+}
+_INVALID_JOB_ID = 2017
+"""ESLURM_INVALID_JOB_ID of slurm_errno.h."""
 
 
 class SlurmError(Exception):
@@ -47,25 +55,73 @@ class NodeJob:
     gid: int
     over: bool
     gres: tuple[Gres, ...]
+    completing: bool = False
+    """Whether Slurm still waits for its nodes, though its state is final."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """This node, as slurmctld knows it."""
+
+    drained: bool
+    """Whether it is drained, or draining."""
+    reason: str
 
 
 def ask(job: int, node: str) -> NodeJob:
     """Query slurmctld for a job; raises SlurmError."""
-    try:
-        done = subprocess.run(
-            ["scontrol", "show", "job", str(job), "--json"],
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise SlurmError(f"scontrol: {error}") from error
-    if "Invalid job id" in done.stderr + done.stdout:
-        raise NoSuchJob(f"Slurm has no job {job}")
-    if done.returncode != 0:
-        raise SlurmError(f"scontrol: {done.stderr.strip() or done.returncode}")
+    done = _scontrol("show", "job", str(job), "--json")
+    if done.code != 0:
+        if "Invalid job id" in done.stderr or _INVALID_JOB_ID in _errors(done.stdout):
+            raise NoSuchJob(f"Slurm has no job {job}")
+        raise SlurmError(f"scontrol: {done.stderr.strip() or done.code}")
     return parse(done.stdout, job, node)
+
+
+def ask_node(name: str) -> Node:
+    """Query slurmctld for this node; raises SlurmError."""
+    done = _scontrol("show", "node", name, "--json")
+    if done.code != 0:
+        raise SlurmError(f"scontrol: {done.stderr.strip() or done.code}")
+    try:
+        (data,) = (one for one in _load(done.stdout)["nodes"] if one["name"] == name)
+        states = data["state"]  # a text up to Slurm 22.05: "IDLE+DRAIN"
+        words = states.split("+") if isinstance(states, str) else states
+        drained = any(word in ("DRAIN", "DRAINED", "DRAINING") for word in words)
+        return Node(drained, str(data["reason"]))
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise SlurmError(f"scontrol's output for {name} cannot be parsed: {error!r}") from error
+
+
+def update_node(name: str, state: str, reason: str = "") -> None:
+    """Change this node's state, with a reason; raises SlurmError."""
+    words = [f"NodeName={name}", f"State={state}", *([f"Reason={reason}"] if reason else [])]
+    done = _scontrol("update", *words)
+    if done.code != 0:
+        raise SlurmError(f"scontrol: {done.stderr.strip() or done.code}")
+
+
+def _scontrol(*words: str) -> untrusted.Completed:
+    try:
+        return untrusted.run(["scontrol", *words], SECONDS)
+    except untrusted.CommandError as error:
+        raise SlurmError(str(error)) from error
+
+
+def _load(text: str) -> dict[str, Any]:
+    """An answer of Slurm's; raises ValueError, RecursionError."""
+    found = json.loads(text, strict=False)  # old versions print control characters as they are
+    if not isinstance(found, dict):
+        raise ValueError("not an object")
+    return found
+
+
+def _errors(text: str) -> set[int]:
+    """The numbers of the errors that an answer names, beside all that users wrote."""
+    try:
+        return {one["error_number"] for one in _load(text)["errors"]}
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return set()
 
 
 def parse(text: str, job: int, node: str) -> NodeJob:
@@ -75,19 +131,21 @@ def parse(text: str, job: int, node: str) -> NodeJob:
     prints all the others as well.
     """
     try:
-        found = [data for data in json.loads(text)["jobs"] if data["job_id"] == job]
+        found = [data for data in _load(text)["jobs"] if data["job_id"] == job]
         if len(found) != 1:
             raise NoSuchJob(f"Slurm reports {len(found)} jobs {job}")
         (data,) = found
         states = data["job_state"]
+        words = {states} if isinstance(states, str) else set(states)
         details = dict(zip(expand(data["nodes"]), data["gres_detail"]))
         return NodeJob(
             uid=data["user_id"],
             gid=data["group_id"],
-            over=bool(_OVER.intersection([states] if isinstance(states, str) else states)),
+            over=not _OVER.isdisjoint(words),
             gres=tuple(parse_gres(details.get(node, ""))),
+            completing="COMPLETING" in words,
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise SlurmError(f"scontrol's output for job {job} cannot be parsed: {error!r}") from error
 
 

@@ -69,7 +69,7 @@ def test_user_locks_do_not_stop_the_watchdog(cluster: Cluster, submit: Submit) -
         found = cluster.run("n1", "slipway-gpu", "check", check=False)
     finally:
         cluster.daemon("start", "n1", "slipway-gpu")
-    assert "the watchdog does not run" in found
+    assert "the GPU watchdog does not run" in found
 
 
 def test_a_jobs_counters_cannot_fill_run(cluster: Cluster, submit: Submit) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 from portal.gpu import cgroups, slurm
 from portal.gpu.watchdog import watch
+from portal.gpu.watchdog.processes import UVM
 from tests.gpu.machine import LOGS, ROOT, Gpu
 from tests.gpu.program import JOB
 from tests.gpu.session import JOBS
@@ -50,7 +51,9 @@ def main(margin: str) -> None:
     for module in list(sys.modules.values()):
         if module.__name__.startswith("portal.gpu") and hasattr(module, "job_of"):
             vars(module)["job_of"] = job_of
-    dog = watch.Watch(int(margin) << 20, "here", jobs=JOBS, connect=gpu.connect, ask=_ask)
+    standin = gpu.driver.standin
+    uvm = standin / "nvidia-uvm" if standin else UVM
+    dog = watch.Watch(int(margin) << 20, "here", jobs=JOBS, uvm=uvm, connect=gpu.connect, ask=_ask)
     print("watching", file=sys.stderr, flush=True)
     dog.run()
 

@@ -147,6 +147,7 @@ class _SnapshotCollector(Collector):
             "slipway_certificate_days", "Days until a certificate of the portal expires.",
             {(name,): days for name, days in known.certificates.items()}, "certificate",
         )  # fmt: skip
+        yield from _cluster(known)
         if known.room is not None:
             yield _gauge(
                 "slipway_state_free_bytes", "Free bytes in the portal's state directory.",
@@ -156,6 +157,14 @@ class _SnapshotCollector(Collector):
                 "slipway_state_size_bytes", "Size of that file system in bytes.",
                 {(): float(known.room.total)},
             )  # fmt: skip
+
+
+def _cluster(known: Snapshot) -> Iterable[Metric]:
+    if known.nodes:
+        yield _gauge(
+            "slipway_nodes", "Nodes of the cluster, by whether Slurm starts jobs there.",
+            {(state,): float(count) for state, count in known.nodes.items()}, "state",
+        )  # fmt: skip
 
 
 def _gauge(

@@ -25,7 +25,7 @@ def user_argv(name: str) -> list[str]:
 
 def user_parse(text: str, name: str) -> KnownUser | None:
     """The user; None if slurmctld knows none of this name."""
-    for line in text.splitlines():
+    for line in text.split("\n"):
         found = re.match(r"UserName=(\S+)\((\d+)\) .*\bAdminLevel=(\S+)", line)
         if found and found[1] == name:
             uid = int(found[2])

@@ -43,7 +43,7 @@ def read_account(passwd: str) -> Account | None:
 
     Directories that ignore case, or know short and full names, find it by other spellings, too.
     """
-    for line in passwd.splitlines():
+    for line in passwd.split("\n"):
         fields = line.split(":")
         if len(fields) == 7 and re.fullmatch(r"[0-9]{1,10}", fields[2]):
             return Account(fields[0], int(fields[2]))
@@ -52,7 +52,7 @@ def read_account(passwd: str) -> Account | None:
 
 def read_uid(user: str, passwd: str) -> int | None:
     """The user's number in `passwd` (passwd(5)); None without an entry or a shell for logins."""
-    for line in passwd.splitlines():
+    for line in passwd.split("\n"):
         fields = line.split(":")
         if len(fields) == 7 and fields[0] == user and fields[2].isdecimal():
             return None if fields[6].rpartition("/")[2] in NO_SHELLS else int(fields[2])
@@ -62,7 +62,7 @@ def read_uid(user: str, passwd: str) -> int | None:
 def read_missing(names: Collection[str], passwd: str) -> set[str]:
     """The names without an entry in `passwd` (passwd(5)), or with a shell that refuses logins."""
     found = set()
-    for line in passwd.splitlines():
+    for line in passwd.split("\n"):
         fields = line.split(":")
         if len(fields) == 7 and fields[6].rpartition("/")[2] not in NO_SHELLS:
             found.add(fields[0])
@@ -75,7 +75,7 @@ def read_password_status(user: str, output: str) -> str:
     Only a line with all seven fields comes from shadow(5). Without an entry there, as with LDAP,
     the command prints two fields, always with "L".
     """
-    for line in output.splitlines():
+    for line in output.split("\n"):
         words = line.split()
         if len(words) == 7 and words[0] == user and words[1] in ("P", "L"):
             return words[1]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from portal.gpu import untrusted
 from portal.gpu.checks import Finding
 
 CONFIGURATIONS = (
@@ -63,16 +63,13 @@ def check_apptainer(
 def _installed() -> str:
     """The libraries that the dynamic linker knows."""
     try:
-        done = subprocess.run(
-            ["/sbin/ldconfig", "-p"], capture_output=True, text=True, timeout=20, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        return untrusted.run(["/sbin/ldconfig", "-p"], 20).stdout
+    except untrusted.CommandError:
         return ""
-    return done.stdout
 
 
 def _read(file: Path) -> str:
     try:
-        return file.read_text(errors="replace")
+        return untrusted.read(file)
     except OSError:
         return ""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from portal.core.cluster.fgpu import GpuKind
+from portal.gpu import untrusted
 from portal.gpu.checks import Finding
 from portal.gpu.nvml import Device, Nvml
 
@@ -125,7 +127,8 @@ def _check_switches(places: Places) -> Iterator[Finding]:
     """GPUs before Hopper do not tell whether the fabric manager knows them."""
     if not any(places.dev.glob("nvidia-nvswitch[0-9]*")):
         return
-    names = (_read(file).strip() for file in places.proc.glob("[0-9]*/comm"))
+    # Anybody may call a process so; root's are root's.
+    names = (_read(file).strip() for file in places.proc.glob("[0-9]*/comm") if _is_roots(file))
     if FABRIC_MANAGER in names:
         yield "ok", "the fabric manager runs"
     else:
@@ -138,6 +141,13 @@ def _check_switches(places: Places) -> Iterator[Finding]:
 
 def _read(file: Path) -> str:
     try:
-        return file.read_text(errors="replace")
+        return untrusted.read(file)
     except OSError:
         return ""
+
+
+def _is_roots(file: Path) -> bool:
+    try:
+        return file.stat().st_uid == os.geteuid()
+    except OSError:
+        return False

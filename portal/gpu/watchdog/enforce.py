@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -9,6 +10,9 @@ from portal.gpu.watchdog import managed
 from portal.gpu.watchdog.jobs import Say, Watched
 from portal.gpu.watchdog.judge import Dying, Held, Suspicion, judge, room, shared_twice
 from portal.gpu.watchdog.processes import Processes
+
+PATIENCE = 2.0
+"""Seconds for the mappings of all processes: the most by which they delay a poll."""
 
 
 @dataclass
@@ -99,13 +103,18 @@ class Enforcer:
 
     def _enforce_managed(self, gpu: Gpu, limited: Mapping[int, _Limited], lost: int) -> None:
         """The same for managed memory, where it is certain whose it is."""
-        known = self._managed(gpu) if lost > self._margin else {}
-        mapped = known or {}
+        found = self._managed(gpu) if lost > self._margin else {}
+        mapped = {pid: size for pid, size in found.items() if size is not None}
+        unread = {gpu.owners.get(pid) for pid, size in found.items() if size is None}
         by_job: dict[int | None, int] = {}
         for pid, size in mapped.items():
             owner = gpu.owners.get(pid)
             by_job[owner] = by_job.get(owner, 0) + size
-        holders = {job: managed.Holder(each.held, each.most) for job, each in limited.items()}
+        holders = {
+            job: managed.Holder(each.held, each.most)
+            for job, each in limited.items()
+            if unread <= {job}  # what others may hold beside has to be known
+        }
         guilty = managed.to_blame(lost, by_job, holders)
         for job, each in limited.items():
             suspicion = each.watched.suspicion(f"{gpu.uuid} managed")
@@ -122,14 +131,16 @@ class Enforcer:
                 f"{lost >> 20} MiB of {gpu.uuid} are managed memory, more than its slice of "
                 f"{each.memory >> 20} MiB is the job's",
             )
-        if known is not None:
-            self._report_unexplained(gpu, lost - sum(known.values()))
+        if not unread:
+            self._report_unexplained(gpu, lost - sum(mapped.values()))
 
-    def _managed(self, gpu: Gpu) -> dict[int, int] | None:
-        """Managed memory by PID; None if that of one process cannot be read."""
-        found = {pid: self._processes.managed(pid) for pid in gpu.sizes}
-        known = {pid: size for pid, size in found.items() if size is not None}
-        return known if len(known) == len(found) else None
+    def _managed(self, gpu: Gpu) -> dict[int, int | None]:
+        """Managed memory by PID; None is that of a process which cannot be read."""
+        until = time.monotonic() + PATIENCE
+        return {
+            pid: self._processes.managed(pid) if time.monotonic() < until else None
+            for pid in gpu.sizes
+        }
 
     def _report_unexplained(self, gpu: Gpu, lost: int) -> None:
         """Say once that memory is held by nobody, if that is so at two looks in a row."""

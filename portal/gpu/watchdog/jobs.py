@@ -7,9 +7,10 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
-from portal.gpu import slices, slurm
+from portal.gpu import slices, slurm, untrusted
 from portal.gpu.cgroups import has_cgroup
 from portal.gpu.prolog import Ask
 from portal.gpu.watchdog.judge import Suspicion
@@ -22,7 +23,7 @@ Say = Callable[[str], None]
 
 def say(text: str) -> None:
     """Print one line to systemd's journal."""
-    print(f"slipway-gpu watch: {text}", file=sys.stderr, flush=True)
+    print(f"slipway-gpu watch: {untrusted.printable(text)}", file=sys.stderr, flush=True)
 
 
 @dataclass
@@ -59,6 +60,7 @@ class Jobs:
         self._node = node
         self._ask = ask
         self._log = log
+        self._said: dict[int, str] = {}
         self.watched: dict[int, Watched] = {}
 
     def follow(self, now: float) -> None:
@@ -66,14 +68,16 @@ class Jobs:
         present = set(slices.all_jobs(self._folder))
         for job in set(self.watched) - present:
             del self.watched[job]
+        self._said = {job: text for job, text in self._said.items() if job in present}
         for job in present:
             try:
                 self._update(job, now)
-            except (OSError, ValueError) as error:
+            except FileNotFoundError:
                 # Prolog or Epilog is changing it, or the job has no slice.
                 self.watched.pop(job, None)
-                if not isinstance(error, FileNotFoundError):
-                    self._log(f"job {job}: {error}")
+            except Exception as error:
+                self.watched.pop(job, None)
+                self._say(job, error)
 
     def _update(self, job: int, now: float) -> None:
         folder = slices.folder_of(job, self._folder)
@@ -83,23 +87,33 @@ class Jobs:
             return
         self.watched[job] = Watched(
             made=made,
-            slice=slices.parse_slice((folder / "slice").read_text()),
+            slice=slices.parse_slice(untrusted.read(folder / "slice")),
             kills=_kills_before(folder / "usage.json"),
             seen=now,
         )
 
     def sweep(self, now: float) -> None:
-        """Remove folders of jobs that ended without an Epilog, and of interrupted Prologs."""
+        """Remove folders of jobs that ended without an Epilog, and of interrupted Prologs.
+
+        Asks Slurm for one job at most, since it may not answer for seconds.
+        """
         for half in self._folder.glob(".*-*"):
             if now - _changed(half, now) > GONE_AFTER:
                 slices.clear(half)
-        for job, folder in list(self._forgotten(now)):
+        for job, folder in islice(self._forgotten(now), 1):
             try:
                 self._sweep_job(job, folder, now)
             except FileNotFoundError:
                 continue  # Epilog was faster
-            except OSError as error:
-                self._log(f"job {job}: {error}")
+            except Exception as error:
+                self._say(job, error)
+
+    def _say(self, job: int, error: Exception) -> None:
+        """Log what is wrong with a job's folder, once."""
+        text = f"job {job}: {error}"
+        if self._said.get(job) != text:
+            self._log(text)
+        self._said[job] = text
 
     def _sweep_job(self, job: int, folder: Path, now: float) -> None:
         try:
@@ -129,7 +143,7 @@ class Jobs:
 def _kills_before(file: Path) -> int:
     """Kills that an earlier watchdog counted for the same job."""
     try:
-        return int(json.loads(file.read_text())["kills"])
+        return int(json.loads(untrusted.read(file))["kills"])
     except (OSError, ValueError, KeyError, TypeError):
         return 0
 

@@ -1,14 +1,21 @@
-"""Processes as root sees them in /proc: identity, whether they are dying, and how to end one."""
+"""Processes as root sees them in /proc: identity, whether they are dying, and how to end one.
+
+Whatever is odd about one of them costs its own measurement alone, to its disadvantage: it is not
+dying, and none of its memory is excused.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
-from threading import Thread
+from stat import S_ISCHR
+from typing import TypeVar
 
-from portal.gpu.cgroups import PROC, job_of
+from portal.gpu import untrusted
+from portal.gpu.cgroups import PROC, Step, job_of, step_of
 
 UVM = Path("/dev/nvidia-uvm")
 PF_EXITING = 0x4
@@ -16,31 +23,48 @@ PF_EXITING = 0x4
 PATIENCE = 0.2
 """Seconds to wait for the mappings of a process; 65,530 of them, the kernel's limit, take 0.1."""
 SIGKILL_PENDING = 1 << (signal.SIGKILL - 1)
+REMEMBERED = 100
+"""Odd processes that are logged; what comes after them is not."""
+Value = TypeVar("Value")
 
 
 class Processes:
     """The node's processes. Whatever has exited in the meantime is "", False or 0."""
 
-    def __init__(self, proc: Path = PROC, uvm: Path = UVM) -> None:
+    def __init__(
+        self, proc: Path = PROC, uvm: Path = UVM, log: Callable[[str], None] | None = None
+    ) -> None:
         self._proc = proc
         self._uvm = uvm
-        self._reading: set[int] = set()
+        self._log = log or (lambda _text: None)
+        self._odd: set[tuple[int, str]] = set()
+        self._ask = untrusted.Patient[list[str]](PATIENCE)
 
     def job(self, pid: int) -> int | None:
         """The job of a process, by its cgroup, which only root can change.
 
         Not by UID, which may be one of the subordinate UIDs of fakeroot.
         """
-        return job_of(pid, self._proc)
+        return self._look(pid, "cgroup", None, lambda: job_of(pid, self._proc))
+
+    def step(self, pid: int) -> Step | None:
+        """The step of a job that a process belongs to, by its cgroup."""
+        return self._look(pid, "cgroup", None, lambda: step_of(pid, self._proc))
+
+    def uid(self, pid: int) -> int | None:
+        """The user who started a process: its real UID; None if that cannot be told."""
+        return self._look(pid, "UID", None, lambda: _uid(self._proc / str(pid) / "status"))
 
     def mark(self, pid: int) -> str:
         """PID and start time, which identify a process."""
-        fields = _stat(self._proc / str(pid))
-        return f"{pid}@{fields[19]}" if fields else ""
+        fields = self._look(pid, "stat", None, lambda: _stat(self._proc / str(pid)))
+        return "" if fields is None else f"{pid}@{(fields[19:] or ['?'])[0]}"
 
     def name(self, pid: int) -> str:
-        """The name of its program."""
-        return _read(self._proc / str(pid) / "comm").strip() or "a process"
+        """The name of its program: any bytes, so what cannot be printed is escaped."""
+        read = untrusted.read
+        found = self._look(pid, "comm", "", lambda: read(self._proc / str(pid) / "comm"))
+        return untrusted.printable(found.strip()) or "a process"
 
     def is_dying(self, pid: int) -> bool:
         """Whether it can run no more of its program, though the driver may still list it.
@@ -48,13 +72,12 @@ class Processes:
         All of its threads must be exiting or about to be killed: the first one may end alone, while
         the others go on with the process's GPU memory.
         """
-        folder = self._proc / str(pid)
+        return self._look(pid, "status", False, lambda: self._is_dying(self._proc / str(pid)))
+
+    def _is_dying(self, folder: Path) -> bool:
         if _pending(folder / "status") & SIGKILL_PENDING:
             return True
-        try:
-            return all(_is_exiting(thread) for thread in (folder / "task").iterdir())
-        except OSError:
-            return False
+        return all(_is_exiting(thread) for thread in (folder / "task").iterdir())
 
     def managed(self, pid: int) -> int | None:
         """The most managed memory that a process can have: its mappings of /dev/nvidia-uvm.
@@ -63,38 +86,27 @@ class Processes:
         None if the mappings cannot be read, or not soon: a process can keep the lock that they
         need, while a page of it waits for a file system of its own.
         """
-        text = self._maps(pid)
-        if text is None:
-            return None
+        found = self._ask(pid, lambda: self._of_device(pid))
+        return None if found is None else sum(map(_length, found))
+
+    def _of_device(self, pid: int) -> list[str]:
+        """The areas where the device is mapped, by whatever name; raises OSError."""
+        folder = self._proc / str(pid)
+        text = untrusted.read(folder / "maps")
         try:
-            found = self._uvm.stat()
-            file = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x} {found.st_ino} "
+            device = self._uvm.stat()
         except OSError:
-            file = ""
-        return sum(
-            _length(line)
-            for line in text.splitlines()
-            if line.endswith("/nvidia-uvm") or (file and f" {file}" in line)
-        )
-
-    def _maps(self, pid: int) -> str | None:
-        if pid in self._reading:
-            return None  # an earlier reader still waits
-        found: list[str] = []
-
-        def read() -> None:
-            try:
-                found.append((self._proc / str(pid) / "maps").read_text(errors="replace"))
-            except OSError:
-                pass
-            finally:
-                self._reading.discard(pid)
-
-        self._reading.add(pid)
-        reader = Thread(target=read, daemon=True)
-        reader.start()
-        reader.join(PATIENCE)
-        return found[0] if found else None
+            return []  # nobody has managed memory here
+        file = f"{os.major(device.st_dev):02x}:{os.minor(device.st_dev):02x} {device.st_ino}"
+        known, found = {file: True}, []
+        for line in untrusted.lines(text):
+            area, _, _, major, inode, *_ = line.split(" ", 5)
+            file = f"{major} {inode}"
+            if file not in known and line.endswith("/nvidia-uvm"):
+                known[file] = _is_device(folder / "map_files" / area, device)
+            if known.get(file):
+                found.append(area)
+        return found
 
     def end(self, pid: int, job: int) -> bool:
         """Kill a process of a job, never another one that has reused its PID."""
@@ -114,36 +126,55 @@ class Processes:
             os.close(handle)
         return True
 
-
-def _read(file: Path) -> str:
-    try:
-        return file.read_text(errors="replace")
-    except OSError:
-        return ""
+    def _look(self, pid: int, what: str, default: Value, read: Callable[[], Value]) -> Value:
+        """What is read of a process, or the default if it has exited or is odd."""
+        try:
+            return read()
+        except OSError:
+            return default
+        except Exception as error:
+            if (pid, what) not in self._odd and len(self._odd) < REMEMBERED:
+                self._odd.add((pid, what))
+                self._log(f"PID {pid}: its {what} cannot be read: {error!r}")
+            return default
 
 
 def _stat(folder: Path) -> list[str]:
     """The fields of stat from the state on, after the name, which may contain any character."""
-    return _read(folder / "stat").rpartition(")")[2].split()
+    return untrusted.read(folder / "stat").rpartition(")")[2].split()
 
 
 def _is_exiting(thread: Path) -> bool:
-    fields = _stat(thread)
-    return not fields or bool(int(fields[6]) & PF_EXITING)
+    try:
+        return bool(int(_stat(thread)[6]) & PF_EXITING)
+    except (FileNotFoundError, ProcessLookupError):
+        return True
 
 
 def _pending(status: Path) -> int:
     """The signals that are pending for the whole process."""
-    for line in _read(status).splitlines():
-        if line.startswith("ShdPnd:"):
-            return int(line.split()[1], 16)
-    return 0
+    return int(untrusted.fields(untrusted.read(status)).get("ShdPnd", "0"), 16)
 
 
-def _length(line: str) -> int:
-    """The length of a mapping, from its line of maps."""
-    first, _, last = line.split(" ", 1)[0].partition("-")
+def _uid(status: Path) -> int:
+    return int(untrusted.fields(untrusted.read(status))["Uid"].split()[0])
+
+
+def _length(area: str) -> int:
+    """The length of a mapping, from its addresses."""
+    first, _, last = area.partition("-")
     return int(last, 16) - int(first, 16)
+
+
+def _is_device(mapped: Path, device: os.stat_result) -> bool:
+    """Whether a mapping is of the device, by another device file, and not of a file of its name."""
+    try:
+        found = mapped.stat()
+    except FileNotFoundError:
+        return False
+    if S_ISCHR(device.st_mode):
+        return S_ISCHR(found.st_mode) and found.st_rdev == device.st_rdev
+    return (found.st_dev, found.st_ino) == (device.st_dev, device.st_ino)
 
 
 def _kill(pid: int) -> bool:

@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from portal.gpu import slices, slurm
@@ -17,9 +18,10 @@ from portal.gpu.cgroups import CGROUPS, PROC
 from portal.gpu.nvml import Nvml, NvmlError
 from portal.gpu.prolog import Ask
 from portal.gpu.watchdog.enforce import Enforcer, Gpu
+from portal.gpu.watchdog.heartbeat import Heartbeat
 from portal.gpu.watchdog.jobs import Jobs, Say, Watched, say
 from portal.gpu.watchdog.neighbours import Neighbours, Seen
-from portal.gpu.watchdog.processes import Processes
+from portal.gpu.watchdog.processes import REMEMBERED, UVM, Processes
 
 PAUSE = 1.0
 
@@ -44,44 +46,66 @@ class Watch:
         jobs: Path = slices.JOBS,
         proc: Path = PROC,
         cgroups: Path = CGROUPS,
+        uvm: Path = UVM,
         connect: Callable[[], Nvml] = Nvml,
         ask: Ask = slurm.ask,
         log: Say = say,
     ) -> None:
         self._folder = jobs
         self._jobs = Jobs(jobs, cgroups, node, ask, log)
-        self._processes = Processes(proc)
+        self._processes = Processes(proc, uvm, log)
         self._enforcer = Enforcer(margin, self._processes, log)
         self._neighbours = Neighbours(lambda job: slices.folder_of(job, jobs), log)
         self._connect = connect
+        self._heartbeat = Heartbeat(jobs)
         self._log = log
         self._nvml: Nvml | None = None
-        self._failure = ""
+        self._failures: dict[str, str] = {}
+        """What each part of a poll failed of, until it works again."""
+        self._stray: set[str] = set()
         self._measured = 0
 
     def run(self) -> None:
         """Poll once a second, forever."""
+        self._try("heartbeat", self._heartbeat.start)
         while True:
             started = time.monotonic()
             self.poll(time.time())
             time.sleep(max(0.0, PAUSE - (time.monotonic() - started)))
 
     def poll(self, now: float) -> None:
-        """Measure, record, enforce and clean up.
+        """Measure, record, enforce and clean up; whatever fails, the next poll comes.
 
-        After an error of the driver or of a file, the next poll uses a new connection.
+        After an error of the driver or of a file, it uses a new connection.
         """
-        self._jobs.follow(now)
+        followed = self._try("follow", lambda: self._jobs.follow(now))
+        watched = self._try("watch", lambda: self._watch(now))
+        if not watched:
+            self._try("close", self._close)
+        if followed and watched:
+            self._try("heartbeat", self._heartbeat.beat)
+        self._try("sweep", lambda: self._jobs.sweep(now))
+
+    def _watch(self, now: float) -> None:
+        if self._jobs.watched:
+            self._measure(now)
+        else:
+            self._close()  # unused now, so that the driver can be unloaded
+
+    def _try(self, part: str, work: Callable[[], None]) -> bool:
+        """Do a part of a poll; an error is logged once, until the part works again."""
         try:
-            if self._jobs.watched:
-                self._measure(now)
-                self._report_recovery()
-            else:
-                self._close()  # unused now, so that the driver can be unloaded
-        except (NvmlError, OSError) as error:
-            self._close()
-            self._report_failure(str(error))
-        self._jobs.sweep(now)
+            work()
+        except Exception as error:
+            known = isinstance(error, (NvmlError, OSError))
+            text = str(error) if known else f"{part}: {error!r}"
+            if self._failures.get(part) != text:
+                self._log(f"cannot watch, retrying: {text}")
+            self._failures[part] = text
+            return False
+        if self._failures.pop(part, ""):
+            self._log("watching again")
+        return True
 
     def _measure(self, now: float) -> None:
         """Measure all GPUs, even when one of them fails: the others must stay protected."""
@@ -89,18 +113,17 @@ class Watch:
         nvml = self._connected()
         uses = {job: Use() for job in jobs}
         since, self._measured = self._measured or int((now - PAUSE) * 1e6), int(now * 1e6)
-        failed: dict[str, NvmlError] = {}
+        failed: dict[str, Exception] = {}
         present: set[int] = set()
         for uuid in {part.uuid for watched in jobs.values() for part in watched.slice.parts}:
             try:
                 gpu = self._measure_gpu(nvml, uuid, since, uses)
-            except NvmlError as error:
+                self._enforcer.enforce(gpu, jobs, now)
+                present |= gpu.sizes.keys()
+            except Exception as error:
                 failed[uuid] = error
                 for watched in jobs.values():
                     watched.forget(uuid)
-                continue
-            present |= gpu.sizes.keys()
-            self._enforcer.enforce(gpu, jobs, now)
         if not failed:
             self._enforcer.forget_gone(present)
         self._record(uses, failed.keys(), now)
@@ -130,13 +153,15 @@ class Watch:
         for pid, memory in gpu.sizes.items():
             owner = self._processes.job(pid)
             if owner is None or owner not in uses:
+                self._report_stray(pid, owner, uuid, memory)
                 continue
             gpu.owners[pid] = owner
             uses[owner].memory.setdefault(uuid, {})[pid] = memory
             if busy is not None:
                 uses[owner].busy = [*(uses[owner].busy or []), busy.get(pid, 0.0)]
         held = {job: uses[job].memory.get(uuid, {}) for job in here}
-        self._neighbours.measured(Seen(uuid, here, held, busy))
+        seen = Seen(uuid, here, held, busy)
+        self._try(f"neighbours on {uuid}", lambda: self._neighbours.measured(seen))
         return gpu
 
     def _record(self, uses: dict[int, Use], failed: Collection[str], now: float) -> None:
@@ -146,8 +171,7 @@ class Watch:
             if any(use.memory.values()):
                 jobs[job].seen = now
             if not any(part.uuid in failed for part in jobs[job].slice.parts):
-                self._write(job, jobs[job], use, now)
-                self._neighbours.write(job, jobs[job].slice)
+                self._try(f"job {job}", partial(self._write, job, jobs[job], use, now))
 
     def _write(self, job: int, watched: Watched, use: Use, now: float) -> None:
         gpus = len(watched.slice.parts)
@@ -159,6 +183,7 @@ class Watch:
             "processes": len({pid for held in use.memory.values() for pid in held}),
             "kills": watched.kills,
         }
+        self._neighbours.write(job, watched.slice)
         folder = slices.folder_of(job, self._folder)
         try:
             slices.write_atomically(folder / "usage.json", json.dumps(usage) + "\n")
@@ -171,13 +196,13 @@ class Watch:
             self._nvml.close()
             self._nvml = None
 
-    def _report_failure(self, why: str) -> None:
-        """Report an error once, even if it is repeated."""
-        if self._failure != why:
-            self._log(f"cannot watch, retrying: {why}")
-            self._failure = why
-
-    def _report_recovery(self) -> None:
-        if self._failure:
-            self._log("watching again")
-            self._failure = ""
+    def _report_stray(self, pid: int, owner: int | None, uuid: str, memory: int) -> None:
+        """Say once that a process holds memory of a GPU and no job's slice counts it."""
+        mark = self._processes.mark(pid) if owner is not None and memory else ""
+        if mark and mark not in self._stray and len(self._stray) < REMEMBERED:
+            self._stray.add(mark)
+            name, size = self._processes.name(pid), memory >> 20
+            self._log(
+                f"job {owner}: {name} (PID {pid}) holds {size} MiB of {uuid}, and the job has no "
+                "slice here: it is counted for nobody"
+            )

@@ -162,9 +162,10 @@ class Monitoring:
         now = self._clock()
         try:
             figures, beats = self._figures.figures(), self._heartbeats.beats()
-            status = self._status.slurm_status()
+            status, nodes = self._status.slurm_status(), self._status.nodes()
         except PortalError:
-            figures, beats, status = None, {}, SlurmStatus(None, None)
+            figures, beats, status, nodes = None, {}, SlurmStatus(None, None), []
+        usable = sum(node.usable for node in nodes)
         try:
             room = self._disk(self._state)
         except OSError:
@@ -181,4 +182,5 @@ class Monitoring:
             slurm=seconds_since(status.answered, now),
             certificates=days,
             room=room,
+            nodes={"usable": usable, "unusable": len(nodes) - usable} if nodes else {},
         )

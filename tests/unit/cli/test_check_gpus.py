@@ -80,6 +80,14 @@ def test_a_silent_slurm_is_reported() -> None:
     assert "does not answer" in found.text
 
 
+def test_a_drained_node_with_gpus_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduler = Slurm(FakeSlurm(FakeClock(), gres=GOOD), "slipway", ".slipway", 20, "")
+    nodes = [replace(node, usable=False) for node in scheduler.nodes()]
+    monkeypatch.setattr(scheduler, "nodes", lambda: nodes)
+    wrong = [one.text for one in compare_gpus(Gpus((DEMO,)), scheduler) if not one.ok]
+    assert len(wrong) == 1 and wrong[0].startswith("n1 takes no jobs: sinfo -R says why")
+
+
 def test_missing_gpus_or_keys_are_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

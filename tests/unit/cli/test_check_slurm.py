@@ -77,6 +77,11 @@ def test_what_is_missing(changes: dict[str, object], words: str) -> None:
         ({"job_container": "tmpfs"}, "it needs PrologFlags=Contain", False),
         ({"job_container": "tmpfs", "prolog_flags": ("contain",)}, "/tmp of their own", True),
         ({"prolog_flags": ("contain", "x11")}, "PrologFlags=X11", True),
+        ({"unkillable": ""}, "UnkillableStepProgram is not set: any user", False),
+        ({"health": ""}, "HealthCheckProgram is not set: any user", False),
+        ({"health_seconds": 0}, "HealthCheckInterval=0: it has to look", False),
+        ({"health_seconds": 31}, "set it to 30 seconds or less", False),
+        ({"health_seconds": 31, "unkillable_seconds": 120}, "HealthCheckProgram is /etc", True),
     ],
 )
 def test_settings_of_the_site(changes: dict[str, object], words: str, ok: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -97,3 +98,47 @@ def settings_file(
 def answer(*gres: Gres, over: bool = False) -> Callable[[int, str], NodeJob]:
     """A Slurm that reports the same for every job."""
     return lambda job, node: NodeJob(os.getuid(), os.getgid(), over, gres)
+
+
+class Proc:
+    """Processes as the kernel shows them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(exist_ok=True)
+
+    def add(
+        self,
+        pid: int,
+        cgroup: str,
+        uid: int = 1001,
+        *,
+        killed: bool = False,
+        started: int = 1,
+        name: bytes = b"python3",
+        mounts: bytes = b"",
+        waits: bool = True,
+    ) -> None:
+        """A process in a step's cgroup; `killed`: SIGKILL is pending."""
+        place = self.folder / str(pid)
+        thread = place / "task" / str(pid)
+        thread.mkdir(parents=True, exist_ok=True)
+        escaped = name.replace(b"\\", b"\\\\").replace(b"\n", b"\\n")
+        pending = b"0000000000000100" if killed else b"0000000000000000"
+        uids = b"\t".join([str(uid).encode()] * 4)
+        (place / "status").write_bytes(
+            b"Name:\t" + escaped + b"\nUid:\t" + uids + b"\nShdPnd:\t" + pending + b"\n"
+        )
+        fields = ["D", *["1"] * 5, "4194304", *["1"] * 12, str(started), *["1"] * 20]
+        stat = str(pid).encode() + b" (" + name + b") " + " ".join(fields).encode() + b"\n"
+        (place / "stat").write_bytes(stat)
+        (thread / "stat").write_bytes(stat)
+        (thread / "wchan").write_text("request_wait_answer" if waits else "nfs_wait")
+        (place / "comm").write_bytes(name + b"\n")
+        scope = f"/system.slice/slurmstepd.scope/{cgroup}" if cgroup else "/init.scope"
+        (place / "cgroup").write_text(f"0::{scope}\n")
+        (place / "mountinfo").write_bytes(mounts)
+
+    def remove(self, pid: int) -> None:
+        """The process has exited."""
+        shutil.rmtree(self.folder / str(pid))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.gpu.cgroups import cgroup_of, has_cgroup, job_in, job_of
+from portal.gpu.cgroups import Step, cgroup_of, has_cgroup, job_of, step_in
 
 V1 = """9:name=systemd:/libpod_parent/libpod-a2f6
 6:freezer:/libpod_parent/libpod-a2f6/slurm_n1/uid_1001/job_12/step_batch
@@ -35,7 +35,33 @@ V1 = """9:name=systemd:/libpod_parent/libpod-a2f6
     ],
 )
 def test_the_job_of_a_cgroup(text: str, job: int | None) -> None:
-    assert job_in(text) == job
+    found = step_in(text)
+    assert (found.job if found else None) == job
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (V1, "batch"),
+        ("0::/slurmstepd.scope/job_3/step_extern/user/task_special\n", "extern"),
+        ("0::/slurmstepd.scope/job_3/step_0/slurm\n", "0"),
+        ("4:freezer:/slurm/uid_7/job_3\n", ""),
+        # slurmstepd of v1 is beside its step in one controller, and in it in another.
+        ("6:freezer:/slurm/uid_7/job_3\n4:memory:/slurm/uid_7/job_3/step_0\n", "0"),
+        ("6:freezer:/slurm/uid_7/job_3\n4:memory:/slurm/uid_7/job_4/step_0\n", ""),
+    ],
+)
+def test_the_step_of_a_cgroup(text: str, name: str) -> None:
+    assert step_in(text) == Step(12 if text is V1 else 3, name)
+
+
+@pytest.mark.parametrize("separator", list("\x0b\x0c\r\x1c\x1d\x1e\x85\u2028\u2029"))
+def test_a_cgroups_name_forges_no_line(separator: str) -> None:
+    """Such a line made a process another job's."""
+    forged = f"{separator}0::/system.slice/slurmstepd.scope/job_99/step_0"
+    text = f"0::/system.slice/slurmstepd.scope/job_12/step_0/user/x{forged}\n"
+    assert step_in(text) == Step(12, "0")
+    assert step_in(f"0::/user.slice/user-1001.slice/user@1001.service/x{forged}\n") is None
 
 
 def test_a_missing_process_belongs_to_no_job(tmp_path: Path) -> None:

@@ -6,18 +6,23 @@ from pathlib import Path
 
 from portal.gpu import check
 from portal.gpu.checks.driver import Places
+from portal.gpu.watchdog.heartbeat import Heartbeat
 from portal.gpu.watchdog.lock import lock
-from tests.unit.gpu.node import DEMO, FakeNvml, gpu, settings_file
+from tests.unit.gpu.node import DEMO, FakeNvml, Proc, gpu, settings_file
 
 GOOD = """\
 AccountingStorageTRES   = cpu,mem,energy,node,billing,gres/gpu,gres/shard
 ConstrainDevices        = yes
 Epilog[0]               = /etc/slurm/epilog.sh
+HealthCheckInterval     = 20 sec
+HealthCheckProgram      = /etc/slurm/health.sh
 GresTypes               = gpu,shard
 JobSubmitPlugins        = lua
 PlugStackConfig         = {plugstack}
 Prolog[0]               = /etc/slurm/prolog.sh
 TaskPlugin              = task/cgroup,task/affinity
+UnkillableStepProgram   = /etc/slurm/unkillable.sh
+UnkillableStepTimeout   = 60 sec
 """
 
 
@@ -28,6 +33,7 @@ def _findings(tmp_path: Path, nvml: FakeNvml, config: str) -> dict[str, list[str
     def scontrol(*words: str) -> str:
         return config if words == ("show", "config") else "{}" if config else "not JSON"
 
+    (tmp_path / "proc").mkdir(exist_ok=True)
     places = Places(tmp_path / "dev", tmp_path / "proc", tmp_path / "module")
     for mark, text in check.check(
         tmp_path / "jobs", file, nvml.connect, scontrol, places, [tmp_path / "apptainer"]
@@ -46,6 +52,7 @@ def test_check_passes_on_a_complete_node(tmp_path: Path) -> None:
         (tmp_path / "dev" / name).touch()
     held = lock(tmp_path / "jobs")
     assert held is not None
+    Heartbeat(tmp_path / "jobs").start()
     with held:
         found = _findings(tmp_path, FakeNvml(gpu(0)), GOOD.format(plugstack=plugstack))
     assert [text for text in found["wrong"] if "as root" not in text] == []
@@ -75,7 +82,10 @@ def test_check_reports_everything_missing(tmp_path: Path) -> None:
         "AccountingStorageTRES lacks gres/shard",
         "JobSubmitPlugins lacks lua",
         "does not name spank_slipway.so",
-        "the watchdog does not run",
+        "the GPU watchdog does not run",
+        "HealthCheckProgram is not set",
+        "UnkillableStepProgram is not set",
+        "HealthCheckInterval is 0 s",
     ):
         assert word in wrong
     broken = FakeNvml()
@@ -84,3 +94,21 @@ def test_check_reports_everything_missing(tmp_path: Path) -> None:
     assert "the driver does not answer: driver is lost" in wrong
     assert "does slurmctld answer?" in wrong
     assert "scontrol prints no JSON" in wrong
+
+
+def test_a_watchdog_that_does_not_measure_is_missing(tmp_path: Path) -> None:
+    held = lock(tmp_path / "jobs")
+    assert held is not None
+    with held:
+        wrong = _findings(tmp_path, FakeNvml(gpu(0)), GOOD)["wrong"]
+    assert any("the GPU watchdog has measured nothing" in text for text in wrong)
+
+
+def test_processes_without_a_slurmstepd_are_shown(tmp_path: Path) -> None:
+    proc = Proc(tmp_path / "proc")
+    proc.add(70, "job_12/step_0/user/task_0", uid=1001)
+    proc.add(71, "job_13/step_0/user/task_0", uid=1001)
+    proc.add(72, "job_13/step_0/slurm", uid=0)
+    (note,) = check.check_lost(tmp_path / "proc")
+    assert note[0] == "note"
+    assert note[1].startswith("job 12 has 1 processes and no slurmstepd (the first is PID 70)")

@@ -144,3 +144,11 @@ def test_roots_command_is_one_file_without_dependencies(tmp_path: Path) -> None:
     run = [sys.executable, "-I", "-S", str(one), "epilog"]
     done = subprocess.run(run, env={}, cwd="/", capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "slipway-gpu: 'SLURM_JOB_ID' is not set\n")
+
+
+def test_a_refusal_names_odd_bytes_escaped(jobs: Path, file: Path) -> None:
+    def ask(job: int, node: str) -> NodeJob:
+        raise RecursionError("x\udcff\n\x1b[2J")
+
+    prolog(JOB, jobs=jobs, file=file, ask=ask, connect=FakeNvml(gpu(0)).connect)
+    assert (jobs / "12" / "refused").read_bytes() == b"x\\udcff\\n\\x1b[2J\n"

@@ -83,7 +83,16 @@ def _site(found: dict[str, str]) -> Site:
         part_limits=found.get("EnforcePartLimits", "").upper(),
         priority=_plugin(found.get("PriorityType", "")),
         federation=word(found.get("FederationParameters", "")),
+        unkillable=word(found.get("UnkillableStepProgram", "")),
+        unkillable_seconds=_seconds(found.get("UnkillableStepTimeout", "")),
+        health=word(found.get("HealthCheckProgram", "")),
+        health_seconds=_seconds(found.get("HealthCheckInterval", "")) or 0,
     )
+
+
+def _seconds(text: str) -> int | None:
+    """The number of "60 sec"."""
+    return number(text.partition(" ")[0])
 
 
 def _plugin(text: str) -> str:

@@ -31,6 +31,14 @@ class Site:
     """PriorityType without its prefix; only "multifactor" counts GrpTRESMins."""
     federation: str = ""
     """FederationParameters; "" if there are none."""
+    unkillable: str = ""
+    """UnkillableStepProgram; "" if there is none."""
+    unkillable_seconds: int | None = None
+    """UnkillableStepTimeout."""
+    health: str = ""
+    """HealthCheckProgram; "" if there is none."""
+    health_seconds: int = 0
+    """HealthCheckInterval."""
     clock: int | None = None
     """The controller's clock when it was read, in seconds since 1970: Slurm's times are by it."""
 

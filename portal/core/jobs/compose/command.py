@@ -73,7 +73,7 @@ _BEGIN = re.compile(r"(^|\s)(--begin(=|\s)|-b)", re.ASCII)
 
 def names_begin(options: Iterable[str], script: str) -> bool:
     """Whether typed options or the script's directives say when a job may start."""
-    directives = (line for line in script.splitlines() if line.startswith("#SBATCH"))
+    directives = (line for line in script.split("\n") if line.startswith("#SBATCH"))
     return any(_BEGIN.search(text) for text in (" ".join(options), *directives))
 
 

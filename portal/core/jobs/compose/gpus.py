@@ -53,7 +53,7 @@ def _asked(request: JobRequest, script: str) -> Iterator[_Asked]:
     """What is asked for; raises ValueError for what is no GPU."""
     if request.resources.fgpu is not None:
         yield _Asked(request.resources.gpu_kind or "", gpus=1)
-    directives = (line for line in script.splitlines() if line.startswith(_DIRECTIVES))
+    directives = (line for line in script.split("\n") if line.startswith(_DIRECTIVES))
     for text in (" ".join(request.options), *directives):
         if _SHARE.search(text):
             yield _Asked("", gpus=1)

@@ -19,6 +19,7 @@ SNAPSHOT = Snapshot(
     slurm=4.0,
     certificates={"server": 12.5},
     room=Room(1024, 4096),
+    nodes={"usable": 2, "unusable": 1},
 )
 NOTHING = Snapshot("1.2", (), None, None, None, None, {}, None)
 
@@ -60,6 +61,7 @@ def test_the_snapshot() -> None:
     assert found["slipway_sessions", (("state", "PENDING"),)] == 0
     assert found["slipway_revocations_pending", ()] == 2
     assert found["slipway_jobs_followed", ()] == 7
+    assert found["slipway_nodes", (("state", "unusable"),)] == 1
     assert found["slipway_look_age_seconds", ()] == 2.5
     assert found["slipway_certificate_days", (("certificate", "server"),)] == 12.5
     assert found["slipway_state_free_bytes", ()] == 1024
@@ -68,6 +70,7 @@ def test_the_snapshot() -> None:
 def test_what_is_not_known_is_left_out() -> None:
     names = {name for name, _labels in samples(PrometheusMeasures().exposition(NOTHING))}
     assert not names & {
+        "slipway_nodes",
         "slipway_sessions",
         "slipway_worker_age_seconds",
         "slipway_state_free_bytes",

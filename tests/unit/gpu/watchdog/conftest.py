@@ -30,6 +30,8 @@ class Node:
         self.jobs = folder / "jobs"
         self.proc = folder / "proc"
         self.cgroups = folder / "cgroup"
+        self.uvm = folder / "nvidia-uvm"
+        self.uvm.touch()
         self.nvml = FakeNvml(gpu(0), gpu(1))
         self.logged: list[str] = []
         self.ask = answer()
@@ -45,6 +47,7 @@ class Node:
             jobs=self.jobs,
             proc=self.proc,
             cgroups=self.cgroups,
+            uvm=self.uvm,
             connect=self.nvml.connect,
             ask=self._asked,
             log=self.logged.append,
@@ -71,10 +74,17 @@ class Node:
         place = self.proc / str(child.pid)
         place.mkdir(parents=True)
         self.move(child.pid, job)
-        (place / "comm").write_text("python3\n")
+        self.name(child.pid, b"python3")
         self.threads(child.pid, exiting=[False])
         self.nvml.held.setdefault(gpu, {})[child.pid] = memory_mb * MIB
         return child
+
+    def name(self, pid: int, name: bytes) -> None:
+        """Set a process's name, as the kernel shows it: it escapes newlines and backslashes."""
+        escaped = name.replace(b"\\", b"\\\\").replace(b"\n", b"\\n")
+        status = b"Name:\t" + escaped + b"\nUid:\t1001\t1001\t1001\t1001\n"
+        (self.proc / str(pid) / "comm").write_bytes(name + b"\n")
+        (self.proc / str(pid) / "status").write_bytes(status + b"ShdPnd:\t0000000000000000\n")
 
     def threads(self, pid: int, exiting: list[bool]) -> None:
         """Set which threads of a process run exit(); the first one gives it its state."""
@@ -90,10 +100,11 @@ class Node:
 
     def map_managed(self, pid: int, mib: int) -> None:
         """Managed memory of a process, as the kernel lists it."""
-        start = 0x7F0000000000
+        start, device = 0x7F0000000000, self.uvm.stat()
+        file = f"{os.major(device.st_dev):02x}:{os.minor(device.st_dev):02x} {device.st_ino}"
         (self.proc / str(pid) / "maps").write_text(
             "55d000000000-55d000001000 r--p 00000000 fd:01 123 /usr/bin/python3\n"
-            f"{start:x}-{start + mib * MIB:x} rw-s {start:x} 00:06 700 /dev/nvidia-uvm\n"
+            f"{start:x}-{start + mib * MIB:x} rw-s {start:x} {file} /dev/nvidia-uvm\n"
             f"{start - 4096:x}-{start:x} rw-s 00000000 00:06 701 /dev/nvidiactl\n"
         )
 

@@ -54,13 +54,17 @@ def test_mappings_that_cannot_be_read_soon_hold_nobody_up(tmp_path: Path) -> Non
     maps = tmp_path / "7" / "maps"
     maps.parent.mkdir()
     os.mkfifo(maps)
-    processes = Processes(proc=tmp_path)
+    uvm = tmp_path / "nvidia-uvm"
+    uvm.touch()
+    device = uvm.stat()
+    file = f"{os.major(device.st_dev):02x}:{os.minor(device.st_dev):02x} {device.st_ino}"
+    processes = Processes(proc=tmp_path, uvm=uvm)
     began = time.monotonic()
     assert [processes.managed(7) for _ in range(20)] == [None] * 20
     assert time.monotonic() - began < 10 * PATIENCE  # one of them has waited
     maps.write_text("")  # what waited goes on
     maps.unlink()
-    maps.write_text("0-3000 rw-s 0 00:06 700 /dev/nvidia-uvm\n")
+    maps.write_text(f"0-3000 rw-s 0 {file} /dev/nvidia-uvm\n")
     _wait_for(lambda: processes.managed(7) == 0x3000)
 
 
@@ -76,7 +80,8 @@ def test_managed_memory_is_what_is_mapped_of_the_device(tmp_path: Path) -> None:
         with file.open("r+b") as stream:
             maps.append(mmap.mmap(stream.fileno(), pages * mmap.PAGESIZE))
     assert Processes(uvm=uvm).managed(os.getpid()) == 5 * mmap.PAGESIZE
-    assert Processes(uvm=tmp_path / "none").managed(os.getpid()) == 3 * mmap.PAGESIZE
+    assert Processes(uvm=tmp_path / "none").managed(os.getpid()) == 0  # there is no such device
+    assert Processes(uvm=other).managed(os.getpid()) == mmap.PAGESIZE  # whatever is called so
     for each in maps:
         each.close()
     assert Processes(uvm=uvm).managed(os.getpid()) == 0

@@ -33,7 +33,9 @@ def test_usage_is_measured_for_each_job(node: Node) -> None:
     assert node.usage(13)["sm_percent"] == 0.0
     load = (node.jobs / "12" / "load").read_text()
     assert f"gpu=GPU-0\nbusy=125\nmemory={600 * MIB}\ncharge=1000\npercent=25\n" in load
-    assert node.logged == []
+    node.look(2)
+    assert len(node.logged) == 1
+    assert "holds 4000 MiB of GPU-0, and the job has no slice here" in node.logged[0]
 
 
 def test_a_gpu_that_does_not_report_its_load(node: Node) -> None:

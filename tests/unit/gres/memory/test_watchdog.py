@@ -48,6 +48,7 @@ class Node:
             jobs=self.folder / "jobs",
             proc=self.folder / "proc",
             cgroups=self.folder / "cgroup",
+            uvm=self.standin.directory / "nvidia-uvm",
             connect=self.nvml,
             ask=answer(),
             log=self.logged.append,
@@ -79,7 +80,7 @@ class Node:
         real = Path(f"/proc/{client.process.pid}")
         place = self.folder / "proc" / real.name
         place.mkdir(parents=True)
-        for name in ("stat", "status", "task", "maps", "comm"):
+        for name in ("stat", "status", "task", "maps", "map_files", "comm"):
             (place / name).symlink_to(real / name)
         (place / "cgroup").write_text(f"0::/system.slice/slurmstepd.scope/job_{job}/step_0\n")
         return client

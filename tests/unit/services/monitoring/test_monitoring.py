@@ -13,6 +13,7 @@ from sqlmodel import update
 
 from portal.adapters.db.hosts.store import HostTables
 from portal.adapters.db.tables import HostRow
+from portal.core.cluster.node_use import NodeUse
 from portal.core.hosts import SHUT_SECONDS
 from portal.errors import Unavailable
 from portal.services.monitoring.monitoring import Cached
@@ -72,7 +73,11 @@ def test_a_database_that_can_only_be_read(world: World) -> None:
 
 
 def test_figures(world: World) -> None:
+    nodes = [NodeUse(name, ("main",), name != "n1", 4, 8000) for name in ("n1", "n2", "n3")]
+    world.status.save_nodes(nodes)
     text = world.services.monitoring.exposition().decode()
+    assert 'slipway_nodes{state="usable"} 2.0' in text
+    assert 'slipway_nodes{state="unusable"} 1.0' in text
     assert 'slipway_sessions{state="RUNNING"} 0.0' in text
     assert "slipway_look_age_seconds 0.0" in text
     assert 'slipway_certificate_days{certificate="server"} 300.0' in text

@@ -21,6 +21,8 @@ def test_the_embedded_cluster(version: str) -> None:
     assert (site.return_to_service, site.select, site.job_container) == (2, "cons_tres", "")
     assert (site.gres_types, site.part_limits, site.federation) == (("gpu", "shard"), "NO", "")
     assert site.clock and site.clock > 1_700_000_000
+    assert (site.unkillable, site.unkillable_seconds) == ("/etc/slurm/unkillable.sh", 60)
+    assert (site.health, site.health_seconds) == ("/etc/slurm/health.sh", 20)
 
 
 def test_another_site() -> None:
@@ -44,3 +46,4 @@ def test_another_site() -> None:
     assert found.site.prolog_flags == ("alloc", "contain", "x11")
     assert (found.site.job_container, found.site.federation) == ("tmpfs", "fed_display")
     assert (found.site.part_limits, found.site.clock) == ("ALL", None)
+    assert (found.site.unkillable, found.site.health, found.site.health_seconds) == ("", "", 0)

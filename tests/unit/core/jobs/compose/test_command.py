@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.core.jobs.compose.command import SubmitCommand, shell_text, submit_command
+from portal.core.jobs.compose.command import SubmitCommand, names_begin, shell_text, submit_command
 from portal.core.jobs.compose.submission import parse_job
 from tests.unit.core.jobs.compose.test_submission import EVERYTHING, SCRIPT
 
@@ -110,3 +110,8 @@ def test_the_line_can_be_divided_by_shlex() -> None:
     words = shlex.split(shell_text(command))
     assert words[:3] == ["cd", "/x", "&&"]
     assert words[3:] == ["slipway", "sbatch", "--chdir=/d e", f"--job-name={HARD}", "./run.sh"]
+
+
+def test_directives_are_lines_as_sbatch_divides_them() -> None:
+    assert names_begin([], "#!/bin/sh\n#SBATCH --begin=now+1\n")
+    assert not names_begin([], "#!/bin/sh\n# see\x0c#SBATCH --begin=now+1\n")

@@ -38,6 +38,9 @@ PARTITIONS = [
         ({"options": ["--gpus-per-node=1", "--gres=tpu"]}, False),
         ({"script": "#!/bin/sh\n#SBATCH --gres=gpu:1\n"}, True),
         ({"script": "#!/bin/sh\n#SBATCH --gres=tpu:1\n"}, False),
+        # sbatch divides scripts at newlines alone.
+        ({"script": "#!/bin/sh\n# a\x0b#SBATCH --gres=gpu:1\n"}, False),
+        ({"script": "#!/bin/sh\n# a\u2028#SBATCH --gres=gpu:1\n"}, False),
         ({"script": "#!/bin/sh\n#SLIPWAY --image=python --fgpu=0.5\n"}, True),
         ({"script": "#!/bin/sh\necho --gres=gpu:1\n"}, False),
     ],
