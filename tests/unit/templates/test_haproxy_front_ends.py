@@ -23,8 +23,10 @@ REQUESTS = 100
 """Requests of one address in ten seconds, the least that can be set."""
 
 
-@pytest.fixture(scope="module")
-def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
+@pytest.fixture(scope="module", params=["ports", "subdomains"])
+def front(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Front]:
     """One HAProxy that knows JupyterHub's proof."""
     folder = tmp_path_factory.mktemp("front")
     (folder / "proof").write_text(f"{PROOF}\n")
@@ -32,7 +34,7 @@ def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
         "requests_per_second": REQUESTS // 10,
         "connections_per_address": AT_ONCE,
     }
-    with running_front(folder, "ports", proof=str(folder / "proof"), **few) as running:
+    with running_front(folder, request.param, proof=str(folder / "proof"), **few) as running:
         yield running
 
 
