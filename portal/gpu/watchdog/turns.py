@@ -25,13 +25,14 @@ def mean_part(computing: Iterable[float]) -> float:
     """The mean part of the GPU that a process has while it computes beside others that compute for
     these parts of the time.
     """
-    chances = [1.0]  # by how many others compute at the same time
+    always = 0
+    chances = [1.0]  # by how many of those compute that do so sometimes
     for part in computing:
-        left = min(part, MOST)
-        while left > 0:
-            chances = _with_another(chances, min(1.0, left))
-            left -= 1
-    return sum(chance / (1 + number) for number, chance in enumerate(chances))
+        whole, left = divmod(max(0.0, min(part, MOST)), 1)
+        always += int(whole)
+        if left:
+            chances = _with_another(chances, left)
+    return sum(chance / (1 + always + number) for number, chance in enumerate(chances))
 
 
 def _with_another(chances: Sequence[float], chance: float) -> list[float]:

@@ -27,3 +27,12 @@ def test_several_processes_of_a_job_count_each() -> None:
 
 def test_a_forged_count_costs_no_time() -> None:
     assert 0 < mean_part([1e9]) < 0.05
+
+
+def test_many_processes_of_many_jobs_cost_no_time() -> None:
+    """Jobs with 32 processes each held the watchdog for seconds at each poll."""
+    assert mean_part([32.0] * 300) == pytest.approx(1 / 9601)
+
+
+def test_a_rounding_error_below_zero_is_nothing() -> None:
+    assert mean_part([-1e-15]) == 1
