@@ -121,8 +121,8 @@ class Kernel:
         return False
 
 
-_STATUS_LINE = re.compile(r"\d+:\S+\* .* left *")
-"""tmux's, which it may draw at any time."""
+_STATUS_LINE = re.compile(r"\d:\S+\* .*? left *")
+"""tmux's, which it may draw at any time, also right after a digit that a command has printed."""
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;?<>=]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|.)")
 
 
