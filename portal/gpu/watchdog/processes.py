@@ -75,7 +75,7 @@ class Processes:
         return self._look(pid, "status", False, lambda: self._is_dying(self._proc / str(pid)))
 
     def _is_dying(self, folder: Path) -> bool:
-        if _pending(folder / "status") & SIGKILL_PENDING:
+        if _is_killed(folder / "status"):
             return True
         return all(_is_exiting(thread) for thread in (folder / "task").iterdir())
 
@@ -151,9 +151,15 @@ def _is_exiting(thread: Path) -> bool:
         return True
 
 
-def _pending(status: Path) -> int:
-    """The signals that are pending for the whole process."""
-    return int(untrusted.fields(untrusted.read(status)).get("ShdPnd", "0"), 16)
+def _is_killed(status: Path) -> bool:
+    """Whether SIGKILL is pending, for the process or its thread.
+
+    With any fatal signal the kernel sends SIGKILL to each thread, and drops what comes later: a
+    process that got SIGTERM first, as Slurm sends it, never has SIGKILL pending as a whole.
+    """
+    fields = untrusted.fields(untrusted.read(status))
+    pending = (int(fields.get(name, "0"), 16) for name in ("ShdPnd", "SigPnd"))
+    return any(signals & SIGKILL_PENDING for signals in pending)
 
 
 def _uid(status: Path) -> int:

@@ -35,7 +35,7 @@ def test_cut_off(cut: int) -> None:
         InflatingReader(io.BytesIO(data[:-cut])).read()
 
 
-@pytest.mark.parametrize("more", [b"\0", b"x", gzip.compress(b"more")])
+@pytest.mark.parametrize("more", [b"\0", b"x", gzip.compress(b"more", mtime=0)])
 def test_what_follows(more: bytes) -> None:
     for size in (10, 65_536 * 3):
         data = gzip.compress(secrets.token_bytes(size))

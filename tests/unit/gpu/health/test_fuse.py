@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -139,7 +140,8 @@ def _can_mount() -> bool:
 
 
 @pytest.mark.skipif(not _can_mount(), reason="needs root and FUSE")
-def test_a_real_connection() -> None:
+@pytest.mark.parametrize("first", [signal.SIGKILL, signal.SIGTERM])  # Slurm sends both
+def test_a_real_connection(first: signal.Signals) -> None:
     place = Path(tempfile.mkdtemp(dir="/tmp"))  # which another user can reach
     place.chmod(0o755)
     pipe = subprocess.PIPE
@@ -153,6 +155,7 @@ def test_a_real_connection() -> None:
             try:
                 assert waiting.stdout and waiting.stdout.readline() == b"waits\n"
                 _wait_until_stuck(waiting.pid)
+                waiting.send_signal(first)
                 waiting.kill()
                 time.sleep(0.5)
                 assert waiting.poll() is None  # it cannot be killed
@@ -166,7 +169,7 @@ def test_a_real_connection() -> None:
 
                 (said,) = free(look, Fuse(), (), lambda seconds: time.sleep(0.5))[1]
                 assert "of UID 1001" in said
-                assert waiting.wait(20) == -9
+                assert waiting.wait(20) == -first
             finally:
                 daemon.kill()
     place.rmdir()
