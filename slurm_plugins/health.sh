@@ -6,6 +6,6 @@
 PATH=${PATH:-/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin}
 export PATH
 said=$(slipway-gpu "${1:-health}" 2>&1) || said="${1:-health} failed: $said"
-[ -z "$said" ] || echo "$said" | logger -t slipway-gpu 2> /dev/null
-[ -z "$said" ] || echo "$said"
+[ -z "$said" ] || printf "%s\n" "$said" | logger -t slipway-gpu 2> /dev/null
+[ -z "$said" ] || printf "%s\n" "$said"
 exit 0

@@ -36,8 +36,10 @@ def step_in(cgroup: str) -> Step | None:
     found: Step | None = None
     for line in untrusted.lines(cgroup):
         path = line.split(":", 2)[-1]
+        match = _JOB.search(path)
         # Users may create cgroups of any name below their own slice.
-        match = None if "/user.slice/" in path else _JOB.search(path)
+        if match and "/user.slice/" in path[: match.start() + 1]:
+            match = None
         if match and (found is None or found == (int(match["job"]), "")):
             found = Step(int(match["job"]), match["step"] or "")
     return found

@@ -82,6 +82,15 @@ os.stat(place + b"/file")
 END
 """
 SLEEP = "#!/bin/sh\nsleep 300\n"
+VICTIM = "#!/bin/sh\necho $$ > {path}\nsleep 300\n"
+# Stops the process of another job at its exit, until it is let go on.
+TRACER = """#!/usr/bin/python3
+import ctypes, os, time
+ptrace = ctypes.CDLL(None, use_errno=True).ptrace
+ptrace.argtypes = [ctypes.c_long] * 4
+print("seized", ptrace(0x4206, int(open({path!r}).read()), 0, 0x40), flush=True)
+time.sleep(300)
+"""
 
 Submit = Callable[..., str]
 
@@ -207,6 +216,21 @@ def test_a_file_system_that_never_answers_drains_no_node(
     _ended(cluster, stuck)
     _says(cluster, holder, "aborted")
     assert state(cluster, holder) == "RUNNING"  # nothing of it is ended
+    wait_for("no node to be drained", lambda: drained(cluster) == [], UNKILLABLE + 2 * INTERVAL)
+
+
+def test_who_traces_a_process_that_is_to_end_drains_no_node(
+    cluster: Cluster, submit: Submit
+) -> None:
+    """B6 without FUSE: it is stopped at its exit, whatever it gets."""
+    path = "/var/tmp/traced"
+    victim = submit(VICTIM.format(path=path), node="n2")
+    reached(cluster, victim, "RUNNING")
+    wait_for("its PID", lambda: cluster.run("n2", "cat", path, check=False).strip() != "")
+    tracer = submit(TRACER.format(path=path), node="n2")
+    _says(cluster, tracer, "seized 0")
+    cluster.run("login", "scancel", victim)
+    _ended(cluster, victim)
     wait_for("no node to be drained", lambda: drained(cluster) == [], UNKILLABLE + 2 * INTERVAL)
 
 

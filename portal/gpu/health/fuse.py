@@ -1,41 +1,39 @@
-"""Ends what waits for a FUSE file system that no longer answers, so that it can be killed.
+"""The FUSE connections of a node, and which of them a process may wait for.
 
 A process that waits for a FUSE request cannot be killed until its daemon answers, or the daemon's
-descriptor is closed everywhere. Whoever hands that to another job and cancels the first one has
-Slurm drain the node ("Kill task failed"). Aborting the connection, as root can, ends the waiting.
+descriptor is closed everywhere. Aborting the connection, as root can, ends the waiting.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
-import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+import pwd
+from contextlib import suppress
 from pathlib import Path
 
 from portal.gpu import untrusted
 from portal.gpu.cgroups import PROC
-from portal.gpu.health.members import Look, Member, stuck
+from portal.gpu.health.members import Member
 
 CONNECTIONS = Path("/sys/fs/fuse/connections")
 """A folder for each connection on this machine, named by the device number of its mounts. The
 connection's user owns it."""
-PATIENCE = 3.0
-"""Seconds that killed processes have to end by themselves."""
-AFTER = 1.0
-"""Seconds after which an aborted connection has let its processes go."""
+SUBUID = Path("/etc/subuid")
 ROOT = 0
-WAITS = "request_wait_answer"
-"""The kernel's function in which a process waits for a FUSE daemon (fs/fuse/dev.c)."""
 
 
 class Fuse:
     """The FUSE connections of users' on this node."""
 
-    def __init__(self, connections: Path = CONNECTIONS, proc: Path = PROC) -> None:
+    def __init__(
+        self, connections: Path = CONNECTIONS, proc: Path = PROC, subuid: Path = SUBUID
+    ) -> None:
         self._connections = connections
         self._proc = proc
+        self._subuid = subuid
         self._ask = untrusted.Patient["set[int]"](0.5)
+        self._ask_name = untrusted.Patient[str](0.5)
 
     def waiting(self) -> dict[int, int]:
         """The UID of each connection that has not answered a request; without root's."""
@@ -56,21 +54,22 @@ class Fuse:
         return found
 
     def of(self, one: Member, waiting: dict[int, int]) -> set[int]:
-        """Those of the waiting connections that a process can see among its mounts.
+        """Those of the waiting connections that a process can see among its mounts, if it waits.
 
         Of others than its own user only where the node itself does not see them: what is mounted
         for everybody, or by somebody else, is nobody's to abort.
         """
+        if not self._in_kernel(one.pid):
+            return set()
         seen = self._ask(one.pid, lambda: self._mounted(one.pid)) or set()
         shared = self._mounted(1)
         return {n for n in seen & set(waiting) if waiting[n] == one.uid or n not in shared}
 
     def hidden(self, one: Member, waiting: dict[int, int]) -> set[int]:
         """Those that a process may wait for by a mount that is gone: all of its user's."""
-        threads = (self._proc / str(one.pid) / "task").iterdir()
-        if not any(WAITS in untrusted.read(thread / "wchan") for thread in threads):
+        if one.uid is None or not self._in_kernel(one.pid):
             return set()
-        return {number for number, uid in waiting.items() if uid == one.uid}
+        return {n for n, uid in waiting.items() if uid == one.uid or self._lends(one.uid, uid)}
 
     def abort(self, number: int) -> None:
         """Let all requests of a connection fail, now and from now on."""
@@ -86,49 +85,23 @@ class Fuse:
                 found.add(int(words[2].partition(":")[2]))
         return found
 
+    def _in_kernel(self, pid: int) -> bool:
+        """Whether a thread waits uninterruptibly: for an answer, or for whoever waits for one."""
+        threads = (self._proc / str(pid) / "task").iterdir()
+        states = (untrusted.read(thread / "stat").rpartition(")")[2].split() for thread in threads)
+        return any(fields[:1] == ["D"] for fields in states)
 
-def free(
-    look: Look,
-    fuse: Fuse,
-    earlier: Collection[str] = (),
-    pause: Callable[[float], None] = time.sleep,
-) -> tuple[list[Member], list[str]]:
-    """Abort the connections for which killed processes wait.
-
-    Returns the processes that waited, and what was done in words. Where another step of the job
-    lives and may still serve them, only what has waited at an earlier call, too, is looked at:
-    `earlier` are the marks of those.
-    """
-    first = {one.mark for one in stuck(look())}
-    if not first:
-        return [], []
-    pause(PATIENCE)
-    every = look()
-    found = [one for one in stuck(every) if one.mark in first]
-    living = {one.step.job for one in every if one.uid and not one.dying}
-    due = [one for one in found if one.step.job not in living or one.mark in earlier]
-    said = list(_abort(fuse, due, fuse.of))
-    if due:
-        pause(AFTER)
-        left = {one.mark for one in stuck(look())}
-        said += _abort(fuse, [one for one in due if one.mark in left], fuse.hidden)
-    return found, said
-
-
-def _abort(
-    fuse: Fuse, due: Iterable[Member], which: Callable[[Member, dict[int, int]], set[int]]
-) -> Iterator[str]:
-    for one in due:
-        try:
-            waiting = fuse.waiting()
-            for number in sorted(which(one, waiting)):
-                fuse.abort(number)
-                yield (
-                    f"job {one.step.job}: aborted FUSE connection {number} of UID "
-                    f"{waiting[number]}, since PID {one.pid} could not be killed"
-                )
-        except (OSError, ValueError) as error:
-            yield f"job {one.step.job}: PID {one.pid} cannot be freed: {error}"
+    def _lends(self, owner: int, uid: int) -> bool:
+        """Whether a UID is one of a user's subordinate ones (subuid(5))."""
+        name = self._ask_name(owner, lambda: pwd.getpwuid(owner).pw_name)
+        with suppress(OSError):
+            for line in untrusted.lines(untrusted.read(self._subuid)):
+                user, _, ids = line.partition(":")
+                first, _, count = ids.partition(":")
+                ours = user in (name, str(owner)) and first.isdecimal() and count.isdecimal()
+                if ours and int(first) <= uid < int(first) + int(count):
+                    return True
+        return False
 
 
 def _mount() -> None:

@@ -22,28 +22,35 @@ def end_lost(
     look: Look,
     node: str,
     end: Callable[[int, int], bool],
+    unclear: list[int],
     ask: Ask = slurm.ask,
     pause: Callable[[float], None] = time.sleep,
 ) -> list[str]:
     """End the processes of jobs that Slurm calls over; returns what was done, in words.
 
-    Nothing of a job is ended that Slurm does not know, or does not know to be over.
+    Nothing of a job is ended that Slurm does not know, or does not know to be over. These are
+    `unclear`, which is kept from check to check: the others are asked about first, and what became
+    of one is said once.
     """
     if not orphans(look()):
         return []
     pause(PATIENCE)
     found = orphans(look())
+    jobs = {one.step.job for one in found}
+    unclear[:] = [job for job in unclear if job in jobs]
     said = []
-    for job in sorted({one.step.job for one in found})[:MOST_JOBS]:
+    for job in [*sorted(jobs - set(unclear)), *unclear][:MOST_JOBS]:
         pids = [one.pid for one in found if one.step.job == job]
         state = _state(ask, job, node)
         if state == "over":
             ended = sum(end(pid, job) for pid in pids)
             said.append(f"job {job} is over and has no slurmstepd: ended {ended} processes")
-        elif state != "running":
+        elif job not in unclear and state != "running":
             said.append(
                 f"job {job} has {len(pids)} processes and no slurmstepd, and {state}: left alone"
             )
+        # At the end: the one that was asked about longest ago is the next.
+        unclear[:] = [*(other for other in unclear if other != job), job]
     return said
 
 

@@ -15,9 +15,10 @@ from pathlib import Path
 
 from portal.gpu import settings, slices, slurm, untrusted
 from portal.gpu.cgroups import PROC
-from portal.gpu.health.fuse import Fuse, free
+from portal.gpu.health.fuse import Fuse
 from portal.gpu.health.lost import end_lost
-from portal.gpu.health.members import Member, members
+from portal.gpu.health.members import Look, Member, members
+from portal.gpu.health.unkillable import Freed, Unkillable
 from portal.gpu.prolog import Ask
 from portal.gpu.watchdog.heartbeat import problem
 from portal.gpu.watchdog.processes import Processes
@@ -32,6 +33,9 @@ RESTART = 5.0
 _KILL_FAILED = re.compile(r"Kill task failed(?: \(JobId=(?P<job>[0-9]+)\b.*)?")
 _SINCE = 600.0
 """Seconds for which a drain may be the consequence of an unkillable step."""
+LONGEST = 28.0
+"""Seconds after which a check begins nothing more: the part that takes longest, `end_lost` with a
+Slurm that does not answer, is over before slurmd ends the program after 60 s."""
 
 
 @dataclass
@@ -50,7 +54,9 @@ class _Known:
     stuck: list[str] = field(default_factory=list)
     """Marks of processes that could not be killed."""
     problem: str | None = None
-    """Why nobody watched the GPUs, as Slurm was told; None if Slurm was not told anything yet."""
+    """Why nobody watched the GPUs, as Slurm was told; None if it is not known what Slurm knows."""
+    unclear: list[int] = field(default_factory=list)
+    """Jobs of which Slurm did not say whether they are over."""
 
 
 class Node:
@@ -82,14 +88,16 @@ class Node:
 
     def health(self) -> list[str]:
         """Free what cannot be killed, end what Slurm has lost, drain or resume the node."""
-        known = _load(self._state / KNOWN)
+        known, until = _load(self._state / KNOWN), self._clock() + LONGEST
         said: list[str] = []
-        for part in (self._free, self._end_lost, self._watched, self._undrain):
+        for part in (self._free, self._watched, self._undrain, self._end_lost):
+            if self._clock() > until:
+                break
             try:
                 said += part(known)
             except Exception as error:  # one part's failure is not the others'
                 said.append(f"{part.__name__.strip('_')}: {error or repr(error)}")
-        self._save(KNOWN, vars(known))
+            self._save(KNOWN, vars(known))
         return [untrusted.printable(text) for text in said]
 
     def unkillable(self, job: int) -> list[str]:
@@ -101,10 +109,16 @@ class Node:
         def look() -> list[Member]:
             return [one for one in self._look() if one.step.job == job]
 
-        _, said = free(look, self._fuse, [one.mark for one in look()], self._pause)
-        if said:
+        words = self._freed(look, [one.mark for one in look()]).words
+        return [untrusted.printable(text) for text in words]
+
+    def _freed(self, look: Look, earlier: list[str]) -> Freed:
+        """Free what cannot be killed, and note for which jobs something was done."""
+        unkillable = Unkillable(look, self._fuse, self._processes, self._pause, self._clock)
+        freed = unkillable.free(earlier)
+        for job in {job for job, _ in freed.done}:
             self._save(f"{FREED}{job}", self._clock())
-        return [untrusted.printable(text) for text in said]
+        return freed
 
     def _save(self, name: str, value: object) -> None:
         self._state.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -114,12 +128,13 @@ class Node:
         return list(members(self._processes, self._proc))
 
     def _free(self, known: _Known) -> list[str]:
-        found, said = free(self._look, self._fuse, known.stuck, self._pause)
-        known.stuck = [one.mark for one in found]
-        return said
+        freed = self._freed(self._look, known.stuck)
+        known.stuck = [one.mark for one in freed.stuck]
+        return freed.words
 
     def _end_lost(self, known: _Known) -> list[str]:
-        return end_lost(self._look, self._name, self._processes.end, self._slurm.ask, self._pause)
+        ask, end = self._slurm.ask, self._processes.end
+        return end_lost(self._look, self._name, end, known.unclear, ask, self._pause)
 
     def _watched(self, known: _Known) -> Iterator[str]:
         """Drain the node while its GPUs are not watched."""
@@ -127,6 +142,9 @@ class Node:
         if not why and known.problem == "":
             return
         node = self._slurm.ask_node(self._name)
+        # Until the answer is there: Slurm may be told, and its answer be lost.
+        known.problem = None
+        self._save(KNOWN, vars(known))
         if why and not node.drained:
             self._slurm.update_node(self._name, "DRAIN", f"{PREFIX}{why}")
             yield f"drained {self._name}: {why}"

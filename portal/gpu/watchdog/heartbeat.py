@@ -53,7 +53,7 @@ def problem(jobs: Path = slices.JOBS, clock: Clock = time.monotonic) -> str:
     now = clock()
     silent = now - (beat if beat is not None else starts[-1] if starts else 0.0)
     if round(silent, 1) > SILENT + ROUNDING:
-        return f"the GPU watchdog has measured nothing for more than {SILENT:.0f} s"
+        return f"the GPU watchdog has made no complete measurement for more than {SILENT:.0f} s"
     if len(_lately(starts, now)) > OFTEN:
         return f"the GPU watchdog was started more than {OFTEN} times in {SPAN / 60:.0f} minutes"
     return ""

@@ -110,21 +110,22 @@ class Processes:
 
     def end(self, pid: int, job: int) -> bool:
         """Kill a process of a job, never another one that has reused its PID."""
-        try:
-            handle = os.pidfd_open(pid)
-        except OSError as error:
-            if error.errno != errno.ENOSYS:
-                return False
-            return self.job(pid) == job and _kill(pid)  # Linux before 5.3 has no pidfd_open
-        try:
-            if self.job(pid) != job:
-                return False
-            signal.pidfd_send_signal(handle, signal.SIGKILL)
-        except ProcessLookupError:
-            return False
-        finally:
-            os.close(handle)
-        return True
+        return _kill_if(pid, lambda: self.job(pid) == job)
+
+    def end_tracers(self, pid: int) -> list[int]:
+        """Kill those who trace a process, but for root's; returns their PIDs.
+
+        A process that is stopped for its tracer does not end, whatever it gets.
+        """
+        return [
+            tracer
+            for tracer in sorted(self._tracers(pid))
+            if _kill_if(tracer, lambda: tracer in self._tracers(pid) and bool(self.uid(tracer)))  # noqa: B023
+        ]
+
+    def _tracers(self, pid: int) -> set[int]:
+        """Who traces the threads of a process."""
+        return self._look(pid, "tracers", set(), lambda: _tracers(self._proc / str(pid)))
 
     def _look(self, pid: int, what: str, default: Value, read: Callable[[], Value]) -> Value:
         """What is read of a process, or the default if it has exited or is odd."""
@@ -166,6 +167,11 @@ def _uid(status: Path) -> int:
     return int(untrusted.fields(untrusted.read(status))["Uid"].split()[0])
 
 
+def _tracers(folder: Path) -> set[int]:
+    texts = (untrusted.read(thread / "status") for thread in (folder / "task").iterdir())
+    return {int(untrusted.fields(text).get("TracerPid", "0")) for text in texts} - {0}
+
+
 def _length(area: str) -> int:
     """The length of a mapping, from its addresses."""
     first, _, last = area.partition("-")
@@ -176,11 +182,30 @@ def _is_device(mapped: Path, device: os.stat_result) -> bool:
     """Whether a mapping is of the device, by another device file, and not of a file of its name."""
     try:
         found = mapped.stat()
-    except FileNotFoundError:
+    except OSError:  # gone, or on a file system that root cannot enter, where no device works
         return False
     if S_ISCHR(device.st_mode):
         return S_ISCHR(found.st_mode) and found.st_rdev == device.st_rdev
     return (found.st_dev, found.st_ino) == (device.st_dev, device.st_ino)
+
+
+def _kill_if(pid: int, true: Callable[[], bool]) -> bool:
+    """Kill a process if it is still the one that is meant, never one that has reused its PID."""
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError as error:
+        if error.errno != errno.ENOSYS:
+            return False
+        return true() and _kill(pid)  # Linux before 5.3 has no pidfd_open
+    try:
+        if not true():
+            return False
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(handle)
+    return True
 
 
 def _kill(pid: int) -> bool:

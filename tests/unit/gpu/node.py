@@ -118,8 +118,9 @@ class Proc:
         name: bytes = b"python3",
         mounts: bytes = b"",
         waits: bool = True,
+        traced: int = 0,
     ) -> None:
-        """A process in a step's cgroup; `killed`: SIGKILL is pending."""
+        """A process in a step's cgroup; `killed`: SIGKILL is pending; `waits`: uninterruptibly."""
         place = self.folder / str(pid)
         thread = place / "task" / str(pid)
         thread.mkdir(parents=True, exist_ok=True)
@@ -129,11 +130,18 @@ class Proc:
         (place / "status").write_bytes(
             b"Name:\t" + escaped + b"\nUid:\t" + uids + b"\nShdPnd:\t" + pending + b"\n"
         )
-        fields = ["D", *["1"] * 5, "4194304", *["1"] * 12, str(started), *["1"] * 20]
+        fields = [
+            "D" if waits else "R",
+            *["1"] * 5,
+            "4194304",
+            *["1"] * 12,
+            str(started),
+            *["1"] * 20,
+        ]
         stat = str(pid).encode() + b" (" + name + b") " + " ".join(fields).encode() + b"\n"
         (place / "stat").write_bytes(stat)
         (thread / "stat").write_bytes(stat)
-        (thread / "wchan").write_text("request_wait_answer" if waits else "nfs_wait")
+        (thread / "status").write_bytes(b"TracerPid:\t%d\n" % traced)
         (place / "comm").write_bytes(name + b"\n")
         scope = f"/system.slice/slurmstepd.scope/{cgroup}" if cgroup else "/init.scope"
         (place / "cgroup").write_text(f"0::{scope}\n")

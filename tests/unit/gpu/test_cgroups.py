@@ -28,6 +28,8 @@ V1 = """9:name=systemd:/libpod_parent/libpod-a2f6
             "0::/system.slice/slurmstepd.scope/job_12/step_0/user/task_0/slurmstepd.scope/job_9\n",
             12,
         ),
+        # What a user calls a cgroup below the job's own changes nothing.
+        ("0::/system.slice/slurmstepd.scope/job_12/step_0/user/task_0/user.slice/x\n", 12),
         ("0::/user.slice/user-1001.slice/user@1001.service/slurmstepd.scope/job_9/x\n", None),
         ("0::/system.slice/ssh.service\n", None),
         ("0::/job_12\n", None),

@@ -101,7 +101,7 @@ def test_a_watchdog_that_does_not_measure_is_missing(tmp_path: Path) -> None:
     assert held is not None
     with held:
         wrong = _findings(tmp_path, FakeNvml(gpu(0)), GOOD)["wrong"]
-    assert any("the GPU watchdog has measured nothing" in text for text in wrong)
+    assert any("the GPU watchdog has made no complete measurement" in text for text in wrong)
 
 
 def test_processes_without_a_slurmstepd_are_shown(tmp_path: Path) -> None:

@@ -45,7 +45,8 @@ class Machine:
                     machine.proc.remove(pid)
                 shutil.rmtree(machine.connections / str(number))
 
-        self.fuse = Aborting(self.connections, self.proc.folder)
+        self.subuid = folder / "subuid"
+        self.fuse = Aborting(self.connections, self.proc.folder, self.subuid)
 
     def connect(self, number: int, uid: int, *frees: int, waiting: int = 1) -> None:
         """A connection of a user's, for which processes wait."""

@@ -1,182 +1,39 @@
-"""Processes that wait for a FUSE daemon which never answers."""
+"""Which FUSE connections a process may wait for."""
 
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
-import tempfile
-import time
+import pwd
 from pathlib import Path
 
 import pytest
 
 from portal.gpu.cgroups import Step
-from portal.gpu.health.fuse import CONNECTIONS, WAITS, Fuse, free
+from portal.gpu.health.fuse import Fuse
 from portal.gpu.health.members import Member
-from portal.gpu.watchdog.processes import Processes
-from tests.unit.gpu.health.conftest import Machine, mount
+from tests.unit.gpu.node import Proc
 
-TASK = "job_12/step_0/user/task_0"
-
-
-def freed(machine: Machine, earlier: list[str] | None = None) -> list[str]:
-    """What was done; a pause takes no time."""
-    return free(machine.look, machine.fuse, earlier or [], lambda seconds: None)[1]
-
-
-def test_the_connection_of_a_step_that_cannot_be_killed_is_aborted(machine: Machine) -> None:
-    machine.proc.add(70, TASK, killed=True, mounts=mount(30) + mount(48))
-    machine.connect(48, 1001, 70)
-    machine.connect(49, 1001)  # in no mount that it sees
-    machine.connect(30, 1002)  # the node's own, of somebody else
-    (said,) = freed(machine)
-    assert machine.aborted == [48]
-    assert said == (
-        "job 12: aborted FUSE connection 48 of UID 1001, since PID 70 could not be killed"
-    )
+ME = pwd.getpwuid(os.getuid())
 
 
 @pytest.mark.parametrize(
-    ("number", "uid", "waiting"),
+    ("text", "hidden"),
     [
-        (30, 1002, 1),  # mounted by somebody else where all can see it
-        (48, 0, 1),  # root's
-        (48, 1001, 0),  # nobody waits for it
-        (49, 1002, 1),  # not seen, and somebody else's
+        (f"{ME.pw_name}:500:10\n", {7}),
+        (f"{ME.pw_uid}:500:10\n", {7}),
+        (f"{ME.pw_name}:500:5\n", set()),
+        (f"{ME.pw_name}:-500:1000\n{ME.pw_name}:500\n{ME.pw_name}:500:x\n", set()),
+        (f"x{ME.pw_name}:500:10\n", set()),
+        (None, set()),
     ],
 )
-def test_what_is_not_aborted(machine: Machine, number: int, uid: int, waiting: int) -> None:
-    machine.proc.add(70, TASK, killed=True, mounts=mount(30) + mount(48))
-    machine.connect(number, uid, waiting=waiting)
-    assert freed(machine) == []
-    assert machine.aborted == []
-
-
-def test_a_connection_of_a_subordinate_uid_is_the_jobs_own(machine: Machine) -> None:
-    """fakeroot: the mount is in a namespace of the job's, where the node does not see it."""
-    machine.proc.add(70, TASK, killed=True, mounts=mount(48))
-    machine.connect(48, 100007, 70)
-    assert len(freed(machine)) == 1
-
-
-def test_a_step_with_a_living_process_is_left_alone(machine: Machine) -> None:
-    machine.proc.add(70, TASK, killed=True, mounts=mount(48))
-    machine.proc.add(71, TASK)
-    machine.connect(48, 1001, 70)
-    assert freed(machine) == []
-
-
-def test_another_step_may_serve_it_for_a_while(machine: Machine) -> None:
-    machine.proc.add(70, TASK, killed=True, mounts=mount(48))
-    machine.proc.add(71, "job_12/step_batch/user/task_0")
-    machine.connect(48, 1001, 70)
-    found, said = free(machine.look, machine.fuse, [], lambda seconds: None)
-    assert said == []
-    assert len(freed(machine, [one.mark for one in found])) == 1
-
-
-def test_a_process_that_ends_by_itself_costs_nothing(machine: Machine) -> None:
-    machine.proc.add(70, TASK, killed=True, mounts=mount(48))
-    machine.connect(48, 1001)
-    _, said = free(machine.look, machine.fuse, [], lambda seconds: machine.proc.remove(70))
-    assert said == []
-    assert machine.aborted == []
-
-
-def test_a_mount_that_is_gone_is_found_by_its_user(machine: Machine) -> None:
-    """Detached while a file of it was open, so that it is among no mounts."""
-    machine.proc.add(70, TASK, killed=True)
-    machine.proc.add(80, "job_13/step_0/user/task_0", uid=1002, killed=True, waits=False)
-    machine.connect(48, 1001, 70)
-    machine.connect(49, 1002)
-    assert len(freed(machine)) == 1
-    assert machine.aborted == [48]  # 80 waits for something else
-
-
-@pytest.mark.parametrize("number", range(1, 256))
-def test_mounts_of_any_name(machine: Machine, number: int) -> None:
-    """The kernel escapes what divides the fields and lines of mountinfo, and nothing else."""
-    byte = bytes([number])
-    if byte in b" \t\n\\#":
-        byte = b"\\%03o" % number
-    name = b"/" + byte + b"54 0:30"
-    lines = mount(31, b"ext4") + mount(48, b"fuse." + byte, name.replace(b" ", b"\\040"))
-    machine.proc.add(70, TASK, killed=True, mounts=lines, name=byte)
-    machine.connect(48, 1001, 70)
-    machine.connect(31, 1001)
-    machine.fuse.hidden = lambda one, waiting: set()  # type: ignore[method-assign]
-    assert len(freed(machine)) == 1
-    assert machine.aborted == [48]
-
-
-# A daemon that answers nothing, whose descriptor another process has, and a process that waits.
-DAEMON = """
-import ctypes, os, struct, sys
-libc = ctypes.CDLL(None, use_errno=True)
-fuse = os.open("/dev/fuse", os.O_RDWR)
-options = b"fd=%d,rootmode=40000,user_id=1001,group_id=1001,allow_other" % fuse
-name = b"fuse.\\x0bx", b"\\xffy z"
-assert libc.mount(name[1], sys.argv[1].encode(), name[0], 0, options) == 0, ctypes.get_errno()
-begin = os.read(fuse, 1 << 20)
-unique = struct.unpack("=IIQQ", begin[:24])[2]
-flags = struct.pack("=IIIIHHII36x", 7, 31, 0, 0, 0, 0, 1 << 17, 1)
-os.write(fuse, struct.pack("=IiQ", 16 + len(flags), 0, unique) + flags)
-print("mounted", flush=True)
-while True:
-    os.read(fuse, 1 << 20)  # what is read and not answered cannot be killed
-"""
-WAITING = """
-import os, sys
-os.setgid(1001); os.setuid(1001)
-print("waits", flush=True)
-os.stat(sys.argv[1] + "/x")
-"""
-
-
-def _can_mount() -> bool:
-    return os.geteuid() == 0 and Path("/dev/fuse").exists() and CONNECTIONS.is_dir()
-
-
-@pytest.mark.skipif(not _can_mount(), reason="needs root and FUSE")
-@pytest.mark.parametrize("first", [signal.SIGKILL, signal.SIGTERM])  # Slurm sends both
-def test_a_real_connection(first: signal.Signals) -> None:
-    place = Path(tempfile.mkdtemp(dir="/tmp"))  # which another user can reach
-    place.chmod(0o755)
-    pipe = subprocess.PIPE
-    unshared = ["unshare", "--mount", "--propagation", "private", sys.executable, "-c", DAEMON]
-    with subprocess.Popen([*unshared, str(place)], stdout=pipe) as daemon:
-        assert daemon.stdout
-        assert daemon.stdout.readline() == b"mounted\n"
-        inside = ["nsenter", "--mount", f"--target={daemon.pid}"]
-        argv = [*inside, sys.executable, "-c", WAITING, str(place)]
-        with subprocess.Popen(argv, stdout=pipe) as waiting:
-            try:
-                assert waiting.stdout and waiting.stdout.readline() == b"waits\n"
-                _wait_until_stuck(waiting.pid)
-                waiting.send_signal(first)
-                waiting.kill()
-                time.sleep(0.5)
-                assert waiting.poll() is None  # it cannot be killed
-                processes = Processes()
-
-                def look() -> list[Member]:
-                    mark, uid = processes.mark(waiting.pid), processes.uid(waiting.pid)
-                    dying = processes.is_dying(waiting.pid)
-                    gone = waiting.poll() is not None
-                    return [] if gone else [Member(waiting.pid, mark, uid, Step(12, "0"), dying)]
-
-                (said,) = free(look, Fuse(), (), lambda seconds: time.sleep(0.5))[1]
-                assert "of UID 1001" in said
-                assert waiting.wait(20) == -first
-            finally:
-                daemon.kill()
-    place.rmdir()
-
-
-def _wait_until_stuck(pid: int) -> None:
-    until = time.monotonic() + 60
-    while WAITS not in Path(f"/proc/{pid}/wchan").read_text():
-        assert time.monotonic() < until
-        time.sleep(0.05)
+def test_subordinate_uids_are_their_owners(
+    tmp_path: Path, text: str | None, hidden: set[int]
+) -> None:
+    subuid = tmp_path / "subuid"
+    if text is not None:
+        subuid.write_text(text)
+    proc = Proc(tmp_path / "proc")
+    proc.add(70, "", ME.pw_uid)
+    one = Member(70, "70@1", ME.pw_uid, Step(12, "0"), True)
+    assert Fuse(tmp_path, proc.folder, subuid).hidden(one, {7: 505}) == hidden

@@ -27,7 +27,7 @@ def sweep(machine: Machine, *answers: NodeJob | Exception) -> tuple[list[str], l
         ended.append(pid)
         return True
 
-    return end_lost(machine.look, "n1", end, ask, lambda seconds: None), ended
+    return end_lost(machine.look, "n1", end, [], ask, lambda seconds: None), ended
 
 
 def test_processes_of_a_job_that_is_over_are_ended(machine: Machine) -> None:
@@ -71,17 +71,32 @@ def test_a_slurmstepd_that_comes_in_time_is_none_that_is_lost(machine: Machine) 
     def fail(job: int, node: str) -> NodeJob:
         raise AssertionError("Slurm was asked")
 
-    assert end_lost(machine.look, "n1", lambda *_: True, fail, start) == []
+    assert end_lost(machine.look, "n1", lambda *_: True, [], fail, start) == []
 
 
-def test_only_a_few_jobs_are_asked_about_at_a_time(machine: Machine) -> None:
-    for job in range(100, 120):
+@pytest.mark.parametrize("answer", [NoSuchJob("Invalid job id"), SlurmError("timed out")])
+def test_jobs_that_slurm_does_not_know_keep_no_other_waiting(
+    machine: Machine, answer: Exception
+) -> None:
+    """A few are asked about at a time: each check the same ones, as long as they were there."""
+    for job in range(100, 110):
         machine.proc.add(1000 + job, f"job_{job}/step_0/user/task_0")
+    unclear: list[int] = []
     asked: list[int] = []
 
     def ask(job: int, node: str) -> NodeJob:
         asked.append(job)
-        return OVER
+        if job == 109:
+            return OVER
+        raise answer
 
-    end_lost(machine.look, "n1", lambda *_: True, ask, lambda seconds: None)
-    assert asked == [100, 101, 102]
+    def check() -> list[str]:
+        return end_lost(machine.look, "n1", lambda *_: True, unclear, ask, lambda seconds: None)
+
+    checks = [check() for _ in range(4)]
+    assert asked[:10] == list(range(100, 110))
+    assert checks[3] == ["job 109 is over and has no slurmstepd: ended 1 processes"]
+    machine.proc.remove(1109)
+    for _ in range(3):
+        assert check() == []  # it was said once
+    assert asked[10:19] == list(range(100, 109))

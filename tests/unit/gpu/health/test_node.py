@@ -28,6 +28,7 @@ class Site:
         self.known = Known(False, "")
         self.updates: list[tuple[str, ...]] = []
         self.down = False
+        self.mute = False
         self.asked = 0
         self.problem = ""
         self.shares = True
@@ -62,6 +63,8 @@ class Site:
     def _update(self, name: str, state: str, reason: str = "") -> None:
         self.updates.append((name, state, reason))
         self.known = Known(state == "DRAIN", reason)
+        if self.mute:
+            raise SlurmError("timed out")
 
 
 @pytest.fixture
@@ -137,15 +140,38 @@ def test_a_silent_slurm_is_asked_again(site: Site) -> None:
     assert site.node().health() == [f"drained n1: {GONE}"]
 
 
+def test_a_drain_whose_answer_was_lost_is_taken_back(site: Site) -> None:
+    assert site.node().health() == []
+    site.problem, site.mute = GONE, True
+    assert site.node().health() == ["watched: timed out"]
+    site.problem, site.mute = "", False
+    assert site.node().health() == [f"resumed n1, whose reason was: slipway: {GONE}"]
+
+
+def test_a_check_that_takes_long_leaves_the_rest_to_the_next(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """slurmd ends it after a minute."""
+
+    def slow(*_: object) -> list[str]:
+        site.now += 29
+        return ["slow"]
+
+    monkeypatch.setattr(Node, "_free", slow)
+    site.problem = GONE
+    assert site.node().health() == ["slow"]
+    assert site.updates == []
+
+
 def test_one_parts_failure_is_not_the_others(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise ValueError("od\nd\x1b[2J")
 
-    monkeypatch.setattr(module, "free", fail)
+    monkeypatch.setattr(module, "Unkillable", fail)
     monkeypatch.setattr(module, "end_lost", fail)
     site.problem = GONE
     said = site.node().health()
-    assert said == ["free: od\\nd\\x1b[2J", "end_lost: od\\nd\\x1b[2J", f"drained n1: {GONE}"]
+    assert said == ["free: od\\nd\\x1b[2J", f"drained n1: {GONE}", "end_lost: od\\nd\\x1b[2J"]
 
 
 def test_an_unreadable_state_is_a_new_one(site: Site) -> None:
@@ -164,6 +190,19 @@ def test_what_cannot_be_killed_is_freed(site: Site) -> None:
     _stuck(site)
     assert "aborted FUSE connection 48" in site.node().health()[0]
     assert site.updates == []
+
+
+def test_a_drain_is_taken_back_however_long_freeing_took(site: Site) -> None:
+    """A process with so many mounts that a check cannot abort all of their connections."""
+    _stuck(site)
+    site.node().unkillable(12)
+    for _ in range(4):
+        site.now += 500
+        site.machine.proc.add(70, "job_12/step_0/user/task_0", killed=True, mounts=mount(48))
+        site.machine.connect(48, 1001, 70)
+        assert "aborted FUSE connection 48" in site.node().health()[0]
+    site.known = Known(True, "Kill task failed (JobId=12 StepId=0)")
+    assert site.node().health() == ["resumed n1: what could not be killed of job 12 has ended"]
 
 
 def test_a_step_whose_job_goes_on_is_freed_at_the_second_check(site: Site) -> None:
@@ -264,5 +303,7 @@ def test_slurms_programs(
 ) -> None:
     assert script(name, "exit 0") == (0, "", "")
     assert script(name, 'echo "did $1"') == (0, f"did {word}\n", f"did {word}\n")
+    escaped = r"printf '%s\n' 'a\nb\cd'"
+    assert script(name, escaped)[1] == "a\\nb\\cd\n"
     code, said, _ = script(name, "echo broken >&2; exit 1")
     assert (code, said) == (0, f"{word} failed: broken\n")

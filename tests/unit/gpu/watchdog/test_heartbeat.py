@@ -12,7 +12,7 @@ from portal.gpu.watchdog.lock import lock
 from tests.unit.gpu.watchdog.conftest import Node
 
 GONE = "the GPU watchdog does not run"
-SILENCE = "the GPU watchdog has measured nothing for more than 30 s"
+SILENCE = "the GPU watchdog has made no complete measurement for more than 30 s"
 RESTARTS = "the GPU watchdog was started more than 5 times in 10 minutes"
 
 

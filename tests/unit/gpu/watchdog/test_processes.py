@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from portal.gpu.watchdog.processes import PATIENCE, Processes
 
 THREADS = """
@@ -85,3 +87,26 @@ def test_managed_memory_is_what_is_mapped_of_the_device(tmp_path: Path) -> None:
     for each in maps:
         each.close()
     assert Processes(uvm=uvm).managed(os.getpid()) == 0
+
+
+def test_a_file_that_root_cannot_look_at_is_no_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of the device's name on a user's own FUSE mount: it hid all of its process's."""
+    uvm = tmp_path / "nvidia-uvm"
+    uvm.touch()
+    device = uvm.stat()
+    file = f"{os.major(device.st_dev):02x}:{os.minor(device.st_dev):02x} {device.st_ino}"
+    folder = tmp_path / "7"
+    folder.mkdir()
+    lines = f"0-3000 rw-s 0 {file} /dev/nvidia-uvm\n4000-5000 rw-s 0 00:30 2 /mnt/nvidia-uvm\n"
+    (folder / "maps").write_text(lines)
+    stat = Path.stat
+
+    def refused(path: Path, **options: bool) -> os.stat_result:
+        if path.parent.name == "map_files":
+            raise PermissionError(13, "Permission denied", str(path))
+        return stat(path, **options)
+
+    monkeypatch.setattr(Path, "stat", refused)
+    assert Processes(proc=tmp_path, uvm=uvm).managed(7) == 0x3000
