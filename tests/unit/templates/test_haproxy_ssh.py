@@ -7,7 +7,7 @@ import shutil
 import socket
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ pytestmark = pytest.mark.skipif(shutil.which("haproxy") is None, reason="needs h
 
 OWNER = "127.0.0.2"
 STRANGERS = ("127.0.1.1", "127.0.1.2")
+HANDFUL = tuple(f"127.0.1.{number}" for number in range(1, 9))
 SLOWEST = 1.0
 """Seconds more than on a quiet portal."""
 
@@ -41,28 +42,42 @@ def reached(attacked: socket.socket) -> int:
     return count
 
 
+def others(front: Front) -> range:
+    """The ports of the sessions that strangers attack."""
+    return range(front.web.ssh_ports[0] + 1, front.web.ssh_ports[1] + 1)
+
+
 @pytest.fixture
-def front(tmp_path: Path, attacked: socket.socket) -> Iterator[Front]:
-    """A HAProxy for each test, since the limits count; before two sessions."""
-    with running_front(tmp_path) as running:
+def front(
+    tmp_path: Path, attacked: socket.socket, request: pytest.FixtureRequest
+) -> Iterator[Front]:
+    """A HAProxy for each test, since the limits count; before some sessions."""
+    with running_front(tmp_path, **getattr(request, "param", {})) as running:
         address = f"127.0.0.1@{attacked.getsockname()[1]}@ssh.x.slipway"
         running.routes.add(ssh_key(str(running.web.ssh_ports[0])), running.target)
-        running.routes.add(ssh_key(str(running.web.ssh_ports[1])), address)
+        for port in others(running):
+            running.routes.add(ssh_key(str(port)), address)
         yield running
 
 
 @contextlib.contextmanager
-def strangers(front: Front, count: int, words: bytes = b"") -> Iterator[list[socket.socket]]:
-    """So many connections of each address, which send this and nothing else, to another session."""
+def strangers(
+    front: Front,
+    count: int,
+    words: bytes = b"",
+    sources: Sequence[str] = STRANGERS,
+    sessions: int = 1,
+) -> Iterator[list[socket.socket]]:
+    """So many connections of each address, which send this and nothing else, to other sessions."""
     with contextlib.ExitStack() as stack:
         held = []
-        for _ in range(count):
-            for source in STRANGERS:
+        for source in sources:
+            for number in range(count):
                 stream = stack.enter_context(socket.socket())
                 stream.settimeout(2)
                 stream.bind((source, 0))
                 with contextlib.suppress(OSError):
-                    stream.connect(("127.0.0.1", front.web.ssh_ports[1]))
+                    stream.connect(("127.0.0.1", others(front)[number % sessions]))
                     stream.sendall(words)
                     held.append(stream)
         yield held
@@ -90,6 +105,18 @@ def test_two_addresses_do_not_stop_the_ssh_of_others(front: Front, words: bytes)
     quiet = statistics.median(seconds(front) for _ in range(5))
     with strangers(front, 240, words):
         assert not others_wait(front, quiet)
+
+
+@pytest.mark.parametrize("front", [{"connections": 1000}], indirect=True)
+def test_a_handful_of_addresses_leaves_places_to_others(front: Front) -> None:
+    """However long they stay: five that each had a fifth of all places had them all."""
+    quiet = statistics.median(seconds(front) for _ in range(5))
+    with strangers(front, 40, SSH + b"x\r\n", HANDFUL, sessions=3), contextlib.ExitStack() as stack:
+        assert not others_wait(front, quiet)
+        for _ in range(4):
+            stream = Stream(front, front.web.ssh_ports[0], source=OWNER)
+            stack.callback(stream.close)
+            assert stream.echoes()
 
 
 @pytest.mark.parametrize("words", [b"", b"SSH-2.0"])
