@@ -13,7 +13,7 @@ import requests
 from tornado.web import HTTPError
 
 from portal.client import Client
-from portal.hub import authenticator
+from portal.hub import authenticator, revoking
 from portal.hub.authenticator import TOKEN, LogoutHandler, SlipwayAuthenticator
 from portal.hub.clients import CLIENT, FRONT_END
 from tests.fakes import PASSWORDS, World
@@ -188,6 +188,7 @@ def test_a_log_out_while_the_portal_is_away_is_made_up_for(
     world: World, portal: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(authenticator, "PATIENCE", 0.05)
+    monkeypatch.setattr(revoking, "PAUSE", 0.05)
     found = log_in(portal, "alice", PASSWORDS["alice"])
     assert found is not None
     there = Client.revoke_own_token
