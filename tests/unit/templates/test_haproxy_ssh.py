@@ -8,11 +8,14 @@ import socket
 import statistics
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from portal.core.apps.access import ssh_key
+from portal.runner.apps.ssh_listener import WAITING
+from tests.unit.web import front as front_module
 from tests.unit.web.front import SESSION, SSH, Front, Stream, running_front
 
 pytestmark = pytest.mark.skipif(shutil.which("haproxy") is None, reason="needs haproxy")
@@ -53,10 +56,10 @@ def front(
 ) -> Iterator[Front]:
     """A HAProxy for each test, since the limits count; before some sessions."""
     with running_front(tmp_path, **getattr(request, "param", {})) as running:
-        address = f"127.0.0.1@{attacked.getsockname()[1]}@ssh.x.slipway"
+        address = f"127.0.0.1@{attacked.getsockname()[1]}"
         running.routes.add(ssh_key(str(running.web.ssh_ports[0])), running.target)
         for port in others(running):
-            running.routes.add(ssh_key(str(port)), address)
+            running.routes.add(ssh_key(str(port)), f"{address}@ssh.x{port}.slipway")
         yield running
 
 
@@ -150,11 +153,60 @@ def test_a_version_in_two_pieces_is_understood(front: Front) -> None:
     assert front.gateway.names == [f"jupyterlab.{SESSION}.slipway"]
 
 
-def test_an_address_that_comes_too_often_waits_alone(front: Front, attacked: socket.socket) -> None:
-    with strangers(front, 200, SSH + b"x\r\n"):
-        time.sleep(1)
-        assert 150 <= reached(attacked) <= 350, "each address has ten a second"
+def greeted(front: Front, stack: contextlib.ExitStack, count: int) -> list[Stream]:
+    """So many connections of the owner's, which stay open."""
+    streams = [Stream(front, front.web.ssh_ports[0], source=OWNER) for _ in range(count)]
+    for stream in streams:
+        stack.callback(stream.close)
+    assert all(stream.opened for stream in streams)
+    return streams
+
+
+@pytest.mark.parametrize("sources", [STRANGERS[:1], STRANGERS])
+def test_one_address_fills_no_sessions_places_for_log_ins(
+    front: Front, attacked: socket.socket, sources: Sequence[str]
+) -> None:
+    """Nor do two: the oldest gives way only where all are taken."""
+    with strangers(front, 90, SSH + b"x\r\n", sources) as held:
+        time.sleep(2)
+        assert 10 * len(sources) <= reached(attacked) <= WAITING - 2
+        for stream in held:  # neither do those that go away at once
+            stream.close()
     assert seconds(front) < 60
+
+
+def test_ten_log_ins_at_once(front: Front) -> None:
+    with contextlib.ExitStack() as stack, ThreadPoolExecutor(10) as pool:
+        found = list(pool.map(lambda _: greeted(front, stack, 1)[0], range(10)))
+        assert all(stream.echoes() for stream in found)
+
+
+def test_one_command_after_the_other(front: Front) -> None:
+    for _ in range(40):
+        begun = time.monotonic()
+        assert seconds(front) < 60
+        time.sleep(max(0, 0.15 - (time.monotonic() - begun)))  # a log-in is no faster
+
+
+def test_open_tunnels_are_not_counted_as_log_ins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than an address may begin at once, one after the other; all are the session's use."""
+    rendered = front_module.render
+    monkeypatch.setattr(
+        front_module,
+        "render",
+        lambda settings: rendered(settings).replace("conn_rate(30s)", "conn_rate(1s)"),
+    )
+    with running_front(tmp_path) as front, contextlib.ExitStack() as stack:
+        front.routes.add(ssh_key(str(front.web.ssh_ports[0])), front.target)
+        streams = []
+        for _ in range(4):
+            streams += greeted(front, stack, 6)
+            time.sleep(2.1)
+        assert all(stream.echoes(b"x" * 1000) for stream in streams)
+        found = front.routes.traffic()[f"jupyterlab.{SESSION}.slipway"]
+        assert found.bytes > 100 * len(streams)
 
 
 def test_behind_a_balancer_each_client_is_counted_by_its_own_address(tmp_path: Path) -> None:
