@@ -22,8 +22,6 @@ TOKEN = "slipway_token"  # noqa: S105
 """Where auth_state has the user's token."""
 WRONG = frozenset({401, 422})
 """Statuses of a wrong password; 403 is a portal that accepts none, which its text says."""
-NAME = "JupyterHub"
-"""Of the tokens that it gets."""
 PATIENCE = 5.0
 """Seconds for which a log-out waits for the portal."""
 
@@ -56,6 +54,11 @@ class SlipwayAuthenticator(Authenticator):  # type: ignore[misc]  # JupyterHub h
         "that the portal may count wrong passwords for the client that JupyterHub names.",
     ).tag(config=True)
     token_days = Integer(7, min=1, help="Lifetime of users' tokens in days.").tag(config=True)
+    token_name = Unicode(
+        "JupyterHub",
+        help="Name of users' tokens: a log-in replaces the earlier one of that name, so each "
+        "JupyterHub at a portal needs its own.",
+    ).tag(config=True)
     enable_auth_state = Bool(True, help="Needed: it has the user's token.").tag(config=True)
 
     def __init__(self, **kwargs: Any) -> None:
@@ -67,7 +70,7 @@ class SlipwayAuthenticator(Authenticator):  # type: ignore[misc]  # JupyterHub h
     ) -> dict[str, Any] | None:
         """The user's name and token; None for a wrong password."""
         client = connection(self.portal_url, self.verify)
-        fields: dict[str, Any] = {"name": NAME, "purpose": HUB, "days": self.token_days}
+        fields: dict[str, Any] = {"name": self.token_name, "purpose": HUB, "days": self.token_days}
         if code := data.get("otp"):  # shown with c.Authenticator.request_otp
             fields["code"] = code
         name, password = data.get("username", ""), data.get("password", "")

@@ -166,6 +166,16 @@ def test_a_log_in_replaces_the_token_of_the_last_one(world: World, portal: str) 
     assert asyncio.run(made.refresh_user(Somebody(second["auth_state"]))) is True
 
 
+def test_each_hub_at_a_portal_has_a_token_of_its_own(world: World, portal: str) -> None:
+    first = log_in(portal, "alice", PASSWORDS["alice"])
+    assert first is not None
+    world.clock.advance(seconds=1)
+    assert log_in(portal, "alice", PASSWORDS["alice"], token_name="Hub of the course")  # noqa: S106
+    assert tokens(world) == ["jupyterhub", "jupyterhub"]
+    made = SlipwayAuthenticator(portal_url=portal)
+    assert asyncio.run(made.refresh_user(Somebody(first["auth_state"]))) is True
+
+
 def test_a_log_out_revokes_the_token_and_nothing_else(world: World, portal: str) -> None:
     found = log_in(portal, "alice", PASSWORDS["alice"])
     assert found is not None
