@@ -170,7 +170,7 @@ def test_each_hub_at_a_portal_has_a_token_of_its_own(world: World, portal: str) 
     first = log_in(portal, "alice", PASSWORDS["alice"])
     assert first is not None
     world.clock.advance(seconds=1)
-    assert log_in(portal, "alice", PASSWORDS["alice"], token_name="Hub of the course")  # noqa: S106
+    assert log_in(portal, "alice", PASSWORDS["alice"], token_name="Hub of the course")
     assert tokens(world) == ["jupyterhub", "jupyterhub"]
     made = SlipwayAuthenticator(portal_url=portal)
     assert asyncio.run(made.refresh_user(Somebody(first["auth_state"]))) is True
