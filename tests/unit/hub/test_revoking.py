@@ -72,7 +72,7 @@ def test_pauses_grow_and_all_are_made_up_for(monkeypatch: pytest.MonkeyPatch) ->
         found = revocations()
         await until_done(*[found.add(f"slipway_{number}") for number in range(20)])
 
-    monkeypatch.setattr(revoking.asyncio, "sleep", no_sleep)
+    monkeypatch.setattr(asyncio, "sleep", no_sleep)
     monkeypatch.setattr(Client, "revoke_own_token", revoke)
     asyncio.run(work())
     assert pauses == [5, 10, 20, 40, 60, 60, 60], "of all together"
@@ -102,7 +102,7 @@ def test_an_answer_that_will_not_change_is_the_last_one(
     status: int, told: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def revoke(_client: Client) -> None:
-        raise Refused(status, {})
+        raise Refused(status, "no")
 
     monkeypatch.setattr(Client, "revoke_own_token", revoke)
     asyncio.run(until_done_of("slipway_x"))
