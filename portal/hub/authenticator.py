@@ -16,17 +16,14 @@ from portal.client import NoAnswer, Refused
 from portal.core.auth.logins import HUB
 from portal.hub.clients import named
 from portal.hub.connection import ask, ask_for_stranger, connection
+from portal.hub.revoking import Revocations
 
 TOKEN = "slipway_token"  # noqa: S105
 """Where auth_state has the user's token."""
 WRONG = frozenset({401, 422})
 """Statuses of a wrong password; 403 is a portal that accepts none, which its text says."""
-NAME = "JupyterHub"
-"""Of the tokens that it gets."""
-REVOKED = frozenset({401, 404})
-"""Statuses of a token that has been revoked meanwhile."""
 PATIENCE = 5.0
-"""Seconds for which a log-out waits for the portal, and between two tries to revoke."""
+"""Seconds for which a log-out waits for the portal."""
 
 
 class LogoutHandler(handlers.LogoutHandler):  # type: ignore[misc]  # JupyterHub has no types
@@ -57,18 +54,23 @@ class SlipwayAuthenticator(Authenticator):  # type: ignore[misc]  # JupyterHub h
         "that the portal may count wrong passwords for the client that JupyterHub names.",
     ).tag(config=True)
     token_days = Integer(7, min=1, help="Lifetime of users' tokens in days.").tag(config=True)
+    token_name = Unicode(
+        "JupyterHub",
+        help="Name of users' tokens: a log-in replaces the earlier one of that name, so each "
+        "JupyterHub at a portal needs its own.",
+    ).tag(config=True)
     enable_auth_state = Bool(True, help="Needed: it has the user's token.").tag(config=True)
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._revoking: set[asyncio.Future[None]] = set()
+        self._revocations = Revocations(lambda: connection(self.portal_url, self.verify), self.log)
 
     async def authenticate(
         self, handler: BaseHandler, data: dict[str, str]
     ) -> dict[str, Any] | None:
         """The user's name and token; None for a wrong password."""
         client = connection(self.portal_url, self.verify)
-        fields: dict[str, Any] = {"name": NAME, "purpose": HUB, "days": self.token_days}
+        fields: dict[str, Any] = {"name": self.token_name, "purpose": HUB, "days": self.token_days}
         if code := data.get("otp"):  # shown with c.Authenticator.request_otp
             fields["code"] = code
         name, password = data.get("username", ""), data.get("password", "")
@@ -100,31 +102,13 @@ class SlipwayAuthenticator(Authenticator):  # type: ignore[misc]  # JupyterHub h
         return [*super().get_handlers(app), ("/logout", LogoutHandler)]
 
     async def log_out(self, user: Any) -> None:
-        """Forget the user's token, and revoke it; not later than the portal answers again."""
+        """Forget the user's token, and revoke it, or within a minute after the portal is back."""
         state = await user.get_auth_state() or {}
         token = state.pop(TOKEN, None)
         if token is None:
             return
         await user.save_auth_state(state or None)
-        revoking = asyncio.ensure_future(self._revoke(token))
-        self._revoking.add(revoking)
-        revoking.add_done_callback(self._revoking.discard)
-        await asyncio.wait({revoking}, timeout=PATIENCE)
-
-    async def _revoke(self, token: str) -> None:
-        client = connection(self.portal_url, self.verify).acting_for(token)
-        while True:
-            try:
-                return await ask(client.revoke_own_token)
-            except (Refused, NoAnswer) as error:
-                if isinstance(error, Refused) and not error.is_passing:
-                    return self._note(error)
-                self.log.warning("A token is not revoked yet: %s", error)
-            await asyncio.sleep(PATIENCE)
-
-    def _note(self, error: Refused) -> None:
-        if error.status not in REVOKED:
-            self.log.error("A token is not revoked: %s", error)
+        await asyncio.wait({self._revocations.add(token)}, timeout=PATIENCE)
 
     def normalize_username(self, username: str) -> str:
         """The name as the cluster writes it: capitals matter there."""

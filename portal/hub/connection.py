@@ -17,6 +17,8 @@ T = TypeVar("T")
 _THREADS = ThreadPoolExecutor(32, "slipway")
 # A wrong password takes seconds: those who try some keep the threads from nobody who is logged in.
 _STRANGERS = ThreadPoolExecutor(16, "slipway-login")
+# Nor do log-outs while the portal is away.
+_LOG_OUTS = ThreadPoolExecutor(1, "slipway-logout")
 
 
 @cache
@@ -35,3 +37,9 @@ async def ask_for_stranger(what: Callable[P, T], *args: P.args, **kwargs: P.kwar
     """The same for somebody who is not logged in."""
     work = partial(what, *args, **kwargs)
     return await asyncio.get_running_loop().run_in_executor(_STRANGERS, work)
+
+
+async def ask_for_log_out(what: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """The same for somebody who has logged out; one at a time."""
+    work = partial(what, *args, **kwargs)
+    return await asyncio.get_running_loop().run_in_executor(_LOG_OUTS, work)

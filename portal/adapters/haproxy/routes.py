@@ -20,7 +20,7 @@ _PATH = re.compile(r"[A-Za-z0-9_./~%+@=-]+")
 _HUB_PATH = re.compile(r"/[A-Za-z0-9_./~%@!$&*+=-]*/")
 _INSIDE = re.compile(r"key=([^|\s]+)\|(\S+) use=[1-9]")
 _STREAM = re.compile(r"^(0x[0-9a-f]+): proto=\S+ src=(\S+) ", re.MULTILINE)
-_SENT = re.compile(r"key=(\S+) .*http_req_cnt=(\d+) bytes_in_cnt=(\d+)")
+_SENT = re.compile(r"key=([^|\s]+)\S* .*http_req_cnt=(\d+) bytes_in_cnt=(\d+)")
 _AT_ONCE = 50
 """Commands per message: HAProxy reads lines of up to 16 KB."""
 
@@ -107,7 +107,8 @@ class HaproxyRoutes(Routes):
         requests: dict[str, int] = defaultdict(int)
         sent: dict[str, int] = defaultdict(int)
         for process in self._haproxy.processes():
-            for name, count, size in _SENT.findall(process.ask("show table traffic")):
+            shown = process.ask("show table traffic", "show table ssh_traffic")
+            for name, count, size in _SENT.findall(shown):
                 requests[name] += int(count)
                 sent[name] += int(size)
         return {name: Traffic(requests[name], sent[name]) for name in requests}

@@ -86,7 +86,8 @@ class Logins:
         """Create a token; the secret is returned once and never stored.
 
         A token created with another token has no more scopes than that and does not outlive it.
-        One with a purpose replaces the user's earlier ones with the same. Raises InvalidRequest.
+        One with a purpose replaces the user's earlier ones with the same purpose and name. Raises
+        InvalidRequest.
         """
         parent = self._token_of(person)
         allowed = self.scopes_for(person)
@@ -109,8 +110,8 @@ class Logins:
         """Revoke what the token replaces: of two that are created at once, the later one stays."""
         record = partial(self._record_revoked, by=login.user, why="replaced by a new one")
         for earlier in self.logins_of(login.user, TOKEN):
-            same = earlier.purpose == login.purpose and earlier.id != login.id
-            if same and earlier.created <= login.created:
+            same = (earlier.purpose, earlier.name) == (login.purpose, login.name)
+            if same and earlier.id != login.id and earlier.created <= login.created:
                 self._revoke(login.user, record, id=earlier.id)
 
     def scopes_for(self, person: Person) -> tuple[str, ...]:

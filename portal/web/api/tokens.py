@@ -39,7 +39,7 @@ class TokenRequest(BaseModel):
     days: Annotated[int | None, Field(ge=1)] = None
     """Its lifetime in days; by default, the longest that the site allows."""
     purpose: Purpose | None = None
-    """For programs that keep it, which have one of each user: it replaces the earlier one."""
+    """For programs that keep it, one of each user: it replaces the earlier one of that name."""
 
 
 @blueprint.before_request

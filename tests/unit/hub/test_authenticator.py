@@ -13,7 +13,7 @@ import requests
 from tornado.web import HTTPError
 
 from portal.client import Client
-from portal.hub import authenticator
+from portal.hub import authenticator, revoking
 from portal.hub.authenticator import TOKEN, LogoutHandler, SlipwayAuthenticator
 from portal.hub.clients import CLIENT, FRONT_END
 from tests.fakes import PASSWORDS, World
@@ -166,6 +166,16 @@ def test_a_log_in_replaces_the_token_of_the_last_one(world: World, portal: str) 
     assert asyncio.run(made.refresh_user(Somebody(second["auth_state"]))) is True
 
 
+def test_each_hub_at_a_portal_has_a_token_of_its_own(world: World, portal: str) -> None:
+    first = log_in(portal, "alice", PASSWORDS["alice"])
+    assert first is not None
+    world.clock.advance(seconds=1)
+    assert log_in(portal, "alice", PASSWORDS["alice"], token_name="Hub of the course")
+    assert tokens(world) == ["jupyterhub", "jupyterhub"]
+    made = SlipwayAuthenticator(portal_url=portal)
+    assert asyncio.run(made.refresh_user(Somebody(first["auth_state"]))) is True
+
+
 def test_a_log_out_revokes_the_token_and_nothing_else(world: World, portal: str) -> None:
     found = log_in(portal, "alice", PASSWORDS["alice"])
     assert found is not None
@@ -188,6 +198,7 @@ def test_a_log_out_while_the_portal_is_away_is_made_up_for(
     world: World, portal: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(authenticator, "PATIENCE", 0.05)
+    monkeypatch.setattr(revoking, "PAUSE", 0.05)
     found = log_in(portal, "alice", PASSWORDS["alice"])
     assert found is not None
     there = Client.revoke_own_token

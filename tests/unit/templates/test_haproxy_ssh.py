@@ -7,18 +7,22 @@ import shutil
 import socket
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from portal.core.apps.access import ssh_key
+from portal.runner.apps.ssh_listener import WAITING
+from tests.unit.web import front as front_module
 from tests.unit.web.front import SESSION, SSH, Front, Stream, running_front
 
 pytestmark = pytest.mark.skipif(shutil.which("haproxy") is None, reason="needs haproxy")
 
 OWNER = "127.0.0.2"
 STRANGERS = ("127.0.1.1", "127.0.1.2")
+HANDFUL = tuple(f"127.0.1.{number}" for number in range(1, 9))
 SLOWEST = 1.0
 """Seconds more than on a quiet portal."""
 
@@ -41,28 +45,42 @@ def reached(attacked: socket.socket) -> int:
     return count
 
 
+def others(front: Front) -> range:
+    """The ports of the sessions that strangers attack."""
+    return range(front.web.ssh_ports[0] + 1, front.web.ssh_ports[1] + 1)
+
+
 @pytest.fixture
-def front(tmp_path: Path, attacked: socket.socket) -> Iterator[Front]:
-    """A HAProxy for each test, since the limits count; before two sessions."""
-    with running_front(tmp_path) as running:
-        address = f"127.0.0.1@{attacked.getsockname()[1]}@ssh.x.slipway"
+def front(
+    tmp_path: Path, attacked: socket.socket, request: pytest.FixtureRequest
+) -> Iterator[Front]:
+    """A HAProxy for each test, since the limits count; before some sessions."""
+    with running_front(tmp_path, **getattr(request, "param", {})) as running:
+        address = f"127.0.0.1@{attacked.getsockname()[1]}"
         running.routes.add(ssh_key(str(running.web.ssh_ports[0])), running.target)
-        running.routes.add(ssh_key(str(running.web.ssh_ports[1])), address)
+        for port in others(running):
+            running.routes.add(ssh_key(str(port)), f"{address}@ssh.x{port}.slipway")
         yield running
 
 
 @contextlib.contextmanager
-def strangers(front: Front, count: int, words: bytes = b"") -> Iterator[list[socket.socket]]:
-    """So many connections of each address, which send this and nothing else, to another session."""
+def strangers(
+    front: Front,
+    count: int,
+    words: bytes = b"",
+    sources: Sequence[str] = STRANGERS,
+    sessions: int = 1,
+) -> Iterator[list[socket.socket]]:
+    """So many connections of each address, which send this and nothing else, to other sessions."""
     with contextlib.ExitStack() as stack:
         held = []
-        for _ in range(count):
-            for source in STRANGERS:
+        for source in sources:
+            for number in range(count):
                 stream = stack.enter_context(socket.socket())
                 stream.settimeout(2)
                 stream.bind((source, 0))
                 with contextlib.suppress(OSError):
-                    stream.connect(("127.0.0.1", front.web.ssh_ports[1]))
+                    stream.connect(("127.0.0.1", others(front)[number % sessions]))
                     stream.sendall(words)
                     held.append(stream)
         yield held
@@ -90,6 +108,18 @@ def test_two_addresses_do_not_stop_the_ssh_of_others(front: Front, words: bytes)
     quiet = statistics.median(seconds(front) for _ in range(5))
     with strangers(front, 240, words):
         assert not others_wait(front, quiet)
+
+
+@pytest.mark.parametrize("front", [{"connections": 1000}], indirect=True)
+def test_a_handful_of_addresses_leaves_places_to_others(front: Front) -> None:
+    """However long they stay: five that each had a fifth of all places had them all."""
+    quiet = statistics.median(seconds(front) for _ in range(5))
+    with strangers(front, 40, SSH + b"x\r\n", HANDFUL, sessions=3), contextlib.ExitStack() as stack:
+        assert not others_wait(front, quiet)
+        for _ in range(4):
+            stream = Stream(front, front.web.ssh_ports[0], source=OWNER)
+            stack.callback(stream.close)
+            assert stream.echoes()
 
 
 @pytest.mark.parametrize("words", [b"", b"SSH-2.0"])
@@ -123,11 +153,60 @@ def test_a_version_in_two_pieces_is_understood(front: Front) -> None:
     assert front.gateway.names == [f"jupyterlab.{SESSION}.slipway"]
 
 
-def test_an_address_that_comes_too_often_waits_alone(front: Front, attacked: socket.socket) -> None:
-    with strangers(front, 200, SSH + b"x\r\n"):
-        time.sleep(1)
-        assert 150 <= reached(attacked) <= 350, "each address has ten a second"
+def greeted(front: Front, stack: contextlib.ExitStack, count: int) -> list[Stream]:
+    """So many connections of the owner's, which stay open."""
+    streams = [Stream(front, front.web.ssh_ports[0], source=OWNER) for _ in range(count)]
+    for stream in streams:
+        stack.callback(stream.close)
+    assert all(stream.opened for stream in streams)
+    return streams
+
+
+@pytest.mark.parametrize("sources", [STRANGERS[:1], STRANGERS])
+def test_one_address_fills_no_sessions_places_for_log_ins(
+    front: Front, attacked: socket.socket, sources: Sequence[str]
+) -> None:
+    """Nor do two: the oldest gives way only where all are taken."""
+    with strangers(front, 90, SSH + b"x\r\n", sources) as held:
+        time.sleep(2)
+        assert 10 * len(sources) <= reached(attacked) <= WAITING - 2
+        for stream in held:  # neither do those that go away at once
+            stream.close()
     assert seconds(front) < 60
+
+
+def test_ten_log_ins_at_once(front: Front) -> None:
+    with contextlib.ExitStack() as stack, ThreadPoolExecutor(10) as pool:
+        found = list(pool.map(lambda _: greeted(front, stack, 1)[0], range(10)))
+        assert all(stream.echoes() for stream in found)
+
+
+def test_one_command_after_the_other(front: Front) -> None:
+    for _ in range(40):
+        begun = time.monotonic()
+        assert seconds(front) < 60
+        time.sleep(max(0, 0.15 - (time.monotonic() - begun)))  # a log-in is no faster
+
+
+def test_open_tunnels_are_not_counted_as_log_ins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than an address may begin at once, one after the other; all are the session's use."""
+    rendered = front_module.render
+    monkeypatch.setattr(
+        front_module,
+        "render",
+        lambda settings: rendered(settings).replace("conn_rate(30s)", "conn_rate(1s)"),
+    )
+    with running_front(tmp_path) as front, contextlib.ExitStack() as stack:
+        front.routes.add(ssh_key(str(front.web.ssh_ports[0])), front.target)
+        streams = []
+        for _ in range(4):
+            streams += greeted(front, stack, 6)
+            time.sleep(2.1)
+        assert all(stream.echoes(b"x" * 1000) for stream in streams)
+        found = front.routes.traffic()[f"jupyterlab.{SESSION}.slipway"]
+        assert found.bytes > 100 * len(streams)
 
 
 def test_behind_a_balancer_each_client_is_counted_by_its_own_address(tmp_path: Path) -> None:
