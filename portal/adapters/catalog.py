@@ -161,6 +161,7 @@ class FolderCatalog:
     def __call__(self) -> Catalog:
         """The catalog, about ten seconds old; invalid descriptions are left out and logged.
 
+        While the folders cannot be read, the last catalog counts; without one, OSError is raised.
         While a thread reads the folders, which may be on a slow file system, the others get the
         catalog before.
         """
@@ -177,10 +178,18 @@ class FolderCatalog:
     def _read(self) -> Catalog:
         now = time.monotonic()
         if self._known is None or now - self._known[0] > FRESH_SECONDS:
-            catalog = self._scan()
+            catalog = self._scanned()
             self._log(catalog.problems)
             self._known = (now, catalog)
         return self._known[1]
+
+    def _scanned(self) -> Catalog:
+        try:
+            return self._scan()
+        except (CatalogError, OSError) as error:
+            if self._known is None:
+                raise
+            return self._known[1].model_copy(update={"problems": (str(error),)})
 
     def _log(self, problems: tuple[str, ...]) -> None:
         logged = self._known[1].problems if self._known else ()
@@ -206,7 +215,7 @@ class FolderCatalog:
         for name, folder in sorted(found.items()):
             try:
                 apps[name] = read_app(folder)
-            except CatalogError as error:
+            except (CatalogError, OSError) as error:
                 problems.append(str(error))
         wrong = misfits(apps)
         for name, spec in apps.items():
@@ -224,7 +233,7 @@ class FolderCatalog:
                 continue
             try:
                 image = read_image(file.parent, self._packages, self._files)
-            except CatalogError as error:
+            except (CatalogError, OSError) as error:
                 problems.append(str(error))
                 continue
             yield image
