@@ -38,9 +38,12 @@ class SifFiles:
 
 def _listed(folder: Path, before: Iterable[Path]) -> list[Path]:
     try:
-        return sorted({folder / LINK, *folder.glob("*.sif")})
+        found = set(folder.glob("*.sif"))
     except OSError:
-        return sorted({folder / LINK, *before})
+        found = set(before)
+    if os.path.lexists(folder / LINK):  # also in a folder that cannot be listed
+        found.add(folder / LINK)
+    return sorted(found)
 
 
 def _version(file: Path) -> Version:

@@ -402,3 +402,29 @@ def test_while_the_folders_cannot_be_read_the_last_catalog_counts(
         with pytest.raises(OSError, match=os.strerror(errno.ESTALE)):
             catalog_of(tmp_path)()
     assert catalog() == known
+
+
+@pytest.mark.parametrize("fault", ["toml", "no toml", "no link", "dangling", "retired"])
+def test_files_of_an_image_that_is_left_out_are_known(tmp_path: Path, fault: str) -> None:
+    image(tmp_path, "lab", "1")
+    image(tmp_path, "lab", "2")
+    folder = tmp_path / "images" / "lab" / "1"
+    (folder / "image.sif").rename(folder / "image-0123456789abcdef.sif")
+    if fault != "no link":
+        file = "nothing" if fault == "dangling" else "image-0123456789abcdef.sif"
+        (folder / "image.sif").symlink_to(file)
+    if fault == "no toml":
+        (folder / "image.toml").unlink()
+    elif fault in ("toml", "retired"):
+        (folder / "image.toml").write_text('title = "Lab')
+    if fault == "retired":
+        (folder / "retired").touch()
+    (folder.parent / "README").write_text("no image")
+    catalog = catalog_of(tmp_path)()
+    assert [one.version for one in catalog.images] == ["2"]
+    (left_out,) = catalog.left_out
+    assert (left_out.environment, left_out.version) == ("lab", "1")
+    assert left_out.retired is (fault == "retired")
+    names = ["image-0123456789abcdef.sif", *(["image.sif"] if fault != "no link" else [])]
+    assert [file.path for file in left_out.files] == [str(folder / name) for name in names]
+    assert len(catalog.problems) == (fault in ("toml", "no toml", "retired"))

@@ -82,6 +82,25 @@ def test_the_path_of_a_hidden_image_is_refused_as_its_name_is(
         assert [answer(api(who), file) for file in files] == [""] * 3
 
 
+def spoil(world: World, folder: Path, version: str) -> None:
+    """Make an image's description invalid, and let the catalog see that."""
+    (folder / "tool" / version / "image.toml").write_text('title = "Tool')
+    world.services.catalog._known = None  # type: ignore[attr-defined]
+    assert world.services.catalog().image("tool", version) is None
+
+
+def test_rules_hold_for_files_whose_description_is_invalid(
+    api: MakeApi, world: World, folder: Path
+) -> None:
+    hide(world)
+    for version in ("1", "2", "3"):
+        spoil(world, folder, version)
+    places = {version: folder / "tool" / version / "image.sif" for version in ("1", "2", "3")}
+    for who, hidden in (("alice", NOT_OFFERED), ("bob", ""), ("admin", "")):
+        answers = [answer(api(who), file) for file in places.values()]
+        assert answers == [RETIRED, hidden, ""]
+
+
 def test_the_path_of_a_retired_image_is_refused_to_everybody(api: MakeApi, folder: Path) -> None:
     for who in ("alice", "admin"):
         assert answer(api(who), folder / "tool" / "1" / "image.sif") == RETIRED
