@@ -12,6 +12,7 @@ from flask import Flask
 
 from portal.config.images import ImageSettings
 from portal.core.admin.images import ImageRequest
+from portal.core.auth.logins import OIDC, Proof
 from portal.core.auth.person import Person
 from tests.fakes import FakeJob, World, make_world
 from tests.sif import sif
@@ -131,6 +132,18 @@ def test_the_job_is_told_what_its_image_must_not_be(
     named = {"environment": "tool", "version": "3", "resources": {"memory": "600m"}}
     assert api("alice")("POST", "/sessions", json=named).status_code == 201
     assert refused(world.slurm.jobs[-1]) == {}
+
+
+def test_administrators_by_the_providers_groups_have_hidden_images_at_the_node_too(
+    app: Flask, world: World, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hide(world)
+    logins, issuer = world.services.logins, "https://id.example.org"
+    monkeypatch.setattr(logins, "_admin_issuer", issuer)
+    _, login = logins.open_browser("alice", Proof(OIDC, issuer, "u1", admin=True))
+    token, _ = logins.make_token(logins.person(login), "all", None, 1)
+    assert answer(Api(app.test_client(), token), folder / "tool/2/image.sif") == ""
+    assert {why for _, why in refused(world.slurm.jobs[-1]).values()} == {RETIRED.split(": ")[1]}
 
 
 def test_a_requeued_session_keeps_an_image_that_was_retired_since(
