@@ -7,7 +7,7 @@ noted with that lock's name, and needs a row that has it.
 
 HAProxy's configurations are read by line: timeouts, limits, and where connections come and go.
 
-Not seen: waits in libraries, beyond the calls below, and locks held by callers.
+Not seen: waits in libraries, such as NVML, beyond the calls below, and locks held by callers.
 
     python -m tests.waits           prints what is wrong, and exits with 1 then
 """
@@ -58,6 +58,7 @@ METHODS = frozenset(
     "wrap_socket".split()
 )
 """Of sockets, processes, threads, locks, futures, asyncio's streams and paramiko."""
+TEXT = frozenset({"os.path.join", "shlex.join"})
 LOCK = re.compile(r"(lock|turn|first|changed|condition)$", re.IGNORECASE)
 """How locks' variables are called."""
 CONFIGURATIONS = (
@@ -104,7 +105,8 @@ class WaitFinder(Finder):
             self._note(name, node, "")
         elif isinstance(node.func, ast.Attribute):
             method, owner = node.func.attr, ast.unparse(node.func.value)
-            if method in METHODS or (method == "join" and _joins_a_thread(node)):
+            joins = method == "join" and name not in TEXT and _joins_a_thread(node)
+            if method in METHODS or joins:
                 self._note(f".{method}", node, owner)
         self.generic_visit(node)
 
@@ -116,8 +118,15 @@ class WaitFinder(Finder):
 
 
 def _joins_a_thread(node: ast.Call) -> bool:
-    """Of text takes one argument, which is no number and has no name."""
-    return not node.args or any(word.arg == "timeout" for word in node.keywords)
+    """Of text has a literal before it, or words in its argument; of paths and tables takes more."""
+    if not node.args or any(word.arg == "timeout" for word in node.keywords):
+        return True
+    words = ast.List | ast.Tuple | ast.ListComp | ast.GeneratorExp | ast.Call | ast.Starred
+    named = ast.Name | ast.Attribute | ast.Subscript
+    function = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+    return (
+        len(node.args) == 1 and isinstance(function, named) and not isinstance(node.args[0], words)
+    )
 
 
 def _returns_at_once(node: ast.Call) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import threading
 import time
@@ -13,7 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from portal.adapters.images.folder import RETIRED, current_file, read_inventory
+from portal.adapters.images.folder import LINK, RETIRED, current_file, read_inventory
 from portal.adapters.images.ids import SifFiles
 from portal.core.apps.catalog import AppSpec, Catalog, Image, misfits, problems_of
 from portal.core.images.inside import search_words
@@ -54,7 +55,7 @@ def read_app(folder: Path) -> AppSpec:
 def read_image(
     folder: Path,
     words: Callable[[Path], tuple[str, ...]] = lambda _: (),
-    files: Callable[[Path], tuple[SifFile, ...]] = lambda _: (),
+    files: tuple[SifFile, ...] = (),
 ) -> Image:
     """One image of images/<env>/<version>/; `words`: its main packages, `files`: its SIF files.
 
@@ -69,7 +70,7 @@ def read_image(
         "path": str(current),
         "retired": (folder / RETIRED).exists(),
         "packages": words(current),
-        "files": files(folder),
+        "files": files,
     }
     try:
         return Image.model_validate({**data, **names})
@@ -161,6 +162,7 @@ class FolderCatalog:
     def __call__(self) -> Catalog:
         """The catalog, about ten seconds old; invalid descriptions are left out and logged.
 
+        While the folders cannot be read, the last catalog counts; without one, OSError is raised.
         While a thread reads the folders, which may be on a slow file system, the others get the
         catalog before.
         """
@@ -177,10 +179,18 @@ class FolderCatalog:
     def _read(self) -> Catalog:
         now = time.monotonic()
         if self._known is None or now - self._known[0] > FRESH_SECONDS:
-            catalog = self._scan()
+            catalog = self._scanned()
             self._log(catalog.problems)
             self._known = (now, catalog)
         return self._known[1]
+
+    def _scanned(self) -> Catalog:
+        try:
+            return self._scan()
+        except (CatalogError, OSError) as error:
+            if self._known is None:
+                raise
+            return self._known[1].model_copy(update={"problems": (str(error),)})
 
     def _log(self, problems: tuple[str, ...]) -> None:
         logged = self._known[1].problems if self._known else ()
@@ -191,11 +201,13 @@ class FolderCatalog:
     def _scan(self) -> Catalog:
         problems: list[str] = []
         apps = dict(self._read_apps(problems))
-        images = sorted(self._read_images(apps, problems), key=_newest_first)
+        left_out: list[Image] = []
+        images = sorted(self._read_images(apps, left_out, problems), key=_newest_first)
         return Catalog(
             apps=apps,
             images=tuple(image for image in images if not image.retired),
             retired=tuple(image for image in images if image.retired),
+            left_out=tuple(left_out),
             found=dict(self._found()),
             problems=tuple(problems),
         )
@@ -206,7 +218,7 @@ class FolderCatalog:
         for name, folder in sorted(found.items()):
             try:
                 apps[name] = read_app(folder)
-            except CatalogError as error:
+            except (CatalogError, OSError) as error:
                 problems.append(str(error))
         wrong = misfits(apps)
         for name, spec in apps.items():
@@ -216,24 +228,52 @@ class FolderCatalog:
             file = found[name] / "app.toml"
             problems.append(_message(file, _text(file), *wrong[name]))
 
-    def _read_images(self, apps: Mapping[str, AppSpec], problems: list[str]) -> Iterator[Image]:
-        for sif in self._images.glob("*/*/image.sif"):
-            file = sif.with_name("image.toml")
-            if file.parent.parent.name == OWN:
-                problems.append(f"{file}: {OWN} stands for people's own images; rename the folder")
+    def _read_images(
+        self, apps: Mapping[str, AppSpec], left_out: list[Image], problems: list[str]
+    ) -> Iterator[Image]:
+        for folder in sorted(self._images.glob("*/*")):
+            files = self._files(folder)
+            if not files:
                 continue
             try:
-                image = read_image(file.parent, self._packages, self._files)
-            except CatalogError as error:
-                problems.append(str(error))
+                yield self._read_image(folder, files, apps, problems)
                 continue
-            yield image
-            for key, names in (("apps", image.apps), ("default_app", (image.default_app,))):
-                problems += [
-                    _message(file, _text(file), key, f"there is no app {name}")
-                    for name in names
-                    if name is not None and name not in apps
-                ]
+            except FileNotFoundError:
+                pass  # image.sif is missing: its first build, or its removal, has not ended
+            except (CatalogError, OSError) as error:
+                problems.append(str(error))
+            left_out.append(_left_out(folder, files))
+
+    def _read_image(
+        self,
+        folder: Path,
+        files: tuple[SifFile, ...],
+        apps: Mapping[str, AppSpec],
+        problems: list[str],
+    ) -> Image:
+        file = folder / "image.toml"
+        (folder / LINK).stat()
+        if folder.parent.name == OWN:
+            raise CatalogError(f"{file}: {OWN} stands for people's own images; rename the folder")
+        image = read_image(folder, self._packages, files)
+        for key, names in (("apps", image.apps), ("default_app", (image.default_app,))):
+            problems += [
+                _message(file, _text(file), key, f"there is no app {name}")
+                for name in names
+                if name is not None and name not in apps
+            ]
+        return image
+
+
+def _left_out(folder: Path, files: tuple[SifFile, ...]) -> Image:
+    return Image(
+        environment=folder.parent.name,
+        version=folder.name,
+        path=str(folder / LINK),
+        title=folder.name,
+        retired=os.path.exists(folder / RETIRED),
+        files=files,
+    )
 
 
 def _newest_first(image: Image) -> tuple[str, list[int]]:

@@ -57,6 +57,7 @@ class Settings:
         "image_cache_mb",
         "images",
         "insecure",
+        "left_out",
         "max_image_mb",
         "max_shared_memory_mb",
         "own_images",
@@ -72,13 +73,15 @@ class Settings:
         binds = data.get("binds", [])
         sources = data.get("own_images", [])
         registries, insecure = data.get("registries", []), data.get("insecure", [])
-        retired = data.get("retired", [])
-        lists = (images, kinds, binds, sources, registries, insecure, retired)
+        retired, left_out = data.get("retired", []), data.get("left_out", [])
+        lists = (images, kinds, binds, sources, registries, insecure, retired, left_out)
         if not all(isinstance(value, list) for value in lists):
             raise ValueError("a list is expected")
         self.images = [Image(item) for item in images]  # type: ignore[attr-defined]
         self.retired = [Image(item) for item in retired]  # type: ignore[attr-defined]
         """Images that nobody can name any more, for `refused_files`."""
+        self.left_out = [Image(item) for item in left_out]  # type: ignore[attr-defined]
+        """The same while their descriptions are invalid."""
         self.gpu_kinds = kinds
         self.binds = [str(path) for path in binds]  # type: ignore[attr-defined]
         self.own_images = frozenset(map(str, sources))  # type: ignore[call-overload]
@@ -101,9 +104,10 @@ class Settings:
 
         What an image that this user may start contains as well is not refused.
         """
-        permitted = {id for image in self.images if image.permits(user) for _, id in image.files}
+        current = (*self.images, *self.left_out)
+        permitted = {id for image in current if image.permits(user) for _, id in image.files}
         found = []
-        for image in (*self.images, *self.retired):
+        for image in (*current, *self.retired):
             if not image.permits(user):
                 reason = "it is not offered to you"
             elif retired and image in self.retired:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 
 MAX_DEPTH = 64
 """Lists and objects in each other; no document that the portal reads has so many."""
@@ -82,8 +83,8 @@ def _no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     # Two parsers of the same text could pick different values of a duplicate key.
     found = dict(pairs)
     if len(found) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for place, key in enumerate(keys) if key in keys[:place])
+        counts = Counter(key for key, _ in pairs)
+        twice = next(key for key, count in counts.items() if count > 1)
         shown = twice if len(twice) <= 40 else f"{twice[:39]}…"
         raise NotJson(f"has the key {json.dumps(shown)} twice")
     return found

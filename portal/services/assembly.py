@@ -111,7 +111,7 @@ class _Assembly(AppAssembly):
 
     def _refused_files(self, owner: str) -> tuple[RefusedFile, ...]:
         """The site's image files that a session's owner may not start as own images."""
-        person = Person(owner, self.administrators.includes(owner), login="")
+        person = Person(owner, self.logins.may_administer(owner), login="")
         return self.administration.refused_files(person, self._catalog())
 
     @cached_property

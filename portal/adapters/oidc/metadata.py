@@ -52,17 +52,18 @@ class Document(Generic[T]):
         """Never held while anybody waits."""
         self._last: T | None = None
         self._since = 0.0
-        self._failure = ""
+        self._failure, self._silent_until = "", 0.0
         self._asked: threading.Event | None = None
         """Set once the question under way has its answer; None without one."""
 
     def get(self, older_than: float = KEPT_SECONDS) -> T:
         """The document, fetched anew if it is older than this; raises Unavailable."""
         with self._lock:
-            age = self._monotonic() - self._since
-            if self._last is not None and age < older_than:
+            now = self._monotonic()
+            silent = now < self._silent_until
+            if self._last is not None and (silent or now - self._since < older_than):
                 return self._last
-            if self._failure and age < SILENT_SECONDS:
+            if silent:
                 raise Unavailable(self._failure)
             under_way = self._asked
             if under_way is None:
@@ -83,16 +84,14 @@ class Document(Generic[T]):
 
     def _ask(self) -> None:
         try:
-            answer = self._fetch()
+            self._last, self._since = self._fetch(), self._monotonic()
         except Unavailable as error:
+            self._failure = error.text
+            self._silent_until = self._monotonic() + SILENT_SECONDS
             if self._last is None:
-                self._failure = error.text
                 raise
             log.warning("the provider does not answer: its last metadata and keys still count")
-        else:
-            self._last, self._failure = answer, ""
         finally:
-            self._since = self._monotonic()
             self._end()
 
     def _end(self) -> None:

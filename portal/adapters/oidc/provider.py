@@ -138,7 +138,7 @@ class OidcProvider(IdentityProvider):
         raise self._metadata.failure(f"it refuses a code: {clip(refusal, 100)}")
 
     def _userinfo(self, access_token: str, subject: str) -> dict[str, Any]:
-        """Claims that the ID token lacks; {} if the provider has none."""
+        """The account's claims, which the ID token may lack; {} if the provider has none."""
         endpoint = self._metadata.optional_endpoint("userinfo_endpoint")
         if not endpoint:
             return {}
@@ -149,7 +149,11 @@ class OidcProvider(IdentityProvider):
             raise self._refused(TokenError(f"userinfo: {error}")) from error
         if other:
             raise self._refused(TokenError("userinfo: it is another user's"))
-        return content
+        # No others: what else the portal reads, such as sid, was verified in the ID token alone.
+        names = {"email_verified"}.union(
+            *((n, n.split(".")[0]) for n in self._settings.rule.needed)
+        )
+        return {name: value for name, value in content.items() if name in names}
 
     def _refused(self, error: TokenError) -> Unauthorized:
         text = clip(visible(str(error)), 500)

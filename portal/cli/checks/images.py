@@ -20,7 +20,7 @@ def check_image_files(
     """Folders of own images that overlap the site's, and hidden images that everybody may read."""
     known = list(rules)
     yield from _overlaps(settings)
-    for image in (*catalog.images, *catalog.retired):
+    for image in (*catalog.images, *catalog.retired, *catalog.left_out):
         rule = image_rule(image, known)
         file = None if rule.seen_by == "everybody" else _readable(image)
         if file is not None:

@@ -38,6 +38,10 @@ def batch_settings(
 ) -> dict[str, object]:
     """The settings, as portal/batch/settings.py reads them."""
     known = list(rules)
+
+    def images(found: Iterable[Image]) -> list[dict[str, object]]:
+        return [_image(image, image_rule(image, known), limits) for image in found]
+
     return {
         "version": 1,
         "command": site.command,
@@ -51,8 +55,11 @@ def batch_settings(
         "image_cache_mb": site.images.cache_mb,
         "max_shared_memory_mb": site_rules.max_shared_memory_mb,
         "gpu_kinds": kinds_as_json(gpus.kinds),
-        "images": [_image(image, image_rule(image, known), limits) for image in catalog.images],
-        "retired": [_image(image, image_rule(image, known), limits) for image in catalog.retired],
+        "images": images(catalog.images),
+        "left_out": images(image for image in catalog.left_out if not image.retired),
+        "retired": images(
+            image for image in (*catalog.retired, *catalog.left_out) if image.retired
+        ),
     }
 
 

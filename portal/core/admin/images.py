@@ -114,6 +114,7 @@ def visible_catalog(
         apps=catalog.apps,
         images=seen(catalog.images),
         retired=seen(catalog.retired),
+        left_out=seen(catalog.left_out),
         found=catalog.found,
         problems=catalog.problems,
     )
@@ -127,14 +128,15 @@ def refused_files(catalog: Catalog, visible: Catalog) -> tuple[RefusedFile, ...]
 
     What an image that this person may start contains as well is not refused.
     """
-    shown = {(image.environment, image.version) for image in (*visible.images, *visible.retired)}
-    permitted = {file.id for image in visible.images for file in image.files}
+    seen = (*visible.images, *visible.retired, *visible.left_out)
+    shown = {(image.environment, image.version) for image in seen}
+    permitted = {file.id for image in seen if not image.retired for file in image.files}
 
-    def files(images: Iterable[Image], retired: bool) -> Iterator[RefusedFile]:
-        for image in images:
+    def files() -> Iterator[RefusedFile]:
+        for image in (*catalog.images, *catalog.retired, *catalog.left_out):
             if (image.environment, image.version) not in shown:
                 reason, applies = NOT_OFFERED, False
-            elif retired:
+            elif image.retired:
                 name = f"{image.environment} {image.version}"
                 reason, applies = f"{name} was retired by an administrator", True
             else:
@@ -143,7 +145,7 @@ def refused_files(catalog: Catalog, visible: Catalog) -> tuple[RefusedFile, ...]
                 if not id or id not in permitted:
                     yield RefusedFile(path, id, reason, applies)
 
-    return (*files(catalog.images, False), *files(catalog.retired, True))
+    return tuple(files())
 
 
 def check_principals(asked: ImageRequest, limits: Limits | None) -> None:

@@ -239,6 +239,8 @@ class Catalog(BaseModel):
     """Those that can be launched."""
     retired: tuple[Image, ...] = ()
     """Those that only sessions have that were launched before."""
+    left_out: tuple[Image, ...] = ()
+    """Those with an invalid description: not launched, but the rules hold for their files."""
     found: dict[tuple[str, str], tuple[str, ...]] = {}
     """The apps that administrators' sessions found in an image, by environment and version."""
     problems: tuple[str, ...] = ()

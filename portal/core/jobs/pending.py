@@ -58,8 +58,8 @@ def dependency_text(dependency: str) -> str:
     parts = [f"for {_jobs(jobs)} {condition}" for condition, jobs in waits.items()]
     if "singleton" in dependency:
         parts.append("for your other jobs of this name to end")
-    joint = " or " if "?" in dependency else " and "
-    return f"It waits {joint.join(parts)}." if parts else ""
+    together = " or ".join(parts) if "?" in dependency else " and ".join(parts)
+    return f"It waits {together}." if parts else ""
 
 
 def _jobs(numbers: list[str]) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -355,3 +358,73 @@ def test_nobody_waits_for_a_slow_file_system(
     thread.join()
     assert [set(found.apps) for found in others] == [{"old"}]
     assert set(catalog().apps) == {"old", "new"}
+
+
+def test_an_error_of_one_images_files_leaves_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image(tmp_path, "lab", "1")
+    image(tmp_path, "lab", "2")
+    stat = os.stat
+
+    def stale(path: str | Path, *args: Any, **words: Any) -> os.stat_result:
+        if str(path).endswith("/lab/2/retired"):
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), str(path))
+        return stat(path, *args, **words)
+
+    def unreadable(*_: object) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "pread", unreadable)
+    assert [one.version for one in catalog_of(tmp_path)().images] == ["2", "1"]
+    monkeypatch.setattr(os, "stat", stale)
+    catalog = catalog_of(tmp_path)()
+    assert [one.version for one in catalog.images] == ["1"]
+    assert "/lab/2/retired" in "".join(catalog.problems)
+
+
+def test_while_the_folders_cannot_be_read_the_last_catalog_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("portal.adapters.catalog.FRESH_SECONDS", -1.0)
+    image(tmp_path, "lab", "1")
+    catalog = catalog_of(tmp_path)
+    known = catalog()
+
+    def stale(*_: object) -> Iterator[Any]:
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", stale)
+        for _ in range(2):
+            assert catalog().images == known.images
+        assert caplog.text.count(os.strerror(errno.ESTALE)) == 1
+        with pytest.raises(OSError, match=os.strerror(errno.ESTALE)):
+            catalog_of(tmp_path)()
+    assert catalog() == known
+
+
+@pytest.mark.parametrize("fault", ["toml", "no toml", "no link", "dangling", "retired"])
+def test_files_of_an_image_that_is_left_out_are_known(tmp_path: Path, fault: str) -> None:
+    image(tmp_path, "lab", "1")
+    image(tmp_path, "lab", "2")
+    folder = tmp_path / "images" / "lab" / "1"
+    (folder / "image.sif").rename(folder / "image-0123456789abcdef.sif")
+    if fault != "no link":
+        file = "nothing" if fault == "dangling" else "image-0123456789abcdef.sif"
+        (folder / "image.sif").symlink_to(file)
+    if fault == "no toml":
+        (folder / "image.toml").unlink()
+    elif fault in ("toml", "retired"):
+        (folder / "image.toml").write_text('title = "Lab')
+    if fault == "retired":
+        (folder / "retired").touch()
+    (folder.parent / "README").write_text("no image")
+    catalog = catalog_of(tmp_path)()
+    assert [one.version for one in catalog.images] == ["2"]
+    (left_out,) = catalog.left_out
+    assert (left_out.environment, left_out.version) == ("lab", "1")
+    assert left_out.retired is (fault == "retired")
+    names = ["image-0123456789abcdef.sif", *(["image.sif"] if fault != "no link" else [])]
+    assert [file.path for file in left_out.files] == [str(folder / name) for name in names]
+    assert len(catalog.problems) == (fault in ("toml", "no toml", "retired"))

@@ -43,6 +43,15 @@ def test_a_retired_image_stays_hidden() -> None:
     assert refused(settings, "bob", retired=False) == []
 
 
+def test_an_image_whose_description_is_invalid_stays_hidden() -> None:
+    images, left_out = [image("3", ONE)], [image("2", TWO, visible_to=["bob"])]
+    settings = Settings(site(images=images, left_out=left_out))
+    hidden = "it is not offered to you"
+    two = [("/i/r/2/image.sif", TWO, hidden), ("/i/r/2/image.sif.old", "", hidden)]
+    assert refused(settings, "alice") == two
+    assert refused(settings, "bob") == []
+
+
 def test_what_a_permitted_image_contains_as_well_is_not_refused() -> None:
     settings = Settings(site(images=[image("2", ONE, visible_to=[]), image("1", ONE)]))
     assert [path for path, *_ in refused(settings, "alice")] == ["/i/r/2/image.sif.old"]

@@ -68,6 +68,12 @@ def test_numbers_of_any_length() -> None:
     assert decode_json("0." + "9" * 1_000_000) == 1.0
 
 
+def test_a_duplicate_among_many_keys_is_found_in_linear_time() -> None:
+    keys = ",".join(f'"{number}": 0' for number in range(200_000))  # squared: half an hour
+    with pytest.raises(NotJson, match='has the key "199999" twice'):
+        decode_json(f'{{{keys}, "199999": 1}}')
+
+
 @pytest.mark.parametrize("text", ["[]", "1", "null", '"{}"'])
 def test_only_objects(text: str) -> None:
     with pytest.raises(NotJson, match="is not a JSON object"):

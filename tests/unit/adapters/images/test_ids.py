@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,7 +44,7 @@ def test_a_header_is_read_again_only_when_the_file_has_changed(
 
     def note(file: Path) -> str:
         read.append(file)
-        return ""
+        return "id"
 
     monkeypatch.setattr(ids, "_id", note)
     files = SifFiles()
@@ -64,21 +65,56 @@ def test_what_is_no_image_has_no_id_and_nobody_waits_for_it(folder: Path) -> Non
     assert [found[name] for name in ("a.sif", "b.sif", "c.sif", "d.sif")] == [""] * 4
 
 
-def test_a_file_that_the_portal_may_not_read_has_the_id_of_its_inventory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    head = without_times(sif(b"x"), DIGEST, 0)
+@pytest.fixture
+def built(tmp_path: Path) -> Path:
+    """An image that `slipway images build` has made: its file, with an inventory."""
     built = tmp_path / file_name(DIGEST)
-    built.write_bytes(head)
+    built.write_bytes(without_times(sif(b"x"), DIGEST, 0))
     (tmp_path / "image.sif").symlink_to(built.name)
     inventory = Inventory(
         environment="r", version="4", title="R 4", sources="", origin="", digest=DIGEST, size=1,
         built=datetime(2026, 1, 1, tzinfo=UTC),
     )  # fmt: skip
     built.with_name(inventory_name(built.name)).write_text(inventory.model_dump_json())
+    return built
 
-    def forbidden(*_: object) -> int:
-        raise PermissionError
 
-    monkeypatch.setattr(os, "open", forbidden)  # root, who runs tests, may read everything
-    assert {file.id for file in SifFiles()(tmp_path)} == {id_of_header(head[: HEADER.size])}
+@pytest.mark.parametrize("call", ["open", "pread"])
+def test_a_file_that_the_portal_cannot_read_has_the_id_of_its_inventory(
+    built: Path, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id = id_of_header(built.read_bytes()[: HEADER.size])
+    fail(monkeypatch, call, errno.EACCES)  # root, who runs tests, may read everything
+    assert {file.id for file in SifFiles()(built.parent)} == {id}
+
+
+def fail(monkeypatch: pytest.MonkeyPatch, call: str, number: int) -> None:
+    """Let a function of os fail, as on a file system with an error."""
+
+    def failing(*_: object, **__: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, call, failing)
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE])
+@pytest.mark.parametrize("call", ["fstat", "pread"])
+def test_an_id_that_could_not_be_read_is_read_again(
+    folder: Path, call: str, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = SifFiles()
+    with monkeypatch.context() as patch:
+        fail(patch, call, number)
+        assert {file.id for file in files(folder)} == {""}
+    assert {file.id for file in files(folder)} == {OLD.hex(), NEW.hex()}
+
+
+@pytest.mark.parametrize("call", ["stat", "scandir"])
+def test_what_is_known_of_files_stays_while_the_file_system_fails(
+    folder: Path, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = SifFiles()
+    known = files(folder)
+    with monkeypatch.context() as patch:
+        fail(patch, call, errno.ESTALE)
+        assert files(folder) == known

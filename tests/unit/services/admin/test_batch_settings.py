@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from portal.batch.settings import Settings
 from portal.core.admin.images import ImageRequest
 from portal.core.auth.person import Person
@@ -15,7 +17,9 @@ from tests.unit.web.conftest import make_settings
 ADMIN = Person("admin", True, "a")
 
 
-def test_files_of_hidden_and_retired_images(tmp_path: Path) -> None:
+@pytest.mark.parametrize("invalid", [(), ("1",), ("2",), ("1", "2")])
+def test_files_of_hidden_and_retired_images(tmp_path: Path, invalid: tuple[str, ...]) -> None:
+    """Also of those whose descriptions have become invalid."""
     for version in ("1", "2"):
         place = tmp_path / "images" / "tool" / version
         place.mkdir(parents=True)
@@ -26,8 +30,11 @@ def test_files_of_hidden_and_retired_images(tmp_path: Path) -> None:
     rule = ImageRequest(seen_by="except", users=("alice",))
     services.administration.save_image_rule(ADMIN, services.catalog(), "tool", "2", rule)
 
+    for version in invalid:
+        (tmp_path / "images" / "tool" / version / "image.toml").write_text('title = "Tool')
+    services.catalog._known = None  # type: ignore[attr-defined]
     found = Settings(json.loads(services.batch_settings.text()))
-    assert [image.name for image in found.images] == ["tool/2"]
+    assert [image.name for image in found.images] == ([] if "2" in invalid else ["tool/2"])
     two = (f"{tmp_path}/images/tool/2/image.sif", (b"2" * 16).hex(), "it is not offered to you")
     reason = "tool 1 was retired by an administrator"
     one = (f"{tmp_path}/images/tool/1/image.sif", (b"1" * 16).hex(), reason)

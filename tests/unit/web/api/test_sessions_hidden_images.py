@@ -12,6 +12,7 @@ from flask import Flask
 
 from portal.config.images import ImageSettings
 from portal.core.admin.images import ImageRequest
+from portal.core.auth.logins import OIDC, Proof
 from portal.core.auth.person import Person
 from tests.fakes import FakeJob, World, make_world
 from tests.sif import sif
@@ -82,6 +83,25 @@ def test_the_path_of_a_hidden_image_is_refused_as_its_name_is(
         assert [answer(api(who), file) for file in files] == [""] * 3
 
 
+def spoil(world: World, folder: Path, version: str) -> None:
+    """Make an image's description invalid, and let the catalog see that."""
+    (folder / "tool" / version / "image.toml").write_text('title = "Tool')
+    world.services.catalog._known = None  # type: ignore[attr-defined]
+    assert world.services.catalog().image("tool", version) is None
+
+
+def test_rules_hold_for_files_whose_description_is_invalid(
+    api: MakeApi, world: World, folder: Path
+) -> None:
+    hide(world)
+    for version in ("1", "2", "3"):
+        spoil(world, folder, version)
+    places = {version: folder / "tool" / version / "image.sif" for version in ("1", "2", "3")}
+    for who, hidden in (("alice", NOT_OFFERED), ("bob", ""), ("admin", "")):
+        answers = [answer(api(who), file) for file in places.values()]
+        assert answers == [RETIRED, hidden, ""]
+
+
 def test_the_path_of_a_retired_image_is_refused_to_everybody(api: MakeApi, folder: Path) -> None:
     for who in ("alice", "admin"):
         assert answer(api(who), folder / "tool" / "1" / "image.sif") == RETIRED
@@ -112,6 +132,18 @@ def test_the_job_is_told_what_its_image_must_not_be(
     named = {"environment": "tool", "version": "3", "resources": {"memory": "600m"}}
     assert api("alice")("POST", "/sessions", json=named).status_code == 201
     assert refused(world.slurm.jobs[-1]) == {}
+
+
+def test_administrators_by_the_providers_groups_have_hidden_images_at_the_node_too(
+    app: Flask, world: World, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hide(world)
+    logins, issuer = world.services.logins, "https://id.example.org"
+    monkeypatch.setattr(logins, "_admin_issuer", issuer)
+    _, login = logins.open_browser("alice", Proof(OIDC, issuer, "u1", admin=True))
+    token, _ = logins.make_token(logins.person(login), "all", None, 1)
+    assert answer(Api(app.test_client(), token), folder / "tool/2/image.sif") == ""
+    assert {why for _, why in refused(world.slurm.jobs[-1]).values()} == {RETIRED.split(": ")[1]}
 
 
 def test_a_requeued_session_keeps_an_image_that_was_retired_since(

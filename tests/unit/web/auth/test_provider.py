@@ -432,6 +432,24 @@ def test_userinfo_has_what_the_id_token_lacks_for_the_same_subject_only(site_of:
     assert INVALID in site.log_in().text
 
 
+@pytest.mark.parametrize("sid", ["s-other", "a\0b", "s" * 300])
+def test_the_providers_session_is_the_id_tokens_alone(site_of: Sites, sid: str) -> None:
+    site = site_of(claim="uid")
+    site.provider.userinfo = {"uid": "alice", "sid": sid}
+    site.provider.change = lambda claims: {k: v for k, v in claims.items() if k != "sid"}
+    assert site.log_in().status_code == 303
+    assert [login.sid for login in site.world.services.logins.logins_of("alice")] == [""]
+
+
+def test_userinfo_has_groups_and_whether_mail_is_verified(site_of: Sites) -> None:
+    site = site_of(
+        claim="email", pattern=r"(.+)@example\.org", groups_claim="realm.roles",
+        allowed_groups=["staff"],
+    )  # fmt: skip
+    site.provider.userinfo = {"email_verified": True, "realm": {"roles": ["staff"]}}
+    assert site.log_in(email="alice@example.org").status_code == 303
+
+
 def test_groups_decide_who_comes_in_and_who_administers(site_of: Sites) -> None:
     site = site_of(
         groups_claim="realm.roles", allowed_groups=["staff"], admin_groups=["hpc-admins"]
