@@ -230,7 +230,7 @@ def test_behind_a_balancer_each_client_is_counted_by_its_own_address(tmp_path: P
                 return stream.recv(12)
             return b""
 
-        # More than a quarter of what is free, too: the rate alone depends on how fast this machine is.
+        # More than a quarter of what is free, too: the rate depends on how fast this machine is.
         for _ in range(200):
             connect("192.0.2.1")
         assert answer("192.0.2.1") == b""
