@@ -82,8 +82,10 @@ ONCE = {
 }
 
 SECONDS = {
+    "slurm/test_peoples_accounts": 480,
     "slurm/test_adoption": 370,
     "slurm/test_hub": 310,
+    "slurm/test_oracle": 300,
     "slurm/test_node_root": 300,
     "slurm/test_people": 300,
     "browser/test_wizard": 290,
