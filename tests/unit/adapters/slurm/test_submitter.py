@@ -151,6 +151,27 @@ def test_a_check_reads_seconds_as_well(shell: Shell) -> None:
     assert said == "Job 7 to start at 2026-11-20T15:00:00 UTC using 1 processors"
 
 
+def scontrol(shell: Shell, program: str) -> LoginNodeSubmitter:
+    """One for a `scontrol` that is this shell script."""
+    (shell.home / "scontrol").write_text(f"#!/bin/sh\n{program}\n")
+    (shell.home / "scontrol").chmod(0o755)
+    return LoginNodeSubmitter(shell, "slipway", 5)
+
+
+def test_the_script_that_slurm_has_stored(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{shell.home}:{os.environ['PATH']}")
+    shell.chat = b"Welcome\n"
+    program = '[ "$*" = "write batch_script 7 -" ] && printf "#!/bin/sh\\n\\377"'
+    assert scontrol(shell, program).stored_script("alice", "7") == b"#!/bin/sh\n\xff"
+    said = "echo job script retrieval failed: Invalid job id specified >&2; exit 1"
+    with pytest.raises(ScriptUnreadable, match="Invalid job id specified"):
+        scontrol(shell, said).stored_script("alice", "7")
+    with pytest.raises(ScriptUnreadable):
+        scontrol(shell, "exit 0").stored_script("alice", "7")
+    with pytest.raises(ValueError, match="invalid job id"):
+        scontrol(shell, "exit 0").stored_script("alice", "7;id")
+
+
 def read(shell: Shell, path: str) -> bytes:
     return LoginNodeSubmitter(shell, "slipway", 5).read_script("alice", path)
 
