@@ -176,13 +176,15 @@ def _number(answer: str) -> str:
 
 
 def _words(messages: str) -> str:
-    """What sbatch --test-only said, for reading: without its name, times marked as UTC."""
+    """What sbatch --test-only said, for reading: without its name and the number of a job that
+    does not exist, times marked as UTC."""
     lines = [re.sub(r"^sbatch: (error: )?", "", line) for line in messages.splitlines()]
     text = "\n".join(line for line in lines if line.strip())
-    text = re.sub(r"\bto start at ([0-9]{9,11})(\.[0-9]+)?\b", _as_date, text)
-    return re.sub(r"(\bto start at [0-9-]{10}T[0-9:]{8})(?! UTC)", r"\1 UTC", text)
+    text = re.sub(r"\bJob [0-9]+ to start at\b", "It would start at", text)
+    text = re.sub(r"\bstart at ([0-9]{9,11})(\.[0-9]+)?\b", _as_date, text)
+    return re.sub(r"(\bstart at [0-9-]{10}T[0-9:]{8})(?! UTC)", r"\1 UTC", text)
 
 
 def _as_date(found: re.Match[str]) -> str:
     """A site's own SLURM_TIME_FORMAT may be seconds."""
-    return f"to start at {datetime.fromtimestamp(int(found[1]), UTC):%Y-%m-%dT%H:%M:%S} UTC"
+    return f"start at {datetime.fromtimestamp(int(found[1]), UTC):%Y-%m-%dT%H:%M:%S} UTC"

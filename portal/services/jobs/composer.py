@@ -16,7 +16,13 @@ from portal.core.auth.person import Person, hash_secret
 from portal.core.interfaces.submission import SubmissionStore, Submitter
 from portal.core.interfaces.systems import Clock
 from portal.core.jobs.compose.again import Stored, is_of, same_job
-from portal.core.jobs.compose.command import SubmitCommand, names_begin, shell_text, submit_command
+from portal.core.jobs.compose.command import (
+    SubmitCommand,
+    names_begin,
+    shell_text,
+    submit_command,
+    tasks_of,
+)
 from portal.core.jobs.compose.drafts import SCRIPTS_KEPT, SUBMISSIONS_DAYS, Submission
 from portal.core.jobs.compose.gpus import NO_GPUS_YET, asks_for_known_gpus
 from portal.core.jobs.compose.images import image_problem
@@ -134,9 +140,11 @@ class Composer:
         """What sbatch --test-only says of a job; raises InvalidRequest, Unavailable."""
         self._look_at_file(person, request)
         try:
-            return self._submitter.check(person.name, submit_command(request))
+            start = self._submitter.check(person.name, submit_command(request))
         except SubmissionRefused as error:
             raise self._refusal(person, request, error) from None
+        tasks = tasks_of(request, self._script_of(person, request))
+        return f"{start}\nThis is the first of {tasks} tasks." if tasks > 1 else start
 
     def submit(self, person: Person, request: JobRequest, key: str | None = None) -> str:
         """Submit a job and return its number; the same key never submits twice.

@@ -140,7 +140,7 @@ def test_a_check_tells_times_in_utc(shell: Shell) -> None:
         'partition main" >&2; echo "$TZ $3" > "$HOME/how"; [ "$2" = --test-only ]'
     )
     said = submitter(shell, program).check("alice", SubmitCommand(("-H",), "x"))
-    start = "Job 7 to start at 2026-11-22T10:00:00 UTC"
+    start = "It would start at 2026-11-22T10:00:00 UTC"
     assert said == f"{start} using 1 processors on nodes n1 in partition main"
     assert (shell.home / "how").read_text() == "UTC -H\n"
 
@@ -148,7 +148,7 @@ def test_a_check_tells_times_in_utc(shell: Shell) -> None:
 def test_a_check_reads_seconds_as_well(shell: Shell) -> None:
     program = "echo 'sbatch: Job 7 to start at 1795186800 using 1 processors' >&2"
     said = submitter(shell, program).check("alice", SubmitCommand((), "x"))
-    assert said == "Job 7 to start at 2026-11-20T15:00:00 UTC using 1 processors"
+    assert said == "It would start at 2026-11-20T15:00:00 UTC using 1 processors"
 
 
 def scontrol(shell: Shell, program: str) -> LoginNodeSubmitter:

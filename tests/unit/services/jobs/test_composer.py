@@ -168,8 +168,22 @@ def test_a_file_is_looked_at_before_it_is_submitted(world: World) -> None:
 
 def test_a_check_submits_nothing(world: World) -> None:
     said = world.services.composer.check(ALICE, request(world))
-    assert said.startswith("Job 7 to start at 2026-11-20T15:00:00 UTC")
+    assert said.startswith("It would start at 2026-11-20T15:00:00 UTC")
+    assert "tasks" not in said
     assert world.slurm.submitted == []
+
+
+def test_a_check_of_an_array_tells_its_tasks(world: World) -> None:
+    def last_line(**changes: Any) -> str:
+        return world.services.composer.check(ALICE, request(world, **changes)).splitlines()[-1]
+
+    assert last_line(array="0-49%10") == "This is the first of 50 tasks."
+    directive = "#!/bin/sh\n#SBATCH -a 1-9:2\nhostname\n"
+    assert last_line(script=directive) == "This is the first of 5 tasks."
+    assert last_line(script=directive, options=["--array=1-3"]) == "This is the first of 3 tasks."
+    world.slurm.scripts["~/run.sh"] = directive.encode()
+    assert last_line(script=None, path="~/run.sh") == "This is the first of 5 tasks."
+    assert "tasks" not in last_line(array="7")
 
 
 def test_a_file_is_read_for_the_editor(world: World) -> None:
