@@ -91,6 +91,7 @@ SECONDS = {
     "browser/test_wizard": 290,
     "attack/test_forged_addresses": 270,
     "attack/test_shared_folder": 255,
+    "slurm/test_batch_clients": 260,
     "slurm/test_crashes": 250,
     "attack/test_hostile_shell": 240,
     "attack/test_bad_inputs": 230,
