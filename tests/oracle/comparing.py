@@ -20,13 +20,14 @@ Outcome = Mapping[str, str]
 RECORD = (
     "JobName", "Partition", "Account", "QOS", "State", "ExitCode", "DerivedExitCode", "ReqCPUS",
     "AllocCPUS", "ReqMem", "NTasks", "NNodes", "NodeList", "TimelimitRaw", "Restarts", "Comment",
-    "Constraints", "Reason", "WorkDir",
+    "Constraints", "WorkDir",
 )  # fmt: skip
 """sacct's fields that must be equal."""
 
 OWN_FIELDS = {
     "accrue_time", "command", "deadline", "derived_exit_code", "eligible_time", "end_time",
-    "job_id", "last_sched_evaluation", "licenses_allocated", "pre_sus_time", "preemptable_time",
+    "flags", "job_id", "last_sched_evaluation", "licenses_allocated", "pre_sus_time",
+    "preemptable_time",
     "preempt_time", "priority", "resize_time", "sluid", "start_time", "step_id", "submit_line",
     "submit_time", "suspend_time", "job_resources", "job_state", "state_reason", "exit_code",
     "association_id", "array_job_id", "stepmgr",
@@ -81,7 +82,7 @@ def unexplained(all_of_them: Iterable[Difference]) -> list[Difference]:
 
 def submission(answer: Mapping[str, Any], number: str, folder: str) -> dict[str, str]:
     """The outcome of submitting: exit code, output and errors."""
-    texts = {name: common(_after_job(str(answer[name]), number), folder) for name in ("out", "err")}
+    texts = {name: _after_job(common(str(answer[name]), folder), number) for name in ("out", "err")}
     if number:  # --parsable prints nothing else
         texts["out"] = re.sub(rf"^{number}$", "N", texts["out"], flags=re.MULTILINE)
     return {
@@ -100,7 +101,7 @@ def record(lines: str, number: str, folder: str) -> dict[str, str]:
             continue
         step = job.removeprefix(number) or "job"
         for name, value in zip(RECORD, values, strict=True):
-            places[f"record:{step} {name}"] = common(_after_job(value, number), folder)
+            places[f"record:{step} {name}"] = _after_job(common(value, folder), number)
     return places
 
 
@@ -111,7 +112,7 @@ def controller(jobs: Iterable[Mapping[str, Any]], number: str, folder: str) -> d
         task = (job.get("array_task_id") or {}).get("number") or ""
         for name, value in job.items():
             if name not in OWN_FIELDS:
-                places[f"scontrol:{task} {name}"] = common(in_name(str(value), number), folder)
+                places[f"scontrol:{task} {name}"] = in_name(common(str(value), folder), number)
         command = str(job.get("command", ""))
         places[f"scontrol:{task} command"] = common(command, folder)
     return places
@@ -131,7 +132,7 @@ def files(listing: Mapping[str, Mapping[str, str]], number: str, folder: str) ->
             places[f"file:{name}"] = " ".join(sorted(data.decode().split()))
         else:
             text = data.decode("utf-8", "backslashreplace")
-            places[f"file:{name}"] = common(_after_job(text, number), folder)
+            places[f"file:{name}"] = _after_job(common(text, folder), number)
     return places
 
 
@@ -141,7 +142,7 @@ def variables(data: bytes, name: str, number: str, folder: str) -> dict[str, str
     for pair in data.split(b"\0"):
         variable, equals, value = pair.decode("utf-8", "backslashreplace").partition("=")
         if equals and variable not in OWN_VARIABLES:
-            text = common(in_name(value, number), folder)
+            text = in_name(common(value, folder), number)
             places[f"environment:{variable} in {name}"] = text
     return places
 

@@ -41,6 +41,15 @@ def test_a_number_that_is_not_the_jobs_stays(text: str) -> None:
     assert contents(text, "12") == text
 
 
+def test_the_runs_folder_may_have_the_jobs_number() -> None:
+    folders = ["/home/alice/oracle/12/plain", "/home/alice/oracle/12/image"]
+    texts = [
+        comparing.files(listing("o", f"{folder}/x\n".encode()), number, folder)["file:o"]
+        for folder, number in zip(folders, ("12", "13"), strict=True)
+    ]
+    assert texts == ["@/x\n", "@/x\n"]
+
+
 def test_names_of_files_have_the_number_anywhere() -> None:
     places = comparing.files(listing("na me-12.txt", b"x"), "12", FOLDER)
     assert set(places) == {"file:na me-N.txt", "mode:na me-N.txt"}

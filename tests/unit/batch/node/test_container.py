@@ -60,7 +60,7 @@ def test_a_step_without_a_gpu_gets_nothing_of_its_jobs(
         (node / f"nvidia{number}").touch()
     (node / "nvidiactl").touch()
     permitted: list[str] = []
-    monkeypatch.setattr(container.os, "access", lambda path, mode: (
+    monkeypatch.setattr(os, "access", lambda path, mode: (
         os.path.basename(path) in ("slice", *permitted) and mode in (os.R_OK, os.R_OK | os.W_OK)
     ))  # fmt: skip
     assert container.gpu_options({"SLURM_JOB_ID": "7"}) == []
