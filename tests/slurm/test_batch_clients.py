@@ -83,9 +83,11 @@ def test_submitit_tells_that_the_time_is_over(clients: Clients) -> None:
 
 def test_snakemake_runs_its_jobs_in_an_image(clients: Clients) -> None:
     options = f"--image=python/3.13 --mount={PACKAGES}:ro"
-    resources = ("mem_mb=300", "runtime=5", "slurm_partition=main", "slurm_account=research")
+    # Two processes of snakemake are in each job: the one that it submits, and the step of that.
+    resources = ("mem_mb=700", "runtime=5", "slurm_partition=main", "slurm_account=research")
     clients.run(
         "python3", "-m", "snakemake", "--executor", "slurm", "--jobs", "2", "--latency-wait", "30",
+        "--slurm-init-seconds-before-status-checks", "2",
         "--default-resources", *resources, f"slurm_extra='{options}'",
     )  # fmt: skip
     lines = clients.shell("cat all.txt").stdout.splitlines()
