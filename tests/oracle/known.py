@@ -55,12 +55,12 @@ KNOWN = (
     ),
     Known(
         r"environment:(APPTAINER|SINGULARITY)_"
-        r"(APPNAME|BIND|COMMAND|CONTAINER|ENVIRONMENT|NAME) in .*",
+        r"(APPNAME|BIND|COMMAND|CONTAINER|ENVIRONMENT|INSTANCE|NAME|SHARENS_MASTER) in .*",
         _only_in_image,
         "Apptainer tells programs that they run in a container",
     ),
     Known(
-        r"environment:(SLIPWAY_SLURM|USER_PATH) in .*",
+        r"environment:(SLIPWAY_SLURM|SLIPWAY_SUPERVISOR|USER_PATH) in .*",
         _only_in_image,
         "where Slurm's commands in the image reach Slurm; the PATH that Apptainer was started with",
     ),

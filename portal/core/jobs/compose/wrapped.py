@@ -13,7 +13,7 @@ from typing import Any
 
 from portal.core.units import format_size
 
-_BEGIN = re.compile(rb"9<<'SLIPWAY-[0-9a-f]{24}'\n(\{[^\n]*\})\n([0-9]{1,9})\n")
+_BEGIN = re.compile(rb"9<<'SLIPWAY-[0-9a-f]{24}'[^\n]*\n(\{[^\n]*\})\n([0-9]{1,9})\n")
 
 
 @dataclass(frozen=True)
