@@ -30,6 +30,10 @@ OLDER = ("manylinux2014", "manylinux2010", "manylinux1", "linux")
 """What wheels for still older ones are called."""
 RUNTIME = ("requirements.txt", "What the portal image installs")
 PC = MACHINES[:1]
+CLIENTS = {"cluster/clients/requirements.txt": ("3.13", MACHINES)}
+"""Programs that submit jobs in tests: snakemake, submitit, Dask; versions are chosen by hand."""
+WITHOUT_WHEEL = frozenset(("connection-pool",))
+"""Packages that are built where they are installed; their hashes stay."""
 IMAGES = {
     "images/cpp/10/requirements.txt": ("3.9", MACHINES),
     "images/cpp/14/requirements.txt": ("3.13", MACHINES),
@@ -127,13 +131,21 @@ def listed(pins: Pins, known: Hashes) -> str:
     return "\n".join(lines) + "\n"
 
 
+def stored_hashes(text: str, package: str) -> set[str]:
+    """The hashes of a package in the text of a file of pins."""
+    entry = re.search(rf"^{re.escape(package)}==.*?(?=^\S|\Z)", text, re.MULTILINE | re.DOTALL)
+    return set(re.findall(r"--hash=sha256:([0-9a-f]{64})", entry[0])) if entry else set()
+
+
 def write_image(pip: Path, name: str, python: str, machines: Iterable[str]) -> None:
-    """Renew the hashes of an image's packages; the comments before them stay."""
+    """Renew the hashes of packages whose versions are fixed; the comments before them stay."""
     text = (ROOT / name).read_text(encoding="utf-8")
     heading = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
-    known: Hashes = {}
     pins = read(name)
-    gather(pip, pins, (python,), known, machines)
+    built = {package for package in pins if normalised(package) in WITHOUT_WHEEL}
+    known: Hashes = {normalised(package): stored_hashes(text, package) for package in built}
+    wheels = {package: pins[package] for package in pins if package not in built}
+    gather(pip, wheels, (python,), known, machines)
     (ROOT / name).write_text(heading + listed(pins, known), encoding="utf-8")
 
 
@@ -194,7 +206,7 @@ def main() -> None:
         runtime, dev = (read(RUNTIME[0]), read(DEV[0])) if keep else resolve(pip)
         known: Hashes = {}
         gather(pip, runtime | dev, PYTHONS, known)
-        for image, (python, machines) in IMAGES.items():
+        for image, (python, machines) in (IMAGES | CLIENTS).items():
             write_image(pip, image, python, machines)
         for name, wanted in HUBS.items():
             write_hub(pip, name, wanted, runtime, keep)

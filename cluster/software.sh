@@ -40,6 +40,11 @@ build_toolkit() {
         bash images/toolkit/build.sh /out/toolkit.sqsh
 }
 
+# Programs that submit jobs (submitit, snakemake, Dask), for tests.
+build_clients() {
+    build_once clients "cluster/clients" bash cluster/clients/build.sh /out/clients
+}
+
 slipway_images() { in_builder python -m portal.cli images "$@" --images /out/images; }
 
 build_session_image() { slipway_images build "$1" --if-changed; }

@@ -11,7 +11,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/start.sh"
 
 STEPS=9
-[ "${IMAGES:-}" != all ] || STEPS=$((STEPS + 1))
+[ "${IMAGES:-}" != all ] || STEPS=$((STEPS + 2))
 [ -z "$HUB" ] || STEPS=$((STEPS + 2))
 step_number=0
 
@@ -48,6 +48,7 @@ main() {
     step "Toolkit for sessions" "$network" build_toolkit
     step "Session image $FIRST_IMAGE" "$network" build_session_image "$FIRST_IMAGE"
     [ "${IMAGES:-}" != all ] || step "Session images ${MORE_IMAGES[*]}" "$network" build_more_images
+    [ "${IMAGES:-}" != all ] || step "Programs that submit jobs, for tests" "$network" build_clients
     step "Starting the cluster" "make down, then make up; is port $PORT free? (PORT=9090 make up takes another)" start_cluster
     step "Waiting for Slurm" "see the daemons' logs: make logs" wait_for_slurm
     step "Waiting for the portal" "see the portal's log: make logs" wait_for_portal

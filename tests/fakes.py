@@ -172,6 +172,8 @@ class FakeSlurm:
     """The GRES that sinfo shows for each node."""
     scripts: dict[str, bytes] = field(default_factory=dict)
     """Files that people may submit, by path."""
+    stored: dict[str, bytes] = field(default_factory=dict)
+    """The scripts of jobs that Slurm has stored, by number."""
     submitted: list[tuple[str, list[str], str]] = field(default_factory=list)
     """User, arguments of `slipway sbatch` and script of each job that was submitted with it."""
     entry: str = "AllowAccounts=ALL AllowQos=ALL QoS=N/A DefaultTime=01:00:00"
@@ -493,6 +495,10 @@ class FakeSlurm:
         return Completed(0, "\n".join([*map("|".join, found), ""]).encode(), "")
 
     def _scontrol(self, words: list[str]) -> Completed:
+        if words[1] == "write":
+            stored = self.stored.get(words[-2])
+            error = "job script retrieval failed: Invalid job id specified\n"
+            return Completed(1, b"", error) if stored is None else Completed(0, stored, "")
         if words[1] == "release":
             for job in self.jobs:
                 job.reason = "None" if str(job.id) == words[-1] else job.reason

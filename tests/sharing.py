@@ -82,13 +82,16 @@ ONCE = {
 }
 
 SECONDS = {
+    "slurm/test_peoples_accounts": 480,
     "slurm/test_adoption": 370,
     "slurm/test_hub": 310,
+    "slurm/test_oracle": 300,
     "slurm/test_node_root": 300,
     "slurm/test_people": 300,
     "browser/test_wizard": 290,
     "attack/test_forged_addresses": 270,
     "attack/test_shared_folder": 255,
+    "slurm/test_batch_clients": 260,
     "slurm/test_crashes": 250,
     "attack/test_hostile_shell": 240,
     "attack/test_bad_inputs": 230,

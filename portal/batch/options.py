@@ -123,7 +123,7 @@ def _long(name: str, words: Sequence[str], place: int, found: CommandLine) -> in
         found.own.append((option, value))
         return place + (1 if equals else 2)
     found.options.append(words[place])
-    full = _completed(name, option)
+    full = completed(name, option)
     known = full in WITH_VALUE[name] or full in WITHOUT_VALUE
     if not equals and (full in WITH_VALUE[name] or (not known and _is_value(words, place + 1))):
         place += 1
@@ -168,7 +168,7 @@ def _note(option: str, value: str, found: CommandLine) -> None:
         found.values[option] = value
 
 
-def _completed(name: str, option: str) -> str:
+def completed(name: str, option: str) -> str:
     """The full name of an option, which getopt lets people abbreviate."""
     known = WITH_VALUE[name] | WITHOUT_VALUE
     if option in known:

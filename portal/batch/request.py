@@ -95,8 +95,8 @@ def last_values(options: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 def build(
     options: list[tuple[str, str]], settings: Settings, user: str, home: str
-) -> tuple[Request, str]:
-    """The request, and the value of Slurm's --gres for a share of a GPU; raises OptionError."""
+) -> tuple[Request, tuple[str, str]]:
+    """The request, and the values of --gres for a share of a GPU; raises OptionError."""
     values = last_values(options)
     request = Request()
     request.name = values["image"]
@@ -257,12 +257,15 @@ def read_shm(value: str, settings: Settings) -> int:
     return int(found)
 
 
-def read_fgpu(values: Mapping[str, str], settings: Settings) -> str:
-    """The value of --gres for --fgpu and --gpu-kind, "" without; raises OptionError."""
+def read_fgpu(values: Mapping[str, str], settings: Settings) -> tuple[str, str]:
+    """The values of --gres for --fgpu and --gpu-kind, "" without: the job's and its steps'.
+
+    Where there is one kind, the job names none, and steps inherit its share. Raises OptionError.
+    """
     if "fgpu" not in values:
         if "gpu-kind" in values:
             raise OptionError("--gpu-kind: it needs --fgpu")
-        return ""
+        return "", ""
     from portal.core.cluster.fgpu import kind_from_json  # noqa: PLC0415 - few jobs need it
 
     kinds = [kind_from_json(data) for data in _kinds(settings)]
@@ -283,7 +286,8 @@ def read_fgpu(values: Mapping[str, str], settings: Settings) -> str:
     granted = kind.grant(asked, gpus)
     if granted is None:
         raise OptionError(f"--fgpu: {values['fgpu']} is more than one job can have here")
-    return granted.gres
+    of_job = granted.step_gres if len(kinds) == 1 else granted.gres
+    return of_job, granted.step_gres
 
 
 def _kinds(settings: Settings) -> list[Mapping[str, Any]]:

@@ -21,6 +21,7 @@ def srun(words: list[str]) -> NoReturn:
         line = parse("srun", words)
         if not line.own and handover.REQUEST not in os.environ:
             real.execute("srun", words, os.environ)
+        from portal.batch.node import programs  # noqa: PLC0415
         from portal.batch.node.steps import in_image  # noqa: PLC0415
         from portal.batch.submit.prepared import prepare  # noqa: PLC0415 - not needed without an image
 
@@ -31,11 +32,15 @@ def srun(words: list[str]) -> NoReturn:
             words = [*asked.options, *line.options, *line.command]
         else:
             text = handover.request_text(os.environ)
-        words = in_image(words, text, "/tmp")  # noqa: S108
+        words, copies = programs.prepare(words, os.getcwd(), environment)
+        programs.send(copies, environment)
+        words = in_image(words, text)
     except (OptionError, ValueError) as error:
         real.fail("srun", str(error), BAD_OPTION)
     folder = handover.step_folder(line.chdir, environment, os.getcwd())
     environment = handover.step_environment(environment, os.environ, text, folder)
+    for name in programs.VARIABLES:
+        environment.pop(name, None)
     real.execute("srun", words, environment)
 
 

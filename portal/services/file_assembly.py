@@ -38,6 +38,7 @@ class FileAssembly(JobAssembly):
             administration=self.administration,
             catalog=self._catalog,
             own_images=self._settings.images.rules("").sources,
+            site_folders=self._settings.batch.binds,
             grant=self.storage.granted,
             clock=self._clock,
             launch_begin=self.notices.launch_begin,

@@ -81,7 +81,7 @@ def _site(cluster: Cluster) -> Iterator[None]:
     before = cluster.run("portal", "cat", SETTINGS)
     try:
         pattern = 'account_pattern = "[A-Za-z][A-Za-z0-9._@-]{0,63}"'
-        cluster.shell("portal", f"sed -i '/^host = \"login\"$/d' {SETTINGS}")
+        cluster.shell("portal", f"sed -i '/^host = \"login\"$/d; /^account_pattern/d' {SETTINGS}")
         change(cluster, pattern, f'hosts = ["{AWAY}", "login"]', section="login")
         change(cluster, f'admin_groups = ["{STAFF}"]', section="slurm")
         done = apply(cluster)

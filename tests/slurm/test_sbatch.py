@@ -239,6 +239,46 @@ def test_a_share_of_a_gpu(batch: Batch) -> None:
     assert "Operation not permitted" in batch.output(without)
 
 
+def test_steps_have_the_share_a_part_of_it_or_none(batch: Batch) -> None:
+    memory = "nvidia-smi --query-gpu=memory.total --format=csv,noheader"
+    script = f"#!/bin/sh\nsrun {memory}\nsrun --gres=shard:1 {memory}\n"
+    script += "srun --gres=none sh -c 'echo none; head -c 1 /dev/nvidia0'\n"
+    job = batch.submit(script, "--image=debian/13", "--fgpu=0.5")
+    batch.end(job)
+    lines = batch.output(job).splitlines()
+    assert lines[:3] == ["2048 MiB", "2048 MiB", "none"]
+    assert "Operation not permitted" in lines[3]
+    options = "--mem=150M --image=debian/13 --fgpu=0.5"
+    for line in (
+        f"slipway srun {options} {memory}",
+        f"slipway salloc -Q {options} slipway srun {memory}",
+    ):
+        done = batch.shell(line)
+        assert (done.returncode, done.stdout) == (0, "2048 MiB\n"), done.stderr
+    plain = batch.shell(f"slipway salloc -Q {options} srun echo plain")
+    assert (plain.returncode, plain.stdout) == (0, "plain\n"), plain.stderr
+
+
+def test_a_program_is_broadcast_and_steps_have_its_name(batch: Batch) -> None:
+    script = (
+        "#!/bin/sh\ncp /bin/echo program; copy=/tmp/copy-$SLURM_JOB_ID\n"
+        "srun --bcast=$copy ./program first\nsrun $copy second\ncmp $copy program && rm $copy\n"
+    )
+    job = batch.submit(script, "--image=debian/13")
+    assert batch.end(job) == End("COMPLETED", "0:0")
+    assert batch.output(job).splitlines() == ["first", "second"]
+    argv = ["sacct", "-n", "-P", "-o", "JobName", "-j", f"{job}.0,{job}.1"]
+    assert batch.cluster.run("login", *argv).splitlines() == ["program", f"copy-{job}"]
+
+
+def test_a_list_of_programs_leaves_nothing_on_the_login_node(batch: Batch) -> None:
+    batch.write("tasks", "0 echo task %t\n")
+    before = batch.shell("ls /tmp").stdout
+    done = batch.shell("slipway srun --mem=150M --image=debian/13 -n1 --multi-prog tasks")
+    assert (done.returncode, done.stdout) == (0, "task 0\n"), done.stderr
+    assert batch.shell("ls /tmp").stdout == before
+
+
 def test_folders_read_only_and_not(batch: Batch) -> None:
     batch.shell("mkdir -p ../storage/kept data")
     script = (

@@ -13,7 +13,7 @@ from tests.paths import ROOT
 
 UNIT = ROOT / "tests" / "unit"
 PORTAL = ROOT / "portal"
-OTHERS = {"bench", "cluster", "deploy", "docs", "gres", "images", "postgresql"}
+OTHERS = {"bench", "cluster", "deploy", "docs", "gres", "images", "oracle", "postgresql"}
 OTHERS |= {"slurm_plugins", "templates"}
 """Folders of unit tests for files outside of portal/, or of several of its folders."""
 OF_TESTS = {Path(f"test_{name}.py") for name in ("structure", "path_calls", "waits")}

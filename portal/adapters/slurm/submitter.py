@@ -10,6 +10,7 @@ import re
 from datetime import UTC, datetime
 
 from portal.adapters.slurm.asking import DOWN
+from portal.adapters.slurm.commands import is_job_id
 from portal.adapters.ssh.transport import Completed, Transport
 from portal.core.interfaces.submission import Submitter
 from portal.core.jobs.compose.command import SubmitCommand
@@ -22,6 +23,8 @@ NO_FOLDER, NO_DIRECTORY = 92, 93
 """Exit codes, of use only without BEGIN: later they are sbatch's."""
 MISSING, NO_FILE, NOT_READABLE, TOO_LONG = 3, 4, 5, 6
 _READ_SECONDS = 10
+_MOST_STORED = 8 << 20
+"""Bytes; Slurm takes scripts of 4 MB by default."""
 _KILLED = (124, 137)
 """Exit codes of timeout(1)."""
 _CANNOT_RUN = (126, 127)
@@ -117,6 +120,17 @@ class LoginNodeSubmitter(Submitter):
             raise Unavailable(f"The script cannot be read right now: {done.error_text()}")
         return done.stdout
 
+    def stored_script(self, user: str, job_id: str) -> bytes:
+        if not is_job_id(job_id):
+            raise ValueError(f"invalid job id: {job_id}")
+        limited = ["env", "LC_ALL=C", "timeout", "--kill-after=1", str(_READ_SECONDS)]
+        argv = [*limited, "scontrol", "write", "batch_script", job_id, "-"]
+        done = self._transport.run(user, argv, seconds=_READ_SECONDS + 5, most=_MOST_STORED)
+        begin = done.stdout.find(b"#!")  # after what the shell on the login node has printed
+        if done.code != 0 or begin < 0:
+            raise ScriptUnreadable(done.error_text() or "Slurm does not have this script")
+        return done.stdout[begin:]
+
 
 # sbatch's words when the request was sent and no answer came: Slurm may have accepted the job.
 _SENT = (
@@ -162,13 +176,15 @@ def _number(answer: str) -> str:
 
 
 def _words(messages: str) -> str:
-    """What sbatch --test-only said, for reading: without its name, times marked as UTC."""
+    """What sbatch --test-only said, for reading: without its name and the number of a job that
+    does not exist, times marked as UTC."""
     lines = [re.sub(r"^sbatch: (error: )?", "", line) for line in messages.splitlines()]
     text = "\n".join(line for line in lines if line.strip())
-    text = re.sub(r"\bto start at ([0-9]{9,11})(\.[0-9]+)?\b", _as_date, text)
-    return re.sub(r"(\bto start at [0-9-]{10}T[0-9:]{8})(?! UTC)", r"\1 UTC", text)
+    text = re.sub(r"\bJob [0-9]+ to start at\b", "It would start at", text)
+    text = re.sub(r"\bstart at ([0-9]{9,11})(\.[0-9]+)?\b", _as_date, text)
+    return re.sub(r"(\bstart at [0-9-]{10}T[0-9:]{8})(?! UTC)", r"\1 UTC", text)
 
 
 def _as_date(found: re.Match[str]) -> str:
     """A site's own SLURM_TIME_FORMAT may be seconds."""
-    return f"to start at {datetime.fromtimestamp(int(found[1]), UTC):%Y-%m-%dT%H:%M:%S} UTC"
+    return f"start at {datetime.fromtimestamp(int(found[1]), UTC):%Y-%m-%dT%H:%M:%S} UTC"

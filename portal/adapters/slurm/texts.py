@@ -7,6 +7,7 @@ environment, which other users of the login node cannot read, as they can read a
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Collection
 
@@ -18,6 +19,8 @@ from portal.core.jobs.output_paths import insert_name
 _FIELDS = ("JobID", "Name", "WorkDir", "Command", "STDOUT", "STDERR", "Dependency")
 _SCRIPT = 'IFS= read -r SQUEUE_FORMAT2 && export SQUEUE_FORMAT2 && exec squeue "$@"'
 _NULL = "(null)"
+_COPY = re.compile(r"\A/.*?/slipway-[a-z0-9_]{8}/(?=[^/])")
+"""The folder of what `slipway sbatch` gives to sbatch in place of a file, deleted since."""
 
 
 def new_separator() -> str:
@@ -51,7 +54,7 @@ def texts_parse(text: str, separator: str, job_ids: Collection[str]) -> dict[str
             found[number] = JobTexts(
                 texts.name,
                 texts.directory,
-                "" if command == _NULL else command,
+                "" if command == _NULL else _COPY.sub("", command, count=1),
                 texts.stdout,
                 texts.stderr,
                 "" if dependency == _NULL else dependency,

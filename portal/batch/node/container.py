@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
 
@@ -20,6 +21,7 @@ GPU_JOBS = "/run/slipway/gpu/jobs"
 GPU_PLACE = "/opt/slipway-gpu"
 MPS_PLACE = "/opt/slipway-gpu-mps"
 PROFILE = "/etc/profile"
+NVIDIA = "/dev/nvidia[0-9]*"
 
 
 class ContainerError(Exception):
@@ -105,7 +107,7 @@ def _mount(source: str, place: str, *, read_only: bool = False) -> list[str]:
 def gpu_options(environment: Mapping[str, str]) -> list[str]:
     """Apptainer's options for the GPUs that Slurm has given the job on this node."""
     folder = f"{GPU_JOBS}/{environment.get('SLURM_JOB_ID', '')}"
-    if os.access(f"{folder}/slice", os.R_OK):
+    if os.access(f"{folder}/slice", os.R_OK) and may_use_gpu():
         words = ["--nv", "--bind", f"{folder}:{GPU_PLACE}"]
         pipes = f"{os.path.dirname(GPU_JOBS)}/mps"
         if os.path.isdir(pipes) and _has_mps(folder):
@@ -113,6 +115,14 @@ def gpu_options(environment: Mapping[str, str]) -> list[str]:
         return words
     given = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
     return ["--nv"] if any(environment.get(name) for name in given) else []
+
+
+def may_use_gpu() -> bool:
+    """Whether Slurm lets this step use a GPU: with srun --gres=none it has none of its job's."""
+    devices = glob.glob(NVIDIA)
+    # The kernel asks the cgroup's rules for devices here, too. Without devices there is a fault,
+    # which the launcher explains.
+    return not devices or any(os.access(path, os.R_OK | os.W_OK) for path in devices)
 
 
 def _has_mps(folder: str) -> bool:

@@ -18,6 +18,7 @@ import subprocess
 import threading
 
 from portal.batch import handover, real
+from portal.batch.node import programs
 from portal.batch.options import CommandLine, OptionError, parse
 from portal.batch.request import parse as parse_request
 
@@ -93,7 +94,10 @@ class StepServer:
         name = os.path.basename(str(words[0]))
         if name not in COMMANDS:
             raise CallError(f"{name} is not a command of Slurm's")
-        path, arguments, own = self._prepared(name, list(map(str, words[1:])), environment, folder)
+        root = f"/proc/{_peer(connection)}/root"
+        path, arguments, own = self._prepared(
+            name, list(map(str, words[1:])), environment, folder, root
+        )
         child = subprocess.Popen(
             [name, *arguments],
             executable=path,
@@ -109,7 +113,7 @@ class StepServer:
         return code if code >= 0 else 128 - code
 
     def _prepared(
-        self, name: str, arguments: list[str], environment: dict[str, str], folder: str
+        self, name: str, arguments: list[str], environment: dict[str, str], folder: str, root: str
     ) -> tuple[str, list[str], dict[str, str]]:
         """The path of a command, and its arguments and environment outside of the container."""
         path = real.find(name, os.environ)
@@ -123,14 +127,19 @@ class StepServer:
         if name == "srun":
             place = handover.step_folder(parse(name, arguments).chdir, environment, folder)
             own = handover.step_environment(environment, os.environ, self._request, place)
+            arguments, copies = programs.prepare(arguments, folder, environment, root)
+            programs.send(copies, os.environ)
+            for variable in programs.VARIABLES:
+                own.pop(variable, None)
             arguments = in_image(arguments, self._request, self._folder, folder)
         return path, arguments, own
 
 
-def in_image(words: list[str], request: str, folder: str, start: str = "") -> list[str]:
+def in_image(words: list[str], request: str, folder: str = "", start: str = "") -> list[str]:
     """srun's arguments, with each component's program started in the image; raises OptionError.
 
-    `folder`: for a file that srun reads. `start`: the caller's folder.
+    `folder`: for a file that srun reads; without one it is in memory, for the program that this
+    process becomes. `start`: the caller's folder.
     """
     program = [parse_request(request).command, "node-step", "--"]
     found: list[str] = []
@@ -159,7 +168,6 @@ def _has_programs_in_file(line: CommandLine) -> bool:
 def _rewritten(path: str, program: list[str], folder: str) -> str:
     """A copy of a file for --multi-prog, whose lines have tasks, a program and its arguments."""
     import shlex  # noqa: PLC0415
-    import tempfile  # noqa: PLC0415
 
     lines = []
     continued = False
@@ -169,10 +177,31 @@ def _rewritten(path: str, program: list[str], folder: str) -> str:
             own = len(words) == 2 and not words[0].startswith("#")
             lines.append(f"{words[0]} {shlex.join(program)} {words[1]}" if own else line)
             continued = line.endswith("\\\n")
-    descriptor, copy = tempfile.mkstemp(dir=folder, prefix="multi-prog-")
-    with open(descriptor, "w", encoding="utf-8", errors="surrogateescape") as stream:
-        stream.writelines(lines)
-    return copy
+    return _stored("".join(lines).encode("utf-8", "surrogateescape"), folder)
+
+
+def _stored(content: bytes, folder: str) -> str:
+    """The path of a file with this content, in a folder or in memory."""
+    import tempfile  # noqa: PLC0415
+
+    from portal.batch.submit.script import in_memory  # noqa: PLC0415
+
+    if not folder:
+        descriptor = in_memory(content)
+        os.set_inheritable(descriptor, True)
+        return f"/proc/self/fd/{descriptor}"
+    descriptor, path = tempfile.mkstemp(dir=folder, prefix="multi-prog-")
+    with open(descriptor, "wb") as stream:
+        stream.write(content)
+    return path
+
+
+def _peer(connection: socket.socket) -> int:
+    """The PID of the program at the other end."""
+    size = struct.calcsize("3i")
+    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    pid: int = struct.unpack("3i", found)[0]
+    return pid
 
 
 def receive(connection: socket.socket, streams: list[int]) -> dict[str, object]:

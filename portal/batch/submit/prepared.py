@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from portal.batch.request import Request
 
 
+STEP_GRES = "SLURM_STEP_GRES"
+"""What steps get if srun is not told: it reads this only in an allocation."""
+
+
 class Prepared:
     """A checked request."""
 
@@ -40,7 +44,7 @@ def prepare(options: list[tuple[str, str]], line: CommandLine) -> Prepared:
         settings = load()
     except SettingsError as error:
         raise OptionError(str(error)) from None
-    request, gres = requests.build(options, settings, user, home)
+    request, (gres, step_gres) = requests.build(options, settings, user, home)
     if gres and "gres" in line.values:
         raise OptionError("--fgpu: it cannot be combined with --gres")
     variables = requests.read_env_files(options)
@@ -48,6 +52,8 @@ def prepare(options: list[tuple[str, str]], line: CommandLine) -> Prepared:
     environment.pop(VARIABLES, None)
     if variables:
         environment[VARIABLES] = encode(variables)
+    if step_gres != gres and environment.get(STEP_GRES) != "none":
+        environment[STEP_GRES] = step_gres
     prepared = Prepared(request, [f"--gres={gres}"] if gres else [], environment)
     prepared.dry_run = "dry-run" in values
     prepared.shares_gpu = bool(gres)

@@ -109,6 +109,11 @@ class Slice:
         name, number = ("shard", self.shards) if self.shards else ("gpu", self.gpus)
         return ":".join(filter(None, (name, self.kind, str(number))))
 
+    @property
+    def step_gres(self) -> str:
+        """The value of srun's --gres for all of it: steps inherit no shards with a type."""
+        return f"shard:{self.shards}" if self.shards else self.gres
+
 
 def smallest(amounts: Iterable[Slice], asked: float) -> Slice | None:
     """The first sufficient one of these ascending amounts; None if there is none.

@@ -32,6 +32,13 @@ class Submitter(Protocol):
         """
         ...
 
+    def stored_script(self, user: str, job_id: str) -> bytes:
+        """The script of one of the user's jobs, as Slurm stores it.
+
+        Raises ScriptUnreadable, for example if Slurm has forgotten the job.
+        """
+        ...
+
 
 class SubmissionStore(Protocol):
     """What was submitted with which key. Every method is one transaction."""

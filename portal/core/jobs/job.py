@@ -32,7 +32,8 @@ class JobTexts:
     name: str = ""
     directory: str = ""
     command: str = ""
-    """The script's path with its arguments; "" for --wrap and standard input."""
+    """The script's path with its arguments; without the folder if `slipway sbatch` submitted a
+    copy of it; "" for --wrap and standard input."""
     stdout: str = ""
     stderr: str = ""
     """Absolute paths with all patterns replaced; "" if unknown."""

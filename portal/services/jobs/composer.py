@@ -15,8 +15,14 @@ from portal.core.apps.catalog import Catalog
 from portal.core.auth.person import Person, hash_secret
 from portal.core.interfaces.submission import SubmissionStore, Submitter
 from portal.core.interfaces.systems import Clock
-from portal.core.jobs.compose.again import same_job
-from portal.core.jobs.compose.command import SubmitCommand, names_begin, shell_text, submit_command
+from portal.core.jobs.compose.again import Stored, is_of, same_job
+from portal.core.jobs.compose.command import (
+    SubmitCommand,
+    names_begin,
+    shell_text,
+    submit_command,
+    tasks_of,
+)
 from portal.core.jobs.compose.drafts import SCRIPTS_KEPT, SUBMISSIONS_DAYS, Submission
 from portal.core.jobs.compose.gpus import NO_GPUS_YET, asks_for_known_gpus
 from portal.core.jobs.compose.images import image_problem
@@ -70,6 +76,7 @@ class Composer:
         administration: Administration,
         catalog: Callable[[], Catalog],
         own_images: Collection[str],
+        site_folders: Collection[str],
         grant: GrantMounts,
         clock: Clock,
         launch_begin: Callable[[Person], datetime | None],
@@ -81,6 +88,7 @@ class Composer:
         self._administration = administration
         self._catalog = catalog
         self._own_images = frozenset(own_images)
+        self._site_folders = site_folders
         self._grant = grant
         self._clock = clock
         self._launch_begin = launch_begin
@@ -132,9 +140,11 @@ class Composer:
         """What sbatch --test-only says of a job; raises InvalidRequest, Unavailable."""
         self._look_at_file(person, request)
         try:
-            return self._submitter.check(person.name, submit_command(request))
+            start = self._submitter.check(person.name, submit_command(request))
         except SubmissionRefused as error:
             raise self._refusal(person, request, error) from None
+        tasks = tasks_of(request, self._script_of(person, request))
+        return f"{start}\nThis is the first of {tasks} tasks." if tasks > 1 else start
 
     def submit(self, person: Person, request: JobRequest, key: str | None = None) -> str:
         """Submit a job and return its number; the same key never submits twice.
@@ -265,7 +275,26 @@ class Composer:
         if job.report.user != person.name:
             raise NotFound("There is no such job, or it is not yours.")
         number = job.array_id or job.het_id or job.id
-        return same_job(job, self._store.of_job(person.name, number))
+        submission = self._store.of_job(person.name, number)
+        if submission is not None and submission.body and is_of(job, submission):
+            return submission.body
+        return same_job(job, self._stored(person, number))
+
+    def _stored(self, person: Person, number: str) -> Stored:
+        """What Slurm still has of a job's script."""
+        try:
+            script = self._submitter.stored_script(person.name, number)
+        except (ScriptUnreadable, Unavailable) as error:
+            log.info("job %s of %s: its script cannot be read: %s", number, person.name, error)
+            return Stored()
+
+        def is_in(path: str) -> bool:
+            try:
+                return self._read(person, script_path(path)) == script
+            except (ScriptUnreadable, Unavailable, ValueError):
+                return False
+
+        return Stored(script, is_in, self._site_folders)
 
 
 def _again(earlier: Submission, fingerprint: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import shutil
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from portal.batch import request
 from portal.batch.options import OptionError
 from portal.batch.settings import Settings, SettingsError, load
-from tests.unit.batch.conftest import site
+from tests.unit.batch.conftest import KINDS, site
 from tests.unit.batch.image.conftest import make_sif
 
 SIF = b"#!/usr/bin/env run-singularity\n\0SIF_MAGIC\x0001\0"
@@ -241,7 +242,14 @@ def test_wrong_shared_memory(value: str, text: str, settings: Settings) -> None:
     ],
 )
 def test_shares_of_gpus(values: dict[str, str], gres: str, settings: Settings) -> None:
-    assert request.read_fgpu(values, settings) == gres
+    of_steps = re.sub("^shard:.*:", "shard:", gres)
+    assert request.read_fgpu(values, settings) == (gres, of_steps)
+
+
+@pytest.mark.parametrize(("amount", "gres"), [("0.5", "shard:1"), ("4", "gpu:a100:2")])
+def test_a_share_of_the_only_kind_can_be_inherited_by_steps(amount: str, gres: str) -> None:
+    one_kind = Settings(site(gpu_kinds=KINDS[:1]))
+    assert request.read_fgpu({"fgpu": amount}, one_kind) == (gres, gres)
 
 
 @pytest.mark.parametrize(
@@ -312,7 +320,7 @@ def test_only_a_newline_ends_a_variable(tmp_path: Path) -> None:
 def test_a_request_travels_as_text(settings: Settings, tmp_path: Path) -> None:
     options = [("image", "python"), ("mount", f"{tmp_path}:ro"), ("shm", "1g"), ("fgpu", "0.5")]
     built, gres = request.build(options, settings, "alice", str(tmp_path))
-    assert gres == "shard:a100:1"
+    assert gres == ("shard:a100:1", "shard:1")
     assert "\n" not in built.text()
     again = request.parse(built.text())
     assert again.text() == built.text()

@@ -275,3 +275,24 @@ def test_a_job_with_a_share_of_a_gpu_is_submitted_as_others_are(login: Login) ->
     code, out, error = login.run("sbatch", "--image=python", "--fgpu=0.5", stdin=SCRIPT)
     assert (code, out.splitlines()[-1], error) == (0, b"7", b"")
     assert any(word.startswith("--gres=") for word in login.words)
+
+
+@pytest.mark.parametrize(
+    ("options", "before", "after"),
+    [
+        (["--fgpu=0.5"], None, "shard:1"),
+        (["--fgpu=0.5"], "shard:9", "shard:1"),  # of the job that submits this one
+        (["--fgpu=0.5"], "none", "none"),  # as the person wants it
+        (["--fgpu=4"], None, ""),  # whole GPUs
+        ([], None, ""),
+    ],
+)
+def test_steps_get_the_share_where_there_are_several_kinds(
+    login: Login, options: list[str], before: str | None, after: str
+) -> None:
+    login.slurm("sbatch", f'{SUBMITS}\nprintf %s "$SLURM_STEP_GRES" > "$0.gres"\n')
+    if before is not None:
+        login.environment["SLURM_STEP_GRES"] = before
+    assert login.run("sbatch", "--image=python", *options, stdin=SCRIPT)[0] == 0
+    login.environment.pop("SLURM_STEP_GRES", None)
+    assert (login.bin / "sbatch.gres").read_text() == after

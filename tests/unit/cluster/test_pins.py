@@ -10,7 +10,7 @@ from tests.paths import ROOT
 
 INSTALLED = sorted(
     file.relative_to(ROOT).as_posix()
-    for pattern in ("", "images/*/*/", "cluster/hub/")
+    for pattern in ("", "images/*/*/", "cluster/hub/", "cluster/clients/")
     for file in ROOT.glob(f"{pattern}requirements*.txt")
 )
 
@@ -27,7 +27,10 @@ def test_every_package_has_a_version_and_hashes(name: str) -> None:
         assert re.search(r"--hash=sha256:[0-9a-f]{64}\b", entry), entry[:80]
 
 
-@pytest.mark.parametrize("script", ["tests/run.sh", "cluster/Containerfile"])
+SCRIPTS = ["tests/run.sh", "cluster/Containerfile", "cluster/clients/build.sh"]
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
 def test_hashes_are_required(script: str) -> None:
     text = (ROOT / script).read_text().replace("\\\n", " ")
     found = [line for line in text.splitlines() if re.search(r"-r(equirement)?[ =]", line)]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from portal.core.jobs.compose.submission import JobRequest
+from portal.core.jobs.tasks import count_tasks
 from portal.core.units import format_size
 
 HOME = '"$HOME"'
@@ -75,6 +76,17 @@ def names_begin(options: Iterable[str], script: str) -> bool:
     """Whether typed options or the script's directives say when a job may start."""
     directives = (line for line in script.split("\n") if line.startswith("#SBATCH"))
     return any(_BEGIN.search(text) for text in (" ".join(options), *directives))
+
+
+_ARRAY = re.compile(r"(?:^|\s)(?:--array(?:=|\s+)|-a\s*)([0-9][0-9,:%-]*)", re.ASCII)
+
+
+def tasks_of(request: JobRequest, script: str) -> int:
+    """The number of an array's tasks, 0 for other jobs: of the options, else of the directives."""
+    directives = (line for line in script.split("\n") if line.startswith("#SBATCH"))
+    places = (" ".join(request.options), f"--array={request.array or ''}", "\n".join(directives))
+    found = next(filter(None, map(_ARRAY.findall, places)), [])
+    return count_tasks(found[-1]) if found else 0
 
 
 def submit_command(request: JobRequest) -> SubmitCommand:

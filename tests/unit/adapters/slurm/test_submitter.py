@@ -140,7 +140,7 @@ def test_a_check_tells_times_in_utc(shell: Shell) -> None:
         'partition main" >&2; echo "$TZ $3" > "$HOME/how"; [ "$2" = --test-only ]'
     )
     said = submitter(shell, program).check("alice", SubmitCommand(("-H",), "x"))
-    start = "Job 7 to start at 2026-11-22T10:00:00 UTC"
+    start = "It would start at 2026-11-22T10:00:00 UTC"
     assert said == f"{start} using 1 processors on nodes n1 in partition main"
     assert (shell.home / "how").read_text() == "UTC -H\n"
 
@@ -148,7 +148,28 @@ def test_a_check_tells_times_in_utc(shell: Shell) -> None:
 def test_a_check_reads_seconds_as_well(shell: Shell) -> None:
     program = "echo 'sbatch: Job 7 to start at 1795186800 using 1 processors' >&2"
     said = submitter(shell, program).check("alice", SubmitCommand((), "x"))
-    assert said == "Job 7 to start at 2026-11-20T15:00:00 UTC using 1 processors"
+    assert said == "It would start at 2026-11-20T15:00:00 UTC using 1 processors"
+
+
+def scontrol(shell: Shell, program: str) -> LoginNodeSubmitter:
+    """One for a `scontrol` that is this shell script."""
+    (shell.home / "scontrol").write_text(f"#!/bin/sh\n{program}\n")
+    (shell.home / "scontrol").chmod(0o755)
+    return LoginNodeSubmitter(shell, "slipway", 5)
+
+
+def test_the_script_that_slurm_has_stored(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{shell.home}:{os.environ['PATH']}")
+    shell.chat = b"Welcome\n"
+    program = '[ "$*" = "write batch_script 7 -" ] && printf "#!/bin/sh\\n\\377"'
+    assert scontrol(shell, program).stored_script("alice", "7") == b"#!/bin/sh\n\xff"
+    said = "echo job script retrieval failed: Invalid job id specified >&2; exit 1"
+    with pytest.raises(ScriptUnreadable, match="Invalid job id specified"):
+        scontrol(shell, said).stored_script("alice", "7")
+    with pytest.raises(ScriptUnreadable):
+        scontrol(shell, "exit 0").stored_script("alice", "7")
+    with pytest.raises(ValueError, match="invalid job id"):
+        scontrol(shell, "exit 0").stored_script("alice", "7;id")
 
 
 def read(shell: Shell, path: str) -> bytes:

@@ -59,6 +59,22 @@ def test_only_jobs_that_were_asked_for_are_read() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("command", "known"),
+    [
+        ("/tmp/slipway-ab_12xyz/my job.sh a /b", "my job.sh a /b"),
+        ("/scratch/me/slipway-abcdefgh/run.sh", "run.sh"),
+        ("/home/a/run.sh /tmp/slipway-abcdefgh", "/home/a/run.sh /tmp/slipway-abcdefgh"),
+        ("/home/a/slipway-results-1/run.sh", "/home/a/slipway-results-1/run.sh"),
+    ],
+)
+def test_the_folder_of_a_copy_that_is_gone_is_no_part_of_a_command(
+    command: str, known: str
+) -> None:
+    text = record("8", "b", "/d", command, "/o", "/e", "(null)")
+    assert texts_parse(text, "<s>", ["8"])["8"].command == known
+
+
 def test_an_incomplete_record_is_left_out() -> None:
     assert texts_parse("7<s>a<s>/d<s>", "<s>", ["7"]) == {}
     assert texts_parse("", "<s>", ["7"]) == {}

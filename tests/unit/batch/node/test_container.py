@@ -50,6 +50,24 @@ def test_so_do_sessions(compute: str, mps: bool, node: Path) -> None:
     assert f"{node}/jobs/7:/opt/slipway-gpu" in done.stdout.split()
 
 
+def test_a_step_without_a_gpu_gets_nothing_of_its_jobs(
+    node: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (node / "jobs" / "7" / "slice").write_text(SLICE.format("limiter"))
+    monkeypatch.setattr(container, "GPU_JOBS", str(node / "jobs"))
+    monkeypatch.setattr(container, "NVIDIA", f"{node}/nvidia[0-9]*")
+    for number in range(2):
+        (node / f"nvidia{number}").touch()
+    (node / "nvidiactl").touch()
+    permitted: list[str] = []
+    monkeypatch.setattr(os, "access", lambda path, mode: (
+        os.path.basename(path) in ("slice", *permitted) and mode in (os.R_OK, os.R_OK | os.W_OK)
+    ))  # fmt: skip
+    assert container.gpu_options({"SLURM_JOB_ID": "7"}) == []
+    permitted = ["nvidia1"]
+    assert container.gpu_options({"SLURM_JOB_ID": "7"})[0] == "--nv"
+
+
 def test_a_node_without_mps_has_no_pipes(node: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (node / "mps").rmdir()
     (node / "jobs" / "7" / "slice").write_text(SLICE.format("mps"))

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,6 +65,21 @@ def test_a_list_of_programs_may_have_tabs_and_continued_lines(tmp_path: Path) ->
     words = in_image(["--multi-prog", "tasks"], a_request(), str(tmp_path), str(tmp_path))
     step = shlex.join(STEP)
     assert Path(words[1]).read_text() == f"0 {step} echo a \\\n  b\n1 {step} date\n"
+
+
+def test_a_list_of_programs_leaves_no_file_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tasks").write_text("0 date\n")
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    path = in_image(["--multi-prog", f"{tmp_path}/tasks"], a_request())[1]
+    # As srun reads it: the program that this process becomes.
+    read = subprocess.run(["cat", path], close_fds=False, capture_output=True, check=True)
+    assert read.stdout.decode() == f"0 {shlex.join(STEP)} date\n"
+    assert list(folder.iterdir()) == []
+    os.close(int(path.rpartition("/")[2]))
 
 
 def test_a_step_has_the_image_of_its_job(tmp_path: Path) -> None:
@@ -132,7 +148,7 @@ def test_variables_of_the_image_return_in_the_step(
     program(slurm, "srun", 'printf "%s\\n" "$@"; env -0 > "$PWD/environment"')
     found = client(server, tmp_path, "srun", "date", OMP="4", LD_LIBRARY_PATH="/image/lib")
     out, _ = found.communicate()
-    assert out.decode().splitlines() == [*STEP, "date"]
+    assert out.decode().splitlines() == ["--job-name=date", *STEP, "date"]
     text = (tmp_path / "environment").read_bytes().decode()
     variables = dict(pair.split("=", 1) for pair in text.split("\0") if pair)
     assert "LD_LIBRARY_PATH" not in variables
@@ -180,6 +196,21 @@ def test_slipway_itself_runs_outside_and_knows_the_image_of_steps(
     out, _ = client(folder, tmp_path, "slipway", "sbatch", "job.sh").communicate()
     assert out.decode() == "sbatch|job.sh|"
     found.stop()
+
+
+def test_a_program_of_the_container_is_broadcast(
+    slurm: Path, server: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    (tmp_path / "mine").write_text("content")
+    program(slurm, "sbcast", 'cat "$2" > "$3"')
+    program(slurm, "srun", 'printf "%s\\n" "$@"')
+    copy = tmp_path / "copy"
+    found = client(server, tmp_path, "srun", "-n2", f"--bcast={copy}", "./mine", SLURM_BCAST="/x")
+    out, error = found.communicate()
+    assert error == b""
+    assert out.decode().splitlines() == ["--job-name=mine", "-n2", *STEP, str(copy)]
+    assert copy.read_text() == "content"
 
 
 def test_signals_reach_the_command(slurm: Path, server: Path, tmp_path: Path) -> None:

@@ -11,12 +11,13 @@ from sqlmodel import Session as Database
 from sqlmodel import col, select
 
 from portal.adapters.db.tables import JournalRow, SubmissionRow
+from portal.batch.request import Request
+from portal.batch.submit.wrapped import batch_script
 from portal.config.images import ImageSettings
 from portal.core.auth.person import Person
 from portal.core.cluster.inventory import Partition
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.cluster.limits import Association, Limits, PartitionAccess, Qos
-from portal.core.jobs.compose.again import same_job
 from portal.core.jobs.compose.drafts import SCRIPTS_KEPT
 from portal.core.jobs.compose.submission import JobRequest
 from portal.core.jobs.job import Job, JobTexts
@@ -167,8 +168,22 @@ def test_a_file_is_looked_at_before_it_is_submitted(world: World) -> None:
 
 def test_a_check_submits_nothing(world: World) -> None:
     said = world.services.composer.check(ALICE, request(world))
-    assert said.startswith("Job 7 to start at 2026-11-20T15:00:00 UTC")
+    assert said.startswith("It would start at 2026-11-20T15:00:00 UTC")
+    assert "tasks" not in said
     assert world.slurm.submitted == []
+
+
+def test_a_check_of_an_array_tells_its_tasks(world: World) -> None:
+    def last_line(**changes: Any) -> str:
+        return world.services.composer.check(ALICE, request(world, **changes)).splitlines()[-1]
+
+    assert last_line(array="0-49%10") == "This is the first of 50 tasks."
+    directive = "#!/bin/sh\n#SBATCH -a 1-9:2\nhostname\n"
+    assert last_line(script=directive) == "This is the first of 5 tasks."
+    assert last_line(script=directive, options=["--array=1-3"]) == "This is the first of 3 tasks."
+    world.slurm.scripts["~/run.sh"] = directive.encode()
+    assert last_line(script=None, path="~/run.sh") == "This is the first of 5 tasks."
+    assert "tasks" not in last_line(array="7")
 
 
 def test_a_file_is_read_for_the_editor(world: World) -> None:
@@ -196,30 +211,60 @@ def test_only_the_last_scripts_are_kept(world: World) -> None:
         assert len(db.exec(select(SubmissionRow)).all()) == 1
 
 
-def job(world: World, **changes: Any) -> Job:
+def job(world: World, *, array_id: str = "", tasks: str = "", **changes: Any) -> Job:
     report = JobReport("7", "alice", JobState.COMPLETED, submitted=world.clock(), partition="main",
                        cpus=2, memory_mb=2048, time_limit=30, nodes=("n1",))  # fmt: skip
-    return Job(report, texts=JobTexts(**{"name": "seven", "directory": "/data"} | changes))
+    texts = JobTexts(**{"name": "seven", "directory": "/data"} | changes)
+    return Job(report, array_id=array_id, tasks=tasks, texts=texts)
 
 
-def test_a_job_submitted_here_is_submitted_again_as_it_was(world: World) -> None:
-    world.services.composer.submit(ALICE, request(world, array="0-3"), "k")
-    kept = world.systems.stores.submissions.of_job("alice", "1")
-    assert same_job(job(world), kept) == {"script": SCRIPT, "array": "0-3"}
+def again(world: World, found: Job, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What is proposed for this job."""
+    composer = world.services.composer
+    monkeypatch.setattr(composer, "_job_of", lambda _person, _id: found)
+    return composer.again(ALICE, "7")
+
+
+def test_a_job_submitted_here_is_submitted_again_as_it_was(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = world.services.composer.submit(ALICE, request(world, array="0-3"), "k")
+    found = job(world, array_id=number, tasks="2")
+    assert again(world, found, monkeypatch) == {"script": SCRIPT, "array": "0-3"}
     world.clock.advance(days=400)  # Slurm began again with its numbers
-    assert same_job(job(world), kept)["name"] == "seven"
+    assert again(world, job(world, array_id=number, tasks="2"), monkeypatch)["name"] == "seven"
 
 
-def test_of_another_job_what_slurm_knows_is_proposed(world: World) -> None:
-    rest = {"name": "seven", "resource_group": "main", "directory": "/data", "time_limit": 30}
-    resources = {"resources": {"cpus": 2, "memory": "2g"}}
-    assert same_job(job(world), None) == rest | resources
-    file = {"path": "/a/run.sh", "args": ["x", "y"]}
-    assert same_job(job(world, command="/a/run.sh x y"), None) == rest | file
-    assert same_job(job(world, command="/a/run.sh"), None) == rest | {"path": "/a/run.sh"}
-    passing = "/tmp/slipway-ab_12xyz/run.sh x"  # of `slipway sbatch`, deleted since
-    assert same_job(job(world, command=passing), None) == rest | resources
-    assert "directory" not in same_job(job(world, directory="/a\nb"), None)
+def test_a_script_that_slurm_has_stored_is_submitted_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of --wrap and standard input; without it the form would be empty."""
+    assert "script" not in again(world, job(world), monkeypatch)
+    world.slurm.stored["7"] = b"Welcome\n#!/bin/sh\nhostname\n"
+    found = again(world, job(world), monkeypatch)
+    assert (found["script"], found["resources"]) == (SCRIPT, {"cpus": 2, "memory": "2g"})
+
+
+def test_the_file_with_the_scripts_text_tells_a_path_from_arguments(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.slurm.stored["7"] = SCRIPT.encode()
+    world.slurm.scripts |= {"/my dir/run": b"#!/bin/sh\nid\n", "/my dir/run me": SCRIPT.encode()}
+    found = again(world, job(world, command="/my dir/run me x y"), monkeypatch)
+    assert (found["path"], found["args"]) == ("/my dir/run me", ["x", "y"])
+
+
+def test_the_sites_own_folders_are_mounted_anyway(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    composer = world.services.composer
+    monkeypatch.setattr(composer, "_site_folders", ("/scratch",))
+    wanted = Request()
+    wanted.name, wanted.binds = "python/3.13", [["/scratch", "rw"], ["/home/alice/x", "ro"]]
+    world.slurm.stored["7"] = batch_script(SCRIPT.encode(), wanted)
+    found = again(world, job(world, command="run.sh"), monkeypatch)
+    assert (found["image"], found["script"]) == ("python/3.13", SCRIPT)
+    assert found["options"] == ["--mount=/home/alice/x:ro"]
 
 
 def test_keys_end_after_their_time(world: World) -> None:

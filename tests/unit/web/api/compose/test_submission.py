@@ -36,7 +36,7 @@ def test_a_check_submits_nothing(api: Client, world: World) -> None:
     answer = api("alice")("POST", "/jobs", json={"script": SCRIPT, "test_only": True})
     assert answer.status_code == 200
     assert answer.json is not None
-    assert answer.json["check"].startswith("Job 7 to start at 2026-11-20T15:00:00 UTC")
+    assert answer.json["check"].startswith("It would start at 2026-11-20T15:00:00 UTC")
     assert world.slurm.submitted == []
 
 

@@ -161,7 +161,7 @@ def test_a_lost_answer_keeps_the_key_until_somebody_decides(alice: Browser, worl
 def test_a_check_shows_the_words_of_sbatch(alice: Browser, world: World) -> None:
     answer = alice.post("/jobs/new/check", FORM)
     assert answer.status_code == 200
-    assert "Job 7 to start at 2026-11-20T15:00:00 UTC using 1 processors" in answer.text
+    assert "It would start at 2026-11-20T15:00:00 UTC using 1 processors" in answer.text
     assert (field(answer.text, "key"), script(answer.text)) == ("k", SCRIPT)
     assert world.slurm.submitted == []
 

@@ -1,0 +1,3 @@
+"""What I once wanted in every Python."""
+
+raise ImportError("this is otto's own sitecustomize")

@@ -1,0 +1,2 @@
+export FROM_ZSHENV=yes
+setopt nomatch

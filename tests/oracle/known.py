@@ -1,0 +1,81 @@
+"""The differences between a job in an image and sbatch's own that have to be there, and why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+Values = Callable[[str | None, str | None], bool]
+
+CLIENTS = "/opt/slipway/slurm"
+"""Where Slurm's commands are in images (portal/runner/batch/command.py)."""
+
+
+def _only_in_image(plain: str | None, _imaged: str | None) -> bool:
+    return plain is None
+
+
+def _clients_first(plain: str | None, imaged: str | None) -> bool:
+    folders = (imaged or "").split(":")
+    return folders[0] == CLIENTS and ":".join(folders[1:]) == plain
+
+
+def _libraries_last(plain: str | None, imaged: str | None) -> bool:
+    start = f"{plain}:" if plain else ""
+    return imaged == f"{start}/.singularity.d/libs"
+
+
+def _temporary_name(plain: str | None, imaged: str | None) -> bool:
+    """sbatch got a copy of the script under the same name."""
+    name = (plain or "").rpartition("/")[2]
+    return imaged == f"/tmp/slipway-X/{name}"
+
+
+@dataclass(frozen=True)
+class Known:
+    """One kind of difference."""
+
+    place: str
+    """A regular expression for all of the place."""
+    values: Values
+    why: str
+
+
+KNOWN = (
+    Known(
+        r"environment:PATH in .*",
+        _clients_first,
+        "Slurm's commands, which no image has, are found first in PATH",
+    ),
+    Known(
+        r"environment:LD_LIBRARY_PATH in .*",
+        _libraries_last,
+        "Apptainer adds the folder of the GPU driver's libraries",
+    ),
+    Known(
+        r"environment:(APPTAINER|SINGULARITY)_"
+        r"(APPNAME|BIND|COMMAND|CONTAINER|ENVIRONMENT|INSTANCE|NAME|SHARENS_MASTER) in .*",
+        _only_in_image,
+        "Apptainer tells programs that they run in a container",
+    ),
+    Known(
+        r"environment:(SLIPWAY_SLURM|SLIPWAY_SUPERVISOR|USER_PATH) in .*",
+        _only_in_image,
+        "where Slurm's commands in the image reach Slurm; the PATH that Apptainer was started with",
+    ),
+    Known(
+        r"scontrol:.* command",
+        _temporary_name,
+        "sbatch records the path that it read: a copy, where no user namespace can show it the "
+        "user's own",
+    ),
+)
+
+
+def explanation(place: str, plain: str | None, imaged: str | None) -> str:
+    """Why this difference has to be there; "" if nothing explains it."""
+    for known in KNOWN:
+        if re.fullmatch(known.place, place) and known.values(plain, imaged):
+            return known.why
+    return ""

@@ -1,0 +1,151 @@
+"""Outcomes of jobs, and what differs between two of them."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from tests.oracle import comparing
+from tests.oracle.comparing import Difference, differences, unexplained
+
+FOLDER = "/home/alice/oracle/3/plain"
+
+
+def listing(path: str, content: bytes) -> dict[str, dict[str, str]]:
+    """One file, as on_login.py lists it."""
+    return {path: {"mode": "-rw-r--r--", "content": base64.b64encode(content).decode()}}
+
+
+def contents(text: str, number: str) -> str:
+    """What is compared of a file with this text."""
+    return comparing.files(listing("out.txt", text.encode()), number, FOLDER)["file:out.txt"]
+
+
+@pytest.mark.parametrize(
+    ("plain", "imaged"),
+    [
+        ("slurmstepd-n1: error: *** JOB 12 ON n1", "slurmstepd-n1: error: *** JOB 13 ON n1"),
+        ("/var/spool/job00012/slurm_script", "/var/spool/job00013/slurm_script"),
+        ("job 12 na me RUNNING", "job 13 na me RUNNING"),
+        ("cmp: /tmp/oracle-12: gone", "cmp: /tmp/oracle-13: gone"),
+        ("StepId=12.0 at 2026-11-26T10:00:00", "StepId=13.0 at 2026-11-26T10:00:01"),
+    ],
+)  # fmt: skip
+def test_what_differs_between_any_two_jobs_is_no_difference(plain: str, imaged: str) -> None:
+    assert contents(plain, "12") == contents(imaged, "13")
+
+
+@pytest.mark.parametrize("text", ["12", "line 12", "uid=12(x)", "exit 12", "/tmp/12", "5120"])
+def test_a_number_that_is_not_the_jobs_stays(text: str) -> None:
+    assert contents(text, "12") == text
+
+
+def test_the_runs_folder_may_have_the_jobs_number() -> None:
+    folders = ["/home/alice/oracle/12/plain", "/home/alice/oracle/12/image"]
+    texts = [
+        comparing.files(listing("o", f"{folder}/x\n".encode()), number, folder)["file:o"]
+        for folder, number in zip(folders, ("12", "13"), strict=True)
+    ]
+    assert texts == ["@/x\n", "@/x\n"]
+
+
+def test_names_of_files_have_the_number_anywhere() -> None:
+    places = comparing.files(listing("na me-12.txt", b"x"), "12", FOLDER)
+    assert set(places) == {"file:na me-N.txt", "mode:na me-N.txt"}
+
+
+def test_an_environment_is_compared_by_variable() -> None:
+    data = f"A=1\nB=2\0PWD={FOLDER}/sub\0SLURM_JOB_ID=12\0BASH_FUNC_f%%=() {{ :; }}\0".encode()
+    places = comparing.files(listing("environment", data), "12", FOLDER)
+    assert places == {
+        "mode:environment": "-rw-r--r--",
+        "environment:A in environment": "1\nB=2",
+        "environment:PWD in environment": "@/sub",
+        "environment:BASH_FUNC_f%% in environment": "() { :; }",
+    }
+
+
+def test_signals_are_compared_by_their_numbers_and_not_by_their_order() -> None:
+    names = [b"SIGUSR1\nSIGCONT\n", b"SIGCONT\nSIGUSR1\n", b"SIGCONT\nSIGCONT\nSIGUSR1\n"]
+    texts = [
+        comparing.files(listing("signals", data), "1", FOLDER)["file:signals"] for data in names
+    ]
+    assert texts[0] == texts[1] != texts[2]
+
+
+def test_records_of_tasks_and_steps_have_places_of_their_own() -> None:
+    values = [f"{name}-12" if name == "WorkDir" else name for name in comparing.RECORD]
+    lines = "\n".join("|".join([job, *values]) for job in ("12", "12.batch", "12.0", "12_4.1"))
+    places = comparing.record(lines, "12", FOLDER)
+    assert places["record:job State"] == places["record:.batch State"] == "State"
+    assert {"record:.0 ExitCode", "record:_4.1 ExitCode"} < set(places)
+    assert len(places) == 4 * len(comparing.RECORD)
+
+
+def test_a_submission_without_a_job_is_compared_by_its_words() -> None:
+    answer = {"code": 1, "out": "", "err": f"sbatch: error: {FOLDER}/x: gone\n"}
+    assert comparing.submission(answer, "", FOLDER) == {
+        "submission:code": "1",
+        "submission:output": "",
+        "submission:errors": "sbatch: error: @/x: gone\n",
+    }
+
+
+def test_scontrols_records_have_the_command_and_no_times() -> None:
+    job = {
+        "job_id": 12,
+        "start_time": {"number": 7},
+        "standard_output": f"{FOLDER}/12.out",
+        "command": f"{FOLDER}/job.sh",
+        "array_task_id": {"number": 4},
+    }
+    assert comparing.controller([job], "12", FOLDER) == {
+        "scontrol:4 standard_output": "@/N.out",
+        "scontrol:4 command": "@/job.sh",
+        "scontrol:4 array_task_id": "{'number': 4}",
+    }
+
+
+def test_a_missing_place_is_a_difference() -> None:
+    plain = {"file:a": "1", "file:b": "2", "file:c": "3"}
+    imaged = {"file:a": "1", "file:b": "9", "file:d": "4"}
+    assert differences(plain, imaged) == [
+        Difference("file:b", "2", "9"),
+        Difference("file:c", "3", None),
+        Difference("file:d", None, "4"),
+    ]
+
+
+PATH = "environment:PATH in environment"
+
+
+@pytest.mark.parametrize(
+    ("place", "plain", "imaged", "known"),
+    [
+        (PATH, "/usr/bin:/bin", "/opt/slipway/slurm:/usr/bin:/bin", True),
+        (PATH, "/usr/bin:/bin", "/opt/slipway/slurm:/usr/bin", False),
+        (PATH, "/usr/bin", None, False),
+        ("environment:LD_LIBRARY_PATH in e", "/x", "/x:/.singularity.d/libs", True),
+        ("environment:LD_LIBRARY_PATH in e", "/x", "/.singularity.d/libs", False),
+        ("environment:APPTAINER_NAME in environment", None, "node.sif", True),
+        ("environment:APPTAINER_BIND in environment", "/opt/x", None, False),
+        ("environment:SINGULARITY_CLEANENV in environment", "1", None, False),
+        ("scontrol: command", "@/my job.sh", "/tmp/slipway-X/my job.sh", True),
+        ("scontrol: command", "@/my job.sh", "/tmp/slipway-X/job.sh", False),
+        ("record:job ExitCode", "0:0", "0:10", False),
+    ],
+)
+def test_only_the_known_form_of_a_difference_is_explained(
+    place: str, plain: str | None, imaged: str | None, known: bool
+) -> None:
+    left = {} if plain is None else {place: plain}
+    right = {} if imaged is None else {place: imaged}
+    assert bool(unexplained(differences(left, right))) is not known
+
+
+def test_a_long_value_is_shortened_in_the_report() -> None:
+    text = Difference("file:a", "x" * 1000, None, "since it is so").text()
+    assert "(not there)" in text
+    assert "(since it is so)" in text
+    assert len(text) < 700
