@@ -39,6 +39,7 @@ from portal.core.launch.mounts import Mount
 from portal.core.slurm_options import SlurmOptions
 from portal.errors import (
     FieldError,
+    HomeUnusable,
     InvalidRequest,
     KeyReused,
     NotFound,
@@ -162,7 +163,7 @@ class Composer:
             self._look_at_file(person, request)
             granted = request.model_copy(update={"mounts": self._granted(person, request)})
             command = self._after_maintenance(person, request, submit_command(granted))
-        except (InvalidRequest, Unavailable) as error:
+        except (InvalidRequest, HomeUnusable, Unavailable) as error:
             self._store.release(person.name, key)
             if isinstance(error, OutcomeUnknown):
                 raise Unavailable(error.text) from error  # of reading the file: nothing was sent
@@ -177,7 +178,7 @@ class Composer:
             log.warning("job of %s: submission unclear: %s", person.name, error)
             text = error.text if LOOK in error.text else f"{error.text} {_UNDER_WAY}"
             raise OutcomeUnknown(text) from error
-        except Unavailable:
+        except (HomeUnusable, Unavailable):
             self._store.release(person.name, key)
             raise
 
