@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import logging
 import math
 import uuid
@@ -55,6 +56,8 @@ log = logging.getLogger(__name__)
 
 LOOK = "Look at your jobs before you submit it again."
 _UNDER_WAY = "This job is being submitted, or has been and the answer was lost. " + LOOK
+_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_UTF16 = "this file is in UTF-16, by its byte-order mark (BOM): save it as UTF-8 without BOM"
 _NOT_TEXT = "this file is not text in UTF-8: submit it as a file instead"
 
 
@@ -230,7 +233,8 @@ class Composer:
         if request.path is None:
             return
         try:
-            problem = script_problem(self._read(person, request.path).decode())
+            content = self._read(person, request.path)
+            problem = _UTF16 if content.startswith(_UTF16_MARKS) else script_problem(content.decode())
         except (ScriptTooLong, UnicodeDecodeError):
             return  # sbatch decides
         except ScriptUnreadable as error:
@@ -244,9 +248,11 @@ class Composer:
     def read_script(self, person: Person, path: str) -> str:
         """A file of the user's as text for the editor; raises InvalidRequest for "path"."""
         try:
-            text = self._read(person, script_path(path)).decode()
+            content = self._read(person, script_path(path))
+            text = content.decode("utf-8-sig")
         except UnicodeDecodeError:
-            raise InvalidRequest([FieldError("path", _NOT_TEXT)]) from None
+            problem = _UTF16 if content.startswith(_UTF16_MARKS) else _NOT_TEXT
+            raise InvalidRequest([FieldError("path", problem)]) from None
         except (ScriptUnreadable, ValueError) as error:
             raise InvalidRequest([FieldError("path", str(error))]) from None
         if "\0" in text:
