@@ -1,8 +1,8 @@
 """`slipway sbatch` on the login node, run as the user.
 
 The user's words reach the shell on the login node as positional parameters only, which it never
-parses. `slipway as-login` gives sbatch the environment that a person's own shell has. sbatch's answer
-follows a fixed line, so that nothing printed before is taken for it.
+parses. `slipway as-login` gives sbatch the environment that a person's own shell has. sbatch's
+answer follows a fixed line, so that nothing printed before is taken for it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from portal.adapters.slurm.asking import DOWN
 from portal.adapters.ssh.shell.home import ENTER, check_home
 from portal.adapters.ssh.transport import Completed, Transport
+from portal.core.cluster.jobs import known_start
 from portal.core.interfaces.submission import Submitter
 from portal.core.jobs.compose.command import SubmitCommand
 from portal.core.jobs.compose.refusals import ScriptTooLong, ScriptUnreadable, SubmissionRefused
@@ -181,7 +182,17 @@ def _words(messages: str) -> str:
     lines = [re.sub(r"^sbatch: (error: )?", "", line) for line in messages.splitlines()]
     text = "\n".join(line for line in lines if line.strip())
     text = re.sub(r"\bto start at ([0-9]{9,11})(\.[0-9]+)?\b", _as_date, text)
-    return re.sub(r"(\bto start at [0-9-]{10}T[0-9:]{8})(?! UTC)", r"\1 UTC", text)
+    text = re.sub(r"(\bto start at [0-9-]{10}T[0-9:]{8})(?! UTC)", r"\1 UTC", text)
+    return re.sub(r"\bto start at ([0-9]{4,6}-[0-9-]{5}T[0-9:]{8}) UTC", _within_a_year, text)
+
+
+def _within_a_year(found: re.Match[str]) -> str:
+    """The same words, unless the start that they tell is too far away to mean anything."""
+    try:
+        start = known_start(datetime.fromisoformat(f"{found[1]}+00:00"), datetime.now(UTC))
+    except ValueError:  # a year of five digits
+        start = None
+    return found[0] if start else "with no start within a year"
 
 
 def _as_date(found: re.Match[str]) -> str:

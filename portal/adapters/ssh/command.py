@@ -141,7 +141,7 @@ class RemoteCommand:
             if self._sent:
                 raise
             raise Unavailable("The login node hung up before anything was done.") from error
-        noise, mark, stderr = bytes(self._err).partition(self._begin.encode() + b"\n")
+        _, mark, stderr = bytes(self._err).partition(self._begin.encode() + b"\n")
         if self._awaited and not mark:
             raise Unresponsive(NOT_BEGUN)
         return Completed(code, bytes(self._out), stderr.decode(errors="replace"))
