@@ -1,4 +1,4 @@
-"""Every login shell that Debian packages, by the name of its program; tests/run.sh installs them."""
+"""Every login shell that Debian packages, by its program's name; tests/run.sh installs them."""
 
 from __future__ import annotations
 

@@ -27,6 +27,8 @@ _CONNECTION = {"SSH_CLIENT", "SSH_CONNECTION", "SSH_ORIGINAL_COMMAND", "SSH_TTY"
 """Of the portal's connection, with which a job has nothing to do."""
 _PLACE = {"PWD", "OLDPWD", "_"}
 """Where the login shell was, and its last command."""
+_TIMES = 3
+"""A start-up file may read a line of its input."""
 NOT_FOUND = 127
 
 
@@ -49,6 +51,7 @@ def ask(environment: Mapping[bytes, bytes], seconds: float = SECONDS) -> Login |
     shell = pwd.getpwuid(os.getuid()).pw_shell or "/bin/sh"
     begin, middle = (os.urandom(12).hex().encode() for _ in range(2))
     line = b"echo %s; cat /proc/self/status; echo %s; exec env -0\n" % (begin, middle)
+    line *= _TIMES
     # A file: what start-up files leave in the background may keep a pipe open.
     output = os.memfd_create("login")
     try:
@@ -103,8 +106,8 @@ def main(words: list[str]) -> NoReturn:
     own = _without(os.environb, _CONNECTION)
     login = ask(own)
     if login is None:
-        text = f"your login shell did not answer within {SECONDS:g} s, so its environment is not known"
-        print(f"slipway: note: {text}", file=sys.stderr, flush=True)
+        text = f"slipway: note: your login shell did not answer within {SECONDS:g} s"
+        print(f"{text}, so its environment is not known", file=sys.stderr, flush=True)
     elif login.umask is not None:
         os.umask(login.umask)
     environment = _without(login.environment, _CONNECTION | _PLACE) if login else own

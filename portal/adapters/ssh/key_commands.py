@@ -50,9 +50,7 @@ def key_argv(directory: str, new: bool = False) -> list[str]:
 
 def list_argv(directory: str) -> list[str]:
     """Print the public keys that the user added."""
-    script = (
-        f"{ENTER}\nfor key in {_own(directory)}; do [ ! -f $key ] || head -c 5000 $key; done"
-    )
+    script = f"{ENTER}\nfor key in {_own(directory)}; do [ ! -f $key ] || head -c 5000 $key; done"
     return ["/bin/sh", "-c", script]
 
 

@@ -234,7 +234,9 @@ class Composer:
             return
         try:
             content = self._read(person, request.path)
-            problem = _UTF16 if content.startswith(_UTF16_MARKS) else script_problem(content.decode())
+            problem = (
+                _UTF16 if content.startswith(_UTF16_MARKS) else script_problem(content.decode())
+            )
         except (ScriptTooLong, UnicodeDecodeError):
             return  # sbatch decides
         except ScriptUnreadable as error:

@@ -35,7 +35,7 @@ def command_script(argv: Sequence[str], stdin: bytes, mark: str) -> bytes:
         b"set -- " + words,
         f"printf '%s\\n' {mark}".encode(),
         f"printf '%s\\n' {mark} >&2".encode(),
-        b"%s | exec \"$@\"" % _printing(stdin) if stdin else b'exec "$@" < /dev/null',
+        b'%s | exec "$@"' % _printing(stdin) if stdin else b'exec "$@" < /dev/null',
     )
     return b"{\n%s\n}\n" % b"\n".join(steps)
 

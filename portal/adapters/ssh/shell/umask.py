@@ -9,11 +9,13 @@ SECONDS = 3
 def ask_step(file: str) -> str:
     """A line of shell that asks the login shell in the background; the answer goes to a file.
 
-    The question is one that every shell understands; those that know no -l have no login files.
+    The question is one that every shell understands; those that know no -l have no login files. It
+    is asked three times, since a start-up file may read a line of its input.
     What start-up files leave in the background would keep a pipe open, but not a file.
     """
     ask = f'exec timeout --kill-after=1 {SECONDS} "$SHELL" -l > {file} 2>/dev/null'
-    return f'echo exec cat /proc/self/status | (umask "$umask"; {ask}) & asked=$!'
+    lines = "; ".join(["echo exec cat /proc/self/status"] * 3)
+    return f'{{ {lines}; }} | (umask "$umask"; {ask}) & asked=$!'
 
 
 def take_step(file: str) -> str:

@@ -12,7 +12,7 @@ import pytest
 from portal.adapters.ssh.home_files import HomeFiles
 from portal.adapters.ssh.transport import Completed
 from portal.core.launch.mounts import Folder
-from portal.errors import Conflict, HomeUnusable, InvalidRequest, Unavailable
+from portal.errors import Conflict, HomeUnusable, InvalidRequest
 
 
 class Shell:
