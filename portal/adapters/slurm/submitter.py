@@ -183,15 +183,15 @@ def _words(messages: str) -> str:
     text = "\n".join(line for line in lines if line.strip())
     text = re.sub(r"\bto start at ([0-9]{9,11})(\.[0-9]+)?\b", _as_date, text)
     text = re.sub(r"(\bto start at [0-9-]{10}T[0-9:]{8})(?! UTC)", r"\1 UTC", text)
-    return re.sub(r"\bto start at ([0-9]{4,6}-[0-9-]{5}T[0-9:]{8}) UTC", _within_a_year, text)
+    return re.sub(r"\bto start at ([0-9-]{10}T[0-9:]{8}) UTC", _within_a_year, text)
 
 
 def _within_a_year(found: re.Match[str]) -> str:
     """The same words, unless the start that they tell is too far away to mean anything."""
     try:
         start = known_start(datetime.fromisoformat(f"{found[1]}+00:00"), datetime.now(UTC))
-    except ValueError:  # a year of five digits
-        start = None
+    except ValueError:  # a site's words may look like a time
+        return found[0]
     return found[0] if start else "with no start within a year"
 
 

@@ -118,7 +118,7 @@ class JobReport:
 
 
 FARTHEST_START = timedelta(days=365)
-"""Slurm adds up the time limits before a job; with an unlimited one among them, that is centuries."""
+"""Slurm adds up the limits of the jobs before it; an unlimited one among them means centuries."""
 
 
 def known_start(estimate: datetime | None, now: datetime) -> datetime | None:

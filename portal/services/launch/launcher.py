@@ -116,10 +116,10 @@ class Launcher:
 
         `preset` names the preset that the request comes from, if any.
 
-        Raises InvalidRequest (nothing is stored), Conflict (the key was used for a different
-        launch; or HomeUnusable), Unavailable (nothing is stored; also during maintenance without a known end). If
-        Slurm's answer is lost, the session stays and the reconciler finds its job: a launch never
-        creates two jobs and never loses one.
+        Raises InvalidRequest, HomeUnusable (nothing is stored), Conflict (the key was used for a
+        different launch), Unavailable (nothing is stored; also during maintenance without a known
+        end). If Slurm's answer is lost, the session stays and the reconciler finds its job: a
+        launch never creates two jobs and never loses one.
         """
         caps = self._administration.site_rules()
         is_new = self._is_new(person, key)

@@ -158,6 +158,13 @@ def test_a_check_tells_times_in_utc(shell: Shell) -> None:
     assert (shell.home / "how").read_text() == "UTC -H\n"
 
 
+@pytest.mark.parametrize("start", ["4068-01-10T10:00:00", "66207628800"])
+def test_a_check_tells_no_start_that_means_nothing(shell: Shell, start: str) -> None:
+    program = f"echo 'sbatch: Job 7 to start at {start} using 1 processors' >&2"
+    said = submitter(shell, program).check("alice", SubmitCommand((), "x"))
+    assert said == "Job 7 with no start within a year using 1 processors"
+
+
 def test_a_check_reads_seconds_as_well(shell: Shell) -> None:
     program = "echo 'sbatch: Job 7 to start at 1795186800 using 1 processors' >&2"
     said = submitter(shell, program).check("alice", SubmitCommand((), "x"))

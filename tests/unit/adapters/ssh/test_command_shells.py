@@ -23,7 +23,8 @@ from tests.unit.adapters.ssh.test_command import ShellChannel
 
 WORDS = (
     "a\nb\n", "!x !! !1", "'", '"', "\"'", "\\", "a\\\nb", "$HOME ${x} $(id) `id`",
-    "* ? [a] {b,c} ~", "a;b|c&d<e>f(g)", "é 데이터", "caf\udce9 \udcff", " ", "", "-n", "#", "%s %d", "\t\r\x01\x7f",
+    "* ? [a] {b,c} ~", "a;b|c&d<e>f(g)", "é 데이터", "caf\udce9 \udcff", " ", "",
+    "-n", "#", "%s %d", "\t\r\x01\x7f",
 )  # fmt: skip
 """The bytes of the surrogates are not UTF-8."""
 
