@@ -56,26 +56,6 @@ def test_all_that_was_asked_for_is_shown_but_no_value_of_a_variable(
     assert f'href="/sessions/{runner.session.id}"' in alice.get("/sessions").text
 
 
-def test_a_session_that_was_made_unlimited_has_no_limit_and_cannot_be_extended(
-    world: World, alice: Browser, api: MakeApi, runner: Runner
-) -> None:
-    """Neither the limit that was asked for, nor an extension that would be refused."""
-    world.worker.read_partitions()
-    world.worker.read_limits()
-    place = f"/sessions/{runner.session.id}"
-    assert "Extend by" in alice.get(place).text
-    world.slurm.jobs[-1].limit = "UNLIMITED"
-    world.worker.poll()
-    found = api("alice")("GET", place).json
-    assert found is not None
-    assert (found["time_limit"], found["unlimited"], found["deadline"]) == (None, True, None)
-    page, row = alice.get(place).text, alice.get("/sessions/rows").text
-    assert "<dt>Time limit</dt><dd>none</dd>" in page
-    assert "no time limit" in row
-    assert "Extend by" not in page + row
-    assert "limit 1 h" not in page + row
-
-
 def test_others_get_the_same_answer_as_for_no_session(
     bob: Browser, alice: Browser, runner: Runner
 ) -> None:
