@@ -28,7 +28,7 @@ SHOW = (
     "print(json.dumps([os.environb[b'PATH'].decode(), mask, "
     "{os.fsdecode(n): os.fsdecode(v) for n, v in os.environb.items()}]))"
 )
-PYTHON = Path(sys.executable)
+PYTHON = sys.executable
 
 
 def as_login(
@@ -50,7 +50,7 @@ def as_login(
 
 def seen(home: Path, shell: str, **environment: str) -> tuple[int, dict[str, str]]:
     """The umask and the environment of what it runs."""
-    done = as_login(home, shell, str(PYTHON), "-c", SHOW, **environment)
+    done = as_login(home, shell, PYTHON, "-c", SHOW, **environment)
     assert done.stderr == b""
     _, mask, found = json.loads(done.stdout)
     return mask, found

@@ -29,7 +29,7 @@ def test_shells_and_files_have_the_sessions_umask_and_secrets_are_private(
     for secret in ("environment", "host_key", "sshd_config"):
         assert (run / secret).stat().st_mode & 0o077 == 0
     # sshd has one that forbids writing to the group, whatever that of its parent is.
-    shell = [run / "shell", "-c", "umask; touch new"]
+    shell = [str(run / "shell"), "-c", "umask; touch new"]
     done = subprocess.run(
         shell, env={}, cwd=tmp_path, umask=0o077, capture_output=True, text=True, check=True
     )
