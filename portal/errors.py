@@ -11,7 +11,8 @@ The tree (the web layer maps each to an HTTP status, in one place):
      ├─ NotFound                 404  also for what belongs to other users
      │   └─ SessionUnknown       404  a runner calls for a session that this portal does not know
      ├─ Conflict                 409  the resource is not in a state that permits this
-     │   └─ FolderShared         409  others have access to a storage folder that would go
+     │   ├─ FolderShared         409  others have access to a storage folder that would go
+     │   └─ HomeUnusable         409  the user's home is missing, full, or not to be written to
      ├─ Gone                     410  the session is over
      ├─ DatabaseUnavailable      503  the portal's database does not answer
      │   └─ DatabaseFull         507  it can be read, but not written
@@ -149,6 +150,13 @@ class FolderShared(Conflict):
         super().__init__(text)
         self.folders = tuple(folders)
         """Their names."""
+
+
+class HomeUnusable(Conflict):
+    """The user's home directory does not exist, is full, or cannot be entered or written to."""
+
+    title = "Your home directory cannot be used"
+    code = "home_unusable"
 
 
 class KeyReused(Conflict):

@@ -125,7 +125,9 @@ class FakeJob:
 
     @property
     def deadline(self) -> int:
-        """The end time that squeue shows for a running job."""
+        """The end time that squeue shows for a running job: in a year for one without a limit."""
+        if self.limit == "UNLIMITED":
+            return self.start + 365 * 86400
         hours, minutes, _ = map(int, self.limit.split(":"))
         return self.start + hours * 3600 + minutes * 60 if self.start else 0
 

@@ -87,6 +87,20 @@ needs_of() {
             [ -n "$(ls /usr/lib/postgresql/*/bin/initdb 2> /dev/null)" ] || need initdb postgresql
             need rclone rclone
             need curl curl
+            # Every login shell that Debian packages (tests/login_shells.py).
+            need bsd-csh csh
+            need busybox busybox
+            need elvish elvish
+            need fish fish
+            need ksh93 ksh93u+m
+            need mksh mksh
+            need posh posh
+            need rc rc
+            need sash sash
+            need tcsh tcsh
+            need xonsh xonsh
+            need yash yash
+            need zsh zsh
             ;;
         cgroup2)
             need qemu-system-x86_64 qemu-system-x86

@@ -2,6 +2,7 @@
 # An SSH server for this session's user only, authenticated by their key id_container: shell, files
 # (SFTP, scp, rsync) and port forwarding. All programs are from the toolkit, so the image needs only a
 # shell. ssh-listener starts one sshd for each connection.
+umask=$(umask)
 umask 077
 # Public keys, mounted read-only: changes by the portal apply from the next connection on.
 keys=/opt/slipway-ssh
@@ -27,6 +28,8 @@ start=${SLIPWAY_WORKDIR:-$HOME}
 cat > "$run/shell" <<SHELL
 #!/bin/sh
 . $run/environment
+# sshd would forbid writing to the group whatever the user's own umask is.
+umask $umask
 # Commands begin in the home, as do scp, sftp and rsync, whose relative paths would else differ.
 [ \$# -gt 0 ] || cd "$start"
 exec $shell "\$@"
@@ -57,7 +60,7 @@ StrictModes no
 PidFile none
 SshdSessionPath $bin/sshd-session
 SshdAuthPath $bin/sshd-auth
-Subsystem sftp internal-sftp
+Subsystem sftp internal-sftp -u $umask
 # A shell here can reach this anyway; nothing is opened to others.
 AllowTcpForwarding yes
 AllowStreamLocalForwarding yes

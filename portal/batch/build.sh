@@ -1,7 +1,7 @@
 #!/bin/sh
 # Build the command for login and compute nodes: one file that needs only Python 3.9.
 #   portal/batch/build.sh OUT      for example portal/batch/build.sh /usr/local/bin/slipway
-# It contains portal/batch, portal/file_server and three files of portal/core: units of GPUs, addresses of images, JSON; builds are reproducible.
+# It contains portal/batch, portal/file_server and four files of portal/core: units of GPUs, addresses of images, JSON, Slurm's variables; builds are reproducible.
 # PYTHON names the interpreter if it is not /usr/bin/python3.
 set -eu
 [ $# -eq 1 ] || { echo "usage: portal/batch/build.sh OUT" >&2; exit 2; }
@@ -18,7 +18,7 @@ cp "$source_dir/portal/core/cluster/fgpu.py" "$work/files/portal/core/cluster/"
 mkdir "$work/files/portal/core/launch"
 : > "$work/files/portal/core/launch/__init__.py"
 cp "$source_dir/portal/core/launch/reference.py" "$work/files/portal/core/launch/"
-cp "$source_dir/portal/core/json_text.py" "$work/files/portal/core/"
+cp "$source_dir/portal/core/json_text.py" "$source_dir/portal/core/slurm_variables.py" "$work/files/portal/core/"
 cp -r "$source_dir/portal/batch" "$source_dir/portal/file_server" "$work/files/portal/"
 find "$work/files" -name __pycache__ -prune -exec rm -rf {} +
 rm -r "$work/files/portal/batch/build.sh" "$work/files/portal/batch/doc"

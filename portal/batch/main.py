@@ -49,7 +49,15 @@ def main() -> None:
         from portal.batch.node import session  # noqa: PLC0415
 
         session.main(words)
+    if name == "as-login":
+        from portal.batch import login_shell  # noqa: PLC0415
+
+        login_shell.main(words)
     if name == "file-server":
+        if not words:
+            from portal.batch import login_shell  # noqa: PLC0415
+
+            login_shell.adopt_umask()
         from portal.file_server import daemon  # noqa: PLC0415
 
         (daemon.clean if words == ["--clean"] else daemon.main)()

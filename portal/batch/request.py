@@ -312,7 +312,7 @@ def read_env_files(options: list[tuple[str, str]]) -> dict[str, str]:
 def _env_file(path: str) -> dict[str, str]:
     try:
         with open_regular("--env-file", path) as stream:
-            text = stream.read(MAX_ENV_FILE + 1).decode()
+            text = stream.read(MAX_ENV_FILE + 1).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
         raise OptionError(f"--env-file: {path}: {reason}") from None

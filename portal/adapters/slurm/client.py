@@ -14,6 +14,7 @@ from portal.adapters.slurm.jobs import halving
 from portal.adapters.slurm.limits.reader import LimitsReader
 from portal.adapters.slurm.refusals import REFUSED, refusal
 from portal.adapters.ssh import key_commands
+from portal.adapters.ssh.shell import home, umask
 from portal.adapters.ssh.transport import Transport
 from portal.core.cluster.inventory import Node, Partition
 from portal.core.cluster.jobs import Estimate, JobReport
@@ -67,19 +68,24 @@ class Slurm(Scheduler):
         sbatch = shlex.join(
             ["timeout", "--kill-after=2", f"{self._seconds:.0f}", *commands.sbatch_argv()]
         )
+        login = f"{folder}/login"
         steps = (
-            "cd && umask 077",
-            f"mkdir -p {self._directory}/logs {self._directory}/sessions",
-            f"mkdir {folder}",
+            home.ENTER,
+            "umask=$(umask); umask 077",
+            "export LC_ALL=C.UTF-8",  # other variables would be exported to the job
+            f"mkdir -p {self._directory}/logs {self._directory}/sessions {home.OR_TELL}",
+            f"mkdir {folder} {home.OR_TELL}",
+            umask.ask_step(login),
             # A session also starts without an SSH key.
             f"{{ {key_commands.make_step(self._directory)} || :; }}",
             "IFS= read -r spec",
-            f'printf "%s\\n" "$spec" > {folder}/spec.json',
-            f"exec env LC_ALL=C.UTF-8 {sbatch}",  # other variables would be exported to the job
+            f'printf "%s\\n" "$spec" | cat > {folder}/spec.json {home.OR_TELL}',
+            umask.take_step(login),
+            f"exec {sbatch}",
         )
         done = self._transport.run(
             user,
-            ["/bin/sh", "-c", " && ".join(steps)],
+            ["/bin/sh", "-c", "\n".join(steps)],
             f"{spec}\n{script}".encode(),
             self._seconds + 5,
         )
@@ -87,6 +93,7 @@ class Slurm(Scheduler):
             raise OutcomeUnknown("Slurm took too long to accept the job.")
         if done.code != 0:
             self._transport.run(user, ["rm", "-rf", "--", folder], seconds=self._seconds)
+            home.check_home(done)
             raise refusal(done)
         return self._number(user, session)
 
@@ -146,14 +153,16 @@ class Slurm(Scheduler):
     def prepare(self, user: str, session: str, spec: str) -> None:
         folder = f"{self._directory}/sessions/{session}"
         steps = (
-            "cd && umask 077",
-            f"rm -rf -- {folder}",
-            f"mkdir -p {self._directory}/logs {folder}",
-            f"cat > {folder}/spec.new",
+            home.ENTER,
+            "umask 077; export LC_ALL=C.UTF-8",
+            f"rm -rf -- {folder} {home.OR_TELL}",
+            f"mkdir -p {self._directory}/logs {folder} {home.OR_TELL}",
+            f"cat > {folder}/spec.new {home.OR_TELL}",
             f"mv {folder}/spec.new {folder}/spec.json",
         )
-        argv = ["/bin/sh", "-c", " && ".join(steps)]
+        argv = ["/bin/sh", "-c", "\n".join(steps)]
         done = self._transport.run(user, argv, f"{spec}\n".encode(), self._seconds)
+        home.check_home(done)
         if done.code != 0:
             raise Unavailable(f"The session's folder could not be created: {done.error_text()}")
 

@@ -6,6 +6,8 @@ those are parsed.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from portal.adapters.slurm.commands import (
     SEPARATOR,
     UnexpectedOutput,
@@ -17,7 +19,7 @@ from portal.adapters.slurm.commands import (
     read_time,
 )
 from portal.adapters.slurm.node_lists import expand_nodes
-from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.cluster.jobs import JobReport, JobState, known_start
 from portal.core.jobs.job import Job
 
 _FIELDS = (
@@ -106,7 +108,7 @@ def _report(words: list[str]) -> JobReport:
     priority, account, qos, tres, limit, restarts = words[10:16]
     report_state = read_state(state)
     runs = not report_state.over and report_state is not JobState.PENDING
-    allocated = amount(tres)
+    allocated, minutes = amount(tres), parse_minutes(limit)
     return JobReport(
         job_id=job_id,
         user=user,
@@ -114,11 +116,11 @@ def _report(words: list[str]) -> JobReport:
         reason=reason or None,
         nodes=expand_nodes(nodes),
         submitted=read_time(submitted),
-        # For a job that was cancelled before it started, squeue shows the time of that.
-        start=None if report_state.over and not nodes else read_time(start),
+        start=_start(report_state, nodes, read_time(start)),
         end=read_time(end) if report_state.over else None,
-        deadline=read_time(end) if runs else None,
-        time_limit=parse_minutes(limit),
+        # Without a limit, Slurm invents an end that is a year away.
+        deadline=read_time(end) if runs and minutes is not None else None,
+        time_limit=minutes,
         restarts=int(restarts) if restarts.isdigit() else 0,
         exit_code=exit_code(code) if report_state.over else None,
         partition=partition,
@@ -130,3 +132,10 @@ def _report(words: list[str]) -> JobReport:
         shards=allocated.shards or 0,
         gpus=allocated.gpus or 0,
     )
+
+
+def _start(state: JobState, nodes: str, time: datetime | None) -> datetime | None:
+    if state is JobState.PENDING:
+        return known_start(time, datetime.now(UTC))
+    # For a job that was cancelled before it started, squeue shows the time of that.
+    return None if state.over and not nodes else time

@@ -1,7 +1,8 @@
 """`slipway sbatch` on the login node, run as the user.
 
 The user's words reach the shell on the login node as positional parameters only, which it never
-parses. sbatch's answer follows a fixed line, so that nothing printed before is taken for it.
+parses. `slipway as-login` gives sbatch the environment that a person's own shell has. sbatch's
+answer follows a fixed line, so that nothing printed before is taken for it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from datetime import UTC, datetime
 
 from portal.adapters.slurm.asking import DOWN
 from portal.adapters.slurm.commands import is_job_id
+from portal.adapters.ssh.shell.home import ENTER, check_home
 from portal.adapters.ssh.transport import Completed, Transport
+from portal.core.cluster.jobs import known_start
 from portal.core.interfaces.submission import Submitter
 from portal.core.jobs.compose.command import SubmitCommand
 from portal.core.jobs.compose.refusals import ScriptTooLong, ScriptUnreadable, SubmissionRefused
@@ -25,26 +28,32 @@ MISSING, NO_FILE, NOT_READABLE, TOO_LONG = 3, 4, 5, 6
 _READ_SECONDS = 10
 _MOST_STORED = 8 << 20
 """Bytes; Slurm takes scripts of 4 MB by default."""
+_LOGIN_SECONDS = 5
+"""How long the login shell's start-up files may take (batch/login_shell.py)."""
 _KILLED = (124, 137)
 """Exit codes of timeout(1)."""
 _CANNOT_RUN = (126, 127)
 
 _PATH = 'case $1 in "~") set -- "$HOME" ;; "~/"*) set -- "$HOME/${1#"~/"}" ;; esac'
+# Variables have names that nobody exports: an exported one would reach the job with our value.
 _RUN = f"""\
-place() {{ {_PATH}; found=$1; }}
-CDPATH=
-cd || exit 1
-place "$1" && cd -- "$found" || exit {NO_FOLDER}
-directory=
+place() {{ {_PATH}; slipway_place=$1; }}
+{ENTER}
+place "$1" && cd -- "$slipway_place" || exit {NO_FOLDER}
+slipway_chdir=
 if [ -n "$2" ]; then
-    place "$2" && [ -d "$found" ] && [ -x "$found" ] || exit {NO_DIRECTORY}
-    directory=$found
+    place "$2" && [ -d "$slipway_place" ] && [ -x "$slipway_place" ] || exit {NO_DIRECTORY}
+    slipway_chdir=--chdir=$slipway_place
 fi
-seconds=$3 program=$4 how=$5
+slipway_seconds=$3 slipway_program=$4 slipway_how=$5
 shift 5
+# Times in messages are in UTC. A submission keeps the user's environment: jobs inherit it.
+slipway_clock=
+[ "$slipway_how" != --test-only ] || slipway_clock=TZ=UTC
 printf '\\n%s\\n' {BEGIN.decode()}
-exec timeout --kill-after=2 "$seconds" "$program" sbatch "$how" \\
-    ${{directory:+"--chdir=$directory"}} "$@"
+exec "$slipway_program" as-login env $slipway_clock \\
+    timeout --kill-after=2 "$slipway_seconds" "$slipway_program" sbatch "$slipway_how" \\
+    ${{slipway_chdir:+"$slipway_chdir"}} "$@"
 """
 _READ = f"""\
 {_PATH}
@@ -98,11 +107,9 @@ class LoginNodeSubmitter(Submitter):
         """Run sbatch; its output is None if it was not started."""
         places = (command.folder, command.directory, f"{self._seconds:.0f}")
         words = (*places, self._program, how, *command.words)
-        # Times in messages are in UTC. A submission keeps the user's environment: jobs inherit it.
-        clock = ["env", "TZ=UTC"] if how == "--test-only" else []
-        argv = [*clock, "/bin/sh", "-c", _RUN, "sh", *words]
+        argv = ["/bin/sh", "-c", _RUN, "sh", *words]
         script = (command.script or "").encode()
-        done = self._transport.run(user, argv, script, self._seconds + 5)
+        done = self._transport.run(user, argv, script, self._seconds + 5 + _LOGIN_SECONDS)
         before, mark, answer = done.stdout.rpartition(b"\n%s\n" % BEGIN)
         del before
         return done, answer.decode(errors="replace") if mark else None
@@ -147,6 +154,7 @@ def _answer_lost(errors: str) -> bool:
 def _check(done: Completed, answer: str | None) -> None:
     """Raise the error for a command that failed."""
     if answer is None:
+        check_home(done)
         _check_places(done)
     if done.code == 0:
         return
@@ -170,9 +178,17 @@ def _check_places(done: Completed) -> None:
 
 
 def _number(answer: str) -> str:
-    """The job's number in the output of sbatch --parsable, as "123" or "123;cluster"."""
-    found = re.fullmatch(r"([0-9]{1,10})(;[A-Za-z0-9_.-]+)?\s*", answer)
-    return found[1] if found else ""
+    """The job's number in the output of sbatch --parsable, as "123" or "123;cluster".
+
+    A site's wrapper may print lines around it: it is the last line, or the only one of its form.
+    """
+    lines = [line.strip() for line in answer.splitlines() if line.strip()]
+    found = [match[1] for line in lines if (match := _NUMBER.fullmatch(line))]
+    is_last = bool(found) and _NUMBER.fullmatch(lines[-1]) is not None
+    return found[-1] if is_last or len(found) == 1 else ""
+
+
+_NUMBER = re.compile(r"([0-9]{1,10})(;[A-Za-z0-9_.-]+)?", re.ASCII)
 
 
 def _words(messages: str) -> str:
@@ -182,7 +198,17 @@ def _words(messages: str) -> str:
     text = "\n".join(line for line in lines if line.strip())
     text = re.sub(r"\bJob [0-9]+ to start at\b", "It would start at", text)
     text = re.sub(r"\bstart at ([0-9]{9,11})(\.[0-9]+)?\b", _as_date, text)
-    return re.sub(r"(\bstart at [0-9-]{10}T[0-9:]{8})(?! UTC)", r"\1 UTC", text)
+    text = re.sub(r"(\bstart at [0-9-]{10}T[0-9:]{8})(?! UTC)", r"\1 UTC", text)
+    return re.sub(r"\bstart at ([0-9-]{10}T[0-9:]{8}) UTC", _within_a_year, text)
+
+
+def _within_a_year(found: re.Match[str]) -> str:
+    """The same words, unless the start that they tell is too far away to mean anything."""
+    try:
+        start = known_start(datetime.fromisoformat(f"{found[1]}+00:00"), datetime.now(UTC))
+    except ValueError:  # a site's words may look like a time
+        return found[0]
+    return found[0] if start else "not start within a year"
 
 
 def _as_date(found: re.Match[str]) -> str:

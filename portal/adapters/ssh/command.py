@@ -1,9 +1,11 @@
 """One command over one SSH channel, with a deadline and a limit on its output.
 
-The command runs through the user's own shell, whose start-up files may print, wait, consume
-standard input, or never end. So a wrapper runs first: it prints a random mark, and starts the
-command only after it has read an acknowledgement. Everything before the mark is output of the
-start-up files; without the mark the command was not started.
+sshd runs commands through the user's own shell, which may be any, and whose start-up files may
+print, wait, consume standard input, or never end. So that shell is told to become /bin/sh, and
+nothing else. When /bin/sh answers a knock with a random mark, it gets the command as a script,
+which prints another mark and becomes the command. Everything before the marks is output of the
+start-up files; without the first one the command was not sent, and without the second one it was
+not executed.
 """
 
 from __future__ import annotations
@@ -11,15 +13,16 @@ from __future__ import annotations
 import logging
 import secrets
 import select
-import shlex
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
 import paramiko
 
+from portal.adapters.ssh.shell.script import LINE, command_script, knock
 from portal.errors import OutcomeUnknown, Unavailable
 
 log = logging.getLogger(__name__)
@@ -33,6 +36,8 @@ MOST_ERRORS = 64 * 1024
 PIECE = 64 * 1024
 QUIET_SECONDS = 0.5
 """Seconds to wait for remaining output after the command has ended."""
+KNOCK_SECONDS = 0.5
+"""Seconds between two knocks: a start-up file may have read the one before."""
 
 TOO_LOUD = (
     "Your shell's start-up files on the login node print too much, so nothing was done. Check "
@@ -43,8 +48,10 @@ TOO_LATE = (
     "your ~/.bashrc (or similar), and whether your home directory is accessible."
 )
 
-_BEGIN = 'printf "%s\\n" "$1"; printf "%s\\n" "$1" >&2; read -r go && shift && exec "$@"'
-_GO = b"go\n"
+NOT_BEGUN = (
+    "Your shell on the login node ended before it began the command. Check your ~/.bashrc (or "
+    "similar)."
+)
 
 
 class Unresponsive(Unavailable):
@@ -101,20 +108,28 @@ class RemoteCommand:
         self._most = most
         self._out = bytearray()
         self._err = bytearray()
-        self._begun = False
-        self._mark = secrets.token_hex(16).encode() + b"\n"
+        self._ready, self._begin = (secrets.token_hex(16) for _ in range(2))
+        """The marks: the shell is ready, the command begins."""
+        self._awaited: list[bytes] = [mark.encode() + b"\n" for mark in (self._ready, self._begin)]
+        """Marks that standard output has not had yet."""
+
+    @property
+    def _sent(self) -> bool:
+        """Whether the command may have been executed."""
+        return len(self._awaited) < 2
 
     def run(self, argv: Sequence[str], stdin: bytes, seconds: float) -> Completed:
         """Run it within `seconds`, start-up files included.
 
-        Raises Unresponsive before the command was started, CommandTimeout after that, and
+        Raises Unresponsive if the command was not executed, CommandTimeout if it may have been, and
         paramiko's errors.
         """
         deadline = time.monotonic() + seconds
+        script = command_script(argv, stdin, self._begin)
         try:
-            self._start(argv, deadline)
-            threading.Thread(target=self._send, args=(_GO + stdin, deadline), daemon=True).start()
-            self._read(deadline, until_mark=False)
+            self._start(deadline)
+            threading.Thread(target=self._send, args=(script, deadline), daemon=True).start()
+            self._read(deadline)
             if not self._channel.status_event.wait(max(deadline - time.monotonic(), 0)):
                 raise TimeoutError
             code = self._channel.recv_exit_status()
@@ -123,28 +138,33 @@ class RemoteCommand:
         except (TimeoutError, _TooMuchError) as error:
             raise self._cut_off(argv, error) from error
         except (paramiko.SSHException, OSError, EOFError) as error:
-            if self._begun:
+            if self._sent:
                 raise
             raise Unavailable("The login node hung up before anything was done.") from error
-        noise, mark, stderr = bytes(self._err).partition(self._mark)
-        words = stderr if mark else noise
-        return Completed(code, bytes(self._out), words.decode(errors="replace"))
+        _, mark, stderr = bytes(self._err).partition(self._begin.encode() + b"\n")
+        if self._awaited and not mark:
+            raise Unresponsive(NOT_BEGUN)
+        return Completed(code, bytes(self._out), stderr.decode(errors="replace"))
 
-    def _start(self, argv: Sequence[str], deadline: float) -> None:
-        begin = ["/bin/sh", "-c", _BEGIN, "sh", self._mark.decode().strip(), *argv]
+    def _start(self, deadline: float) -> None:
+        """Wait until /bin/sh answers in place of the user's shell."""
         start = min(deadline, time.monotonic() + START_SECONDS)
-        # exec: works in any user's shell, which only gets quoted words.
-        execute(self._channel, "exec " + shlex.join(begin), start)
-        self._read(start, until_mark=True)
-        if not self._begun:
-            raise Unresponsive(
-                "Your shell on the login node ended before it began the command. Check your "
-                "~/.bashrc (or similar)."
-            )
+        execute(self._channel, LINE, start)
+        knocked = -KNOCK_SECONDS
+        while not self._sent:
+            if (now := time.monotonic()) - knocked >= KNOCK_SECONDS:
+                knocked = now
+                self._send_piece(knock(self._ready), start)
+            ended = self._channel.eof_received or self._channel.closed
+            if self._take():
+                continue
+            if ended:
+                raise Unresponsive(NOT_BEGUN)
+            self._wait(start, None)
 
-    def _read(self, deadline: float, until_mark: bool) -> None:
+    def _read(self, deadline: float) -> None:
         quiet = False
-        while not (until_mark and self._begun):
+        while True:
             ended = self._channel.eof_received or self._channel.closed or quiet
             found = self._take()
             if not found and ended:
@@ -176,30 +196,34 @@ class RemoteCommand:
         if self._channel.recv_ready():
             found = True
             self._out += self._channel.recv(PIECE)
-            self._find_mark()
+            self._find_marks()
         if self._channel.recv_stderr_ready():
             found = True
             self._err += self._channel.recv_stderr(PIECE)
-        if len(self._out) > (self._most if self._begun else NOISE) or len(self._err) > MOST_ERRORS:
+        most = NOISE if self._awaited else self._most
+        if len(self._out) > most or len(self._err) > MOST_ERRORS:
             raise _TooMuchError
         return found
 
-    def _find_mark(self) -> None:
-        if not self._begun and (place := self._out.find(self._mark)) >= 0:
-            del self._out[: place + len(self._mark)]
-            self._begun = True
+    def _find_marks(self) -> None:
+        while self._awaited and (place := self._out.find(self._awaited[0])) >= 0:
+            del self._out[: place + len(self._awaited.pop(0))]
 
-    def _send(self, data: bytes, deadline: float) -> None:
+    def _send(self, script: bytes, deadline: float) -> None:
+        self._send_piece(script, deadline)
+        with suppress(OSError):
+            self._channel.shutdown_write()
+
+    def _send_piece(self, data: bytes, deadline: float) -> None:
         try:
             self._channel.settimeout(max(deadline - time.monotonic(), 0.01))
             self._channel.sendall(data)
-            self._channel.shutdown_write()
         except OSError:
-            log.debug("the command ended before it read all its input")
+            log.debug("the shell ended before it read all its input")
 
     def _cut_off(self, argv: Sequence[str], error: Exception) -> Unavailable:
         loud = isinstance(error, _TooMuchError)
-        if not self._begun:
+        if not self._sent:
             return Unresponsive(TOO_LOUD if loud else TOO_LATE)
         if loud:
             return CommandTimeout(f"{argv[0]} printed too much on the login node.")

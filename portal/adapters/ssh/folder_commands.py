@@ -9,6 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection
 
+from portal.adapters.ssh.shell.home import ENTER
 from portal.adapters.ssh.transport import Completed
 from portal.core.launch.mounts import HOME, Folder, storage_folder
 
@@ -32,7 +33,7 @@ def list_argv(storage: str) -> list[str]:
     """The home directory, the directory of storage folders, and those in it."""
     # Everything before the first NUL is output of start-up files.
     steps = (
-        "cd || exit 1",
+        ENTER,
         r'printf "\0%s\0" "$PWD"',
         f"cd -- {shlex.quote(storage)} 2>/dev/null || exit 0",
         r'printf "%s\0" "$PWD"',
@@ -53,7 +54,7 @@ def missing_argv(storage: str, names: Collection[str]) -> list[str]:
     """Print those names that are not storage folders."""
     place = shlex.quote(storage.rstrip("/"))
     return shell(
-        f"cd || exit 1\nprintf '\\0'\nfor name in {shlex.join(names)}; do\n"
+        f"{ENTER}\nprintf '\\0'\nfor name in {shlex.join(names)}; do\n"
         f'[ -d {place}/"$name" ] || printf "%s\\0" "$name"\ndone'
     )
 
@@ -67,7 +68,7 @@ def make_argv(storage: str, name: str) -> list[str]:
     """Create a storage folder, and its parent if necessary; print the parent."""
     place = shlex.quote(storage.rstrip("/"))
     steps = (
-        "cd || exit 1",
+        ENTER,
         f"mkdir -p -- {place} || exit {_STORAGE_FAILED}",
         f"[ -w {place} ] && [ -x {place} ] || "
         f"{{ echo 'mkdir: Permission denied' >&2; exit {_STORAGE_FAILED}; }}",

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 from portal.adapters.ssh import folder_commands, image_commands, key_commands, log_commands
 from portal.adapters.ssh.command import Completed
+from portal.adapters.ssh.shell.home import check_home
 from portal.adapters.ssh.transport import Transport
 from portal.core.apps.ssh import find_private_key
 from portal.core.apps.ssh_keys import PublicKey, known_keys
@@ -48,6 +49,7 @@ class HomeFiles(UserFiles):
         argv = log_commands.read_argv(f"{self._directory}/sessions/{session}/{name}", 0, limit)
         most = limit + log_commands.LEEWAY
         done = self._transport.run(user, argv, seconds=log_commands.SECONDS + 5, most=most)
+        check_home(done)
         if done.code == log_commands.NO_FILE:
             return b""
         if done.code != 0:
@@ -57,6 +59,7 @@ class HomeFiles(UserFiles):
     def _log(self, user: str, argv: Sequence[str], limit: int) -> bytes:
         most = limit + log_commands.LEEWAY
         done = self._transport.run(user, argv, seconds=log_commands.SECONDS + 5, most=most)
+        check_home(done)
         if done.code == log_commands.NO_FILE:
             raise Conflict("The session's log is not a regular file, so it is not read.")
         if done.code != 0:
@@ -89,6 +92,7 @@ class HomeFiles(UserFiles):
         storage = storage_of(user, self._storage)
         argv = folder_commands.make_argv(storage, name)
         done = self._transport.run(user, argv, seconds=folder_commands.DEADLINE)
+        check_home(done)
         if problem := folder_commands.storage_problem(done, storage):
             raise Conflict(problem)
         if refusal := folder_commands.make_refusal(done):
@@ -101,6 +105,7 @@ class HomeFiles(UserFiles):
         done = self._transport.run(
             user, argv, seconds=folder_commands.DEADLINE, most=folder_commands.MOST_OUTPUT
         )
+        check_home(done)
         if done.code != 0:
             raise Unavailable(f"Your folders cannot be read right now: {done.error_text()}")
         return done
@@ -111,6 +116,7 @@ class HomeFiles(UserFiles):
 
     def container_key(self, user: str, new: bool = False) -> str:
         done = self._transport.run(user, key_commands.key_argv(self._directory, new))
+        check_home(done)
         key = find_private_key(done.stdout.decode(errors="replace"))
         if done.code != 0 or key is None:
             raise Unavailable(f"Your SSH key could not be created: {done.error_text()}")
@@ -128,6 +134,7 @@ class HomeFiles(UserFiles):
 
     def _keys(self, user: str, argv: Sequence[str]) -> Completed:
         done = self._transport.run(user, argv)
+        check_home(done)
         if done.code != 0:
             raise Unavailable(f"Your SSH keys are not available right now: {done.error_text()}")
         return done

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from portal.adapters.ssh.folder_commands import shell
+from portal.adapters.ssh.shell.home import ENTER
 from portal.core.launch.own_image import MOST_FILES, SUFFIX, ImageFile
 
 _FIND_SECONDS = 4
@@ -20,7 +21,7 @@ def list_argv(storage: str, places: Sequence[str]) -> list[str]:
     # The slash: a storage folder may be a link, but links in it may lead out of it.
     site = " ".join(shlex.quote(place.rstrip("/") + "/") for place in places)
     steps = [
-        "cd || exit 1",
+        ENTER,
         r'printf "\0"',
         f"cd -- {shlex.quote(storage)} 2>/dev/null && {{ printf '%s\\0' \"$PWD\"; "
         f"{_find('./[!.]*/')}; }}",

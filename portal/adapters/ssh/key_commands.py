@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import shlex
 
+from portal.adapters.ssh.shell.home import ENTER
 from portal.core.apps.ssh import KEY_FILE, KEY_FOLDER
 
 OWN = "own"
@@ -37,7 +38,8 @@ def key_argv(directory: str, new: bool = False) -> list[str]:
     revoke = f"rm -f {directory}/ssh/authorized_keys"
     replace = f"{_folders(directory)} && {_renew(directory)} && {_make(key)} && {revoke}"
     steps = [
-        "cd && umask 077 || exit 1",
+        ENTER,
+        "umask 077",
         f"{replace} && mv -f {key}.$$ {key} && {_publish(directory)} || exit 1"
         if new
         else f"{make_step(directory)} || exit 1",
@@ -48,9 +50,7 @@ def key_argv(directory: str, new: bool = False) -> list[str]:
 
 def list_argv(directory: str) -> list[str]:
     """Print the public keys that the user added."""
-    script = (
-        f"cd || exit 1\nfor key in {_own(directory)}; do [ ! -f $key ] || head -c 5000 $key; done"
-    )
+    script = f"{ENTER}\nfor key in {_own(directory)}; do [ ! -f $key ] || head -c 5000 $key; done"
     return ["/bin/sh", "-c", script]
 
 
@@ -58,7 +58,8 @@ def add_argv(directory: str, name: str, line: str) -> list[str]:
     """Make sessions accept one more public key; `name` is its id. Idempotent."""
     file = f"{directory}/{KEY_FOLDER}/{OWN}/{name}.pub"
     steps = [
-        "cd && umask 077 || exit 1",
+        ENTER,
+        "umask 077",
         f"{_folders(directory)} && mkdir -p {directory}/{KEY_FOLDER}/{OWN} || exit 1",
         f"printf '%s\\n' {shlex.quote(line)} > {file}.$$ && mv -f {file}.$$ {file} || exit 1",
         make_step(directory),
@@ -69,7 +70,8 @@ def add_argv(directory: str, name: str, line: str) -> list[str]:
 def remove_argv(directory: str, name: str) -> list[str]:
     """Make sessions refuse a public key that the user added. Idempotent."""
     steps = [
-        "cd && umask 077 || exit 1",
+        ENTER,
+        "umask 077",
         f"rm -f {directory}/{KEY_FOLDER}/{OWN}/{name}.pub || exit 1",
         make_step(directory),
     ]

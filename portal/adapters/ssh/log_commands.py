@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 
 from portal.adapters.ssh.command import Completed
+from portal.adapters.ssh.shell.home import ENTER
 from portal.core.jobs.output import FilePiece, FileState
 
 MISSING, FOLDER, NO_FILE, UNREADABLE = 3, 4, 5, 6
@@ -21,7 +22,7 @@ LEEWAY = 4096
 """Bytes that may come besides the requested ones."""
 
 _CHECK = (
-    "cd || exit 1",
+    ENTER,
     '[ -e "$1" ] || [ -L "$1" ] || exit 0',
     f'[ -f "$1" ] && [ ! -L "$1" ] || exit {NO_FILE}',
 )

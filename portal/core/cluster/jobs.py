@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 
@@ -115,6 +115,21 @@ class JobReport:
         """Cores and MiB on each of its nodes; squeue has totals, so equal shares are assumed."""
         share = max(len(self.nodes), 1)
         return -(-self.cpus // share), -(-self.memory_mb // share)
+
+
+FARTHEST_START = timedelta(days=365)
+"""Slurm adds up the limits of the jobs before it; an unlimited one among them means centuries."""
+
+
+def known_start(estimate: datetime | None, now: datetime) -> datetime | None:
+    """Slurm's estimate of a start, if it means anything."""
+    return estimate if estimate and estimate - now <= FARTHEST_START else None
+
+
+def is_unlimited(report: JobReport) -> bool:
+    """Whether a job has no time limit; one that never started may have had its partition's."""
+    never_started = report.state.over and report.start is None
+    return report.time_limit is None and not never_started
 
 
 @dataclass(frozen=True)

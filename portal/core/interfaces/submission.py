@@ -17,7 +17,8 @@ class Submitter(Protocol):
     def submit(self, user: str, command: SubmitCommand) -> str:
         """Submit a job and return its number.
 
-        Raises SubmissionRefused with sbatch's words, OutcomeUnknown if the answer was lost.
+        Raises SubmissionRefused with sbatch's words, HomeUnusable, OutcomeUnknown if the answer
+        was lost.
         """
         ...
 

@@ -36,7 +36,8 @@ class Scheduler(Protocol):
         """Submit as the user and return the job id.
 
         `spec` is secret: it reaches the job without passing through Slurm. Raises InvalidRequest
-        with Slurm's message if Slurm rejects it, OutcomeUnknown if the answer was lost.
+        with Slurm's message if Slurm rejects it, HomeUnusable, OutcomeUnknown if the answer was
+        lost.
         """
         ...
 

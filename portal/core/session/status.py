@@ -119,11 +119,19 @@ def ends_soon(session: Session, now: datetime) -> bool:
     return deadline is not None and deadline - now <= ENDS_SOON
 
 
+def is_unlimited(session: Session) -> bool:
+    """Whether it has no time limit; Slurm says when a running one reaches its limit."""
+    if session.state is State.RUNNING:
+        return session.deadline is None
+    asked = session.time_limit is None and session.partition is not None
+    return asked and session.deadline is None
+
+
 def shown_limit(session: Session) -> int | None:
-    """The time limit in minutes: Slurm's, once the session runs."""
-    if session.deadline is None or session.started is None:
-        return session.time_limit
-    return round((session.deadline - session.started).total_seconds() / 60)
+    """The time limit in minutes: Slurm's, once the session runs. None if there is none yet."""
+    if session.deadline is not None and session.started is not None:
+        return round((session.deadline - session.started).total_seconds() / 60)
+    return None if is_unlimited(session) else session.time_limit
 
 
 def elapsed(session: Session, now: datetime) -> timedelta | None:

@@ -30,6 +30,9 @@ SLOW = 15.0
 REPORT_AGAIN = 0.5
 # Above the runner's and the gateway's: out of memory, the apps are killed first.
 OOM_SCORE = 500
+# The job's, which is that of its owner's login; the runner's own files are private (gateway.py).
+UMASK = os.umask(0o077)
+os.umask(UMASK)
 STARTING, READY, FAILED, STOPPED = "starting", "ready", "failed", "stopped"
 
 
@@ -167,8 +170,7 @@ class App:
             cwd=self._start_directory(),
             env=self._environment(description),
             start_new_session=True,
-            # The sockets' directory is private; the user's own files need not be.
-            umask=0o022,
+            umask=UMASK,
         )
 
     def _start_directory(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import logging
 import math
 import uuid
@@ -45,6 +46,7 @@ from portal.core.launch.mounts import Mount
 from portal.core.slurm_options import SlurmOptions
 from portal.errors import (
     FieldError,
+    HomeUnusable,
     InvalidRequest,
     KeyReused,
     NotFound,
@@ -60,6 +62,8 @@ log = logging.getLogger(__name__)
 
 LOOK = "Look at your jobs before you submit it again."
 _UNDER_WAY = "This job is being submitted, or has been and the answer was lost. " + LOOK
+_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_UTF16 = "this file is in UTF-16, by its byte-order mark (BOM): save it as UTF-8 without BOM"
 _NOT_TEXT = "this file is not text in UTF-8: submit it as a file instead"
 
 
@@ -172,7 +176,7 @@ class Composer:
             self._look_at_file(person, request)
             granted = request.model_copy(update={"mounts": self._granted(person, request)})
             command = self._after_maintenance(person, request, submit_command(granted))
-        except (InvalidRequest, Unavailable) as error:
+        except (InvalidRequest, HomeUnusable, Unavailable) as error:
             self._store.release(person.name, key)
             if isinstance(error, OutcomeUnknown):
                 raise Unavailable(error.text) from error  # of reading the file: nothing was sent
@@ -187,7 +191,7 @@ class Composer:
             log.warning("job of %s: submission unclear: %s", person.name, error)
             text = error.text if LOOK in error.text else f"{error.text} {_UNDER_WAY}"
             raise OutcomeUnknown(text) from error
-        except Unavailable:
+        except (HomeUnusable, Unavailable):
             self._store.release(person.name, key)
             raise
 
@@ -239,7 +243,10 @@ class Composer:
         if request.path is None:
             return
         try:
-            problem = script_problem(self._read(person, request.path).decode())
+            content = self._read(person, request.path)
+            problem = (
+                _UTF16 if content.startswith(_UTF16_MARKS) else script_problem(content.decode())
+            )
         except (ScriptTooLong, UnicodeDecodeError):
             return  # sbatch decides
         except ScriptUnreadable as error:
@@ -253,9 +260,11 @@ class Composer:
     def read_script(self, person: Person, path: str) -> str:
         """A file of the user's as text for the editor; raises InvalidRequest for "path"."""
         try:
-            text = self._read(person, script_path(path)).decode()
+            content = self._read(person, script_path(path))
+            text = content.decode("utf-8-sig")
         except UnicodeDecodeError:
-            raise InvalidRequest([FieldError("path", _NOT_TEXT)]) from None
+            problem = _UTF16 if content.startswith(_UTF16_MARKS) else _NOT_TEXT
+            raise InvalidRequest([FieldError("path", problem)]) from None
         except (ScriptUnreadable, ValueError) as error:
             raise InvalidRequest([FieldError("path", str(error))]) from None
         if "\0" in text:

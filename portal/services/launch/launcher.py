@@ -30,7 +30,7 @@ from portal.core.session.relaunch import describe_launch
 from portal.core.session.session import LIVE, Session, State
 from portal.core.session.transitions import stop, submitted
 from portal.core.site_rules import SiteRules
-from portal.errors import InvalidRequest, OutcomeUnknown, Unavailable
+from portal.errors import HomeUnusable, InvalidRequest, OutcomeUnknown, Unavailable
 from portal.services.admin.administration import Administration
 from portal.services.cluster import Cluster
 from portal.services.job_control import JobControl
@@ -116,10 +116,10 @@ class Launcher:
 
         `preset` names the preset that the request comes from, if any.
 
-        Raises InvalidRequest (nothing is stored), Conflict (the key was used for a different
-        launch), Unavailable (nothing is stored; also during maintenance without a known end). If
-        Slurm's answer is lost, the session stays and the reconciler finds its job: a launch never
-        creates two jobs and never loses one.
+        Raises InvalidRequest, HomeUnusable (nothing is stored), Conflict (the key was used for a
+        different launch), Unavailable (nothing is stored; also during maintenance without a known
+        end). If Slurm's answer is lost, the session stays and the reconciler finds its job: a
+        launch never creates two jobs and never loses one.
         """
         caps = self._administration.site_rules()
         is_new = self._is_new(person, key)
@@ -142,7 +142,7 @@ class Launcher:
         try:
             pairs = list(zip(stored, tokens, strict=True))
             return self._submit_all(pairs, decided.image, request.env)
-        except (InvalidRequest, Unavailable) as error:
+        except (InvalidRequest, HomeUnusable, Unavailable) as error:
             self._note(person, "session.refused", stored, error.text)
             raise
 
@@ -228,7 +228,7 @@ class Launcher:
                 log.warning("session %s: submission unclear: %s", session.id, error)
                 known.append(session)
                 unclear.add(session.id)
-            except (InvalidRequest, Unavailable):
+            except (InvalidRequest, HomeUnusable, Unavailable):
                 self._undo(created[0][0].id, unclear)
                 raise
         return known

@@ -17,7 +17,7 @@ from portal.core.session.transitions import (
     finish_unknown,
     finish_unsubmitted,
 )
-from portal.errors import InvalidRequest
+from portal.errors import HomeUnusable, InvalidRequest
 from portal.services.job_control import JobControl
 from portal.services.launch.launcher import Launcher
 
@@ -73,7 +73,7 @@ class Recovery:
             else:
                 log.info("session %s: submitting again", session.id)
                 self._launcher.resubmit(session)
-        except InvalidRequest as error:
+        except (InvalidRequest, HomeUnusable) as error:
             self._give_up(session, str(error))
 
     def should_search(self, session: Session) -> bool:

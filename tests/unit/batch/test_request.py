@@ -280,6 +280,8 @@ def test_variables_from_files(tmp_path: Path) -> None:
     two.write_text("A=2\nC=")
     options = [("env-file", str(one)), ("image", "x"), ("env-file", str(two))]
     assert request.read_env_files(options) == {"A": "2", "B": " x = y", "C": ""}
+    one.write_text("A=1\n", encoding="utf-8-sig")
+    assert request.read_env_files(options[:1]) == {"A": "1"}
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,11 @@ def script_problem(script: str) -> str:
         return f"use up to {MAX_SCRIPT >> 10} KB; this has {-(-size // 1024)} KB"
     if "\0" in script:
         return "a script cannot contain NUL characters"
+    if script.startswith("\ufeff"):
+        return (
+            "a byte-order mark (BOM) precedes the first line, so it does not begin with #!: save "
+            "the script as UTF-8 without BOM"
+        )
     if not script.startswith("#!"):
         return "begin the first line with #! and the program that runs the script: #!/bin/bash"
     if "\r\n" in script:

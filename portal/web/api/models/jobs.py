@@ -9,7 +9,7 @@ from datetime import datetime
 from pydantic import Field
 
 from portal.core.cluster.gpu_offers import NO_GPUS, Gpus
-from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.cluster.jobs import JobReport, JobState, is_unlimited
 from portal.core.jobs.actions import JobOutcome
 from portal.core.jobs.job import Job, JobTab
 from portal.core.jobs.usage import JobUsage
@@ -113,7 +113,9 @@ class JobOut(ResponseModel):
     deadline: Time | None
     """When its time limit is reached."""
     time_limit: int | None
-    """Minutes; null for no limit."""
+    """Minutes; null without a limit, and where it is not known."""
+    unlimited: bool
+    """Whether it has, or had, no time limit."""
     restarts: int
     """How often Slurm has requeued it."""
     directory: str
@@ -151,6 +153,7 @@ class JobOut(ResponseModel):
             ended=report.end if report.state.over else None,
             deadline=None if waits else report.deadline,
             time_limit=report.time_limit,
+            unlimited=is_unlimited(report),
             restarts=report.restarts,
             directory=texts.directory,
             command=texts.command,

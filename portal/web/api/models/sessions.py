@@ -17,7 +17,13 @@ from portal.core.session.holders import NOTHING, Holdings
 from portal.core.session.idle import idle_deadline
 from portal.core.session.pending_reasons import Reason
 from portal.core.session.session import Cause, Session
-from portal.core.session.status import shown_limit, shown_reason, shown_state, unknown_since
+from portal.core.session.status import (
+    is_unlimited,
+    shown_limit,
+    shown_reason,
+    shown_state,
+    unknown_since,
+)
 from portal.core.site_rules import SiteRules
 from portal.web.api.models.apps import AppOut
 from portal.web.api.models.base import ResponseModel, Time
@@ -221,7 +227,9 @@ class SessionOut(ResponseModel):
     exclusive: bool
     """Whether it was asked to have its node alone."""
     time_limit: int | None
-    """Minutes."""
+    """Minutes; null without a limit, and while it is not known."""
+    unlimited: bool
+    """Whether it has no time limit."""
     state: SessionState
     unknown_since: Time | None
     reason: ReasonOut | None
@@ -277,6 +285,7 @@ class SessionOut(ResponseModel):
             resource_group=session.partition,
             **asdict(session.slurm),
             time_limit=shown_limit(session),
+            unlimited=is_unlimited(session),
             state=SessionState(shown_state(session, status, now)),
             unknown_since=unknown_since(session, status, now),
             reason=ReasonOut.of(session, shown_reason(session, status, now, context.holdings)),

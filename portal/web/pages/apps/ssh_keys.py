@@ -7,7 +7,7 @@ from flask.typing import ResponseReturnValue
 from itsdangerous import BadSignature, URLSafeSerializer
 
 from portal.core.apps.ssh import KEY_FILE, KEY_FOLDER, PREFIX, SshEndpoint, config_for_all
-from portal.errors import InvalidRequest, NotFound, Unavailable
+from portal.errors import HomeUnusable, InvalidRequest, NotFound, Unavailable
 from portal.web.context import person, services
 from portal.web.pages.blueprint import blueprint
 
@@ -48,7 +48,7 @@ def _page(problem: str = "", entered: str = "", status: int = 200) -> Response:
     keys, trouble = [], ""
     try:
         keys = services().ssh.public_keys(person())
-    except Unavailable as error:
+    except (HomeUnusable, Unavailable) as error:
         trouble = error.text
     page = render_template(
         "ssh_keys.html",

@@ -14,7 +14,14 @@ from portal.core.outlook import fits_now, starts_at_once
 from portal.core.session.ended_lately import More
 from portal.core.session.session import Session
 from portal.core.units import file_size
-from portal.errors import Conflict, InvalidRequest, KeyReused, PortalError, Unavailable
+from portal.errors import (
+    Conflict,
+    HomeUnusable,
+    InvalidRequest,
+    KeyReused,
+    PortalError,
+    Unavailable,
+)
 from portal.web.context import person, services
 from portal.web.http.idempotency import key_of_form
 from portal.web.numbers import trim
@@ -136,6 +143,8 @@ def own_images() -> ResponseReturnValue:
     """The user's image files, as proposals; `?paths` for forms that name files by their paths."""
     try:
         files, problem = services().storage.images(person()), ""
+    except HomeUnusable as error:
+        files, problem = [], error.text
     except Unavailable:
         files, problem = [], "Your image files cannot be listed right now; enter the name of one."
     return render_template(

@@ -26,7 +26,7 @@ from portal.core.launch.templates import Template
 from portal.core.policy import group_for
 from portal.core.site_rules import SiteRules
 from portal.core.units import fgpu_number, short_minutes
-from portal.errors import InvalidRequest, PortalError, Unavailable
+from portal.errors import HomeUnusable, InvalidRequest, PortalError, Unavailable
 from portal.web.api.models.templates import OfferedTemplateOut
 from portal.web.context import person as me
 from portal.web.context import services
@@ -329,8 +329,9 @@ def folder_list(person: Person, mounts: Mapping[str, bool]) -> FolderList:
     """All folders of a user; if they cannot be listed, the known ones."""
     try:
         listed = services().storage.list(person)
-    except Unavailable:
+    except (HomeUnusable, Unavailable) as error:
         text = "Your storage folders cannot be listed right now."
+        text = error.text if isinstance(error, HomeUnusable) else text
         return replace(known_folders(mounts), problem=text)
     found = [folder for folder in listed if folder.name != HOME or not runs_in_own_home()]
     names = {folder.name for folder in found}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 
 from portal.adapters.slurm.commands import SEPARATOR, UnexpectedOutput
 from portal.adapters.slurm.queue import QueueReader, squeue_argv, squeue_parse
-from portal.core.cluster.jobs import JobState
+from portal.core.cluster.jobs import JobState, is_unlimited
 from portal.core.jobs.job import Job
 from portal.core.jobs.tasks import count_tasks, has_task
 from tests.paths import RECORDED
@@ -70,6 +71,33 @@ def test_a_job_cancelled_before_its_start_has_none(version: str) -> None:
     over = [job for job in squeue_parse(recorded(version, "squeue")) if job.report.state.over]
     assert over
     assert all((job.report.start is None) == (not job.report.nodes) for job in over)
+
+
+def _line(state: str, start: str, end: str, limit: str) -> str:
+    fields = ("7", "alice", state, "None", "n1", "1", start, end, "0:0", "main")
+    more = ("1", "a", "q", "cpu=1", limit, "0", "7", "N/A", "N/A", "N/A")
+    return "".join(field + SEPARATOR for field in (*fields, *more))
+
+
+def test_a_start_beyond_a_year_is_unknown() -> None:
+    now = int(datetime.now(UTC).timestamp())
+    for start, known in (
+        (now + 300 * 86400, True),
+        (now + 370 * 86400, False),
+        (66207628800, False),
+    ):
+        job = squeue_parse(_line("PENDING", str(start), "N/A", "30:00"))[0]
+        assert (job.report.start is not None) == known
+
+
+def test_a_job_without_a_limit_has_no_deadline() -> None:
+    """Slurm tells an end in a year."""
+    far = str(int(datetime.now(UTC).timestamp()) + 365 * 86400)
+    report = squeue_parse(_line("RUNNING", "1000000000", far, "UNLIMITED"))[0].report
+    assert (report.time_limit, report.deadline, is_unlimited(report)) == (None, None, True)
+    report = squeue_parse(_line("RUNNING", "1000000000", far, "30:00"))[0].report
+    assert report.deadline is not None
+    assert not is_unlimited(report)
 
 
 def test_no_text_of_users_is_asked_for() -> None:

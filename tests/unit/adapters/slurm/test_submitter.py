@@ -26,7 +26,7 @@ def shell(tmp_path: Path) -> Shell:
 def submitter(shell: Shell, program: str, seconds: float = 5) -> LoginNodeSubmitter:
     """One for a `slipway` that is this shell script."""
     file = shell.home / "slipway"
-    file.write_text(f"#!/bin/sh\n{program}\n")
+    file.write_text(f'#!/bin/sh\n[ "$1" != as-login ] || {{ shift; exec "$@"; }}\n{program}\n')
     file.chmod(0o755)
     return LoginNodeSubmitter(shell, str(file), seconds)
 
@@ -68,7 +68,20 @@ def test_a_greeting_is_not_taken_for_the_number(shell: Shell) -> None:
     assert submitter(shell, "echo '77;cluster'").submit("alice", SubmitCommand((), "x")) == "77"
 
 
-@pytest.mark.parametrize("output", ["", "echo hello", "echo 77; echo 78", "echo 77 78", "echo -1"])
+@pytest.mark.parametrize(
+    "output",
+    ["echo Welcome; echo 5 jobs; echo 77", "echo '77;cluster'; echo; echo 'See you soon.'",
+     "echo 12; echo 77; echo"],
+)  # fmt: skip
+def test_what_a_site_prints_around_the_number_is_not_taken_for_it(
+    shell: Shell, output: str
+) -> None:
+    assert submitter(shell, output).submit("alice", SubmitCommand((), "x")) == "77"
+
+
+@pytest.mark.parametrize(
+    "output", ["", "echo hello", "echo 77; echo 78; echo Bye", "echo 77 78", "echo -1"]
+)
 def test_an_answer_without_a_number_may_be_a_job(shell: Shell, output: str) -> None:
     with pytest.raises(OutcomeUnknown, match="no number of a job"):
         submitter(shell, output).submit("alice", SubmitCommand((), "x"))
@@ -143,6 +156,13 @@ def test_a_check_tells_times_in_utc(shell: Shell) -> None:
     start = "It would start at 2026-11-22T10:00:00 UTC"
     assert said == f"{start} using 1 processors on nodes n1 in partition main"
     assert (shell.home / "how").read_text() == "UTC -H\n"
+
+
+@pytest.mark.parametrize("start", ["4068-01-10T10:00:00", "66207628800"])
+def test_a_check_tells_no_start_that_means_nothing(shell: Shell, start: str) -> None:
+    program = f"echo 'sbatch: Job 7 to start at {start} using 1 processors' >&2"
+    said = submitter(shell, program).check("alice", SubmitCommand((), "x"))
+    assert said == "It would not start within a year using 1 processors"
 
 
 def test_a_check_reads_seconds_as_well(shell: Shell) -> None:

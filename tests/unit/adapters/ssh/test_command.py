@@ -7,7 +7,7 @@ import select
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import paramiko
@@ -18,21 +18,33 @@ from portal.adapters.ssh.command import CommandTimeout, Completed, RemoteCommand
 
 
 class ShellChannel:
-    """The used part of paramiko's channel, over pipes to bash with a start-up file."""
+    """The used part of paramiko's channel, over pipes to a login shell.
 
-    def __init__(self, startup: Path) -> None:
+    `shell`: its arguments, of which the last one is the command, as sshd runs it.
+    """
+
+    def __init__(
+        self, shell: Callable[[str], list[str]], environment: Mapping[str, str] | None = None
+    ) -> None:
         self.eof_received = False
         self.closed = False
         self.status_event = threading.Event()
-        self._startup = startup
+        self._shell = shell
+        self._environment = environment
         self.process: subprocess.Popen[bytes] | None = None
         self.timeout = 0.0
 
     def exec_command(self, command: str) -> None:
         """Start the command, as sshd does."""
-        argv = ["/bin/bash", "-c", f'. "{self._startup}"\n{command}']
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0)
+        self.process = subprocess.Popen(
+            self._shell(command),
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            bufsize=0,
+            env=self._environment,
+        )
         for stream in (self.process.stdout, self.process.stderr):
             assert stream is not None
             os.set_blocking(stream.fileno(), False)
@@ -135,9 +147,12 @@ class Commands:
     ) -> Completed:
         """Run a command after this start-up file."""
         self._startup.write_text(startup + "\n", encoding="utf-8")
-        channel = ShellChannel(self._startup)
+        channel = ShellChannel(self._bash)
         self._channels.append(channel)
         return RemoteCommand(channel, most).run(argv, stdin, seconds)
+
+    def _bash(self, command: str) -> list[str]:
+        return ["/bin/bash", "-c", f'. "{self._startup}"\n{command}']
 
     def end(self) -> None:
         """Close all channels."""
@@ -166,6 +181,19 @@ def test_a_greeting_is_separated_from_output(commands: Commands) -> None:
 def test_start_up_files_do_not_read_the_commands_input(commands: Commands) -> None:
     done = commands("read -r -t 0.2 stolen; echo $stolen", "cat", stdin=b"secret\n")
     assert done.stdout == b"secret\n"
+
+
+def test_a_line_that_a_start_up_file_reads_is_sent_again(commands: Commands) -> None:
+    begun = time.monotonic()
+    done = commands("read -r stolen; echo $stolen", "cat", stdin=b"secret\n")
+    assert done == Completed(0, b"secret\n", "")
+    assert time.monotonic() - begun < 4
+
+
+def test_a_shell_that_ends_before_the_command_has_run_nothing(commands: Commands) -> None:
+    """What cannot be parsed, or has not arrived as a whole, is not executed in part."""
+    with pytest.raises(Unresponsive, match="ended before it began"):
+        commands("exec () { command exec /bin/sh -c 'read _; read line; eval \"$line\"'; }", "true")
 
 
 def test_large_output_arrives_completely(commands: Commands) -> None:

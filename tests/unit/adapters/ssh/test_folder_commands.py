@@ -12,7 +12,7 @@ import pytest
 from portal.adapters.ssh.home_files import HomeFiles
 from portal.adapters.ssh.transport import Completed
 from portal.core.launch.mounts import Folder
-from portal.errors import Conflict, InvalidRequest, Unavailable
+from portal.errors import Conflict, HomeUnusable, InvalidRequest
 
 
 class Shell:
@@ -159,9 +159,10 @@ def test_reasons_why_a_folder_cannot_be_created(shell: Shell, files: HomeFiles) 
 
 def test_a_missing_home_is_not_an_empty_one(shell: Shell, files: HomeFiles) -> None:
     shell.home.rmdir()
-    with pytest.raises(Unavailable):
+    words = f"^Your home directory {shell.home} does not exist on the login node.$"
+    with pytest.raises(HomeUnusable, match=words):
         files.folders("alice")
-    with pytest.raises(Unavailable):
+    with pytest.raises(HomeUnusable, match=words):
         files.missing_folders("alice", ["data"])
-    with pytest.raises(Unavailable):
+    with pytest.raises(HomeUnusable, match=words):
         files.make_folder("alice", "data")

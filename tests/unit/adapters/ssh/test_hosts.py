@@ -43,7 +43,6 @@ class Node(Sshd):
         return paramiko.common.OPEN_SUCCEEDED
 
     def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
-        self.ran.append(command.decode())
         threading.Thread(target=self._run, args=(channel, command), daemon=True).start()
         return True
 
@@ -55,18 +54,17 @@ class Node(Sshd):
         with subprocess.Popen(["sh", "-c", command.decode()], stdin=pipe, stdout=pipe) as process:
             assert process.stdin is not None
             assert process.stdout is not None
+            process.stdin.write(channel.recv(65536))
+            process.stdin.flush()
             channel.sendall(process.stdout.readline())  # the mark: the shell is there
-            data = channel.recv(65536)
-            if self.breaks_off and b"sbatch" in command:
+            script = b"".join(iter(lambda: channel.recv(65536), b""))
+            self.ran.append(script.decode())
+            if self.breaks_off and b"sbatch" in script:
                 process.kill()
                 self.close()
                 return
-            while data:
-                process.stdin.write(data)
-                data = channel.recv(65536)
-            process.stdin.close()
-            channel.sendall(process.stdout.read())
-            channel.send_exit_status(process.wait())
+            channel.sendall(process.communicate(script)[0])
+            channel.send_exit_status(process.returncode)
             channel.close()
 
     def count(self, word: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import queue
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import pytest
 from portal.runner.apps import app as apps
 from portal.runner.apps.app import App
 from portal.runner.spec import AppStart
+from tests.paths import ROOT
 
 DEMO = f"demo-{os.getpid()}"
 """An app is found by its name among all processes, including those of other tests."""
@@ -151,10 +153,29 @@ def test_environment_of_an_app(
     assert f"SLIPWAY_SOCKET={directory}/{DEMO}.sock" in lines
     assert "SLIPWAY_TOOLKIT=/opt/slipway" in lines
     assert not [line for line in lines if line.startswith("PS1=")]
-    assert lines[-4:-2] == ["0022", directory]
+    assert lines[-4:-2] == [f"{apps.UMASK:04o}", directory]
     assert int(lines[-2]) >= apps.OOM_SCORE
     # Only the three standard ones and the script itself.
     assert int(lines[-1]) <= 4
+
+
+@pytest.mark.parametrize("mask", [0o007, 0o027, 0o022])
+def test_an_app_has_the_jobs_umask(directory: str, mask: int) -> None:
+    run = (
+        "import os, queue; from portal.runner.apps.app import App; os.umask(0o077); "
+        "from tests.unit.runner.apps.test_app import DEMO, order; reports = queue.Queue(); "
+        f"app = App(DEMO, {directory!r}, '/opt/slipway', lambda app: reports.put(app.report())); "
+        "app.start(order('umask; exit 1')); print(reports.get(timeout=60)['log'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", run],
+        capture_output=True,
+        text=True,
+        umask=mask,
+        cwd=ROOT,
+        check=True,
+    )
+    assert f"{mask:04o}" in done.stdout.split("\n")
 
 
 def test_user_variables_reach_the_app_but_do_not_override_ours(

@@ -161,6 +161,10 @@ def test_a_file_is_looked_at_before_it_is_submitted(world: World) -> None:
     world.slurm.scripts["~/run.sh"] = b"echo\n"
     with pytest.raises(InvalidRequest, match="path: begin the first line with #!"):
         composer.check(ALICE, request)
+    for script in (SCRIPT.encode("utf-8-sig"), SCRIPT.encode("utf-16")):
+        world.slurm.scripts["~/run.sh"] = script
+        with pytest.raises(InvalidRequest, match=r"path: .*byte-order mark \(BOM\)"):
+            composer.check(ALICE, request)
     world.slurm.scripts["~/run.sh"] = SCRIPT.encode()
     assert composer.submit(ALICE, request) == "1"
     assert world.slurm.submitted == [("alice", ["./run.sh"], "")]
@@ -190,6 +194,10 @@ def test_a_file_is_read_for_the_editor(world: World) -> None:
     composer = world.services.composer
     world.slurm.scripts |= {"~/a": b"#!/bin/sh\r\nid\r\n", "~/b": b"\xff", "~/c": b"a\0b"}
     assert composer.read_script(ALICE, "~/a") == "#!/bin/sh\nid\n"
+    world.slurm.scripts |= {"~/m": SCRIPT.encode("utf-8-sig"), "~/w": SCRIPT.encode("utf-16")}
+    assert composer.read_script(ALICE, "~/m") == SCRIPT
+    with pytest.raises(InvalidRequest, match="path: this file is in UTF-16"):
+        composer.read_script(ALICE, "~/w")
     for path in ("~/b", "~/c"):
         with pytest.raises(InvalidRequest, match="path: this file is not text in UTF-8"):
             composer.read_script(ALICE, path)

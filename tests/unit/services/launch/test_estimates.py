@@ -141,6 +141,13 @@ def test_recorded_output(version: str) -> None:
     assert estimate_parse("sbatch: Welcome\n" + GUESS).node == "n1"
 
 
+def test_a_start_beyond_a_year_is_none() -> None:
+    """Slurm adds up the limits of the jobs before it, and one of them has none."""
+    for far in ("66207628800", "4068-01-10T10:00:00"):
+        found = estimate_parse(GUESS.replace("1795186800", far))
+        assert (found.start, found.reason) == (None, "Slurm expects no start within a year.")
+
+
 def test_times_as_slurm_writes_them_by_default() -> None:
     words = GUESS.replace("1795186800", "2026-11-20T15:00:00").replace("nodes n1", "n[1-2]")
     found = estimate_parse(words)

@@ -47,6 +47,7 @@ def test_only_a_script_or_its_path_is_needed() -> None:
     [
         ({"script": " \n"}, "script", "this must not be empty"),
         ({"script": "echo"}, "script", "begin the first line with #!"),
+        ({"script": "\ufeff#!/bin/sh\n"}, "script", "a byte-order mark (BOM)"),
         ({"script": "#!/bin/sh\r\nid\r\n"}, "script", "lines end as in DOS"),
         ({"script": "#!/bin/sh\0"}, "script", "a script cannot contain NUL"),
         ({"script": "#!/bin/sh \ud800"}, "script", "cannot be written as UTF-8"),

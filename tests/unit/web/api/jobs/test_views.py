@@ -62,6 +62,7 @@ def test_a_job_has_all_that_slurm_says(world: World, api: MakeApi) -> None:
         "ended": None,
         "deadline": None,
         "time_limit": 60,
+        "unlimited": False,
         "restarts": 0,
         "directory": "/home/alice/work",
         "command": "/home/alice/work/train.sh --fast",
@@ -101,6 +102,20 @@ def test_pages_follow_each_other(world: World, api: MakeApi) -> None:
     found = [one["id"] for page in (first, rest) for one in page["jobs"]]
     assert found == ["5", "4", "3", "2", "1"]
     assert rest["next_cursor"] is None
+
+
+def test_unlimited_is_a_value_of_its_own(world: World, api: MakeApi) -> None:
+    now = world.clock()
+    store_jobs(
+        world,
+        job(1, now, time_limit=None),
+        job(2, now, state="RUNNING", time_limit=None),
+        job(3, now, state="RUNNING", time_limit=5),
+        job(4, now, state="CANCELLED", time_limit=None, start=None),  # its partition's, unknown
+    )
+    found = response_json(api("alice")("GET", "/jobs?sort=name"))["jobs"]
+    assert [one["unlimited"] for one in found] == [True, True, False, False]
+    assert [one["time_limit"] for one in found] == [None, None, 5, None]
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,19 @@ def counts(text: str) -> list[str]:
     return re.findall(r'<span class="count">(\d+)</span>', text)
 
 
+def test_no_time_limit_is_said(world: World, alice: Browser) -> None:
+    now = world.clock()
+    store_jobs(
+        world,
+        job(1, now, time_limit=None),
+        job(2, now, state="RUNNING", time_limit=None),
+        *array(100, now, 0, "0-19", time_limit=None),
+    )
+    assert alice.get("/jobs?state=pending").text.count("no time limit") == 2
+    assert ", no time limit" in alice.get("/jobs?state=running").text
+    assert "<dt>Time limit</dt><dd>none" in alice.get("/jobs/2").text
+
+
 def test_every_state_order_and_action_has_its_words() -> None:
     assert set(CHIPS) == set(JobState)
     assert set(SORTS) == set(JobSort)

@@ -131,6 +131,27 @@ def test_the_end_is_announced_and_can_be_postponed(
     assert "now ends at" not in bob.get(f"/sessions?extended={runner.session.id}").text
 
 
+def test_a_session_that_was_made_unlimited_has_no_limit_and_cannot_be_extended(
+    world: World, alice: Browser, api: MakeApi, launched: Launched
+) -> None:
+    """Neither the limit that was asked for, nor an extension that would be refused."""
+    runner = launched(time_limit=90)
+    assert runner.ready().status_code == 200
+    poll_slurm(world)
+    place = f"/sessions/{runner.session.id}"
+    assert "Extend by" in alice.get(place).text
+    world.slurm.jobs[-1].limit = "UNLIMITED"
+    poll_slurm(world)
+    found = api("alice")("GET", place).json
+    assert found is not None
+    assert (found["time_limit"], found["unlimited"], found["deadline"]) == (None, True, None)
+    page, row = alice.get(place).text, alice.get("/sessions/rows").text
+    assert "<dt>Time limit</dt><dd>none</dd>" in page
+    assert "no time limit" in row
+    assert "Extend by" not in page + row
+    assert "limit 1 h" not in page + row
+
+
 def test_extending_over_the_api(world: World, api: MakeApi, launched: Launched) -> None:
     runner = launched()
     alice, path = api("alice"), f"/sessions/{runner.session.id}/extend"

@@ -1,0 +1,1 @@
+"""What /bin/sh on the login node runs for the portal."""
