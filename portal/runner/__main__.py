@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from .mounts.namespace import Namespace
 
 TOOLKIT = "/opt/slipway"
-DIRECTORY = "/var/tmp/.slipway"  # noqa: S108 - the container's own tmpfs; refused unless private
+# Of jobs that were submitted before the batch script named one; refused unless private.
+DIRECTORY = "/var/tmp/.slipway"  # noqa: S108
 
 
 def parse_arguments(arguments: list[str]) -> dict[str, str]:
