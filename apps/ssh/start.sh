@@ -27,6 +27,10 @@ start=${SLIPWAY_WORKDIR:-$HOME}
 cat > "$run/shell" <<SHELL
 #!/bin/sh
 . $run/environment
+# sshd knows no address of a unix socket's peer, which is the gateway on this node; programs parse these.
+case \${SSH_CONNECTION:-} in
+    UNKNOWN*) export SSH_CONNECTION="127.0.0.1 65535 127.0.0.1 22" SSH_CLIENT="127.0.0.1 65535 22" ;;
+esac
 # Commands begin in the home, as do scp, sftp and rsync, whose relative paths would else differ.
 [ \$# -gt 0 ] || cd "$start"
 exec $shell "\$@"
