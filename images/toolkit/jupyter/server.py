@@ -2,8 +2,8 @@
 
 Whatever other settings say, kernels of this server communicate over unix sockets. A Python kernel
 is started through kernel.py, which does the rest. Any other kernel is watched by the server until
-it first answers. One that listens on TCP, or ends because it knows nothing else, is started again in
-a network namespace of its own, from which HAProxy connects the server's unix sockets to its ports.
+it first answers. One that listens on TCP, or ends because it knows nothing else, is started again
+in a network namespace of its own, where HAProxy connects the server's unix sockets to its ports.
 
 In JupyterHub's servers it is an extension as well, which tells the server's own windows the time
 left; elsewhere the portal does, at the app's origin.
@@ -35,8 +35,8 @@ PAUSE = 0.1
 REASON = "it listens on TCP port %s, where everybody on this node could reach it"
 ENDED = "it ended before it answered"
 NOT_HERE = (
-    "The kernel %s does not start: %s. Kernels that know only TCP run in a network of their own here, "
-    "where it ended as well. Its own words are in the session's log."
+    "The kernel %s does not start: %s. Kernels that know only TCP run in a network of their own "
+    "here, where it ended as well. Its own words are in the session's log."
 )
 CHANNELS = ("shell", "iopub", "stdin", "control", "hb")
 FIRST_PORT = 9000  # the sockets' numbers begin at 1

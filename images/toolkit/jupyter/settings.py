@@ -1,7 +1,7 @@
 """How a session's Jupyter server joins its user's settings with what the session needs.
 
-The server's command line (apps/jupyterlab/start.sh) has the values that no file changes; whoever has
-set them otherwise is told in the app's log. Dictionaries are merged. Runs in the image's Python.
+The server's command line (apps/jupyterlab/start.sh) has the values that no file changes; whoever
+has set them otherwise is told in the app's log. Dictionaries are merged. For the image's Python.
 """
 
 from __future__ import annotations

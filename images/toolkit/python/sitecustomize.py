@@ -13,8 +13,8 @@ import sys
 MANAGER = "jupyter_client.manager"
 ROOM = 90  # characters of a path that leave some for the sockets' numbers (107 in all)
 ENDS = (
-    "Slipway: these packages end with this session, since no folder is mounted that is yours alone to"
-    " write to. Launch with one, and they are there again next time."
+    "Slipway: these packages end with this session, since no folder is mounted that is yours alone"
+    " to write to. Launch with one, and they are there again next time."
 )
 
 
@@ -49,7 +49,7 @@ def unix_sockets(manager):
     """Make kernels of this class of jupyter_client's communicate over unix sockets."""
     begin, write = manager.__init__, manager.write_connection_file
 
-    def __init__(self, *arguments, **options):
+    def __init__(self, *arguments, **options):  # noqa: N807 - it becomes a method
         begin(self, *arguments, **options)
         self.transport = "ipc"
 
@@ -82,7 +82,9 @@ def private(path):
 def announce_end():
     """Have `pip install` say that its packages end with the session."""
     with open("/proc/self/cmdline", "rb") as file:
-        words = [os.path.basename(word) for word in file.read().decode("utf-8", "replace").split("\0")]
+        words = [
+            os.path.basename(word) for word in file.read().decode("utf-8", "replace").split("\0")
+        ]
     if "install" in words and any(word.startswith("pip") and word[3:4] in "3" for word in words):
         import atexit  # noqa: PLC0415
 
@@ -101,9 +103,8 @@ def next_one():
         spec.loader.exec_module(module)
 
 
-if __name__ == "sitecustomize":
-    if sys.version_info >= (3, 5):
-        sys.meta_path.insert(0, Finder())
-        if os.environ.get("SLIPWAY_PACKAGES") == "session":
-            announce_end()
-        next_one()
+if __name__ == "sitecustomize" and sys.version_info >= (3, 5):
+    sys.meta_path.insert(0, Finder())
+    if os.environ.get("SLIPWAY_PACKAGES") == "session":
+        announce_end()
+    next_one()

@@ -184,7 +184,7 @@ def _copy_scripts(image: str, python: str, target: str) -> None:
         if not entry.is_file() or entry.stat().st_size > LARGEST_SCRIPT:
             continue
         with open(entry.path, "rb") as file:
-            first, text = file.readline(512), file.read()
+            first, _, text = file.read().partition(b"\n")
         if first.startswith(b"#!") and mark in first:
             path = f"{target}/{entry.name}"
             with open(path, "wb") as copy:

@@ -166,9 +166,9 @@ def command(server: dict[str, Any], folder: Path, *argv: str) -> list[str]:
 def test_it_gets_a_connection_file_of_its_own(server: dict[str, Any], folder: Path) -> None:
     words = command(server, folder, "sh", "-c", "x")
     assert words[0].endswith("/bin/python") and words[2].endswith("/runner/apps/netns.py")
-    assert words[-4:] == ["/bin/sh", "-c", "x", f"{folder}/kernel-7-tcp.json"] or words[-4].endswith(
-        "/sh"
-    )
+    assert words[-4:] == ["/bin/sh", "-c", "x", f"{folder}/kernel-7-tcp.json"] or words[
+        -4
+    ].endswith("/sh")
     told = json.loads((folder / "kernel-7-tcp.json").read_text())
     assert (told["transport"], told["ip"], told["key"]) == ("tcp", "127.0.0.1", "secret")
     assert [told[name] for name in PORTS] == [9001, 9002, 9003, 9004, 9005]

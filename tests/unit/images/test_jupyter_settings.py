@@ -37,7 +37,7 @@ class PasswordIdentityProvider(Configurable):
 class ServerApp(Application):
     """As Jupyter's: files, and then once more the command line."""
 
-    classes = [PasswordIdentityProvider]
+    classes = [PasswordIdentityProvider]  # noqa: RUF012 - as traitlets has it
     base_url = Unicode("/own").tag(config=True)
     tornado_settings = Dict().tag(config=True)
     terminado_settings = Dict().tag(config=True)
@@ -102,7 +102,10 @@ def test_additions_to_dictionaries_are_merged_as_well(tmp_path: Path) -> None:
             "c.PasswordIdentityProvider.hashed_password = 'argon2:secret'",
             "PasswordIdentityProvider.hashed_password",
         ),
-        ("c.IdentityProvider.hashed_password = 'argon2:secret'", "IdentityProvider.hashed_password"),
+        (
+            "c.IdentityProvider.hashed_password = 'argon2:secret'",
+            "IdentityProvider.hashed_password",
+        ),
         (
             "c.ServerApp.tornado_settings = {'ws_ping_interval': 30}",
             "ServerApp.tornado_settings['ws_ping_interval']",

@@ -53,7 +53,11 @@ def fill(tmp_path: Path) -> None:
 def run(image: Path, *argv: str, **more: str) -> subprocess.CompletedProcess[str]:
     """Python as in a session's terminal."""
     path = f"{FOLDER}:{image}"
-    environ = {"PYTHONPATH": path, "JUPYTER_RUNTIME_DIR": f"{image}/run", "PATH": os.environ["PATH"]}
+    environ = {
+        "PYTHONPATH": path,
+        "JUPYTER_RUNTIME_DIR": f"{image}/run",
+        "PATH": os.environ["PATH"],
+    }
     return subprocess.run(
         [sys.executable, *argv], env=environ | more, capture_output=True, text=True, check=True
     )

@@ -72,7 +72,9 @@ def test_what_killed_sessions_have_left_is_deleted_and_nothing_in_use(node: Node
     handle = os.open(used, os.O_RDONLY)
     fcntl.flock(handle, fcntl.LOCK_EX)
     # The container lives until the search in the background is over.
-    assert node.run((), f"for _ in $(seq 100); do [[ -e {left} ]] || break; sleep 0.1; done")[0] == 0
+    assert (
+        node.run((), f"for _ in $(seq 100); do [[ -e {left} ]] || break; sleep 0.1; done")[0] == 0
+    )
     os.close(handle)
     assert sorted(node.disk.iterdir()) == sorted([used, new, other])
 

@@ -30,7 +30,7 @@ if "--ServerApp.sock=" + os.environ.get("SLIPWAY_SOCKET", "") in sys.argv:
         settings,
         sys.argv[1:],
         {
-            # No pings on WebSockets: they would look like use, and TCP keep-alive detects dead peers.
+            # No pings on WebSockets: they would look like use; TCP keep-alive detects dead peers.
             ("ServerApp", "tornado_settings"): ({}, {"ws_ping_interval": 0}),
             # Not login shells: /etc/profile of many images would reset their PATH.
             ("ServerApp", "terminado_settings"): ({"shell_command": [os.environ["SHELL"]]}, {}),
@@ -40,7 +40,7 @@ if "--ServerApp.sock=" + os.environ.get("SLIPWAY_SOCKET", "") in sys.argv:
             ),
         },
     )
-    # What users install is for kernels and terminals, whatever they start; this Python does not see it.
+    # What users install is for kernels, terminals and what they start, not for this Python.
     os.environ["PATH"] = os.environ.pop("SLIPWAY_USERS_PATH", os.environ["PATH"])
     if os.environ.pop("SLIPWAY_USERS_NOUSERSITE", "") == "":
         os.environ.pop("PYTHONNOUSERSITE", None)
