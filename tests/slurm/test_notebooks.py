@@ -1,4 +1,4 @@
-"""Notebooks from the terminal and over SSH, users' settings of Jupyter's, and kernels of other kinds."""
+"""Notebooks from terminal and SSH, users' settings of Jupyter's, and kernels of other kinds."""
 
 from __future__ import annotations
 

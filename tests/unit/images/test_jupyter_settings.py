@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from traitlets import Dict, Unicode
-from traitlets.config import Application
+from traitlets.config import Application, Config
 from traitlets.config.configurable import Configurable
 
 from tests.paths import ROOT
@@ -50,7 +50,7 @@ def load(tmp_path: Path, user: str) -> ServerApp:
         (tmp_path / name / "jupyter_server_config.py").write_text(text)
     app = ServerApp()
     app.parse_command_line(COMMAND_LINE)
-    command_line = app.config.copy()
+    command_line = Config(app.config)
     app.load_config_file("jupyter_server_config", path=[f"{tmp_path}/ours", f"{tmp_path}/user"])
     app.update_config(command_line)
     return app
