@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import sys
 
+from traitlets.config import loader
 from traitlets.config.loader import LazyConfigValue
 
+# What a command line's values are, which the setting itself reads; since traitlets 5.
+FromText = getattr(loader, "DeferredConfigString", str)
 TOLD = "Slipway: %s in your Jupyter settings is not used in sessions, which need another value\n"
 
 
@@ -21,15 +24,15 @@ class Fixed(LazyConfigValue):
         self.name, self.fixed = name, value
 
     def get_value(self, initial):
-        """The value itself."""
-        return self.fixed
+        """No change: the command line is read after the files."""
+        return initial
 
     def merge_into(self, other):
-        """Called with the value of the user's files, if they have one."""
+        """Called with the value of the user's files, if they have one, and of the command line."""
         given = other.get_value(self.fixed) if isinstance(other, LazyConfigValue) else other
-        if str(given) != str(self.fixed):
+        if str(given) != self.fixed:
             tell(self.name)
-        return self
+        return FromText(self.fixed)
 
 
 class Merged(LazyConfigValue):
