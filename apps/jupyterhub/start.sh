@@ -9,15 +9,10 @@ jupyter="$SLIPWAY_TOOLKIT/jupyter"
 export JUPYTER_CONFIG_PATH="$jupyter/config${JUPYTER_CONFIG_PATH:+:$JUPYTER_CONFIG_PATH}"
 unset JUPYTER_NO_CONFIG JUPYTER_PREFER_ENV_PATH
 export JUPYTER_PATH="${JUPYTER_PATH:+$JUPYTER_PATH:}$jupyter/share"
-profile="${IPYTHONDIR:-$HOME/.ipython}/profile_default"
-if [ "${SLIPWAY_HOME:-session}" != persistent ] && [ ! -e "$profile/ipython_kernel_config.py" ] && mkdir -p "$profile" 2>/dev/null; then
-    cat > "$profile/ipython_kernel_config.py" <<PYTHON
-# Written by Slipway: kernels must not open TCP ports on the shared node.
-import runpy
-
-runpy.run_path("$jupyter/kernel.py", run_name="slipway_kernel")["guard"]()
-PYTHON
-fi
+# The server's own Python sees nothing of what users install (portal/runner/apps/packages.py); its kernels and
+# terminals do, by the PATH that jupyter_server_config.py gives back.
+export SLIPWAY_USERS_PATH="$PATH" SLIPWAY_USERS_NOUSERSITE="${PYTHONNOUSERSITE:-}" PYTHONNOUSERSITE=1
+PATH="${SLIPWAY_PATH:-$PATH}"
 
 # With internal_ssl: the certificate for requests to JupyterHub. The server itself needs none, since
 # only the gateway reaches its socket, over mutual TLS.
@@ -48,11 +43,9 @@ unset JUPYTERHUB_ROOT_DIR
 
 exec jupyterhub-singleuser \
     --ServerApp.sock="$SLIPWAY_SOCKET" --ServerApp.sock_mode=0600 \
+    --ServerApp.certfile= --ServerApp.keyfile= --ServerApp.client_ca= --ServerApp.ssl_options={} \
     --ServerApp.root_dir="$root_dir" \
     --Application.log_level=ERROR \
-    --ServerApp.jpserver_extensions="{'jupyter_lsp': False, 'slipway_jupyter': True}" \
-    --ServerApp.tornado_settings="{'ws_ping_interval': 0}" \
-    --ServerApp.terminado_settings="{'shell_command': ['$SHELL']}" \
     --ServerApp.kernel_manager_class=jupyter_server.services.kernels.kernelmanager.AsyncMappingKernelManager \
     --AsyncMappingKernelManager.kernel_manager_class=slipway_jupyter.KernelManager \
     --KernelManager.transport=ipc \

@@ -19,35 +19,30 @@ unset JUPYTER_NO_CONFIG JUPYTER_PREFER_ENV_PATH
 # The extension that shows the session's name and the time left, after the user's own ones.
 export JUPYTER_PATH="${JUPYTER_PATH:+$JUPYTER_PATH:}$jupyter/share"
 
-# The same for kernels that start ipykernel in another way; in a session with the user's own home, the
-# batch script mounts such a file outside of it.
-profile="${IPYTHONDIR:-$HOME/.ipython}/profile_default"
-if [ "${SLIPWAY_HOME:-session}" != persistent ] && [ ! -e "$profile/ipython_kernel_config.py" ] && mkdir -p "$profile" 2>/dev/null; then
-    cat > "$profile/ipython_kernel_config.py" <<PYTHON
-# Written by Slipway: kernels must not open TCP ports on the shared node.
-import runpy
-
-runpy.run_path("$jupyter/kernel.py", run_name="slipway_kernel")["guard"]()
-PYTHON
-fi
+# The server's own Python sees nothing of what users install (portal/runner/apps/packages.py); its kernels and
+# terminals do, by the PATH that jupyter_server_config.py gives back.
+export SLIPWAY_USERS_PATH="$PATH" SLIPWAY_USERS_NOUSERSITE="${PYTHONNOUSERSITE:-}" PYTHONNOUSERSITE=1
+PATH="${SLIPWAY_PATH:-$PATH}"
 
 # No trash: it would be in the session's own home, to which whole mounted folders would be copied, and
 # be lost with it at the end. So deletion is final, and Jupyter says so before.
 # Jupyter's secrets are not in the home, which users serve and share: the notary's files are elsewhere.
-# No pings on WebSockets: they would look like use, and TCP keep-alive detects dead peers.
 # With a socket, port 8888 means none, whatever other settings name.
-# Terminals in JupyterLab are not login shells: /etc/profile of many images would reset their PATH.
+# The gateway speaks plain HTTP, to the root of an origin of its own. The user's settings join in by
+# jupyter_server_config.py, where dictionaries are merged.
 # Sessions that began before the last update of Slipway have no SLIPWAY_WORKDIR.
 exec jupyter-lab \
     --ServerApp.sock="$SLIPWAY_SOCKET" --ServerApp.sock_mode=0600 --ServerApp.port=8888 \
-    --IdentityProvider.token= --ServerApp.password= \
+    --IdentityProvider.token= --ServerApp.password= --PasswordIdentityProvider.hashed_password= \
+    --PasswordIdentityProvider.password_required=False \
+    --ServerApp.identity_provider_class=jupyter_server.auth.identity.PasswordIdentityProvider \
+    --ServerApp.login_handler_class=jupyter_server.auth.login.LoginHandler \
+    --ServerApp.base_url=/ \
+    --ServerApp.certfile= --ServerApp.keyfile= --ServerApp.client_ca= --ServerApp.ssl_options={} \
     --ServerApp.allow_remote_access=True --ServerApp.trust_xheaders=True \
     --ServerApp.root_dir="${SLIPWAY_FILES:-$HOME}" \
     --ServerApp.open_browser=False \
     --Application.log_level=ERROR --ServerApp.quit_button=False \
-    --ServerApp.jpserver_extensions="{'jupyter_lsp': False}" \
-    --ServerApp.tornado_settings="{'ws_ping_interval': 0}" \
-    --ServerApp.terminado_settings="{'shell_command': ['$SHELL']}" \
     --ServerApp.kernel_manager_class=jupyter_server.services.kernels.kernelmanager.AsyncMappingKernelManager \
     --AsyncMappingKernelManager.kernel_manager_class=slipway_jupyter.KernelManager \
     --KernelManager.transport=ipc \

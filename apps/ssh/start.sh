@@ -30,6 +30,10 @@ cat > "$run/shell" <<SHELL
 . $run/environment
 # sshd would forbid writing to the group whatever the user's own umask is.
 umask $umask
+# sshd knows no address of a unix socket's peer, which is the gateway on this node; programs parse these.
+case \${SSH_CONNECTION:-} in
+    UNKNOWN*) export SSH_CONNECTION="127.0.0.1 65535 127.0.0.1 22" SSH_CLIENT="127.0.0.1 65535 22" ;;
+esac
 # Commands begin in the home, as do scp, sftp and rsync, whose relative paths would else differ.
 [ \$# -gt 0 ] || cd "$start"
 exec $shell "\$@"

@@ -158,7 +158,7 @@ copy_slurm_clients() {
 # files have the same date, from which browsers conclude that they need not ask again.
 copy_jupyter() {
     local extension script hash
-    cp -r "$source_dir/images/toolkit/jupyter" "$tree/jupyter"
+    cp -r "$source_dir/images/toolkit/jupyter" "$source_dir/images/toolkit/python" "$tree"
     extension=$tree/jupyter/share/labextensions/@slipway/session
     script=$extension/static/remoteEntry
     hash=$(sha256sum "$script.js" | cut -c 1-16)

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from .mounts.namespace import Namespace
 
 TOOLKIT = "/opt/slipway"
-DIRECTORY = "/var/tmp/.slipway"  # noqa: S108 - the container's own tmpfs; refused unless private
+# Of jobs that were submitted before the batch script named one; refused unless private.
+DIRECTORY = "/var/tmp/.slipway"  # noqa: S108
 
 
 def parse_arguments(arguments: list[str]) -> dict[str, str]:
@@ -93,6 +94,7 @@ def main() -> int:
         say(f"The runner cannot start: {error}")
         return 2
     # Imported late, so that an invalid spec is reported without loading these modules.
+    from .apps.packages import environment  # noqa: PLC0415
     from .gateway import GatewayFailed, make_directory  # noqa: PLC0415
     from .mounts.namespace import Namespace, NotGranted  # noqa: PLC0415
     from .mounts.shm import resize  # noqa: PLC0415
@@ -105,6 +107,9 @@ def main() -> int:
         if spec.gpu:
             share_gpu(spec, namespace, values["toolkit"])
         make_directory(values["directory"])
+        os.environ.update(
+            environment(spec.packages, values["directory"], values["toolkit"], os.environ)
+        )
         code = Session(spec, values["directory"], values["toolkit"]).run(
             values["job-id"], values["node"]
         )

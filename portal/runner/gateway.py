@@ -253,11 +253,15 @@ class Gateway:
 
 
 def make_directory(path: str) -> None:
-    """Create the private directory of the sockets; refuse another user's, or one open to others."""
+    """Create the private directory of the sockets; refuse another's, or one open for writing.
+
+    Apptainer makes its scratch folders readable for others.
+    """
     os.umask(0o077)
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:
         status = os.lstat(path)
-        if status.st_uid != os.getuid() or status.st_mode & 0o170077 != 0o040000:
+        if status.st_uid != os.getuid() or status.st_mode & 0o170022 != 0o040000:
             raise GatewayFailed(f"{path} is not a private directory") from None
+        os.chmod(path, 0o700)

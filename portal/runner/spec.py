@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 
+from .apps.packages import Packages
+
 NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 SESSION = re.compile(r"[0-9a-f]{32}")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -92,25 +94,9 @@ class Spec:
     """The session as described by the portal; the only place that holds the token."""
 
     __slots__ = (
-        "about",
-        "apps",
-        "callback",
-        "callback_ca",
-        "client_ca",
-        "count_home",
-        "detect",
-        "env",
-        "gpu",
-        "heartbeat_seconds",
-        "patience_seconds",
-        "ports",
-        "proof",
-        "session",
-        "shared_memory",
-        "start",
-        "token",
-        "workdir",
-    )
+        "about apps callback callback_ca client_ca count_home detect env gpu heartbeat_seconds "
+        "packages patience_seconds ports proof session shared_memory start token workdir"
+    ).split()
 
     def __init__(
         self,
@@ -127,6 +113,7 @@ class Spec:
         detect: dict[str, tuple[str, ...]],
         start: tuple[AppStart, ...],
         env: dict[str, str],
+        packages: Packages | None,
         shared_memory: SharedMemory | None,
         gpu: bool,
         workdir: str,
@@ -134,20 +121,13 @@ class Spec:
         proof: str,
         about: dict[str, object],
     ) -> None:
-        self.session = session
-        self.token = token
-        self.callback = callback
-        self.callback_ca = callback_ca
-        self.client_ca = client_ca
-        self.ports = ports
-        self.heartbeat_seconds = heartbeat_seconds
-        self.patience_seconds = patience_seconds
-        self.apps = apps
-        self.detect = detect
-        self.start = start
-        self.env = env
-        self.shared_memory = shared_memory
-        self.gpu = gpu
+        self.session, self.token = session, token
+        self.callback, self.ports = callback, ports
+        self.callback_ca, self.client_ca = callback_ca, client_ca
+        self.heartbeat_seconds, self.patience_seconds = heartbeat_seconds, patience_seconds
+        self.apps, self.detect, self.start = apps, detect, start
+        self.env, self.packages = env, packages
+        self.shared_memory, self.gpu = shared_memory, gpu
         self.workdir = workdir
         self.count_home = count_home
         self.proof, self.about = proof, about  # see trust/adoption.py
@@ -177,6 +157,7 @@ def parse_spec(text: str) -> Spec:
         detect=_probes(message),
         start=start,
         env=_environment(message),
+        packages=_packages(message),
         shared_memory=_shared_memory(message),
         gpu=_flag(message, "gpu"),
         workdir=_optional(message, "workdir"),
@@ -298,6 +279,16 @@ def _environment(message: dict[str, object]) -> dict[str, str]:
     ):
         raise SpecError("env", f"has more than {ENV_BYTES} bytes, too many to start programs with")
     return variables
+
+
+def _packages(message: dict[str, object]) -> Packages | None:
+    value = message.get("packages")
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise SpecError("packages", "must be an object")
+    folders = [folder for folder in _list(value, "folders") if isinstance(folder, str)]
+    return Packages(_text(value, "name", re.compile(r"[A-Za-z0-9._-]+")), tuple(folders))
 
 
 def _shared_memory(message: dict[str, object]) -> SharedMemory | None:

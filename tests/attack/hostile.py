@@ -155,7 +155,7 @@ def unix_sockets() -> list[str]:
     entered = []
     with open("/proc/net/unix", encoding="utf-8", errors="replace") as file:
         paths = {words[7] for line in file.readlines()[1:] if len(words := line.split()) > 7}
-    for path in sorted(paths | set(glob.glob("/proc/*/root/var/tmp/.slipway/*.sock"))):
+    for path in sorted(paths | set(glob.glob("/proc/*/root/opt/slipway-run/*.sock"))):
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as stream:
             stream.settimeout(SECONDS)
             stream.connect("\0" + path[1:] if path.startswith("@") else path)
@@ -184,7 +184,7 @@ def peek(user: int) -> tuple[int, list[str], list[str]]:
         with contextlib.suppress(OSError):
             if os.stat(process).st_uid == user:
                 count += 1
-                private = ("environ", "mem", "maps", "fd", "root/", "cwd/", "root/var/tmp/.slipway")
+                private = ("environ", "mem", "maps", "fd", "root/", "cwd/", "root/opt/slipway-run")
                 readable += opened([f"{process}/{name}" for name in private])
             with open(f"{process}/cmdline", encoding="utf-8", errors="replace") as file:
                 lines.append(file.read().replace("\0", " "))

@@ -33,7 +33,7 @@ OWN = (
 def certificates(bob: Api, cluster: Cluster) -> list[str]:
     """Bob's options: no certificate, a self-signed one, and the one of his own gateway."""
     kernel = Kernel(bob.open(bob.running()["id"], "jupyterlab"))
-    code = "import json; print(json.dumps(open('/var/tmp/.slipway/gateway.pem').read()))"
+    code = "import json; print(json.dumps(open('/opt/slipway-run/gateway.pem').read()))"
     pem = kernel.value(code)
     kernel.close()
     assert "PRIVATE KEY" in pem

@@ -72,9 +72,8 @@ def _questions(
         "paths": [
             folder,
             f"{folder}/home",
-            f"{folder}/tmp",
             f"/home/alice/.slipway/logs/{identifier}.log",
-            "/var/tmp/.slipway",
+            "/opt/slipway-run",
         ],
         "canaries": [[secret[:12], secret[12:]] for secret in canaries.values()],
     }
@@ -126,17 +125,17 @@ def test_a_session_on_the_same_node_gains_nothing(
         cluster.run("login", "scontrol", "update", f"NodeName={other}", "State=RESUME")
     assert session["node"] == working["node"]
     kernel = Kernel(bob.open(session["id"], "jupyterlab"))
-    certificate = "/var/tmp/.slipway/gateway.pem"
+    certificate = "/opt/slipway-run/gateway.pem"
     questions = _questions(researcher, working, ["", certificate], canaries)
     questions["names"].append(f"control.{session['id']}.slipway")
-    questions["paths"].remove("/var/tmp/.slipway")  # bob's own session
+    questions["paths"].remove("/opt/slipway-run")  # bob's own session
     assert kernel.value(f"import json, os\nprint(json.dumps(os.path.exists({certificate!r})))")
     code = HOSTILE.split('if __name__ == "__main__"')[0]
     code = code.replace("from __future__ import annotations\n", "")
     assert not kernel.run(code).error
     found = kernel.value(f"print(report(**json.loads({json.dumps(questions)!r})))")
     # In his container bob sees no processes but his own.
-    own = ("/var/tmp/", "/proc/")
+    own = ("/opt/", "/proc/")
     found["sockets"] = [path for path in found["sockets"] if not path.startswith(own)]
     judge(found, questions["gateway"])
 

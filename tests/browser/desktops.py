@@ -20,7 +20,7 @@ STARTS = 60_000
 SIZE = ViewportSize(width=1280, height=860)
 MEMORY = "900m"
 # As the desktop's own programs have it.
-X = "export DISPLAY=:0 XAUTHORITY=/var/tmp/.slipway/desktop/Xauthority"
+X = "export DISPLAY=:0 XAUTHORITY=/opt/slipway-run/desktop/Xauthority"
 COLOURS = """() => {
     const canvas = document.querySelector("#screen canvas");
     const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;

@@ -12,8 +12,10 @@
 # has prepared, and deletes that folder at its end.
 export PATH=/usr/local/bin:/usr/bin:/bin
 session=$PWD/.slipway/sessions/0123456789abcdef0123456789abcdef
+scratch=
 # Not if anything is mounted below it outside the container: deleting would reach into the mount.
-trap 'grep -qE "^([^ ]+ ){4}[^ ]*/0123456789abcdef0123456789abcdef/" /proc/self/mountinfo || rm -rf -- "$session"' EXIT
+trap 'grep -qE "^([^ ]+ ){4}[^ ]*/0123456789abcdef0123456789abcdef/" /proc/self/mountinfo || rm -rf -- "$session"
+[[ -z $scratch ]] || rm -rf --one-file-system -- "$scratch"' EXIT
 # The portal finds this line at the end of the log and shows it.
 fail() { printf 'Slipway: %s\n' "$1"; exit 70; }
 
@@ -23,8 +25,21 @@ exec 3< "$session/spec.json"
 rm -f -- "$session/spec.json"
 # The portal keeps the user's public SSH key in "ssh"; no session contains the private key.
 keys=$PWD/.slipway/ssh
-mkdir -p -m 700 -- "$session/tmp" "$keys" ||
+mkdir -p -m 700 -- "$keys" ||
     fail "its folder could not be created; your home directory may be full."
+# Temporary files have the node's space: where the site says (TMPDIR, which its prolog may set; Slurm's own
+# value is /tmp), or in the first of these that is on a disk, since memory would be the session's own.
+for base in "${TMPDIR:-/tmp}" /tmp /var/tmp "$session"; do
+    [[ $base == "${TMPDIR:-}" && $base != /tmp || $(stat -fLc %T -- "$base" 2>/dev/null) != tmpfs ]] || continue
+    # Where others could exchange our folder, it would be theirs.
+    [[ -O $base || -k $base ]] || continue
+    scratch=$(mktemp -d -- "$base/slipway-session.XXXXXXXXXX" 2>/dev/null) && break
+done
+{ mkdir -m 700 -- "$scratch/tmp" "$scratch/var_tmp" && exec 4< "$scratch" && flock -n 4; } 2>/dev/null ||
+    fail "there is no space for temporary files on $SLURMD_NODENAME, nor in your home directory."
+# Sessions that were killed could not delete theirs, and no longer hold the lock.
+find "$base" -maxdepth 1 -type d -name 'slipway-session.*' -user "$UID" -mmin +1 \
+    -exec flock -n {} rm -rf --one-file-system -- {} \; 2>/dev/null 3<&- 4<&- &
 # If Apptainer is a site module, the login environment finds it.
 hash apptainer 2>/dev/null || . /etc/profile
 hash apptainer 2>/dev/null ||
@@ -34,8 +49,23 @@ hash apptainer 2>/dev/null ||
 [[ -r /srv/slipway/images/python/3.13/image.sif ]] ||
     fail "its image cannot be read on $SLURMD_NODENAME (/srv/slipway/images/python/3.13/image.sif). Tell the administrators."
 
-# --- the job's own cgroup, mounted in the container under /sys/fs/cgroup -----------------------------
 binds=()
+bind_folder() {
+    local source=${1//\"/\"\"} place=${2//\"/\"\"}
+    binds+=(--mount "type=bind,\"src=$source\",\"dst=$place\"$3")
+}
+
+bind_folder "$scratch/tmp" /tmp ""
+bind_folder "$scratch/var_tmp" /var/tmp ""
+
+# Kernels must not open TCP ports on the shared node, whatever starts them: every Python reads this. The
+# counterpart, by which they get unix sockets, is in every app's environment (images/toolkit/python).
+guard='runpy.run_path("/opt/slipway/jupyter/kernel.py", run_name="slipway_kernel")["guard"]()'
+printf '%s\n' "import runpy" "" "$guard" 2>/dev/null > "$session/kernels.py" ||
+    fail "its files could not be written; your home directory may be full."
+bind_folder "$session/kernels.py" /usr/local/etc/ipython/ipython_kernel_config.py ,ro
+
+# --- the job's own cgroup, mounted in the container under /sys/fs/cgroup -----------------------------
 declare -A own_path mount_point mount_root
 
 bind_cgroup() { binds+=(--mount "type=bind,\"src=$1\",\"dst=$2\",ro"); }
@@ -120,7 +150,7 @@ mount_folder() {
     done
     [[ -z $found ]] || return 0
     # A link to elsewhere: with its target, it leads to the same place as on the cluster.
-    [[ $real != /tmp/* ]] || mkdir -p -- "$session$real"
+    [[ $real != /tmp/* ]] || mkdir -p -- "$scratch$real"
     mount_at "$real" "$real" "$mode"
     must_be "$real"
     [[ -n $owner && $real != "$source" ]] || return 0
@@ -176,11 +206,6 @@ hide_own() {
     bind_folder "$session/nothing" "$2/$place" ,ro
 }
 
-bind_folder() {
-    local source=${1//\"/\"\"} place=${2//\"/\"\"}
-    binds+=(--mount "type=bind,\"src=$source\",\"dst=$place\"$3")
-}
-
 # "Read-only" does not apply to other mounts below a folder: each of them is made read-only as well.
 freeze_below() {
     local real point
@@ -225,22 +250,19 @@ mount_folder maps-2.1 /srv/storage/alice/maps-2.1 ,ro
 mount_folder results ~bob/storage/results ,ro bob
 mount_folder carol-data /srv/storage/carol/data "" carol
 
-# Kernels must not open TCP ports on the shared node. Nothing of Slipway's is written to the user's home.
-guard='runpy.run_path("/opt/slipway/jupyter/kernel.py", run_name="slipway_kernel")["guard"]()'
-printf '%s\n' "import runpy" "" "$guard" 2>/dev/null > "$session/kernels.py" ||
-    fail "its files could not be written; your home directory may be full."
-bind_folder "$session/kernels.py" /usr/local/etc/ipython/ipython_kernel_config.py ,ro
 # Jupyter's file browser shows the home, or everything if storage is elsewhere.
 binds+=(--env SLIPWAY_HOME=persistent --env "SLIPWAY_FILES=${storage_is_elsewhere:+/}")
 
 # --- the container ------------------------------------------------------------------------------------
+# The runner's and the apps' sockets are in memory of their own, which nobody's files fill.
 apptainer --silent exec --containall \
     --home "$physical":"$home" \
-    --bind "$session/tmp":/tmp \
+    --scratch /opt/slipway-run \
     --bind /srv/slipway/toolkit.sqsh:/opt/slipway:image-src=/ \
     --bind "$keys":/opt/slipway-ssh:ro \
     "${binds[@]}" /srv/slipway/images/python/3.13/image.sif \
-    /opt/slipway/bin/runner --job-id "$SLURM_JOB_ID" --node "$SLURMD_NODENAME" "${seen[@]}" <&3 3<&- &
+    /opt/slipway/bin/runner --directory /opt/slipway-run --job-id "$SLURM_JOB_ID" \
+    --node "$SLURMD_NODENAME" "${seen[@]}" <&3 3<&- 4<&- &
 container=$!
 exec 3<&-
 

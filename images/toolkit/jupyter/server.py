@@ -2,7 +2,8 @@
 
 Whatever other settings say, kernels of this server communicate over unix sockets. A Python kernel
 is started through kernel.py, which does the rest. Any other kernel is watched by the server until
-it first answers, and ended if it listens on TCP.
+it first answers. One that listens on TCP, or ends because it knows nothing else, is started again
+in a network namespace of its own, where HAProxy connects the server's unix sockets to its ports.
 
 In JupyterHub's servers it is an extension as well, which tells the server's own windows the time
 left; elsewhere the portal does, at the app's origin.
@@ -14,9 +15,12 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
+import sys
 import time
 from pathlib import Path
 
+import zmq.asyncio
 from jupyter_server.base.handlers import APIHandler
 from jupyter_server.services.kernels.kernelmanager import ServerKernelManager
 from jupyter_server.utils import url_path_join
@@ -26,24 +30,46 @@ START = str(Path(__file__).with_name("kernel.py"))
 LAUNCHERS = ("ipykernel_launcher", "ipykernel")
 LISTEN = "0A"
 WATCH_SECONDS = 20.0
+APART_SECONDS = 10.0
 PAUSE = 0.1
 REASON = "it listens on TCP port %s, where everybody on this node could reach it"
+ENDED = "it ended before it answered"
+NOT_HERE = (
+    "The kernel %s does not start: %s. Kernels that know only TCP run in a network of their own "
+    "here, where it ended as well. Its own words are in the session's log."
+)
+CHANNELS = ("shell", "iopub", "stdin", "control", "hb")
+FIRST_PORT = 9000  # the sockets' numbers begin at 1
+FORWARD = """\
+global
+    maxconn 200
+    nbthread 1
+defaults
+    mode tcp
+    timeout connect 5s
+    timeout client 24h
+    timeout server 24h
+    retries 0
+"""
+FORWARD_ONE = "listen {name}\n    bind unix@{path} mode 600\n    server kernel 127.0.0.1:{port}\n"
 
 
 class KernelManager(ServerKernelManager):
-    """Starts a kernel without TCP ports, or not at all."""
+    """Starts a kernel that nobody else can reach, or not at all."""
 
     _guarded = False
+    _apart = False
+    _trying = False
     _watch: asyncio.Task[None] | None = None
 
     def format_kernel_cmd(self, extra_arguments=None):
-        """The kernel's command, with kernel.py in place of ipykernel's launcher."""
+        """The kernel's command: with the user's Python, kernel.py, or a network of its own."""
         if self.transport != "ipc":
             raise RuntimeError("Slipway: kernels communicate over unix sockets only")
-        command = super().format_kernel_cmd(extra_arguments)
+        command = with_users_python(super().format_kernel_cmd(extra_arguments), os.environ)
         guarded = through_kernel_py(command)
         self._guarded = guarded != command
-        return guarded
+        return apart(guarded, self.connection_file) if self._apart else guarded
 
     def write_connection_file(self, **options):
         """Place the kernel's sockets in the server's own private folder, whatever is configured."""
@@ -51,8 +77,56 @@ class KernelManager(ServerKernelManager):
         self.ip = os.path.splitext(self.connection_file)[0] + "-ipc"
         super().write_connection_file(**options)
 
+    async def start_kernel(self, *arguments, **options):
+        """Start it; raise HTTPError, whose text the notebook shows, if it cannot be used."""
+        self._trying = True
+        try:
+            await super().start_kernel(*arguments, **options)
+            problem = await self._problem(WATCH_SECONDS)
+            if problem and not self._apart:
+                self._apart = True
+                text = "Slipway: the kernel %s is ended: %s; it is tried in a network of its own"
+                self.log.error(text, self.kernel_name, problem)
+                await self._async_restart_kernel(now=True)
+                if await self._problem(APART_SECONDS):
+                    await self._give_up(HTTPError(500, NOT_HERE % (self.kernel_name, problem)))
+        finally:
+            self._trying = False
+        self._begin_to_watch()
+
+    async def _give_up(self, error):
+        self.stop_restarter()
+        await self._async_kill_kernel()
+        # What asked for the kernel looks here for what went wrong.
+        self._ready = asyncio.get_event_loop().create_future()
+        self._ready.set_exception(error)
+        raise error
+
+    async def _problem(self, seconds):
+        """Why the kernel cannot be used; "" once it answers, or when the time is over."""
+        if self._guarded:
+            return ""
+        with zmq.asyncio.Context.instance().socket(zmq.REQ) as heart:
+            heart.linger = 0
+            heart.connect(f"ipc://{self.ip}-{self.hb_port}")
+            await heart.send(b"ping")
+            deadline = time.monotonic() + seconds
+            while time.monotonic() < deadline:
+                ports = tcp_ports(getattr(self.provisioner, "pid", None))
+                if ports:
+                    return REASON % ", ".join(map(str, ports))
+                if not await self._async_is_alive():
+                    return ENDED
+                if await heart.poll(1000 * PAUSE):
+                    break
+        return ""
+
     async def _async_post_start_kernel(self, **options):
         await super()._async_post_start_kernel(**options)
+        if not self._trying:
+            self._begin_to_watch()
+
+    def _begin_to_watch(self):
         if not self._guarded:
             self._watch = asyncio.ensure_future(self._watch_until_it_answers())
 
@@ -74,6 +148,36 @@ class KernelManager(ServerKernelManager):
         self.stop_restarter()
         await self._async_kill_kernel()
         self.execution_state = "dead"
+
+
+def with_users_python(command: list[str], environment) -> list[str]:
+    """The command with the Python that sees the user's packages in place of this server's own."""
+    python = environment.get("SLIPWAY_PYTHON", "")
+    folder, name = os.path.split(command[0])
+    ours = folder == os.path.dirname(sys.executable) and name.startswith("python")
+    return [python, *command[1:]] if ours and os.path.exists(python) else command
+
+
+def apart(command: list[str], connection_file: str) -> list[str]:
+    """The command in a network namespace of its own, where the kernel listens on TCP.
+
+    Writes its connection file and HAProxy's configuration beside the server's connection file.
+    """
+    base = os.path.splitext(connection_file)[0]
+    told = json.loads(Path(connection_file).read_text(encoding="utf-8"))
+    text = FORWARD
+    for name in CHANNELS:
+        path, port = f"{told['ip']}-{told[name + '_port']}", FIRST_PORT + told[name + "_port"]
+        text += FORWARD_ONE.format(name=name, path=path, port=port)
+        told[name + "_port"] = port
+    told.update(transport="tcp", ip="127.0.0.1")
+    for end, content in ((".cfg", text), ("-tcp.json", json.dumps(told))):
+        Path(base + end).write_text(content, encoding="utf-8")  # in a private folder
+    toolkit = Path(__file__).parents[1]
+    words = [word.replace(connection_file, base + "-tcp.json") for word in command]
+    words[0] = shutil.which(words[0]) or words[0]
+    enter = [f"{toolkit}/bin/python", "-IS", f"{toolkit}/runner/apps/netns.py"]
+    return [*enter, f"{toolkit}/bin/haproxy", f"{base}.cfg", *words]
 
 
 def through_kernel_py(command: list[str]) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Literal, TypedDict
@@ -17,7 +18,7 @@ from portal.core.apps.access import AppState
 from portal.core.apps.catalog import AppName, AppSpec
 from portal.core.job.description import JobSettings
 from portal.core.job.samples import Reading
-from portal.core.launch.mounts import start_folder, storage_of
+from portal.core.launch.mounts import kept_folders, start_folder, storage_of
 from portal.core.launch.site_files import RefusedFile
 from portal.core.session.session import Facts, Home, Session
 from portal.core.validation import STRICT
@@ -27,6 +28,8 @@ Count = Annotated[int, Field(ge=0, le=2**53)]
 Seconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 JobNumber = Annotated[str, Field(pattern=r"^[0-9]{1,10}$")]
 NodeName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.-]{0,252}$")]
+LONGEST_NAME = 60
+"""Characters of an own image's name in that of its packages' folder."""
 Percent = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
 
 
@@ -224,6 +227,7 @@ def runner_spec(
             # The runner refuses to start without the slice file that root writes for it.
             "gpu": bool(session.gres),
             "workdir": _workdir(session, rules),
+            "packages": _packages(session, rules),
             # Its files are deleted at the end, so their number is shown.
             "count_home": session.home is Home.SESSION,
             # What a portal that has lost the session needs to take it in (core/job/adoption.py).
@@ -235,9 +239,23 @@ def runner_spec(
 
 
 def _workdir(session: Session, rules: JobSettings) -> str:
+    return start_folder(session.mounts, _storage(session, rules))
+
+
+def _packages(session: Session, rules: JobSettings) -> dict[str, object]:
+    """Of which environment and version they are, and where they may be kept."""
+    image = session.image or f"{session.environment}-{session.version}"
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", image).strip("-.")[-LONGEST_NAME:]
+    if session.image:
+        # Two images must not share a name, however they are written.
+        name = f"own-{name}-{hashlib.sha256(image.encode()).hexdigest()[:8]}"
+    return {"name": name, "folders": kept_folders(session.mounts, _storage(session, rules))}
+
+
+def _storage(session: Session, rules: JobSettings) -> str | None:
+    """The path of the storage folders if the home is the owner's own."""
     own_home = session.home is Home.PERSISTENT
-    storage = storage_of(session.owner, rules.storage) if own_home else None
-    return start_folder(session.mounts, storage)
+    return storage_of(session.owner, rules.storage) if own_home else None
 
 
 def _must_have_shm(session: Session) -> bool:

@@ -155,6 +155,17 @@ def start_folder(mounts: Iterable[Mount], owns_home: str | None = None) -> str:
     return _in_storage(writable[0].folder, owns_home)
 
 
+def kept_folders(mounts: Iterable[Mount], owns_home: str | None = None) -> list[str]:
+    """The user's own writable mounts in their order, relative to the session's home or absolute.
+
+    With a home of the owner's own, it is the last, as "". `owns_home`: as for start_folder.
+    """
+    listed = [mount for mount in mounts if not mount.read_only and not mount.owner]
+    if owns_home is None:
+        return [mount.folder for mount in listed]
+    return [*(_in_storage(m.folder, owns_home) for m in listed if m.folder != HOME), ""]
+
+
 def place_in_own_home(folder: str, storage: str) -> str:
     """A folder's path in a session whose home is the owner's own: the same as on the cluster.
 

@@ -185,11 +185,15 @@ class App:
         for name in ("PS1", "PROMPT_COMMAND"):
             environment.pop(name, None)
         environment |= self._env
-        if "PATH" in self._env:
-            # Prepended: without the image's own PATH none of its programs would be found.
-            environment["PATH"] = f"{self._env['PATH']}:{os.environ.get('PATH', os.defpath)}"
+        # Prepended: without the image's own PATH none of its programs would be found. SLIPWAY_PATH
+        # is the PATH without what users install (packages.py).
+        for name, given in (("PATH", "PATH"), ("SLIPWAY_PATH", "PATH"), ("PYTHONPATH",) * 2):
+            if given in self._env and name in os.environ:
+                environment[name] = f"{self._env[given]}:{os.environ[name]}"
         if description.listen == "tcp":
             environment["PORT"] = str(netns.PORT)
+            # Nothing but loopback is there, and no proxy: apps that ask themselves would fail.
+            environment["no_proxy"] = environment["NO_PROXY"] = "*"
         return (
             environment
             | description.env

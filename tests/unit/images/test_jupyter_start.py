@@ -14,12 +14,12 @@ START = ROOT / "apps" / "jupyterlab" / "start.sh"
 CONFIG = ROOT / "images" / "toolkit" / "jupyter" / "config" / "jupyter_server_config.py"
 
 
-def start(root: Path, **more: str) -> list[str]:
-    """JupyterLab's options."""
+def start(root: Path, does: str = 'printf "%s\\n" "$@"', **more: str) -> list[str]:
+    """What a stand-in for JupyterLab prints: its options."""
     for name in ("home", "run", "bin"):
         (root / name).mkdir()
     lab = root / "bin" / "jupyter-lab"
-    lab.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    lab.write_text(f"#!/bin/sh\n{does}\n")
     lab.chmod(0o755)
     environment = {
         "PATH": f"{root}/bin:{os.environ['PATH']}",
@@ -44,10 +44,36 @@ def test_nothing_is_written_into_the_users_own_home(tmp_path: Path) -> None:
     assert list((tmp_path / "home").iterdir()) == []
 
 
-def test_a_new_home_gets_the_kernels_settings(tmp_path: Path) -> None:
+def test_nor_into_a_new_home_where_every_program_would_find_it(tmp_path: Path) -> None:
+    """The kernels' guard is mounted by the batch script, with its counterpart in all apps."""
     start(tmp_path)
-    profile = tmp_path / "home" / ".ipython" / "profile_default" / "ipython_kernel_config.py"
-    assert '"guard"' in profile.read_text()
+    assert list((tmp_path / "home").iterdir()) == []
+
+
+def test_the_server_sees_nothing_of_what_users_install(tmp_path: Path) -> None:
+    users = tmp_path / "users"
+    users.mkdir()
+    (users / "jupyter-lab").write_text("#!/bin/sh\necho of the user\n")
+    (users / "jupyter-lab").chmod(0o755)
+    tell = 'printf "%s\\n" "$PATH" "$SLIPWAY_USERS_PATH" "$PYTHONNOUSERSITE"'
+    plain = f"{tmp_path}/bin:{os.environ['PATH']}"
+    found = start(tmp_path, tell, PATH=f"{users}:{plain}", SLIPWAY_PATH=plain)
+    assert found == [plain, f"{users}:{plain}", "1"]
+
+
+def test_settings_with_which_nobody_gets_in_are_fixed(tmp_path: Path) -> None:
+    """A base URL, a password or a certificate of the user's made a ready app unusable."""
+    options = start(tmp_path)
+    fixed = ["base_url=/", "certfile=", "keyfile=", "ssl_options={}", "password=", "port=8888"]
+    assert {f"--ServerApp.{option}" for option in fixed} <= set(options)
+    assert "--PasswordIdentityProvider.hashed_password=" in options
+
+
+@pytest.mark.parametrize("app", ["jupyterlab", "jupyterhub"])
+def test_no_dictionary_of_the_users_is_replaced(app: str) -> None:
+    text = (ROOT / "apps" / app / "start.sh").read_text()
+    assert "_settings=" not in text
+    assert "jpserver_extensions=" not in text
 
 
 @pytest.mark.parametrize(("files", "root"), [("", "{home}"), ("/", "/")])

@@ -14,7 +14,9 @@ from tests.built_images import ROOT, needs_registry, recipes
 
 RECIPES = recipes()
 APPS = {path.parent.name for path in (ROOT / "apps").glob("*/app.toml")}
-TOOLKIT = ROOT / "images" / "toolkit" / "jupyter"
+TOOLKIT = ROOT / "images" / "toolkit"
+IN_IMAGES = ["jupyter/server.py", "jupyter/settings.py", "jupyter/kernel.py"]
+IN_IMAGES += ["jupyter/config/jupyter_server_config.py", "python/sitecustomize.py"]
 NEWER_THAN_PYTHON_3_7 = {"pairwise", "batched", "cache", "cached_property", "removeprefix", "chdir"}
 """Names of the standard library that code for every image's Python is tempted to use."""
 
@@ -60,7 +62,14 @@ def test_it_stands_in_the_table_of_sizes(recipe: str) -> None:
     assert table.count(f"\n| `{recipe}` |") == 1
 
 
-@pytest.mark.parametrize("name", ["server.py", "kernel.py", "config/jupyter_server_config.py"])
+@pytest.mark.parametrize("file", sorted(ROOT.glob("images/*/*/requirements.txt")), ids=str)
+def test_widgets_are_drawn_where_there_is_a_kernel(file: Path) -> None:
+    """JupyterLab's Python sees nothing of what users install, so its side of them is there."""
+    names = set(re.findall(r"^([\w-]+)==", file.read_text(encoding="utf-8"), re.M))
+    assert "ipykernel" not in names or {"ipywidgets", "jupyterlab_widgets"} <= names
+
+
+@pytest.mark.parametrize("name", IN_IMAGES)
 def test_jupyter_s_side_runs_in_old_pythons_of_images(name: str) -> None:
     tree = ast.parse((TOOLKIT / name).read_text(encoding="utf-8"), feature_version=(3, 7))
     imported = {

@@ -141,6 +141,17 @@ def test_arguments() -> None:
             parse_arguments(wrong)
 
 
+def test_where_packages_may_be_kept() -> None:
+    assert parse_spec(json.dumps(GOOD)).packages is None, "a spec of an earlier portal has none"
+    kept = {"name": "python-3.13", "folders": ["data", "/lustre/alice/maps", ""]}
+    packages = parse_spec(json.dumps({**GOOD, "packages": kept})).packages
+    assert packages is not None
+    assert (packages.name, packages.folders) == ("python-3.13", tuple(kept["folders"]))
+    for wrong in ("data", {"name": "a/b", "folders": []}, {"name": "a"}):
+        with pytest.raises(SpecError):
+            parse_spec(json.dumps({**GOOD, "packages": wrong}))
+
+
 def test_the_start_directory() -> None:
     assert parse_spec(json.dumps(GOOD)).workdir == "", "a spec of an earlier portal has none"
     assert parse_spec(json.dumps({**GOOD, "workdir": "data"})).workdir == "data"

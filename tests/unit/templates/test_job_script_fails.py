@@ -20,8 +20,10 @@ class Node:
         self.home, self.bin = root / "home", root / "bin"
         self.folder = self.home / ".slipway" / "sessions" / JOB.session
         self.image, self.toolkit = root / "image.sif", root / "toolkit.sqsh"
+        self.disk = root / "disk"
         self.folder.mkdir(parents=True)
         self.bin.mkdir()
+        self.disk.mkdir()
         (self.folder / "spec.json").write_text("{}")
         self.image.touch()
         self.toolkit.touch()
@@ -44,12 +46,18 @@ class Node:
             ["bash"],
             input=script,
             cwd=self.home,
-            env={"SLURMD_NODENAME": "n1", "SLURM_JOB_ID": "7", "PATH": "/usr/bin:/bin"},
+            env={
+                "SLURMD_NODENAME": "n1",
+                "SLURM_JOB_ID": "7",
+                "PATH": "/usr/bin:/bin",
+                "TMPDIR": str(self.disk),
+            },
             capture_output=True,
             text=True,
             check=False,
         )
         assert not self.folder.exists(), "the session's folder is left behind"
+        assert list(self.disk.iterdir()) == [], "temporary files are left behind"
         return done.returncode, done.stdout + done.stderr
 
 

@@ -1,5 +1,8 @@
-"""Makes server.py importable as `slipway_jupyter`, which apps/jupyterlab/start.sh configures; and
-opens file browsers in the session's working directory."""
+"""Settings of a session's Jupyter server besides its command line (apps/jupyterlab/start.sh).
+
+Makes server.py importable as `slipway_jupyter`, joins the user's settings with ours, and opens file
+browsers in the session's working directory.
+"""
 
 import os
 import sys
@@ -8,17 +11,44 @@ from pathlib import Path
 
 import jupyter_server
 
-NAME = "slipway_jupyter"
-if NAME not in sys.modules:
-    spec = spec_from_file_location(NAME, Path(__file__).parents[1] / "server.py")
-    sys.modules[NAME] = module_from_spec(spec)
-    spec.loader.exec_module(sys.modules[NAME])
+
+def load(name, file):
+    """A module of the toolkit's, importable by this name."""
+    if name not in sys.modules:
+        spec = spec_from_file_location(name, Path(__file__).parents[1] / file)
+        sys.modules[name] = module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+settings = get_config()  # noqa: F821  (defined by traitlets)
+load("slipway_jupyter", "server.py")
+# Not in another server that a user starts in this one's terminal, with the same variables.
+if "--ServerApp.sock=" + os.environ.get("SLIPWAY_SOCKET", "") in sys.argv:
+    hub = "JUPYTERHUB_SERVICE_PREFIX" in os.environ
+    load("slipway_settings", "settings.py").join(
+        settings,
+        sys.argv[1:],
+        {
+            # No pings on WebSockets: they would look like use; TCP keep-alive detects dead peers.
+            ("ServerApp", "tornado_settings"): ({}, {"ws_ping_interval": 0}),
+            # Not login shells: /etc/profile of many images would reset their PATH.
+            ("ServerApp", "terminado_settings"): ({"shell_command": [os.environ["SHELL"]]}, {}),
+            ("ServerApp", "jpserver_extensions"): (
+                {"jupyter_lsp": False},
+                {"slipway_jupyter": True} if hub else {},
+            ),
+        },
+    )
+    # What users install is for kernels, terminals and what they start, not for this Python.
+    os.environ["PATH"] = os.environ.pop("SLIPWAY_USERS_PATH", os.environ["PATH"])
+    if os.environ.pop("SLIPWAY_USERS_NOUSERSITE", "") == "":
+        os.environ.pop("PYTHONNOUSERSITE", None)
 
 HOME = os.environ.get("HOME", "/")
 # The root of the file browser, as in apps/jupyterlab/start.sh.
 ROOT = os.environ.get("SLIPWAY_FILES") or HOME
 WORKDIR = os.environ.get("SLIPWAY_WORKDIR") or HOME
-settings = get_config()  # noqa: F821  (defined by traitlets)
 if jupyter_server.version_info[0] >= 2:
     # The server's own setting of this name still works there, with a warning in the log.
     inside = os.path.relpath(WORKDIR, ROOT)

@@ -39,7 +39,7 @@ def test_a_reference_is_pulled_into_the_users_cache() -> None:
 def test_it_has_the_binds_of_any_session_and_a_user_namespace() -> None:
     """Nothing else differs in what the container is started with."""
     own, plain = script("images/mine.sif"), render_script(PLAIN, TEMPLATE)
-    options = [re.findall(r"^ +(--(?:home|bind) .*)$", text, re.M) for text in (own, plain)]
+    options = [re.findall(r"^ +(--(?:home|bind|scratch) .*)$", text, re.M) for text in (own, plain)]
     assert options[0] == options[1]
     assert "apptainer --silent exec --userns --containall" in own
     assert "apptainer --silent exec --containall" in plain

@@ -150,6 +150,9 @@ class Node:
         self.bin = root / "bin"
         self.bin.mkdir()
         self.seen = root / "seen"
+        self.disk = root / "disk"
+        """Where the site has temporary files on the node."""
+        self.disk.mkdir()
         self.image = root / "image.sif"
         self.image.touch()
 
@@ -187,7 +190,7 @@ class Node:
         done = subprocess.run(
             argv,
             cwd=self.home,
-            env={"SLURM_JOB_ID": "1", "SLURMD_NODENAME": "n1"},
+            env={"SLURM_JOB_ID": "1", "SLURMD_NODENAME": "n1", "TMPDIR": str(self.disk)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

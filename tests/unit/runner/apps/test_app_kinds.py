@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from portal.runner.apps.app import App
 from portal.runner.spec import AppStart, SpecError, parse_app_start
 from tests.unit.runner.apps.test_app import DEMO, Watched, order, script, watched
 from tests.unit.runner.test_spec import START
@@ -68,6 +69,27 @@ def test_environment_variables_of_an_app(
     for line in (f"SLIPWAY_ORIGIN={origin}", "SLIPWAY_BASE_PATH=/", "SLIPWAY_ASKED=a b", "c"):
         assert line in lines
     assert Path(f"{directory}/{DEMO}/start.sh").read_text() == text
+
+
+@pytest.mark.parametrize("listen", ["unix", "tcp"])
+def test_where_there_is_only_loopback_no_proxy_is_asked(directory: str, listen: str) -> None:
+    """An app that asks itself by 127.0.0.1, as Gradio does, would ask the proxy for it."""
+    app = App(DEMO, directory, "/t", lambda _app: None, {"http_proxy": "http://proxy.example.org"})
+    found = app._environment(AppStart(DEMO, "x", "/", 10, listen=listen))
+    alone = ["*", "*"] if listen == "tcp" else [None, None]
+    assert [found.get("no_proxy"), found.get("NO_PROXY")] == alone
+
+
+def test_users_own_paths_come_before_those_of_packages(
+    directory: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("PATH", "/p:/image"), ("SLIPWAY_PATH", "/image"), ("PYTHONPATH", "/t")):
+        monkeypatch.setenv(name, value)
+    app = App(DEMO, directory, "/t", lambda _app: None, {"PATH": "/mine", "PYTHONPATH": "/lib"})
+    found = app._environment(AppStart(DEMO, "x", "/", 10))
+    assert found["PATH"] == "/mine:/p:/image"
+    assert found["SLIPWAY_PATH"] == "/mine:/image", "what JupyterLab is started with"
+    assert found["PYTHONPATH"] == "/lib:/t"
 
 
 def test_a_start_request_is_read_completely() -> None:

@@ -1,0 +1,223 @@
+"""Where the packages go that users install, so that they work here and in their next sessions.
+
+Images are read-only. A folder of each environment and version, in the first mounted folder that is
+the user's alone to write to, or else in the session, has what pip, R, Julia and conda install. The
+apps get variables that lead there, which JupyterLab's own Python does not follow.
+
+An image's Python that is a virtual environment gets another one on top of it: pip installs nothing
+for a user in one that does not see the system's packages.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+FOLDER = ".slipway-packages"
+JUPYTER_DATA = ".local/share/jupyter"
+ACL = "system.posix_acl_access"
+LARGEST_SCRIPT = 65536
+# What pip writes for long paths: for the shell a command, for Python a text.
+BEGIN = "#!/bin/sh\n'''exec' \"{python}\" \"$0\" \"$@\"\n' '''\n"
+
+
+class Packages:
+    """`name`: of the environment and version; `folders`: what is kept, relative to the home."""
+
+    __slots__ = ("folders", "name")
+
+    def __init__(self, name: str, folders: tuple[str, ...]) -> None:
+        self.name = name
+        self.folders = folders
+
+
+def environment(
+    packages: Packages | None, directory: str, toolkit: str, environ: Mapping[str, str]
+) -> dict[str, str]:
+    """Variables for every app; makes the folders that they name."""
+    runtime = f"{directory}/jupyterlab/runtime"
+    os.makedirs(runtime, 0o700, exist_ok=True)
+    before = environ.get("PYTHONPATH", "")
+    variables = {
+        "JUPYTER_RUNTIME_DIR": runtime,
+        "PYTHONPATH": f"{before}:{toolkit}/python" if before else f"{toolkit}/python",
+        "SLIPWAY_PATH": environ.get("PATH", os.defpath),
+    }
+    if packages is None:
+        return variables
+    home = environ.get("HOME", "/")
+    for folder in (*packages.folders, home):
+        try:
+            place = _prepare(os.path.join(home, folder).rstrip("/"), packages.name)
+            found = {**_python(place, directory, environ), **_others(place, environ)}
+            kept = folder in packages.folders
+            if kept and environ.get("SLIPWAY_HOME") != "persistent":
+                _keep_kernels(place, home)
+        except OSError:
+            continue  # it is full, read-only or not this user's alone
+        return {**variables, **found, "SLIPWAY_PACKAGES": "kept" if kept else "session"}
+    return variables
+
+
+def _prepare(folder: str, name: str) -> str:
+    """The folder of the packages; PermissionError where others could put theirs there."""
+    if not os.access(folder, os.W_OK | os.X_OK) or _others_write(folder, os.stat(folder)):
+        raise PermissionError(folder)
+    place = f"{folder}/{FOLDER}"
+    for path in (place, f"{place}/{name}"):
+        if not os.path.lexists(path):
+            os.mkdir(path, 0o700)
+        status = os.lstat(path)
+        if not stat.S_ISDIR(status.st_mode) or _others_write(path, status):
+            raise PermissionError(path)
+    return f"{place}/{name}"
+
+
+def _others_write(path: str, status: os.stat_result) -> bool:
+    """Whether anybody else may write there: what is in it runs as this user."""
+    if status.st_uid != os.getuid() or status.st_mode & stat.S_IWOTH:
+        return True
+    # A group of the same number is the user's own; with an ACL these bits are of others, too.
+    if not status.st_mode & stat.S_IWGRP:
+        return False
+    return status.st_gid != status.st_uid or _has_acl(path)
+
+
+def _has_acl(path: str) -> bool:
+    try:
+        return bool(os.getxattr(path, ACL))
+    except OSError:
+        return False
+
+
+def _python(place: str, directory: str, environ: Mapping[str, str]) -> dict[str, str]:
+    search = environ.get("PATH", os.defpath)
+    python = shutil.which("python3", path=search)
+    if python is None:
+        return {}
+    base, image = f"{place}/python", _virtual_environment(python)
+    data = [f"{environ.get('HOME', '/')}/{JUPYTER_DATA}", f"{base}/share/jupyter"]
+    variables = {"PYTHONUSERBASE": base}
+    if image:
+        _stack(base, image, python, search)
+        _copy_scripts(image, f"{base}/bin/python3", f"{directory}/bin")
+        search = f"{directory}/bin:{search}"
+        data.append(f"{image}/share/jupyter")
+        variables["SLIPWAY_PYTHON"] = f"{base}/bin/python3"
+    else:
+        # The image's marker protects its own packages, which are read-only.
+        variables["PIP_BREAK_SYSTEM_PACKAGES"] = "1"
+    variables["PATH"] = f"{base}/bin:{search}"
+    variables["JUPYTER_PATH"] = ":".join(data) + _after(environ, "JUPYTER_PATH")
+    return variables
+
+
+def _others(place: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """Variables of other package managers, for those that the image has."""
+    search = environ.get("PATH", os.defpath)
+    variables = {}
+    if shutil.which("R", path=search):
+        # R looks only into folders that are there when it starts.
+        os.makedirs(f"{place}/R", 0o700, exist_ok=True)
+        variables["R_LIBS_USER"] = f"{place}/R" + _after(environ, "R_LIBS_USER")
+    if shutil.which("julia", path=search):
+        # The empty entry stands for Julia's own places.
+        after = environ.get("JULIA_DEPOT_PATH", "")
+        variables["JULIA_DEPOT_PATH"] = f"{place}/julia:{after}"
+    if any(shutil.which(name, path=search) for name in ("conda", "mamba", "micromamba")):
+        variables["CONDA_ENVS_PATH"] = f"{place}/conda/envs" + _after(environ, "CONDA_ENVS_PATH")
+        variables["CONDA_PKGS_DIRS"] = f"{place}/conda/pkgs"
+    return variables
+
+
+def _after(environ: Mapping[str, str], name: str) -> str:
+    return f":{environ[name]}" if environ.get(name) else ""
+
+
+def _virtual_environment(python: str) -> str:
+    """The prefix of a Python that is a virtual environment's; "" if it is none."""
+    folder = os.path.dirname(python)
+    for prefix in (folder, os.path.dirname(folder)):
+        if os.path.isfile(f"{prefix}/pyvenv.cfg"):
+            return prefix
+    return ""
+
+
+def _stack(base: str, image: str, python: str, search: str) -> None:
+    """Make or renew a virtual environment that sees all that the image's has."""
+    with open(f"{image}/pyvenv.cfg", encoding="utf-8") as file:
+        pairs = (line.partition("=") for line in file)
+        told = {name.strip().lower(): value.strip() for name, _, value in pairs}
+    lines = {"home": told.get("home", "/usr/bin"), "include-system-site-packages": "true"}
+    if "version" in told:
+        lines["version"] = told["version"]
+    os.makedirs(f"{base}/bin", 0o700, exist_ok=True)
+    _write(f"{base}/pyvenv.cfg", "".join(f"{name} = {value}\n" for name, value in lines.items()))
+    _link(python, f"{base}/bin/python3")
+    plain = shutil.which("python", path=search)
+    if plain is None or os.path.realpath(plain) == os.path.realpath(python):
+        _link("python3", f"{base}/bin/python")
+    for version in _versions(image):
+        site = f"lib/{version}/site-packages"
+        os.makedirs(f"{base}/{site}", 0o700, exist_ok=True)
+        _write(
+            f"{base}/{site}/slipway.pth", f"import site; site.addsitedir({f'{image}/{site}'!r})\n"
+        )
+
+
+def _versions(image: str) -> Iterator[str]:
+    for name in os.listdir(f"{image}/lib"):
+        if name.startswith("python3") and os.path.isdir(f"{image}/lib/{name}/site-packages"):
+            yield name
+
+
+def _copy_scripts(image: str, python: str, target: str) -> None:
+    """Copy the image's Python programs, so that they run in the environment on top of it."""
+    os.makedirs(target, 0o700, exist_ok=True)
+    begin, mark = BEGIN.format(python=python).encode(), f"{image}/bin/".encode()
+    for entry in os.scandir(f"{image}/bin"):
+        if not entry.is_file() or entry.stat().st_size > LARGEST_SCRIPT:
+            continue
+        with open(entry.path, "rb") as file:
+            first, _, text = file.read().partition(b"\n")
+        if first.startswith(b"#!") and mark in first:
+            path = f"{target}/{entry.name}"
+            with open(path, "wb") as copy:
+                copy.write(begin + text)
+            os.chmod(path, 0o700)
+
+
+def _keep_kernels(place: str, home: str) -> None:
+    """Have kernels that users register (ipykernel install --user) stay with their packages."""
+    kernels, link = f"{place}/python/share/jupyter/kernels", f"{home}/{JUPYTER_DATA}/kernels"
+    if not os.path.lexists(link):
+        os.makedirs(kernels, 0o700, exist_ok=True)
+        os.makedirs(os.path.dirname(link), 0o700, exist_ok=True)
+        os.symlink(kernels, link)
+
+
+def _write(path: str, text: str) -> None:
+    """Write a file whole, unless it is as it should be: other sessions may be reading it."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            if file.read() == text:
+                return
+    except OSError:
+        pass
+    part = f"{path}.{os.getpid()}"
+    with open(part, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(part, path)
+
+
+def _link(target: str, path: str) -> None:
+    if os.path.islink(path) and os.readlink(path) == target:
+        return
+    part = f"{path}.{os.getpid()}"
+    os.symlink(target, part)
+    os.replace(part, path)
