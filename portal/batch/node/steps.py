@@ -1,8 +1,9 @@
 """Slurm's commands for programs in the container: they run outside of it, on the node.
 
 An image knows nothing of Slurm. Its programs find small clients named srun, squeue and so on
-(portal/runner/batch/slurm_client.py), which hand arguments, environment and streams over a
-socket; here the real command is run with them. What srun starts runs in the same image.
+(portal/runner/batch/slurm_client.py), in PATH and where the node has the commands, which hand
+arguments, environment and streams over a socket; here the real command is run with them. What srun
+starts runs in the same image.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ import subprocess
 import threading
 
 from portal.batch import handover, real
+from portal.batch.node import sockets
 from portal.batch.options import CommandLine, OptionError, parse
+from portal.batch.private import private_folder
+from portal.batch.request import Request
 from portal.batch.request import parse as parse_request
 
 COMMANDS = frozenset(
@@ -26,7 +30,13 @@ COMMANDS = frozenset(
     "slipway srun sshare sstat strigger".split()
 )
 """Slurm's, and this program."""
-SOCKET = "slurm"
+CLIENT = b"""\
+#!/opt/slipway/bin/python -ISXutf8
+import sys
+sys.path.append("/opt/slipway")
+from runner.batch.slurm_client import main
+sys.exit(main())
+"""
 MAX_CALL = 8 << 20
 """Bytes of arguments and environment; Linux permits a process 6 MiB."""
 STREAMS = 3
@@ -37,28 +47,38 @@ class CallError(Exception):
 
 
 class StepServer:
-    """Runs Slurm's commands for the programs of one batch script."""
+    """Runs Slurm's commands for the programs in one container.
 
-    def __init__(self, folder: str, request: str) -> None:
-        self._folder = folder
+    `mask`: the signals that Slurm has blocked for the job; here all of them are.
+    """
+
+    def __init__(self, request: str, mask: set[int]) -> None:
+        self.name = sockets.new_name()
         self._request = request
-        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._listener.bind(os.path.join(folder, SOCKET))
-        self._listener.listen(128)
+        self._mask = mask
+        self._listener = sockets.listen(self.name)
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._lock = threading.Lock()
+        self._stopped = False
 
     def start(self) -> None:
         """Serve in the background."""
         threading.Thread(target=self._serve, name="steps", daemon=True).start()
 
     def stop(self) -> None:
-        """Accept no more calls."""
-        self._listener.shutdown(socket.SHUT_RDWR)  # closing alone would not end `accept`
-        self._listener.close()
+        """Accept no more calls, and end as Slurm ends what a script leaves behind."""
+        with self._lock:
+            if not self._stopped:
+                self._stopped = True
+                self._listener.shutdown(socket.SHUT_RDWR)  # closing alone would not end `accept`
+                self._listener.close()
+            for child in self._running:
+                child.kill()
 
     def _serve(self) -> None:
         while True:
             try:
-                connection, _ = self._listener.accept()
+                connection = sockets.accept(self._listener)
             except OSError:
                 return
             threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
@@ -93,23 +113,52 @@ class StepServer:
         name = os.path.basename(str(words[0]))
         if name not in COMMANDS:
             raise CallError(f"{name} is not a command of Slurm's")
-        path, arguments, own = self._prepared(name, list(map(str, words[1:])), environment, folder)
-        child = subprocess.Popen(
-            [name, *arguments],
-            executable=path,
-            env=own,
-            cwd=folder if os.path.isdir(folder) else None,
-            stdin=streams[0],
-            stdout=streams[1],
-            stderr=streams[2],
-            umask=mask,
-        )
-        threading.Thread(target=_pass_signals, args=(connection, child), daemon=True).start()
-        code = child.wait()
+        with contextlib.ExitStack() as kept:
+            given = list(map(str, words[1:]))
+            path, arguments, own = self._prepared(name, given, environment, folder, kept)
+            child = self._started([path, name, *arguments], own, folder, mask, streams)
+            threading.Thread(target=_pass_signals, args=(connection, child), daemon=True).start()
+            code = child.wait()
+        self._running.discard(child)
         return code if code >= 0 else 128 - code
 
+    def _started(
+        self,
+        words: list[str],
+        environment: dict[str, str],
+        folder: str,
+        umask: int,
+        streams: list[int],
+    ) -> subprocess.Popen[bytes]:
+        """Start a command: its path, its name and its arguments. Raises CallError, OSError."""
+        with self._lock:
+            if self._stopped:
+                raise CallError("the job's script has ended")
+            child = subprocess.Popen(
+                words[1:],
+                executable=words[0],
+                env=environment,
+                cwd=folder if os.path.isdir(folder) else None,
+                stdin=streams[0],
+                stdout=streams[1],
+                stderr=streams[2],
+                umask=umask,
+                start_new_session=True,  # Slurm's signals reach its client in the container
+                preexec_fn=self._unblock,
+            )
+            self._running.add(child)
+            return child
+
+    def _unblock(self) -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+
     def _prepared(
-        self, name: str, arguments: list[str], environment: dict[str, str], folder: str
+        self,
+        name: str,
+        arguments: list[str],
+        environment: dict[str, str],
+        folder: str,
+        kept: contextlib.ExitStack,
     ) -> tuple[str, list[str], dict[str, str]]:
         """The path of a command, and its arguments and environment outside of the container."""
         path = real.find(name, os.environ)
@@ -121,10 +170,28 @@ class StepServer:
         if not path:
             raise CallError(f"{name} was not found on this node")
         if name == "srun":
-            place = handover.step_folder(parse(name, arguments).chdir, environment, folder)
+            line = parse(name, arguments)
+            place = handover.step_folder(line.chdir, environment, folder)
             own = handover.step_environment(environment, os.environ, self._request, place)
-            arguments = in_image(arguments, self._request, self._folder, folder)
+            copies = kept.enter_context(private_folder()) if _has_programs_in_file(line) else ""
+            arguments = in_image(arguments, self._request, copies, folder)
         return path, arguments, own
+
+
+def write_client(folder: str, request: Request) -> list[tuple[str, str]]:
+    """Write the client of Slurm's commands; it and its places in the container.
+
+    These are where an image has its programs, whatever a profile makes of PATH, and where the node
+    has the commands, unless the user could write there.
+    """
+    client = os.path.join(folder, "client")
+    with open(os.open(client, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o700), "wb") as stream:
+        stream.write(CLIENT)
+    places = {request.command, *(f"/usr/bin/{name}" for name in COMMANDS)}
+    for path in (real.find(name, os.environ) for name in COMMANDS):
+        if os.path.isabs(path) and not os.access(os.path.dirname(path), os.W_OK):
+            places.add(path)
+    return [(client, place) for place in sorted(places)]
 
 
 def in_image(words: list[str], request: str, folder: str, start: str = "") -> list[str]:
