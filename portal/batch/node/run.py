@@ -74,6 +74,8 @@ def _handed() -> tuple[str, bytes]:
 
 def _pulled(request: Request) -> list[int]:
     """Have the image; returns descriptors that stay open while it is in use."""
+    if "://" not in request.image:
+        return find_image(request)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ALL - _ENDING - {signal.SIGCHLD, signal.SIGURG})
     try:

@@ -20,6 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+BEGUN = 1.0
+"""Seconds in which a shell has read what its script does at a signal; it catches some of its own."""
 SETTLED = 5.0
 """Seconds after which a program that handles a signal at all has said so."""
 GRACE = 1.0
@@ -116,8 +118,10 @@ class Supervisor:
             return True
         script = self._launcher.script
         age = time.monotonic() - self._launcher.begun_at
-        unprepared = age < min(SETTLED, min(held.age, SETTLED) + GRACE)
-        if unprepared and not handles(script, held.number):
+        if age < min(held.age, BEGUN):
+            return False
+        may_prepare = age < min(SETTLED, held.age + GRACE)
+        if may_prepare and not handles(script, held.number):
             return False
         with contextlib.suppress(ProcessLookupError):
             (os.killpg if held.to_group else os.kill)(script, held.number)
@@ -125,10 +129,10 @@ class Supervisor:
 
 
 def handles(process: int, number: int) -> bool:
-    """Whether a process catches or ignores a signal."""
+    """Whether a process catches, awaits or ignores a signal."""
     try:
         with open(f"/proc/{process}/status", encoding="ascii", errors="replace") as stream:
-            masks = [line.split()[1] for line in stream if line.startswith(("SigCgt:", "SigIgn:"))]
+            masks = [line.split()[1] for line in stream if line.startswith(("SigBlk:", "SigCgt:", "SigIgn:"))]
     except OSError:
         return True  # it has ended
     return any(int(mask, 16) >> (number - 1) & 1 for mask in masks)
