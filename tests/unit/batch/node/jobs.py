@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -16,10 +15,11 @@ from portal.batch.request import Request
 from portal.batch.submit import wrapped
 from tests.paths import ROOT
 
-SLIPWAY = """#!/bin/sh
-exec {python} -ISXutf8 -c 'import sys; sys.path.append("{root}")
+SLIPWAY = """#!{python} -ISXutf8
+import sys
+sys.path.append("{root}")
 from portal.batch.main import main
-main()' "$@"
+main()
 """
 APPTAINER = """#!{python} -IS
 import json, os, subprocess, sys, time
@@ -58,7 +58,7 @@ class Node:
         self.request.name = "test/1"
         self.request.command = str(folder / "slipway")
         self.request.apptainer = str(folder / "apptainer")
-        text = SLIPWAY.format(python=shlex.quote(sys.executable), root=ROOT)
+        text = SLIPWAY.format(python=sys.executable, root=ROOT)
         self.program("slipway", text)
 
     def program(self, name: str, text: str) -> Path:
