@@ -86,8 +86,10 @@ def _clone_sibling() -> int:
 
 
 def _runs(process: int) -> bool:
+    """Whether a process has threads; the first of them ends before the others do."""
     try:
         with open(f"/proc/{process}/stat", "rb") as stream:
-            return stream.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+            values = stream.read().rpartition(b")")[2].split()
     except OSError:
         return False
+    return values[0] not in (b"Z", b"X") or int(values[17]) > 1

@@ -87,9 +87,7 @@ def _pulled(request: Request) -> list[int]:
 class Task:
     """A batch script or task, in its container."""
 
-    def __init__(
-        self, request: Request, text: str, folder: str, supervisor: Supervisor
-    ) -> None:
+    def __init__(self, request: Request, text: str, folder: str, supervisor: Supervisor) -> None:
         self._request = request
         self._text = text
         self._folder = folder

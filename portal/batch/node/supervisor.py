@@ -109,33 +109,37 @@ class Supervisor:
             to_group = self._sentinel is not None and self._sentinel.has_got(taken.si_signo)
             age = time.monotonic() - self._job_begun
             self._held.append(Signal(taken.si_signo, age, to_group=to_group))
-        if self._launcher.script and self._held:
-            self._held = [held for held in self._held if not self._sent(held)]
-
-    def _sent(self, held: Signal) -> bool:
-        """Send a signal if it is due; whether it was sent, or nobody is left to get it."""
         if self._launcher.status is not None:
-            return True
+            self._held = []  # nobody is left to get them
+        elif self._launcher.script and self._held:
+            expected = mask_of(self._launcher.script)  # the same for all: they keep their order
+            self._held = [held for held in self._held if not self._sent(held, expected)]
+
+    def _sent(self, held: Signal, expected: int) -> bool:
+        """Send a signal if it is due; whether it was. `expected`: as mask_of."""
         script = self._launcher.script
         age = time.monotonic() - self._launcher.begun_at
         if age < min(held.age, BEGUN):
             return False
         may_prepare = age < min(SETTLED, held.age + GRACE)
-        if may_prepare and not handles(script, held.number):
+        if may_prepare and not expected >> (held.number - 1) & 1:
             return False
         with contextlib.suppress(ProcessLookupError):
             (os.killpg if held.to_group else os.kill)(script, held.number)
         return True
 
 
-def handles(process: int, number: int) -> bool:
-    """Whether a process catches, awaits or ignores a signal."""
+def mask_of(process: int) -> int:
+    """The signals that a process catches, awaits or ignores; all if it has ended."""
+    found = 0
     try:
         with open(f"/proc/{process}/status", encoding="ascii", errors="replace") as stream:
-            masks = [line.split()[1] for line in stream if line.startswith(("SigBlk:", "SigCgt:", "SigIgn:"))]
+            for line in stream:
+                if line.startswith(("SigBlk:", "SigCgt:", "SigIgn:")):
+                    found |= int(line.split()[1], 16)
     except OSError:
-        return True  # it has ended
-    return any(int(mask, 16) >> (number - 1) & 1 for mask in masks)
+        return -1
+    return found
 
 
 def _age() -> float:

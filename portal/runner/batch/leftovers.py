@@ -62,13 +62,14 @@ class Leftovers:
     def _left(self) -> list[int]:
         """Our children, to which orphans come; in a shared container also those of other tasks."""
         me, namespace = os.getpid(), os.readlink("/proc/self/ns/mnt")
+        apptainer = os.getppid()
         found = []
         for process in map(int, filter(str.isdigit, os.listdir("/proc"))):
             with contextlib.suppress(OSError, IndexError):
                 is_ours = _parent(process) == me
                 if not is_ours and self._lock >= 0:
                     is_ours = os.readlink(f"/proc/{process}/ns/mnt") == namespace
-                if is_ours and process != me:
+                if is_ours and process not in (me, apptainer):
                     found.append(process)
         return found
 

@@ -91,7 +91,9 @@ def test_the_images_own_variables_come_first(node: Node) -> None:
 
 def test_the_script_begins_as_sbatchs(node: Node) -> None:
     """It leads its group, and nothing is blocked or ignored."""
-    script = "#!/bin/sh\ncut -d ' ' -f 1,5 /proc/$$/stat\nexec grep -E 'SigBlk|SigIgn' /proc/self/status"
+    script = (
+        "#!/bin/sh\ncut -d ' ' -f 1,5 /proc/$$/stat\nexec grep -E 'SigBlk|SigIgn' /proc/self/status"
+    )
     with started(node.batch(script)) as child:
         out = child.stdout.read() if child.stdout else b""
     first, *masks = out.decode().splitlines()

@@ -100,9 +100,7 @@ def program(folder: Path, name: str, text: str) -> None:
     (folder / name).chmod(0o755)
 
 
-def client(
-    server: str, tmp_path: Path, *words: str, **environment: str
-) -> subprocess.Popen[bytes]:
+def client(server: str, tmp_path: Path, *words: str, **environment: str) -> subprocess.Popen[bytes]:
     """Start a client as a program in the container does."""
     file = tmp_path / words[0]
     file.write_text(CLIENT)
@@ -207,9 +205,7 @@ def test_a_killed_client_ends_the_command(slurm: Path, server: str, tmp_path: Pa
     assert not Path(f"/proc/{pid}/cmdline").exists()
 
 
-def test_each_of_many_signals_reaches_the_command(
-    slurm: Path, server: str, tmp_path: Path
-) -> None:
+def test_each_of_many_signals_reaches_the_command(slurm: Path, server: str, tmp_path: Path) -> None:
     numbers = [signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT, signal.SIGHUP, signal.SIGALRM]
     traps = "".join(f"trap 'echo {number.value}' {number.name[3:]}\n" for number in numbers)
     text = f"{traps}trap 'exit 3' TERM\necho up\nwhile :; do sleep 0.01; done"
@@ -228,10 +224,10 @@ def test_each_of_many_signals_reaches_the_command(
     assert found.returncode == 3
 
 
-def test_the_command_blocks_no_signal_and_leads_its_group(
-    slurm: Path, tmp_path: Path
-) -> None:
-    program(slurm, "srun", "cut -d ' ' -f 5 /proc/$$/stat; echo $$; exec grep SigBlk: /proc/self/status")
+def test_the_command_blocks_no_signal_and_leads_its_group(slurm: Path, tmp_path: Path) -> None:
+    program(
+        slurm, "srun", "cut -d ' ' -f 5 /proc/$$/stat; echo $$; exec grep SigBlk: /proc/self/status"
+    )
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
         found = StepServer(a_request(), set())
