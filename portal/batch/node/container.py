@@ -108,7 +108,7 @@ def temporary_folders(environment: Mapping[str, str]) -> dict[str, str]:
 def _can_be_mounted(folder: str, environment: Mapping[str, str]) -> bool:
     """Whether a user's folder can be mounted: one of the system would hide the image's own."""
     real = os.path.realpath(folder)
-    hides = real == "/" or os.path.dirname(real) == "/" and real[1:] in SYSTEM
+    hides = real == "/" or (os.path.dirname(real) == "/" and real[1:] in SYSTEM)
     is_seen = _is_in(folder, (environment.get("HOME", "/home"),))
     return not hides and not is_seen and folder.isprintable()
 

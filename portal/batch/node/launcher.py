@@ -43,16 +43,17 @@ class Launcher:
         threading.Thread(target=self._serve, name="launcher", daemon=True).start()
 
     def _serve(self) -> None:
-        with contextlib.suppress(OSError, ValueError), self._listener:
-            with sockets.accept(self._listener) as connection:
+        with contextlib.suppress(OSError, ValueError):
+            with self._listener:
+                connection = sockets.accept(self._listener)
+            with connection, connection.makefile("rb") as lines:
                 self.was_here = True
                 _wake()
                 size = struct.pack("=I", len(self._environment))
                 connection.sendall(size + self._environment)
-                with connection.makefile("rb") as lines:
-                    for line in lines:
-                        self._take(line, connection)
-                        _wake()
+                for line in lines:
+                    self._take(line, connection)
+                    _wake()
         self.is_gone = True
         _wake()
 

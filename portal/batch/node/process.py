@@ -43,7 +43,7 @@ class Container:
         self._is_child = not shared
         self._code: int | None = None
         if shared:
-            mask = signal.valid_signals() - _FATAL
+            mask = {int(number) for number in signal.valid_signals() - _FATAL}
         self._pid = _clone_sibling() if shared else os.fork()
         if self._pid == 0:
             _become(command, environment, mask, own_group=own_group)

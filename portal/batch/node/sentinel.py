@@ -56,7 +56,7 @@ class Sentinel:
 def _report(connection: socket.socket) -> NoReturn:
     try:
         while connection.recv(1):
-            taken = []
+            taken: list[int] = []
             while len(taken) < MOST:
                 info = signal.sigtimedwait(ALL, 0)
                 if info is None:

@@ -144,7 +144,7 @@ class StepServer:
                 stderr=streams[2],
                 umask=umask,
                 start_new_session=True,  # Slurm's signals reach its client in the container
-                preexec_fn=self._unblock,
+                preexec_fn=self._unblock,  # noqa: PLW1509 - one system call
             )
             self._running.add(child)
             return child

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 BEGUN = 1.0
-"""Seconds in which a shell has read what its script does at a signal; it catches some of its own."""
+"""Seconds in which a shell reads what its script does at a signal; some it catches before that."""
 SETTLED = 5.0
 """Seconds after which a program that handles a signal at all has said so."""
 GRACE = 1.0

@@ -1,6 +1,6 @@
 """Processes that a program leaves behind end before the image is unmounted, as Slurm ends them.
 
-A loop in the background would fail at each of its commands, thousands of times, until Slurm kills it.
+A loop in the background would fail at each of its commands, thousands of times, until then.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """srun, squeue and so on inside the container of a batch job or step.
 
-The real command runs on the node, outside of the container (portal/batch/node/steps.py): it gets the
-arguments, the environment, the folder and the three standard streams of this one, and its signals.
+The real command runs on the node, outside of the container (portal/batch/node/steps.py): it gets
+the arguments, the environment, the folder and the standard streams of this one, and its signals.
 """
 
 from __future__ import annotations

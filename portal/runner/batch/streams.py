@@ -6,7 +6,7 @@ import os
 
 
 def reserve_streams() -> None:
-    """Have no file of this program become one of them; programs that it becomes find them closed."""
+    """Have no file of this program become one of them; what it becomes finds them closed."""
     for number in range(3):
         try:
             os.fstat(number)

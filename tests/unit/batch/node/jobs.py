@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from portal.batch.request import Request
@@ -95,13 +95,14 @@ class Node:
 
 
 @contextlib.contextmanager
-def started(
-    words: list[str], environment: Mapping[str, str] | None = None, **streams: int
-) -> Iterator[subprocess.Popen[bytes]]:
+def started(words: list[str], *, stderr: int | None = None) -> Iterator[subprocess.Popen[bytes]]:
     """Start a program as slurmstepd does: it leads its process group. All of it ends."""
-    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, **streams}
     child = subprocess.Popen(
-        words, env=dict(environment or os.environ), preexec_fn=os.setpgrp, **streams
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        preexec_fn=os.setpgrp,  # noqa: PLW1509 - process_group is new in Python 3.11
     )
     try:
         yield child
