@@ -133,7 +133,7 @@ copy_runner() {
     # Without -m and site: every module that is not imported saves the user a millisecond.
     printf '%s\n' "#!$prefix/bin/python -IS" 'import sys' "sys.path.append(\"$prefix\")" \
         'from runner.__main__ import main' 'sys.exit(main())' > "$tree/bin/runner"
-    printf '%s\n' "#!$prefix/bin/python -IS" 'import sys' "sys.path.append(\"$prefix\")" \
+    printf '%s\n' "#!$prefix/bin/python -ISXutf8" 'import sys' "sys.path.append(\"$prefix\")" \
         'from runner.batch.command import main' 'main()' > "$tree/bin/command"
     printf '%s\n' "#!$prefix/bin/python -IS" 'import sys' "sys.path.append(\"$prefix\")" \
         'from runner.apps.ssh_listener import main' 'main(sys.argv[1:])' > "$tree/bin/ssh-listener"
@@ -145,7 +145,7 @@ copy_runner() {
 copy_slurm_clients() {
     local name
     mkdir "$tree/slurm"
-    printf '%s\n' "#!$prefix/bin/python -IS" 'import sys' "sys.path.append(\"$prefix\")" \
+    printf '%s\n' "#!$prefix/bin/python -ISXutf8" 'import sys' "sys.path.append(\"$prefix\")" \
         'from runner.batch.slurm_client import main' 'sys.exit(main())' > "$tree/bin/slurm-client"
     chmod 755 "$tree/bin/slurm-client"
     for name in sacct sacctmgr salloc sattach sbatch sbcast scancel scontrol sdiag sinfo sprio squeue \

@@ -29,10 +29,10 @@ printf 'from portal.batch.main import main\nmain()\n' > "$work/files/__main__.py
     --invalidation-mode unchecked-hash "$work/files"
 find "$work/files" -exec touch -d '2000-01-01 00:00Z' {} +
 python3 -m zipapp "$work/files" --output "$work/zip" --compress
-# -I and -S: no variable, folder or package of the user changes what runs. By the second line the
-# program recognises itself (real.py).
+# -I and -S: no variable, folder or package of the user changes what runs. UTF-8 in every locale, so
+# that names and values keep their bytes. By the second line the program recognises itself (real.py).
 {
-    printf '#!%s -IS\n# Slipway'"'"'s command line\n' "${PYTHON:-/usr/bin/python3}"
+    printf '#!%s -ISXutf8\n# Slipway'"'"'s command line\n' "${PYTHON:-/usr/bin/python3}"
     cat "$work/zip"
 } > "$work/slipway"
 install -D -m 755 "$work/slipway" "$out"

@@ -1,4 +1,8 @@
-"""Runs a program that gets this one's signals."""
+"""Runs a program that gets this one's signals, each of them once and at once.
+
+They are blocked before the program starts, and taken one by one where they are awaited: a handler
+of Python's would interrupt whatever this program does, and wait while it waits in the kernel.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +15,13 @@ from portal.batch import real
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
     from typing import NoReturn
 
-_OF_THIS_PROCESS = {
-    signal.SIGCHLD, signal.SIGKILL, signal.SIGSTOP, signal.SIGTTIN, signal.SIGTTOU,
-    signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT,
-    signal.SIGPIPE,  # of an answer to a program that is gone: the script must not be ended for it
-}  # fmt: skip
-FORWARDED = signal.valid_signals() - _OF_THIS_PROCESS
+ALL = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
+BY_KERNEL = 0x80
+"""SI_KERNEL of siginfo.h, the code of signals that a terminal sends to a whole process group."""
+_OF_TERMINALS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGWINCH)
 
 
 def run(name: str, words: Sequence[str], environment: dict[str, str]) -> int:
@@ -27,16 +29,34 @@ def run(name: str, words: Sequence[str], environment: dict[str, str]) -> int:
     path = real.find(name, environment)
     if not path:
         real.fail(name, f"Slurm's {name} was not found in PATH", real.NOT_FOUND)
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
+    # Ctrl-Z has to stop this process as well, or its shell would wait for it.
+    awaited = ALL - {signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
     child = os.fork()
     if child == 0:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         _become(path, [name, *words], environment)
-    # Ctrl-Z has to stop this process as well, or its shell would wait for it.
-    forward(lambda number: os.kill(child, number), FORWARDED - {signal.SIGTSTP})
-    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status)
+    return _wait(child, awaited)
+
+
+def _wait(child: int, awaited: Iterable[int]) -> int:
+    """The exit code of a child, or minus the signal that ended it."""
+    while True:
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found:
+            return os.waitstatus_to_exitcode(status)
+        taken = signal.sigwaitinfo(awaited)
+        if is_for_program(taken):
+            os.kill(child, taken.si_signo)
+
+
+def is_for_program(taken: signal.struct_siginfo) -> bool:
+    """Whether somebody sent a signal who did not send it to the program as well."""
+    if taken.si_signo in _OF_TERMINALS and taken.si_code == BY_KERNEL:
+        return False
+    if taken.si_signo == signal.SIGCHLD and taken.si_code > 0:
+        return False  # of a child, not of kill(2)
+    return taken.si_pid != os.getpid()  # SIGPIPE
 
 
 def _become(path: str, words: list[str], environment: dict[str, str]) -> NoReturn:
@@ -50,24 +70,14 @@ def _become(path: str, words: list[str], environment: dict[str, str]) -> NoRetur
         os._exit(real.NOT_FOUND)
 
 
-def forward(send: Callable[[int], None], numbers: Iterable[int]) -> None:
-    """Pass signals of this process on; those of the terminal reach its whole group anyway."""
-
-    def handle(number: int, _frame: object) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            send(number)
-
-    for number in numbers:
-        if number in (signal.SIGINT, signal.SIGQUIT) and os.isatty(0):
-            signal.signal(number, signal.SIG_IGN)
-        else:
-            signal.signal(number, handle)
-
-
 def end(code: int) -> NoReturn:
     """End as the child did: by the same signal, if one ended it."""
     if code < 0:
+        import resource  # noqa: PLC0415 - seldom needed
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # there is the program's own
         with contextlib.suppress(OSError):  # nobody can handle SIGKILL
             signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {-code})
     sys.exit(code if code >= 0 else 128 - code)

@@ -31,11 +31,20 @@ def decode(text: str) -> str:
     return base64.b64decode(text, validate=True).decode("utf-8", "surrogateescape")
 
 
+CONTAINER_MADE = frozenset(
+    f"{prefix}_{name}"
+    for prefix in ("APPTAINER", "SINGULARITY")
+    for name in "APPNAME COMMAND CONTAINER ENVIRONMENT INSTANCE NAME SHARENS_MASTER".split()
+)
+"""Variables that Apptainer sets in containers; all others of its names are the user's."""
+_OTHER = CONTAINER_MADE | set(
+    "PATH USER_PATH LD_LIBRARY_PATH LD_PRELOAD PROMPT_COMMAND PS1 PWD OLDPWD".split()
+)
+
+
 def differs(name: str) -> bool:
     """Whether a variable has another value in containers than outside of them."""
-    return name in ("PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "PS1", "PWD", "OLDPWD") or (
-        name.startswith(("APPTAINER", "SINGULARITY", "SLIPWAY_"))
-    )
+    return name in _OTHER or name.startswith("SLIPWAY_")
 
 
 def outside(asked: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
@@ -55,8 +64,8 @@ def step_environment(
     asked: Mapping[str, str], own: Mapping[str, str], request: str, folder: str
 ) -> dict[str, str]:
     """The environment of srun, from that of the caller in the container and our own."""
-    kept = {name: value for name, value in asked.items() if differs(name) and name != "PWD"}
-    kept = {name: value for name, value in kept.items() if not name.startswith("APPTAINER")}
+    own_to_step = CONTAINER_MADE | {"PWD", "SLIPWAY_SLURM", "SLIPWAY_SUPERVISOR"}
+    kept = {x: value for x, value in asked.items() if differs(x) and x not in own_to_step}
     return {
         **outside(asked, own),
         REQUEST: plain(request),

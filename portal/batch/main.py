@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
+from portal.batch import real
+
 NAMES = ("sbatch", "srun", "salloc")
 USAGE = """\
 usage: slipway sbatch [OPTION…] [SCRIPT [ARGUMENT…]]
@@ -29,6 +31,10 @@ In a batch script they are lines such as: #SLIPWAY --image=python/3.13
 def main() -> None:
     """Run the command that the program's name or the first word says."""
     name, words = os.path.basename(sys.argv[0]), sys.argv[1:]
+    on_node = name not in NAMES and words[:1] in (["node-batch"], ["node-step"])
+    # Slurm may send one already, which is for the script.
+    mask = real.block_signals() if on_node else set()
+    real.reserve_streams()
     if name not in NAMES:
         name, words = (words[0], words[1:]) if words else ("--help", [])
         if name in NAMES and words[:1] in (["--help"], ["-h"]):
@@ -44,7 +50,7 @@ def main() -> None:
     if name in ("node-batch", "node-step"):
         from portal.batch.node import run  # noqa: PLC0415
 
-        (run.batch if name == "node-batch" else run.step)(words)
+        (run.batch if name == "node-batch" else run.step)(words, mask)
     if name == "node-session":
         from portal.batch.node import session  # noqa: PLC0415
 

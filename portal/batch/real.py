@@ -51,6 +51,24 @@ def default_signals() -> None:
         _signal.signal(number, _signal.SIG_DFL)
 
 
+def block_signals() -> set[int]:
+    """Have every signal wait until it is taken; the mask of before."""
+    mask: set[int] = _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
+    return mask
+
+
+def reserve_streams() -> None:
+    """Have no file of this program become a standard stream that its caller has closed.
+
+    The programs that it starts find it closed, too.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)  # the lowest number that is free
+
+
 def fail(name: str, text: str, code: int) -> NoReturn:
     """End with an error in Slurm's style."""
     print(f"{name}: error: {text}", file=sys.stderr)

@@ -22,6 +22,10 @@ GPU_PLACE = "/opt/slipway-gpu"
 MPS_PLACE = "/opt/slipway-gpu-mps"
 PROFILE = "/etc/profile"
 NVIDIA = "/dev/nvidia[0-9]*"
+TEMPORARY = ("TMPDIR", "TMP", "TEMP")
+VISIBLE = ("/tmp", "/var/tmp", "/dev", "/proc", "/sys")  # noqa: S108
+"""Apptainer mounts these."""
+SYSTEM = frozenset("bin boot etc home lib lib32 lib64 libx32 opt root run sbin srv usr var".split())
 
 
 class ContainerError(Exception):
@@ -63,6 +67,9 @@ def argv(
         words += _mount(folder, folder)
     gpu = gpu_options(environment)
     options = [*launcher, *seen]
+    for name, folder in temporary_folders(environment).items():
+        options += ["--temporary", name]
+        words += _mount(folder, folder) if _can_be_mounted(folder, environment) else []
     if request.shm_mb and not shared:  # a mount of its own would separate a task from the others
         options += ["--shm", str(request.shm_mb)]
     if shared:
@@ -89,13 +96,37 @@ def _seen(path: str, owner: str = "") -> list[str]:
     return ["--seen", f"{found} {path}"]
 
 
+def temporary_folders(environment: Mapping[str, str]) -> dict[str, str]:
+    """Folders for temporary files that the job has outside of /tmp, by the variable's name."""
+    folders = {name: environment.get(name, "") for name in TEMPORARY}
+    return {
+        name: folder
+        for name, folder in folders.items()
+        if os.path.isabs(folder) and os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
+        if not _is_in(folder, VISIBLE)
+    }
+
+
+def _can_be_mounted(folder: str, environment: Mapping[str, str]) -> bool:
+    """Whether a user's folder can be mounted: one of the system would hide the image's own."""
+    real = os.path.realpath(folder)
+    hides = real == "/" or (os.path.dirname(real) == "/" and real[1:] in SYSTEM)
+    is_seen = _is_in(folder, (environment.get("HOME", "/home"),))
+    return not hides and not is_seen and folder.isprintable()
+
+
+def _is_in(folder: str, places: Iterable[str]) -> bool:
+    return any(f"{folder}/".startswith(f"{place}/") for place in places)
+
+
 def apptainer_command(program: str, environment: Mapping[str, str]) -> list[str]:
     """Apptainer's command; where it is a module of the site, the login environment finds it."""
     found = shutil.which(program, path="/usr/local/bin:/usr/bin:/bin")
     found = found or shutil.which(program, path=environment.get("PATH"))
     if found:
         return [found]
-    return ["/bin/bash", "-c", f'. {PROFILE} > /dev/null 2>&1; exec "$0" "$@"', program]
+    clean = 'unset "${!APPTAINER@}" "${!SINGULARITY@}"'
+    return ["/bin/bash", "-c", f'. {PROFILE} > /dev/null 2>&1; {clean}; exec "$0" "$@"', program]
 
 
 def _mount(source: str, place: str, *, read_only: bool = False) -> list[str]:

@@ -14,7 +14,7 @@ from portal.batch.options import OptionError, completed, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from portal.batch.options import CommandLine
 
@@ -102,8 +102,15 @@ def _target(value: str, line: CommandLine, folder: str, environment: Mapping[str
     return os.path.join(folder, line.chdir, value or "/tmp/", name)  # noqa: S108 - as srun's
 
 
-def send(copies: Sequence[Copy], environment: Mapping[str, str]) -> None:
-    """Copy the files to all nodes of the job; raises OptionError."""
+def send(
+    copies: Sequence[Copy],
+    environment: Mapping[str, str],
+    on_start: Callable[[], object] | None = None,
+) -> None:
+    """Copy the files to all nodes of the job; raises OptionError.
+
+    `on_start`: called in each new process, which else has this one's blocked signals.
+    """
     if copies and "SLURM_JOB_ID" not in environment:
         raise OptionError(
             "--bcast: there is no job yet whose nodes could get the program. Use it in a job of "
@@ -114,7 +121,13 @@ def send(copies: Sequence[Copy], environment: Mapping[str, str]) -> None:
         if not path:
             raise OptionError("--bcast: Slurm's sbcast was not found in PATH")
         words = [path, "--force", copy.source, copy.target]
-        done = subprocess.run(words, env=dict(environment), stderr=subprocess.PIPE, check=False)
+        done = subprocess.run(
+            words,
+            env=dict(environment),
+            stderr=subprocess.PIPE,
+            check=False,
+            preexec_fn=on_start,
+        )
         if done.returncode != 0:
             lines = done.stderr.decode("utf-8", "backslashreplace").strip().splitlines()
             reason = lines[-1] if lines else f"sbcast ended with {done.returncode}"

@@ -8,38 +8,52 @@ import signal
 import sys
 
 from portal.batch import handover
-from portal.batch.child import FORWARDED, end, forward
+from portal.batch.child import ALL, end
 from portal.batch.image import ImageError
+from portal.batch.node import environment
 from portal.batch.node.container import ContainerError, argv
 from portal.batch.node.own_image import find_image
-from portal.batch.node.steps import StepServer
+from portal.batch.node.process import FAILED
+from portal.batch.node.steps import StepServer, write_client
+from portal.batch.node.supervisor import Supervisor
 from portal.batch.private import private_folder
 from portal.batch.request import Request, parse
 from portal.batch.submit.wrapped import unwrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import NoReturn
 
-HANDED = 9
-"""The descriptor with the request and the script."""
-FAILED = 70
-"""Exit code if the container could not be started (sysexits.h: EX_SOFTWARE)."""
-PLACE = "/opt/slipway-job"
-"""Where the job's private folder is in the container."""
+HANDED, ENVIRONMENT = 9, 8
+"""The descriptors with the request and the script, and with the environment."""
+_ENDING = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGXCPU}
+"""What ends a job whose image is still being pulled; all other signals are for the script."""
 
 
-def batch(words: list[str]) -> NoReturn:
-    """Run the batch script in its image: `slipway node-batch SCRIPT [ARGUMENT…]`."""
-    for name in (handover.REQUEST, handover.STEP):  # of the program that submitted the job
-        os.environ.pop(name, None)
+def batch(words: list[str], mask: set[int]) -> NoReturn:
+    """Run the batch script in its image: `slipway node-batch SCRIPT [ARGUMENT…]`.
+
+    All signals are blocked; `mask`: those that Slurm has blocked.
+    """
     try:
-        with open(HANDED, "rb") as stream:
-            text, script = unwrap(stream.read())
+        text, script = _handed()
         request = parse(text)
-        used = find_image(request)
+        supervisor = Supervisor(is_batch=True)
+        used = _pulled(request)
         with private_folder() as folder:
-            code = _run_script(request, request.text(), script, words, folder)
+            source = os.path.join(folder, "script")
+            with open(os.open(source, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o700), "wb") as stream:
+                stream.write(script)
+            place = os.path.abspath(words[0])
+            task = Task(request, request.text(), folder, supervisor)
+            code = task.run(
+                [place, *words[1:]],
+                mask,
+                launcher=["--job"],
+                files=[(source, place)],
+                on_start=lambda: None,
+            )
         for descriptor in used:
             os.close(descriptor)
     except (ContainerError, ImageError, ValueError, OSError) as error:
@@ -47,70 +61,90 @@ def batch(words: list[str]) -> NoReturn:
     end(code)
 
 
-def _run_script(request: Request, text: str, script: bytes, words: list[str], folder: str) -> int:
-    """The exit code, or minus the signal that ended the script."""
-    source = os.path.join(folder, "script")
-    with open(os.open(source, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o700), "wb") as stream:
-        stream.write(script)
-    place = os.path.abspath(words[0])
-    command = argv(
-        request,
-        [place, *words[1:]],
-        launcher=["--job", PLACE, "--image", request.name],
-        files=[(source, place), (folder, PLACE)],
-        environment=os.environ,
-    )
-    server = StepServer(folder, text)
-    server.start()
+def _handed() -> tuple[str, bytes]:
+    """The request and the script; the environment is then the job's. Raises OSError, ValueError."""
+    with open(HANDED, "rb") as stream:
+        text, script = unwrap(stream.read())
+    with contextlib.suppress(OSError), open(ENVIRONMENT, "rb") as stream:
+        environment.restore(stream.read())
+    for name in (handover.REQUEST, handover.STEP):  # of the program that submitted the job
+        os.environ.pop(name, None)
+    return text, script
+
+
+def _pulled(request: Request) -> list[int]:
+    """Have the image; returns descriptors that stay open while it is in use."""
+    if "://" not in request.image:
+        return find_image(request)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ALL - _ENDING - {signal.SIGCHLD, signal.SIGURG})
     try:
-        return _supervise(command, os.path.join(folder, "pid"))
+        return find_image(request)
     finally:
-        server.stop()
+        signal.pthread_sigmask(signal.SIG_SETMASK, ALL)
 
 
-def _supervise(command: list[str], pid_file: str) -> int:
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
-    child = os.fork()
-    if child == 0:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-        try:
-            os.execvp(command[0], command)
-        finally:
-            os._exit(FAILED)
+class Task:
+    """A batch script or task, in its container."""
 
-    def send(number: int) -> None:
-        # Once it runs, the script itself: Apptainer does not pass signals on.
-        os.kill(_started(pid_file) or child, number)
+    def __init__(self, request: Request, text: str, folder: str, supervisor: Supervisor) -> None:
+        self._request = request
+        self._text = text
+        self._folder = folder
+        self._supervisor = supervisor
 
-    forward(send, FORWARDED)
-    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status)
-
-
-def _started(pid_file: str) -> int:
-    """The script's PID, which the launcher writes; 0 before that."""
-    with contextlib.suppress(OSError, ValueError), open(pid_file, encoding="ascii") as stream:
-        return int(stream.read())
-    return 0
-
-
-def step(words: list[str]) -> NoReturn:
-    """Become one task of a step: `slipway node-step -- PROGRAM [ARGUMENT…]`."""
-    try:
-        request = parse(handover.request_text(os.environ))
-        for descriptor in find_image(request):
-            os.set_inheritable(descriptor, True)  # in use as long as the task runs
+    def run(
+        self,
+        program: list[str],
+        mask: set[int],
+        *,
+        launcher: list[str],
+        files: list[tuple[str, str]],
+        on_start: Callable[[], None],
+        shared: bool = False,
+    ) -> int:
+        """The exit code, or minus the signal that ended the program."""
+        server = StepServer(self._text, mask)
         command = argv(
-            request,
-            words[1:] if words[:1] == ["--"] else words,
-            launcher=["--image", request.name],
+            self._request,
+            program,
+            launcher=[*launcher, "--image", self._request.name],
+            files=[*files, *write_client(self._folder, self._request)],
             environment=os.environ,
-            shared=os.environ.get("SLURM_STEP_NUM_TASKS", "1") != "1",
+            shared=shared,
         )
-        os.execvp(command[0], command)
+        name = self._supervisor.launcher(environment.block(), server.stop)
+        names = {environment.SUPERVISOR: name, environment.SLURM: server.name}
+        own = environment.for_apptainer(os.environ, **names)
+        server.start()
+        try:
+            return self._supervisor.run(command, own, mask, shared=shared, on_start=on_start)
+        finally:
+            server.stop()
+
+
+def step(words: list[str], mask: set[int]) -> NoReturn:
+    """Run one task of a step: `slipway node-step -- PROGRAM [ARGUMENT…]`."""
+    try:
+        text = handover.request_text(os.environ)
+        request = parse(text)
+        supervisor = Supervisor(is_batch=False)
+        used = _pulled(request)
+        with contextlib.ExitStack() as kept:
+            task = Task(request, text, kept.enter_context(private_folder()), supervisor)
+            code = task.run(
+                words[1:] if words[:1] == ["--"] else words,
+                mask,
+                launcher=[],
+                files=[],
+                on_start=kept.close,  # the container has what is in the folder
+                shared=os.environ.get("SLURM_STEP_NUM_TASKS", "1") != "1",
+            )
+        for descriptor in used:
+            os.close(descriptor)
     except (ContainerError, ImageError, ValueError, OSError) as error:
         _fail(str(error))
+    end(code)
 
 
 def _fail(text: str) -> NoReturn:

@@ -1,8 +1,9 @@
 """Slurm's commands for programs in the container: they run outside of it, on the node.
 
 An image knows nothing of Slurm. Its programs find small clients named srun, squeue and so on
-(portal/runner/batch/slurm_client.py), which hand arguments, environment and streams over a
-socket; here the real command is run with them. What srun starts runs in the same image.
+(portal/runner/batch/slurm_client.py), in PATH and where the node has the commands, which hand
+arguments, environment and streams over a socket; here the real command is run with them. What srun
+starts runs in the same image.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ import subprocess
 import threading
 
 from portal.batch import handover, real
-from portal.batch.node import programs
-from portal.batch.options import CommandLine, OptionError, parse
+from portal.batch.node import programs, sockets
+from portal.batch.options import OptionError, parse
+from portal.batch.private import private_folder
+from portal.batch.request import Request
 from portal.batch.request import parse as parse_request
 
 COMMANDS = frozenset(
@@ -27,7 +30,13 @@ COMMANDS = frozenset(
     "slipway srun sshare sstat strigger".split()
 )
 """Slurm's, and this program."""
-SOCKET = "slurm"
+CLIENT = b"""\
+#!/opt/slipway/bin/python -ISXutf8
+import sys
+sys.path.append("/opt/slipway")
+from runner.batch.slurm_client import main
+sys.exit(main())
+"""
 MAX_CALL = 8 << 20
 """Bytes of arguments and environment; Linux permits a process 6 MiB."""
 STREAMS = 3
@@ -38,28 +47,38 @@ class CallError(Exception):
 
 
 class StepServer:
-    """Runs Slurm's commands for the programs of one batch script."""
+    """Runs Slurm's commands for the programs in one container.
 
-    def __init__(self, folder: str, request: str) -> None:
-        self._folder = folder
+    `mask`: the signals that Slurm has blocked for the job; here all of them are.
+    """
+
+    def __init__(self, request: str, mask: set[int]) -> None:
+        self.name = sockets.new_name()
         self._request = request
-        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._listener.bind(os.path.join(folder, SOCKET))
-        self._listener.listen(128)
+        self._mask = mask
+        self._listener = sockets.listen(self.name)
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._lock = threading.Lock()
+        self._stopped = False
 
     def start(self) -> None:
         """Serve in the background."""
         threading.Thread(target=self._serve, name="steps", daemon=True).start()
 
     def stop(self) -> None:
-        """Accept no more calls."""
-        self._listener.shutdown(socket.SHUT_RDWR)  # closing alone would not end `accept`
-        self._listener.close()
+        """Accept no more calls, and end as Slurm ends what a script leaves behind."""
+        with self._lock:
+            if not self._stopped:
+                self._stopped = True
+                self._listener.shutdown(socket.SHUT_RDWR)  # closing alone would not end `accept`
+                self._listener.close()
+            for child in self._running:
+                child.kill()
 
     def _serve(self) -> None:
         while True:
             try:
-                connection, _ = self._listener.accept()
+                connection = sockets.accept(self._listener)
             except OSError:
                 return
             threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
@@ -94,26 +113,54 @@ class StepServer:
         name = os.path.basename(str(words[0]))
         if name not in COMMANDS:
             raise CallError(f"{name} is not a command of Slurm's")
-        root = f"/proc/{_peer(connection)}/root"
-        path, arguments, own = self._prepared(
-            name, list(map(str, words[1:])), environment, folder, root
-        )
-        child = subprocess.Popen(
-            [name, *arguments],
-            executable=path,
-            env=own,
-            cwd=folder if os.path.isdir(folder) else None,
-            stdin=streams[0],
-            stdout=streams[1],
-            stderr=streams[2],
-            umask=mask,
-        )
-        threading.Thread(target=_pass_signals, args=(connection, child), daemon=True).start()
-        code = child.wait()
+        with contextlib.ExitStack() as kept:
+            given = list(map(str, words[1:]))
+            root = f"/proc/{sockets.peer(connection)[0]}/root"
+            path, arguments, own = self._prepared(name, given, environment, folder, root, kept)
+            child = self._started([path, name, *arguments], own, folder, mask, streams)
+            threading.Thread(target=_pass_signals, args=(connection, child), daemon=True).start()
+            code = child.wait()
+        self._running.discard(child)
         return code if code >= 0 else 128 - code
 
+    def _started(
+        self,
+        words: list[str],
+        environment: dict[str, str],
+        folder: str,
+        umask: int,
+        streams: list[int],
+    ) -> subprocess.Popen[bytes]:
+        """Start a command: its path, its name and its arguments. Raises CallError, OSError."""
+        with self._lock:
+            if self._stopped:
+                raise CallError("the job's script has ended")
+            child = subprocess.Popen(
+                words[1:],
+                executable=words[0],
+                env=environment,
+                cwd=folder if os.path.isdir(folder) else None,
+                stdin=streams[0],
+                stdout=streams[1],
+                stderr=streams[2],
+                umask=umask,
+                start_new_session=True,  # Slurm's signals reach its client in the container
+                preexec_fn=self._unblock,  # noqa: PLW1509 - one system call
+            )
+            self._running.add(child)
+            return child
+
+    def _unblock(self) -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+
     def _prepared(
-        self, name: str, arguments: list[str], environment: dict[str, str], folder: str, root: str
+        self,
+        name: str,
+        arguments: list[str],
+        environment: dict[str, str],
+        folder: str,
+        root: str,
+        kept: contextlib.ExitStack,
     ) -> tuple[str, list[str], dict[str, str]]:
         """The path of a command, and its arguments and environment outside of the container."""
         path = real.find(name, os.environ)
@@ -128,11 +175,28 @@ class StepServer:
             place = handover.step_folder(parse(name, arguments).chdir, environment, folder)
             own = handover.step_environment(environment, os.environ, self._request, place)
             arguments, copies = programs.prepare(arguments, folder, environment, root)
-            programs.send(copies, os.environ)
+            programs.send(copies, os.environ, self._unblock)
             for variable in programs.VARIABLES:
                 own.pop(variable, None)
-            arguments = in_image(arguments, self._request, self._folder, folder)
+            private = kept.enter_context(private_folder()) if _lists_programs(arguments) else ""
+            arguments = in_image(arguments, self._request, private, folder)
         return path, arguments, own
+
+
+def write_client(folder: str, request: Request) -> list[tuple[str, str]]:
+    """Write the client of Slurm's commands; it and its places in the container.
+
+    These are where an image has its programs, whatever a profile makes of PATH, and where the node
+    has the commands, unless the user could write there.
+    """
+    client = os.path.join(folder, "client")
+    with open(os.open(client, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o700), "wb") as stream:
+        stream.write(CLIENT)
+    places = {request.command, *(f"/usr/bin/{name}" for name in COMMANDS)}
+    for path in (real.find(name, os.environ) for name in COMMANDS):
+        if os.path.isabs(path) and not os.access(os.path.dirname(path), os.W_OK):
+            places.add(path)
+    return [(client, place) for place in sorted(places)]
 
 
 def in_image(words: list[str], request: str, folder: str = "", start: str = "") -> list[str]:
@@ -151,7 +215,7 @@ def in_image(words: list[str], request: str, folder: str = "", start: str = "") 
             return [*found, *line.options]
         place = line.command.index(":") if ":" in line.command else len(line.command)
         command, words = line.command[:place], line.command[place + 1 :]
-        if _has_programs_in_file(line):
+        if _lists_programs(line.options):
             command = [_rewritten(os.path.join(start, command[0]), program, folder), *command[1:]]
             found += [*line.options, *command]
         else:
@@ -161,8 +225,8 @@ def in_image(words: list[str], request: str, folder: str = "", start: str = "") 
         found.append(":")
 
 
-def _has_programs_in_file(line: CommandLine) -> bool:
-    return any("--multi-prog".startswith(word) and len(word) > 4 for word in line.options)
+def _lists_programs(words: list[str]) -> bool:
+    return any("--multi-prog".startswith(word) and len(word) > 4 for word in words)
 
 
 def _rewritten(path: str, program: list[str], folder: str) -> str:
@@ -194,14 +258,6 @@ def _stored(content: bytes, folder: str) -> str:
     with open(descriptor, "wb") as stream:
         stream.write(content)
     return path
-
-
-def _peer(connection: socket.socket) -> int:
-    """The PID of the program at the other end."""
-    size = struct.calcsize("3i")
-    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
-    pid: int = struct.unpack("3i", found)[0]
-    return pid
 
 
 def receive(connection: socket.socket, streams: list[int]) -> dict[str, object]:

@@ -48,10 +48,13 @@ def _body(script: bytes, request: Request) -> bytes:
         # A variable could be one that the job has: no name of ours may change its value.
         b"set -- " + program + b' node-batch "$0" "$@"',
         b'[ -x "$1" ] || { echo "' + missing + b'" >&2; exit 1; }',
-        b'exec "$@" 9<<\'' + mark + b"'",
+        b'exec "$@" 9<<\'' + mark + b"' 8<<ENVIRONMENT",
         request.text().encode("ascii"),
         b"%d" % len(script),
         script + (b"" if script.endswith(b"\n") else b"\n") + mark,
+        # A shell drops variables and changes others: this process began with those of the job.
+        b"$(/usr/bin/base64 -w 0 /proc/$$/environ 2> /dev/null)",
+        b"ENVIRONMENT",
     ]
     return b"\n".join(lines) + b"\n"
 
@@ -61,7 +64,12 @@ def _printable(name: str) -> bytes:
 
 
 def unwrap(text: bytes) -> tuple[str, bytes]:
-    """The request's text and the script, from what the submitted script hands over."""
+    """The request's text and the script, from what the submitted script hands over.
+
+    Raises ValueError: if a signal reaches all of its processes, the shell's writer may end early.
+    """
     request, _, rest = text.partition(b"\n")
     size, _, script = rest.partition(b"\n")
+    if len(script) < int(size):
+        raise ValueError("the job's script is not complete")
     return request.decode("ascii"), script[: int(size)]

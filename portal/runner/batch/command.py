@@ -1,7 +1,8 @@
 """Starts the program of a batch job or step in its container: `command [OPTION…] -- PROGRAM …`.
 
-It prepares what Apptainer cannot: shared memory of a size, a share of a GPU, the variables of
---env-file, and clients of Slurm's commands. Then it becomes the program.
+It prepares what Apptainer cannot: the job's environment, shared memory of a size, a share of a GPU,
+the variables of --env-file, and clients of Slurm's commands. Then it starts the program, which gets
+its signals from outside (portal/batch/node/supervisor.py), and ends what that leaves behind.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ import sys
 
 from ..mounts.namespace import Namespace, NotGranted
 from .barrier import wait_for_all
+from .leftovers import Leftovers
+from .streams import reserve_streams
+from .supervisor import SLURM, SUPERVISOR, Supervisor, merged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,18 +38,20 @@ NOT_EXECUTABLE, NOT_FOUND = 126, 127
 class Options:
     """The launcher's own options."""
 
-    __slots__ = ("gpu", "image", "job", "program", "seen", "shared", "shm")
+    __slots__ = ("gpu", "image", "job", "program", "seen", "shared", "shm", "temporary")
 
     def __init__(self, words: list[str]) -> None:
         self.gpu = False
         self.shared = False
         """Whether other tasks of the step share this container."""
         self.image = "the image"
-        self.job = ""
-        """The folder of the batch job's socket, "" for a task of a step."""
+        self.job = False
+        """Whether it is a batch job's script, not a task of a step."""
         self.seen: list[str] = []
         """Other users' folders (mounts/shared.py)."""
         self.shm = 0
+        self.temporary: list[str] = []
+        """Variables of folders for temporary files that the node has."""
         place = 0
         while words[place] != "--":
             match words[place]:
@@ -58,11 +64,14 @@ class Options:
                 case "--image":
                     self.image = words[place + 1]
                 case "--job":
-                    self.job = words[place + 1]
+                    self.job = True
+                    place -= 1
                 case "--seen":
                     self.seen.append(words[place + 1])
                 case "--shm":
                     self.shm = int(words[place + 1])
+                case "--temporary":
+                    self.temporary.append(words[place + 1])
                 case unknown:
                     raise ValueError(f"unknown option {unknown}")
             place += 2
@@ -70,23 +79,48 @@ class Options:
 
 
 def main() -> NoReturn:
-    """Prepare the container and become the program."""
+    """Prepare the container, run the program, and end as it does."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    reserve_streams()
     try:
         options = Options(sys.argv[1:])
-        environment = dict(os.environ)
+        supervisor = Supervisor(os.environ[SUPERVISOR])
+        slurm = supervisor.environment()
+        environment = merged(os.environ, slurm)
         _prepare(options, environment)
         set_variables(environment)
-    except (NotGranted, ValueError, KeyError, IndexError) as error:
+    except (NotGranted, OSError, ValueError, KeyError, IndexError) as error:
         _fail(f"the job's container could not be prepared: {error}", FAILED)
-    if options.job:
-        environment["SLIPWAY_SLURM"] = f"{options.job}/slurm"
-        environment["PATH"] = f"{CLIENTS}:{environment.get('PATH', '')}"
-        write_pid(f"{options.job}/pid")
+    environment[SLURM] = os.environ.get(SLURM, "")
+    environment["PATH"] = f"{CLIENTS}:{environment.get('PATH', '')}"
+    set_temporary(options, environment)
+    leftovers = Leftovers(sys.argv[0] if options.shared else "")
     if options.shared:
-        wait_for_all(os.environ)  # Slurm's own, not those of the script
-    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
-        signal.signal(number, signal.SIG_DFL)  # Python's own handling is not for the program
-    become(options, environment)
+        wait_for_all(slurm)  # Slurm's own, not those of the script
+    sys.exit(run(options, environment, supervisor, leftovers))
+
+
+def run(
+    options: Options, environment: dict[str, str], supervisor: Supervisor, leftovers: Leftovers
+) -> int:
+    """Run the program; its exit code, as a shell has it."""
+    reading, writing = os.pipe()  # which ends when the program has begun, or could not
+    child = os.fork()
+    if child == 0:
+        if not os.isatty(0):
+            os.setpgid(0, 0)  # as with sbatch, it leads its group
+        for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)  # Python's own handling is not for the program
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        become(options, environment)
+    os.close(writing)
+    os.read(reading, 1)
+    supervisor.began(child)
+    status = leftovers.wait(child)
+    supervisor.ended(status)
+    leftovers.end()
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
 
 
 def _prepare(options: Options, environment: dict[str, str]) -> None:
@@ -138,11 +172,14 @@ def _table(value: object) -> dict[str, Any]:
     return value
 
 
-def write_pid(file: str) -> None:
-    """Tell where signals for the job's script have to be sent; complete at once."""
-    with open(f"{file}.new", "w", encoding="ascii") as stream:
-        stream.write(str(os.getpid()))
-    os.rename(f"{file}.new", file)
+def set_temporary(options: Options, environment: MutableMapping[str, str]) -> None:
+    """Have temporary files in /tmp, and say so, where the image does not have the node's folder."""
+    for name in options.temporary:
+        folder = environment.get(name, "")
+        if folder and not os.access(folder, os.W_OK | os.X_OK):
+            environment[name] = "/tmp"  # noqa: S108 - Apptainer mounts it
+            text = f"Slipway: {name} is /tmp, since {options.image} does not have {folder}"
+            print(text, file=sys.stderr, flush=True)
 
 
 def become(options: Options, environment: dict[str, str]) -> NoReturn:

@@ -1,7 +1,7 @@
-"""srun, squeue and so on inside the container of a batch job.
+"""srun, squeue and so on inside the container of a batch job or step.
 
-The real command runs on the node, outside of the container (portal/batch/steps.py): it gets the
-arguments, the environment, the folder and the three standard streams of this one, and its signals.
+The real command runs on the node, outside of the container (portal/batch/node/steps.py): it gets
+the arguments, the environment, the folder and the standard streams of this one, and its signals.
 """
 
 from __future__ import annotations
@@ -13,15 +13,21 @@ import signal
 import socket
 import struct
 import sys
+import threading
+
+from .streams import reserve_streams
+from .supervisor import SLURM, connect
 
 FAILED = 1
-IGNORED = {signal.SIGCHLD, signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE, signal.SIGWINCH}
+PASSED = signal.valid_signals() - {
+    signal.SIGCHLD, signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE, signal.SIGWINCH
+}  # fmt: skip
 
 
 def main() -> int:
     """Run the command of this program's name; returns its exit code."""
+    reserve_streams()
     name = os.path.basename(sys.argv[0])
-    place = os.environ.get("SLIPWAY_SLURM", "")
     try:
         call = {
             "words": [name, *sys.argv[1:]],
@@ -30,13 +36,25 @@ def main() -> int:
             "umask": _umask(),
         }
         text = json.dumps(call).encode("utf-8", "surrogateescape")
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.connect(place)
+        with connect(os.environ.get(SLURM) or _of_ancestors()) as connection:
             return _call(connection, text)
     except OSError as error:
         problem = f"{name}: error: Slurm cannot be reached from this container: {error}"
         print(problem, file=sys.stderr)
         return FAILED
+
+
+def _of_ancestors() -> str:
+    """The server's name where the environment lacks it, as after `env -i`."""
+    process, mark = os.getppid(), f"{SLURM}=".encode()
+    while process > 1:
+        with open(f"/proc/{process}/environ", "rb") as stream:
+            for pair in stream.read().split(b"\0"):
+                if pair.startswith(mark):
+                    return os.fsdecode(pair[len(mark) :])
+        with open(f"/proc/{process}/stat", "rb") as stream:
+            process = int(stream.read().rpartition(b")")[2].split()[1])
+    raise FileNotFoundError("this process does not belong to a job's script or step")
 
 
 def _umask() -> int:
@@ -48,14 +66,11 @@ def _umask() -> int:
 def _call(connection: socket.socket, text: bytes) -> int:
     streams = array.array("i", (0, 1, 2)).tobytes()
     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)]
-    passed = signal.valid_signals() - IGNORED
     # Until the whole call is sent, they wait: the command may get one as soon as it has begun.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, passed)
-    for number in passed:
-        signal.signal(number, lambda got, _frame: connection.sendall(bytes([got])))
+    signal.pthread_sigmask(signal.SIG_BLOCK, PASSED)
     connection.sendmsg([struct.pack("=I", len(text))], rights)
     connection.sendall(text)
-    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    threading.Thread(target=_pass_signals, args=(connection,), daemon=True).start()
     answer = b""
     while len(answer) < 4:
         piece = connection.recv(4 - len(answer))
@@ -64,6 +79,15 @@ def _call(connection: socket.socket, text: bytes) -> int:
         answer += piece
     code: int = struct.unpack("=i", answer)[0]
     return code
+
+
+def _pass_signals(connection: socket.socket) -> None:
+    """Send the command each signal that this process gets, one after the other."""
+    try:
+        while True:
+            connection.sendall(bytes([signal.sigwait(PASSED)]))
+    except OSError:
+        return  # it has ended
 
 
 if __name__ == "__main__":

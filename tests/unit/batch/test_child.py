@@ -1,45 +1,88 @@
-"""Signals that are passed on."""
+"""Signals that a command of Slurm's gets, and what only this process gets."""
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
 from tests.paths import ROOT
 
-HANDLES = """
-import os, signal, sys
-from portal.batch.child import FORWARDED, forward
-forward(lambda number: os._exit(number), FORWARDED)
+RUN = """
+import os, sys
+from portal.batch import child
+child.end(child.run("sbatch", [], dict(os.environ)))
 """
-BROKEN_PIPE = """
-reading, writing = os.pipe()
-os.close(reading)
-try:
-    os.write(writing, b"answer")
-except BrokenPipeError:
-    sys.exit(0)
-"""
+NAMES = ["HUP", "QUIT", "USR1", "USR2", "ALRM", "CONT", "XCPU", "WINCH", "PIPE", "CHLD", "INT"]
 
 
-def code_of(text: str) -> int:
-    """The exit code of a program that passes signals on by exiting with their number."""
-    return subprocess.run(
-        [sys.executable, "-c", HANDLES + text],
-        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
+def command(folder: Path, text: str) -> subprocess.Popen[bytes]:
+    """Run a script in the place of sbatch, as its wrapper does."""
+    (folder / "sbatch").write_text(f"#!{sys.executable} -IS\n{text}\n")
+    (folder / "sbatch").chmod(0o755)
+    return subprocess.Popen(
+        [sys.executable, "-c", RUN],
+        env={"PYTHONPATH": str(ROOT), "PATH": f"{folder}:/usr/bin:/bin"},
         stdin=subprocess.DEVNULL,
-        check=False,
-        timeout=30,
-    ).returncode
+        stdout=subprocess.PIPE,
+    )
 
 
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGUSR1", "SIGINT", "SIGTSTP", "SIGXCPU", "SIGRTMIN"])
-def test_signals_are_passed_on(name: str) -> None:
-    number = code_of(f"os.kill(os.getpid(), signal.{name})\nsignal.pause()\n")
-    assert number == code_of(f"sys.exit(signal.{name}.value)")
+AWAIT = """
+import os, signal
+awaited = signal.valid_signals()
+signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
+print("up", flush=True)
+while True:
+    number = signal.sigwait(awaited)
+    if number == signal.SIGTERM:
+        os._exit(3)
+    print(int(number), flush=True)
+"""
 
 
-def test_an_answer_to_a_program_that_is_gone_is_no_signal_for_the_script() -> None:
-    assert code_of(BROKEN_PIPE) == 0
+def test_a_burst_is_passed_on_each_signal_once(tmp_path: Path) -> None:
+    found = command(tmp_path, AWAIT)
+    assert found.stdout is not None
+    assert found.stdout.readline() == b"up\n"
+    numbers = [getattr(signal, f"SIG{name}") for name in NAMES]
+    for _ in range(5):
+        for number in numbers:
+            found.send_signal(number)
+        lines = sorted(int(found.stdout.readline()) for _ in numbers)
+        assert lines == sorted(number.value for number in numbers)
+    found.send_signal(signal.SIGTERM)
+    assert found.communicate()[0] == b""
+    assert found.returncode == 3
+
+
+@pytest.mark.parametrize("name", ["TERM", "USR1", "KILL", "RTMIN"])
+def test_it_ends_by_the_signal_that_ended_the_command(name: str, tmp_path: Path) -> None:
+    found = command(tmp_path, f"import os, signal; os.kill(os.getpid(), signal.SIG{name})")
+    found.communicate()
+    assert found.returncode == -getattr(signal, f"SIG{name}")
+
+
+def test_the_command_blocks_nothing(tmp_path: Path) -> None:
+    text = "import os\nos.execv('/bin/grep', ['grep', '-E', 'SigBlk', '/proc/self/status'])"
+    out, _ = command(tmp_path, text).communicate()
+    assert [int(line.split()[1], 16) for line in out.splitlines()] == [0]
+
+
+def test_ctrl_z_stops_it_as_well(tmp_path: Path) -> None:
+    found = command(tmp_path, AWAIT)
+    assert found.stdout is not None
+    assert found.stdout.readline() == b"up\n"
+    found.send_signal(signal.SIGTSTP)
+    stopped = os.waitpid(found.pid, os.WUNTRACED)[1]
+    assert os.WIFSTOPPED(stopped)
+    found.send_signal(signal.SIGCONT)
+    time.sleep(0.05)
+    found.send_signal(signal.SIGTERM)
+    found.communicate()
+    assert found.returncode == 3

@@ -184,7 +184,10 @@ def test_the_signal_that_ends_sbatch_ends_the_command(login: Login) -> None:
 
 def test_a_signal_reaches_sbatch(login: Login) -> None:
     (login.folder / "run.sh").write_bytes(SCRIPT)
-    login.slurm("sbatch", "#!/bin/sh\ntrap 'exit 9' TERM\necho up\nwhile :; do sleep 0.05; done\n")
+    login.slurm(
+        "sbatch",
+        "#!/bin/sh\ntrap 'exit 9' TERM\necho up\nfor i in $(seq 1800); do sleep 0.05; done\n",
+    )
     found = login.start("sbatch", "--wait", "--image=python", "./run.sh")
     assert found.stdout is not None
     assert found.stdout.readline() == b"up\n"

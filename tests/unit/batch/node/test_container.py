@@ -109,3 +109,44 @@ def test_what_its_owner_put_in_its_place_is_not_mounted(
     words = "the folder nobody/theirs is no longer shared with you"
     with pytest.raises(container.ContainerError, match=words):
         container.argv(asked, ["true"], environment={})
+
+
+def test_a_folder_for_temporary_files_is_mounted(asked: Request, tmp_path: Path) -> None:
+    folder = tmp_path / 'a,"b'
+    folder.mkdir()
+    environment = {"TMPDIR": str(folder), "TEMP": "/tmp/x", "TMP": "/nowhere", "HOME": "/home/a"}
+    visible = container.VISIBLE
+    container.VISIBLE = ("/tmp/x",)
+    try:
+        words = container.argv(asked_without_owner(asked), ["true"], environment=environment)
+    finally:
+        container.VISIBLE = visible
+    quoted = str(folder).replace('"', '""')
+    assert f'type=bind,"src={quoted}","dst={quoted}"' in words
+    assert words[words.index(container.LAUNCHER) :].count("--temporary") == 1
+    assert words[words.index("--temporary") + 1] == "TMPDIR"
+
+
+def asked_without_owner(request: Request) -> Request:
+    request.binds = []
+    return request
+
+
+@pytest.mark.parametrize("folder", ["/", "/usr", "/etc/", "/var", "/opt", "/home"])
+def test_a_folder_of_the_system_does_not_hide_the_images(folder: str, asked: Request) -> None:
+    words = container.argv(
+        asked_without_owner(asked), ["true"], environment={"TMPDIR": folder, "HOME": "/home/a"}
+    )
+    assert not any("type=bind" in word for word in words)
+
+
+def test_a_profile_sets_no_variable_of_apptainers(tmp_path: Path) -> None:
+    (tmp_path / "profile").write_text("export APPTAINER_BIND=/x SINGULARITY_B=1 KEPT=1\n")
+    words = container.apptainer_command("env-nowhere", {"PATH": ""})
+    line = words[2].replace(container.PROFILE, f"{tmp_path}/profile")
+    done = subprocess.run(
+        [*words[:2], line, "env"], capture_output=True, text=True, check=True, env={"PATH": "/bin"}
+    )
+    assert "KEPT=1" in done.stdout
+    assert "APPTAINER" not in done.stdout
+    assert "SINGULARITY" not in done.stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,19 @@ def test_slurms_own_command_copies(folder: Path) -> None:
     _, copies = prepare(["--bcast=/tmp/x", "./program"], str(folder), IN_JOB)
     send(copies, slurm(folder, f'echo "$SLURM_JOB_ID" "$@" > {folder}/words'))
     assert (folder / "words").read_text() == f"7 --force {folder}/./program /tmp/x\n"
+
+
+def test_the_copying_command_has_the_jobs_signals(folder: Path) -> None:
+    """All are blocked in the process that stands in for a batch script."""
+    _, copies = prepare(["--bcast=/tmp/x", "./program"], str(folder), IN_JOB)
+    environment = slurm(folder, f"exec grep SigBlk: /proc/self/status > {folder}/mask")
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1, signal.SIGTERM])
+    try:
+        send(copies, environment, lambda: signal.pthread_sigmask(signal.SIG_SETMASK, mask))
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    found = int((folder / "mask").read_text().split()[1], 16)
+    assert not found & (1 << (signal.SIGUSR1 - 1) | 1 << (signal.SIGTERM - 1))
 
 
 def test_why_it_could_not_be_copied_is_told(folder: Path) -> None:

@@ -17,12 +17,17 @@ from pathlib import Path
 import pytest
 
 from portal.batch import handover
-from portal.batch.node.steps import StepServer, in_image
+from portal.batch.node.steps import StepServer, in_image, write_client
 from portal.batch.options import OptionError
 from portal.batch.request import Request
-from portal.runner.batch import slurm_client
+from tests.paths import ROOT
 
-CLIENT = slurm_client.__file__
+CLIENT = f"""
+import sys
+sys.path.append({str(ROOT)!r})
+from portal.runner.batch.slurm_client import main
+sys.exit(main())
+"""
 
 
 def a_request() -> str:
@@ -97,13 +102,11 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Path]:
-    """The folder of a running server."""
-    folder = tmp_path / "job"
-    folder.mkdir()
-    found = StepServer(str(folder), a_request())
+def server() -> Iterator[str]:
+    """The name of a running server."""
+    found = StepServer(a_request(), set())
     found.start()
-    yield folder
+    yield found.name
     found.stop()
 
 
@@ -113,16 +116,13 @@ def program(folder: Path, name: str, text: str) -> None:
     (folder / name).chmod(0o755)
 
 
-def client(
-    server: Path, tmp_path: Path, *words: str, **environment: str
-) -> subprocess.Popen[bytes]:
+def client(server: str, tmp_path: Path, *words: str, **environment: str) -> subprocess.Popen[bytes]:
     """Start a client as a program in the container does."""
-    link = tmp_path / words[0]
-    if not link.exists():
-        link.symlink_to(CLIENT)
+    file = tmp_path / words[0]
+    file.write_text(CLIENT)
     return subprocess.Popen(
-        [sys.executable, "-IS", link, *words[1:]],
-        env={"SLIPWAY_SLURM": f"{server}/slurm", "PATH": "/image/bin", **environment},
+        [sys.executable, "-ISXutf8", file, *words[1:]],
+        env={"SLIPWAY_SLURM": server, "PATH": "/image/bin", **environment},
         cwd=tmp_path,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -130,7 +130,7 @@ def client(
     )
 
 
-def test_a_command_gets_everything_of_its_caller(slurm: Path, server: Path, tmp_path: Path) -> None:
+def test_a_command_gets_everything_of_its_caller(slurm: Path, server: str, tmp_path: Path) -> None:
     program(slurm, "squeue", 'printf "%s|" "$0" "$@" "$PWD" "$OMP" "$PATH"; umask; cat; exit 7')
     found = client(server, tmp_path, "squeue", "-j", "a  b\n", OMP="ü\n4")
     out, error = found.communicate(b"typed")
@@ -143,7 +143,7 @@ def test_a_command_gets_everything_of_its_caller(slurm: Path, server: Path, tmp_
 
 
 def test_variables_of_the_image_return_in_the_step(
-    slurm: Path, server: Path, tmp_path: Path
+    slurm: Path, server: str, tmp_path: Path
 ) -> None:
     program(slurm, "srun", 'printf "%s\\n" "$@"; env -0 > "$PWD/environment"')
     found = client(server, tmp_path, "srun", "date", OMP="4", LD_LIBRARY_PATH="/image/lib")
@@ -173,7 +173,7 @@ def test_a_step_starts_where_srun_is_told(
     variables: dict[str, str],
     folder: str,
     slurm: Path,
-    server: Path,
+    server: str,
     tmp_path: Path,
 ) -> None:
     program(slurm, "srun", f'printf "%s" "${handover.STEP}"')
@@ -182,24 +182,22 @@ def test_a_step_starts_where_srun_is_told(
 
 
 def test_slipway_itself_runs_outside_and_knows_the_image_of_steps(
-    server: Path, tmp_path: Path
+    server: str, tmp_path: Path
 ) -> None:
     request = Request()
     request.command = str(tmp_path / "slip way")
     program(tmp_path, "slip way", f'printf "%s|" "$@"; printf "%s" "${handover.REQUEST}"')
-    folder = tmp_path / "other"
-    folder.mkdir()
-    found = StepServer(str(folder), request.text())
+    found = StepServer(request.text(), set())
     found.start()
-    out, _ = client(folder, tmp_path, "slipway", "srun", "date").communicate()
+    out, _ = client(found.name, tmp_path, "slipway", "srun", "date").communicate()
     assert out.decode() == f"srun|date|{handover.plain(request.text())}"
-    out, _ = client(folder, tmp_path, "slipway", "sbatch", "job.sh").communicate()
+    out, _ = client(found.name, tmp_path, "slipway", "sbatch", "job.sh").communicate()
     assert out.decode() == "sbatch|job.sh|"
     found.stop()
 
 
 def test_a_program_of_the_container_is_broadcast(
-    slurm: Path, server: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    slurm: Path, server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     (tmp_path / "mine").write_text("content")
@@ -213,8 +211,19 @@ def test_a_program_of_the_container_is_broadcast(
     assert copy.read_text() == "content"
 
 
-def test_signals_reach_the_command(slurm: Path, server: Path, tmp_path: Path) -> None:
-    program(slurm, "srun", 'trap "echo got; exit 3" USR1; echo up; while :; do sleep 0.05; done')
+def test_each_component_may_have_a_list_of_programs(
+    slurm: Path, server: str, tmp_path: Path
+) -> None:
+    (tmp_path / "tasks").write_text("0 hostname\n")
+    program(slurm, "srun", 'for last; do :; done; cat "$last"')
+    found = client(server, tmp_path, "srun", "date", ":", "--multi-prog", "tasks")
+    out, error = found.communicate()
+    assert (out.decode(), error) == (f"0 {shlex.join(STEP)} hostname\n", b"")
+
+
+def test_signals_reach_the_command(slurm: Path, server: str, tmp_path: Path) -> None:
+    waits = "for i in $(seq 1800); do sleep 0.05; done"
+    program(slurm, "srun", f'trap "echo got; exit 3" USR1; echo up; {waits}')
     found = client(server, tmp_path, "srun", "date")
     assert found.stdout is not None
     assert found.stdout.readline() == b"up\n"
@@ -224,7 +233,7 @@ def test_signals_reach_the_command(slurm: Path, server: Path, tmp_path: Path) ->
     assert found.returncode == 3
 
 
-def test_a_killed_client_ends_the_command(slurm: Path, server: Path, tmp_path: Path) -> None:
+def test_a_killed_client_ends_the_command(slurm: Path, server: str, tmp_path: Path) -> None:
     program(slurm, "srun", "echo $$; exec sleep 60")
     found = client(server, tmp_path, "srun", "date")
     assert found.stdout is not None
@@ -238,8 +247,126 @@ def test_a_killed_client_ends_the_command(slurm: Path, server: Path, tmp_path: P
     assert not Path(f"/proc/{pid}/cmdline").exists()
 
 
+def test_each_of_many_signals_reaches_the_command(slurm: Path, server: str, tmp_path: Path) -> None:
+    numbers = [signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT, signal.SIGHUP, signal.SIGALRM]
+    traps = "".join(f"trap 'echo {number.value}' {number.name[3:]}\n" for number in numbers)
+    text = f"{traps}trap 'exit 3' TERM\necho up\nfor i in $(seq 9000); do sleep 0.01; done"
+    (slurm / "srun").write_text(f"#!/bin/bash\n{text}\n")
+    (slurm / "srun").chmod(0o755)
+    found = client(server, tmp_path, "srun", "date")
+    assert found.stdout is not None
+    assert found.stdout.readline() == b"up\n"
+    for _ in range(3):
+        for number in numbers:
+            found.send_signal(number)
+        lines = sorted(int(found.stdout.readline()) for _ in numbers)
+        assert lines == sorted(number.value for number in numbers)
+    found.send_signal(signal.SIGTERM)
+    assert found.communicate()[0] == b""
+    assert found.returncode == 3
+
+
+def test_the_command_blocks_no_signal_and_leads_its_group(slurm: Path, tmp_path: Path) -> None:
+    program(
+        slurm, "srun", "cut -d ' ' -f 5 /proc/$$/stat; echo $$; exec grep SigBlk: /proc/self/status"
+    )
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        found = StepServer(a_request(), set())
+        found.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    out, _ = client(found.name, tmp_path, "srun", "date").communicate()
+    found.stop()
+    group, process, mask = out.split(b"\n")[:3]
+    assert int(mask.split()[1], 16) == 0
+    assert group == process
+
+
+def test_what_a_script_leaves_running_ends_with_the_server(slurm: Path, tmp_path: Path) -> None:
+    program(slurm, "srun", "trap '' TERM; echo up; exec sleep 60")
+    server = StepServer(a_request(), set())
+    server.start()
+    found = client(server.name, tmp_path, "srun", "date")
+    assert found.stdout is not None
+    assert found.stdout.readline() == b"up\n"
+    server.stop()
+    found.communicate()
+    assert found.returncode == 128 + signal.SIGKILL
+
+
+def test_without_its_variable_the_client_asks_its_ancestors(
+    slurm: Path, server: str, tmp_path: Path
+) -> None:
+    program(slurm, "squeue", "echo fine")
+    (tmp_path / "squeue").write_text(CLIENT)
+    line = f"env -i {sys.executable} -ISXutf8 {tmp_path}/squeue; :"
+    done = subprocess.run(
+        ["/bin/sh", "-c", line],
+        env={"SLIPWAY_SLURM": server, "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == (b"fine\n", b"")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_matter(
+    closed: str, slurm: Path, server: str, tmp_path: Path
+) -> None:
+    program(slurm, "squeue", 'echo said; echo ran > "$PWD/ran"; exit 5')
+    (tmp_path / "squeue").write_text(CLIENT)
+    line = f"{sys.executable} -ISXutf8 squeue {closed}"
+    done = subprocess.run(
+        ["/bin/sh", "-c", line],
+        env={"SLIPWAY_SLURM": server, "PATH": "/usr/bin:/bin"},
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+    )
+    assert (tmp_path / "ran").read_text() == "ran\n"
+    said = b"" if ">&-" in closed.split() else b"said\n"
+    assert (done.stdout, done.stderr, done.returncode) == (said, b"", 5)
+
+
+def test_bytes_pass_in_every_locale(slurm: Path, server: str, tmp_path: Path) -> None:
+    program(slurm, "squeue", 'printf "%s|" "$@" "$A"')
+    value = b"\xff\xc3\xbc".decode("utf-8", "surrogateescape")
+    found = client(server, tmp_path, "squeue", value, A=value, LC_ALL="de_DE.ISO-8859-1")
+    assert found.communicate()[0] == b"\xff\xc3\xbc|" * 2
+
+
+@pytest.fixture
+def request_() -> Request:
+    request = Request()
+    request.command = "/usr/local/bin/slipway"
+    return request
+
+
+def test_the_commands_are_where_the_node_and_the_image_have_programs(
+    slurm: Path, request_: Request, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("srun", "squeue"):
+        program(slurm, name, "")
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+    found = write_client(str(tmp_path), request_)
+    assert {source for source, _ in found} == {f"{tmp_path}/client"}
+    places = {place for _, place in found}
+    assert {"/usr/bin/srun", "/usr/bin/sbatch", "/usr/bin/slipway"} <= places
+    assert {f"{slurm}/srun", f"{slurm}/squeue", "/usr/local/bin/slipway"} <= places
+    assert f"{slurm}/sinfo" not in places
+
+
+def test_a_command_in_a_folder_of_the_users_is_left_alone(
+    slurm: Path, request_: Request, tmp_path: Path
+) -> None:
+    program(slurm, "srun", "")
+    places = {place for _, place in write_client(str(tmp_path), request_)}
+    assert f"{slurm}/srun" not in places
+
+
 def test_a_signal_that_ends_the_command_is_the_exit_code(
-    slurm: Path, server: Path, tmp_path: Path
+    slurm: Path, server: str, tmp_path: Path
 ) -> None:
     program(slurm, "sinfo", "kill -9 $$")
     found = client(server, tmp_path, "sinfo")
@@ -247,7 +374,7 @@ def test_a_signal_that_ends_the_command_is_the_exit_code(
     assert found.returncode == 137
 
 
-def test_only_slurms_commands_run(slurm: Path, server: Path, tmp_path: Path) -> None:
+def test_only_slurms_commands_run(slurm: Path, server: str, tmp_path: Path) -> None:
     program(slurm, "rm", "echo ran")
     found = client(server, tmp_path, "rm", "-rf", "x")
     out, error = found.communicate()
@@ -256,7 +383,7 @@ def test_only_slurms_commands_run(slurm: Path, server: Path, tmp_path: Path) -> 
 
 
 def test_without_a_server_the_client_says_so(tmp_path: Path) -> None:
-    found = client(tmp_path / "nothing", tmp_path, "squeue")
+    found = client("slipway-nothing", tmp_path, "squeue")
     _, error = found.communicate()
     assert found.returncode == 1
     assert error.startswith(b"squeue: error: Slurm cannot be reached from this container: ")
@@ -265,9 +392,9 @@ def test_without_a_server_the_client_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"\1", b"\xff\xff\xff\xff", b"\2\0\0\0[]", b"\2\0\0\0{}", b"\4\0\0\0x"]
 )
-def test_an_odd_call_ends_nothing(data: bytes, slurm: Path, server: Path, tmp_path: Path) -> None:
+def test_an_odd_call_ends_nothing(data: bytes, slurm: Path, server: str, tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.connect(f"{server}/slurm")
+        connection.connect(f"\0{server}")
         connection.sendall(data)
         connection.shutdown(socket.SHUT_WR)
         assert connection.recv(8) == b"\1\0\0\0"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import subprocess
 from pathlib import Path
 
@@ -112,6 +113,29 @@ def test_every_byte_passes_every_shell(shell: str, tmp_path: Path) -> None:
     submitted = wrapped.batch_script(script, a_request(str(program)))
     subprocess.run([shell, "-s"], input=submitted, check=True)
     assert wrapped.unwrap((tmp_path / "given").read_bytes())[1] == script
+
+
+ODD = {b"BASH_FUNC_greet%%": b"() {  echo hi;\n}", b"my.var": b"1", b"foo-bar": b"2\\n\\u000A",
+       b"BYTES": b"\xff\n\xc3\xbc", b"IFS": b"i", b"PWD": b"/other", b"EMPTY": b"",
+       b"PATH": b"/bin"}  # fmt: skip
+
+
+@pytest.mark.parametrize("shell", ["/bin/sh", "/bin/bash"])
+def test_the_environment_is_handed_over_byte_for_byte(shell: str, tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_text(f'#!/bin/sh\ncat <&8 > "{tmp_path}/given"\n')
+    program.chmod(0o755)
+    submitted = tmp_path / "slurm_script"
+    submitted.write_bytes(wrapped.batch_script(b"#!/bin/sh\n", a_request(str(program))))
+    large = ODD | {b"LARGE%d" % number: b"x" * 100_000 for number in range(10)}
+    subprocess.run([shell, submitted], env=large, check=True)
+    given_ = base64.b64decode((tmp_path / "given").read_bytes())
+    assert dict(pair.split(b"=", 1) for pair in given_.split(b"\0") if pair) == large
+
+
+def test_a_script_that_is_cut_off_does_not_run() -> None:
+    with pytest.raises(ValueError, match="not complete"):
+        wrapped.unwrap(b"{}\n20\n#!/bin/sh\n")
 
 
 def test_the_command_of_wrap_arrives(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def script(folder: Path, text: str, mode: int = 0o700) -> str:
 
 def test_the_script_gets_its_own_name_and_arguments(tmp_path: Path) -> None:
     file = script(tmp_path, '#!/bin/sh\nprintf "%s|" "$0" "$@"; exit 7\n')
-    done = become("--job", "/j", "--", file, "a b", "", "-x")
+    done = become("--job", "--", file, "a b", "", "-x")
     assert (done.stdout, done.returncode) == (f"{file}|a b||-x|", 7)
 
 
@@ -47,13 +47,13 @@ def test_the_script_gets_its_own_name_and_arguments(tmp_path: Path) -> None:
 def test_a_script_on_a_file_system_without_execution_runs(first: str, tmp_path: Path) -> None:
     # A file without permission fails as every file does on such a file system.
     file = script(tmp_path, f'{first}\nprintf "%s|" "$0" "$@"\n', 0o600)
-    done = become("--job", "/j", "--", file, "a b", "")
+    done = become("--job", "--", file, "a b", "")
     assert (done.stdout, done.stderr) == (f"{file}|a b||", "")
 
 
 def test_the_interpreter_has_one_argument(tmp_path: Path) -> None:
     file = script(tmp_path, "#!/usr/bin/printf  <%s> <%s>\nx\n", 0o600)
-    assert become("--job", "/j", "--", file).stdout == f"<{file}> <>"
+    assert become("--job", "--", file).stdout == f"<{file}> <>"
 
 
 def test_programs_of_steps_need_their_permission(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_programs_of_steps_need_their_permission(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", [0o700, 0o600])
 def test_an_interpreter_that_the_image_lacks_is_named(mode: int, tmp_path: Path) -> None:
     file = script(tmp_path, "#!/opt/none/Rscript --vanilla\n", mode)
-    done = become("--job", "/j", "--image", "r/4", "--", file)
+    done = become("--job", "--image", "r/4", "--", file)
     assert (done.stdout, done.returncode) == ("", 127)
     assert done.stderr == (
         "Slipway: r/4 has no /opt/none/Rscript, which the first line of the script names\n"

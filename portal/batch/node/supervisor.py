@@ -1,0 +1,149 @@
+"""Runs a container, and stands in for its program before Slurm: signals, exit code.
+
+Slurm signals this process for the batch script or task, which begins only when the image is
+mounted. Each signal is sent on once and at once, to those whom Slurm would have signalled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+
+from portal.batch.child import ALL, is_for_program
+from portal.batch.node.launcher import Launcher
+from portal.batch.node.process import FAILED, Container
+from portal.batch.node.sentinel import Sentinel
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+BEGUN = 1.0
+"""Seconds in which a shell reads what its script does at a signal; some it catches before that."""
+SETTLED = 5.0
+"""Seconds after which a program that handles a signal at all has said so."""
+GRACE = 1.0
+"""Seconds that a program has more than without a container, until it is signalled unprepared."""
+PAUSE = 0.02
+END = 30.0
+"""Seconds that Apptainer may take to unmount the image."""
+
+
+class Signal:
+    """A signal that waits until the program has begun and expects it."""
+
+    __slots__ = ("age", "number", "to_group")
+
+    def __init__(self, number: int, age: float, *, to_group: bool) -> None:
+        self.number = number
+        self.age = age
+        """The job's age when it came, which without a container were the program's."""
+        self.to_group = to_group
+
+
+class Supervisor:
+    """Of one batch script or task; all signals must be blocked."""
+
+    def __init__(self, *, is_batch: bool) -> None:
+        self._terminal = os.isatty(0)  # whose signals reach the whole process group
+        self._sentinel = Sentinel() if is_batch and not self._terminal else None
+        self._job_begun = time.monotonic() - _age()
+        self._held: list[Signal] = []
+        self._launcher: Launcher
+
+    def launcher(self, environment: bytes, on_end: Callable[[], None]) -> str:
+        """Await the launcher in the container, at the name that is returned."""
+        self._launcher = Launcher(environment, on_end)
+        return self._launcher.name
+
+    def run(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        mask: set[int],
+        *,
+        shared: bool = False,
+        on_start: Callable[[], None],
+    ) -> int:
+        """The program's exit code, or minus the signal that ended it.
+
+        `on_start` is called once the container is there.
+        """
+        own_group = not self._terminal
+        container = Container(command, environment, mask, shared=shared, own_group=own_group)
+        self._launcher.start()
+        self._await(container, on_start, is_told=not shared)
+        if self._sentinel:
+            self._sentinel.stop()
+        return self._code(container)
+
+    def _await(self, container: Container, on_start: Callable[[], None], *, is_told: bool) -> None:
+        """Wait for the container's end; `is_told`: whether SIGCHLD tells it."""
+        launcher, was_here, until = self._launcher, False, float("inf")
+        while container.code() is None and time.monotonic() < until:
+            is_at_edge = not launcher.was_here or launcher.is_gone
+            polls = self._held or (is_at_edge and not is_told) or launcher.status is not None
+            self._take(PAUSE if polls else None)
+            if launcher.was_here and not was_here:
+                was_here = True
+                on_start()
+            if launcher.status is not None:
+                until = min(until, time.monotonic() + END)
+
+    def _code(self, container: Container) -> int:
+        if self._launcher.status is not None:
+            return os.waitstatus_to_exitcode(self._launcher.status)
+        code = container.code()
+        # Without a launcher there was no container, whatever Apptainer's code is.
+        return FAILED if code is None or (code >= 0 and not self._launcher.was_here) else code
+
+    def _take(self, patience: float | None) -> None:
+        """Take one signal, if need be wait for it, and send what is due."""
+        if patience is None:
+            taken: signal.struct_siginfo | None = signal.sigwaitinfo(ALL)
+        else:
+            taken = signal.sigtimedwait(ALL, patience)
+        if taken is not None and is_for_program(taken):
+            to_group = self._sentinel is not None and self._sentinel.has_got(taken.si_signo)
+            age = time.monotonic() - self._job_begun
+            self._held.append(Signal(taken.si_signo, age, to_group=to_group))
+        if self._launcher.status is not None:
+            self._held = []  # nobody is left to get them
+        elif self._launcher.script and self._held:
+            expected = mask_of(self._launcher.script)  # the same for all: they keep their order
+            self._held = [held for held in self._held if not self._sent(held, expected)]
+
+    def _sent(self, held: Signal, expected: int) -> bool:
+        """Send a signal if it is due; whether it was. `expected`: as mask_of."""
+        script = self._launcher.script
+        age = time.monotonic() - self._launcher.begun_at
+        if age < min(held.age, BEGUN):
+            return False
+        may_prepare = age < min(SETTLED, held.age + GRACE)
+        if may_prepare and not expected >> (held.number - 1) & 1:
+            return False
+        with contextlib.suppress(ProcessLookupError):
+            (os.killpg if held.to_group else os.kill)(script, held.number)
+        return True
+
+
+def mask_of(process: int) -> int:
+    """The signals that a process catches, awaits or ignores; all if it has ended."""
+    found = 0
+    try:
+        with open(f"/proc/{process}/status", encoding="ascii", errors="replace") as stream:
+            for line in stream:
+                if line.startswith(("SigBlk:", "SigCgt:", "SigIgn:")):
+                    found |= int(line.split()[1], 16)
+    except OSError:
+        return -1
+    return found
+
+
+def _age() -> float:
+    """Seconds since this process began, as the script of its job or the task of its step."""
+    with open("/proc/self/stat", "rb") as stream:
+        began = int(stream.read().rpartition(b")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - began
