@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from portal.core.launch.mounts import NAME
+from portal.core.launch.folder_name import PATTERN
 from portal.errors import FieldError, InvalidRequest
 from portal.web.api import guarded
 from portal.web.api.models.base import REQUEST
@@ -23,7 +23,7 @@ class FolderRequest(BaseModel):
 
     model_config = REQUEST
 
-    name: Annotated[str, Field(json_schema_extra={"pattern": f"^{NAME}$"})]
+    name: Annotated[str, Field(json_schema_extra={"pattern": f"^{PATTERN}$"})]
 
 
 @blueprint.get("/folders")
