@@ -30,6 +30,8 @@ LOST = 3600.0
 QUICK = 0.2
 """Seconds between two questions while a server starts, and for SOON seconds after its launch."""
 SOON = 10.0
+LATE = 3.0
+"""Seconds in which a cancelled launch, or one whose answer was lost, may still arrive."""
 PATIENCE = 5.0
 """Seconds between two tries to end a session while the portal is away."""
 
@@ -159,6 +161,9 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
 
         Raises HTTPError with the portal's words if it refuses, or if the session ends.
         """
+        if self._abandoning is not None:
+            await asyncio.wait([self._abandoning])
+            self._abandoning = None
         self._starting, self._launching, self._nothing_launched = True, None, True
         try:
             return await self._start()
@@ -265,7 +270,8 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
 
     async def poll(self) -> int | None:
         """None while the session lives, or as long as nobody knows; otherwise its exit code."""
-        if self._starting or (self._abandoning and not self._abandoning.done()):
+        # A cancelled start lives until stop() has seen that nothing of it is left.
+        if self._starting or self._abandoning is not None:
             return None
         if self._nothing_launched:
             return 0
@@ -313,17 +319,24 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
         JupyterHub forgets the server afterwards in any case, so this goes on while the portal is
         away. A job cannot be gone at once: `now` makes no difference.
         """
+        late = 0.0
         if self._abandoning is not None:
             await asyncio.wait([self._abandoning])
+            late = LATE
         while True:
             try:
                 await self._end_all(await self.client())
+                if late:
+                    await asyncio.sleep(late)
+                    late = 0.0
+                    await self._end_all(await self.client())
             except NoAnswer as error:
                 self.log.warning("%s: not ended yet: %s", self._log_name, error)
             except Refused as error:
                 if not error.is_passing:
                     raise for_user(error) from error
             else:
+                self._abandoning = None
                 return
             await asyncio.sleep(PATIENCE)
 
