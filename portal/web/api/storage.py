@@ -36,7 +36,7 @@ def list_folders() -> FolderListOut:
 
 @blueprint.post("/folders")
 @operation("Create a storage folder", FolderOut, status=201, body=FolderRequest)
-def make_folder() -> FolderOut:
+def make_storage_folder() -> FolderOut:
     """Create a storage folder."""
     name = read_model(FolderRequest).name
     try:
