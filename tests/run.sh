@@ -87,6 +87,7 @@ needs_of() {
             [ -n "$(ls /usr/lib/postgresql/*/bin/initdb 2> /dev/null)" ] || need initdb postgresql
             need rclone rclone
             need curl curl
+            need npm npm
             ;;
         cgroup2)
             need qemu-system-x86_64 qemu-system-x86
@@ -118,9 +119,17 @@ prepare() {
     done
     [ ${#missing[@]} -eq 0 ] || install "${missing[@]}"
     prepare_python
+    [[ " $* " != *" unit "* ]] || prepare_clients
     if [[ " $* " =~ \ (browser|attack|images)\  ]] && [ ! -e portal/web/static/vendor/axe.min.js ]; then
         bash portal/web/assets/build.sh tests > /dev/null
     fi
+}
+
+# The generators of clients in TypeScript, for the unit tests of the API's document.
+prepare_clients() {
+    cmp -s tests/clients/package-lock.json tests/clients/node_modules/.slipway-lock && return
+    (cd tests/clients && npm ci --ignore-scripts --no-audit --no-fund > /dev/null)
+    cp tests/clients/package-lock.json tests/clients/node_modules/.slipway-lock
 }
 
 prepare_python() {

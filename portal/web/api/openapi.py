@@ -179,11 +179,12 @@ def _schemas(operations: list[Operation]) -> tuple[Schemas, dict[str, Any]]:
     references, found = models_json_schema(
         list(wanted), ref_template=_COMPONENTS + "{model}", schema_generator=_Schemas
     )
-    components = found["$defs"] = _unique(found["$defs"])
-    references = {of: _renamed(reference) for of, reference in references.items()}
+    components = found["$defs"]
     for query in {one.query for one in operations if one.query}:
         name = references[query, "validation"]["$ref"].removeprefix(_COMPONENTS)
         references[query, "validation"] = components.pop(name)
+    references = {of: _renamed(reference) for of, reference in references.items()}
+    components = _unique(components)
     _state_alternatives(components[LaunchRequest.__name__])
     return references, components
 
