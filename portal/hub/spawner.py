@@ -116,7 +116,7 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
         """Forget the session."""
         super().clear_state()
         self._session_id, self._last, self._missing = "", None, None
-        self._nothing_launched = False
+        self._nothing_launched, self._abandoning = False, None
 
     # The form
 
@@ -161,9 +161,7 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
 
         Raises HTTPError with the portal's words if it refuses, or if the session ends.
         """
-        if self._abandoning is not None:
-            await asyncio.wait([self._abandoning])
-            self._abandoning = None
+        self._abandoning = None
         self._starting, self._launching, self._nothing_launched = True, None, True
         try:
             return await self._start()
@@ -270,8 +268,7 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
 
     async def poll(self) -> int | None:
         """None while the session lives, or as long as nobody knows; otherwise its exit code."""
-        # A cancelled start lives until stop() has seen that nothing of it is left.
-        if self._starting or self._abandoning is not None:
+        if self._starting or self._abandoning is not None:  # until stop() has ended what is left
             return None
         if self._nothing_launched:
             return 0
@@ -319,24 +316,18 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
         JupyterHub forgets the server afterwards in any case, so this goes on while the portal is
         away. A job cannot be gone at once: `now` makes no difference.
         """
-        late = 0.0
         if self._abandoning is not None:
             await asyncio.wait([self._abandoning])
-            late = LATE
+            await asyncio.sleep(LATE)
         while True:
             try:
                 await self._end_all(await self.client())
-                if late:
-                    await asyncio.sleep(late)
-                    late = 0.0
-                    await self._end_all(await self.client())
             except NoAnswer as error:
                 self.log.warning("%s: not ended yet: %s", self._log_name, error)
             except Refused as error:
                 if not error.is_passing:
                     raise for_user(error) from error
             else:
-                self._abandoning = None
                 return
             await asyncio.sleep(PATIENCE)
 

@@ -73,8 +73,6 @@ def _portal(services: Services) -> Flask:
         MAX_FORM_PARTS=MAX_FIELDS,
         # A page may stay open as long as its login; the token expires with the session cookie.
         WTF_CSRF_TIME_LIMIT=None,
-        # Referrers can be switched off; every form's origin is checked (security.py).
-        WTF_CSRF_SSL_STRICT=False,
         SEND_FILE_MAX_AGE_DEFAULT=timedelta(days=365),
     )
     app.request_class = BoundedRequest

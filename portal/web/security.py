@@ -70,6 +70,7 @@ def origin_of(url: str) -> str:
 
 def install(app: Flask, web: WebSettings) -> None:
     """Install the checks of forms, and the security headers of every response."""
+    app.config["WTF_CSRF_SSL_STRICT"] = False  # browsers may send no referrer; origins are checked
     for view in WITHOUT_TOKEN:
         csrf.exempt(view)
     own = origin_of(web.public_url)

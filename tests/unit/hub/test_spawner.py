@@ -225,12 +225,14 @@ def test_a_cancelled_start_lives_until_it_is_stopped(
         if launched:
             await until(lambda: world.store.get(session.id).stop_requested or None)  # type: ignore[union-attr]
             end(world, session, "CANCELLED")
+        assert made._abandoning is not None
         await asyncio.wait([made._abandoning])
         assert await made.poll() is None
         stopping = asyncio.create_task(made.stop())
         await asyncio.sleep(0.2)
         assert not stopping.done()
         await asyncio.wait_for(stopping, SOON)
+        made.clear_state()  # as JupyterHub does afterwards
         assert await made.poll() is not None
 
     do(work())

@@ -11,6 +11,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -18,7 +19,9 @@ import pytest
 from portal.cli.render import haproxy_config
 from portal.config import Settings
 from portal.core.apps.access import hub_key, public_key
+from portal.core.apps.origins import Mode
 from portal.runner.apps import netns
+from tests.paths import TEMPLATES
 from tests.unit.web import front as fronts
 from tests.unit.web.front import SESSION, Answer, Front, Stream, running_front
 
@@ -40,8 +43,10 @@ def front(
     folder = tmp_path_factory.mktemp("front")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fronts, "render", hours_as_seconds)
-        mode = "subdomains" if request.param == "https" else request.param
-        web = {"public_url": "https://localhost"} if request.param == "https" else {}
+        mode: Mode = "subdomains" if request.param == "https" else request.param
+        web: dict[str, Any] = (
+            {"public_url": "https://localhost"} if request.param == "https" else {}
+        )
         with running_front(folder, mode, **web) as running:
             yield running
 
@@ -56,10 +61,10 @@ def route(front: Front) -> Iterator[str]:
     front.routes.remove(front.key)
 
 
-def answered(front: Front, method: str = "GET", status: int = 200, **headers: str) -> Answer:
+def answered(front: Front, *, status: int = 200, **headers: str) -> Answer:
     """The response of an app that answers with these headers; underscores stand for dashes."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return front.app("/", method, X_Answer=json.dumps(named), X_Status=str(status))
+    return front.app("/", X_Answer=json.dumps(named), X_Status=str(status))
 
 
 # --- requests -------------------------------------------------------------------------------------
@@ -204,7 +209,7 @@ def test_what_changes_something_is_sent_once(front: Front) -> None:
 
 
 def test_the_port_of_apps_is_the_runners() -> None:
-    assert f":{netns.PORT}(" in haproxy_config(fronts.make_settings(fronts.TEMPLATES))
+    assert f":{netns.PORT}(" in haproxy_config(fronts.make_settings(TEMPLATES))
 
 
 @pytest.mark.parametrize("header", ["Location", "Content-Location", "Refresh"])
@@ -214,7 +219,7 @@ def test_an_address_where_the_app_listens_becomes_its_origin(
 ) -> None:
     before = "0; url=" if header == "Refresh" else ""
     for rest in ("", "/", "/a%2Fb?c=http://127.0.0.1:8080/#d", "?x"):
-        answer = answered(front, **{header: f"{before}http://{host}:8080{rest}"})
+        answer = answered(front, status=200, **{header: f"{before}http://{host}:8080{rest}"})
         assert answer.headers[header] == f"{before}{front.origin}{rest}"
 
 
@@ -257,7 +262,9 @@ def test_its_cookies_stay_at_its_origin(front: Front) -> None:
 
 def test_headers_with_an_effect_beyond_its_origin_are_removed(front: Front) -> None:
     names = ("Clear-Site-Data", "Strict-Transport-Security", "Alt-Svc", "NEL", "Report-To")
-    answer = answered(front, **dict.fromkeys(names, "x"), Access_Control_Allow_Origin="*")
+    answer = answered(
+        front, status=200, **dict.fromkeys(names, "x"), Access_Control_Allow_Origin="*"
+    )
     assert not [name for name in (*names, "Access-Control-Allow-Origin") if name in answer.headers]
     assert answer.headers["X-Frame-Options"] == "SAMEORIGIN"
 

@@ -128,7 +128,8 @@ def test_no_shell_syntax_can_be_injected(part: str, value: str) -> None:
     (line,) = (line for line in script.splitlines() if line.startswith("mount_folder "))
     words = [point.name, f"~{point.owner}/{point.source}", "", point.owner]
     assert shlex.split(line) == ["mount_folder", *words]
-    bad = dataclasses.replace(PLAIN, mounts=(dataclasses.replace(point, **{part: f"{value}\n"}),))
+    changed[part] = f"{value}\n"
+    bad = dataclasses.replace(PLAIN, mounts=(dataclasses.replace(point, **changed),))
     with pytest.raises(ValueError, match="mounts"):
         render_script(bad, TEMPLATE)
 
