@@ -157,12 +157,16 @@ remove_everything_but_data() {
 
 in_login() { engine exec "$(container_of login)" "$@"; }
 
-# wait_for SECONDS COMMAND… — tries twice a second; the log has the last attempt's output.
+# On a loaded machine each start takes minutes: it has failed once its container has ended.
+PATIENCE=900
+
+# wait_for SERVICE COMMAND… — tries twice a second; the log has the last attempt's output, or the service's.
 wait_for() {
-    local until=$((SECONDS + $1))
+    local service=$1 until=$((SECONDS + PATIENCE))
     shift
     until "$@"; do
-        [ $SECONDS -lt $until ] || { echo "gave up after waiting: $*"; return 1; }
+        is_running "$service" || { echo "the container of $service has ended"; last_lines "$service"; return 1; }
+        [ $SECONDS -lt $until ] || { echo "gave up after $PATIENCE s: $*"; last_lines "$service"; return 1; }
         sleep 0.5
     done
 }
@@ -172,8 +176,8 @@ nodes_are_up() { [ "$(in_login sinfo -h -N -o '%N %t' 2>&1 | sort -u | grep -cE 
 ssh_answers() { in_login nc -z login 22; }
 
 wait_for_slurm() {
-    wait_for 60 ssh_answers || { last_lines login; return 1; }
-    wait_for 90 nodes_are_up || { last_lines ctl; return 1; }
+    wait_for login ssh_answers
+    wait_for ctl nodes_are_up
 }
 
 portal_answers() {
@@ -189,16 +193,16 @@ second_portal_answers() {
 port_is_taken() { (: < "/dev/tcp/127.0.0.1/$PORT") 2>/dev/null; }
 
 wait_for_portal() {
-    wait_for 60 portal_answers || { last_lines portal; return 1; }
-    wait_for 10 port_is_taken
-    [ "$HOSTS" != 2 ] || wait_for 60 second_portal_answers || { last_lines portal2; return 1; }
+    wait_for portal portal_answers
+    wait_for portal port_is_taken
+    [ "$HOSTS" != 2 ] || wait_for portal2 second_portal_answers
     keep_certificate
 }
 
 hub_answers() { engine exec "$(container_of hub)" curl -fsS -o /dev/null http://localhost:8000/hub/api/; }
 
 wait_for_hub() {
-    [ -z "$HUB" ] || wait_for 90 hub_answers || { last_lines hub; return 1; }
+    [ -z "$HUB" ] || wait_for hub hub_answers
 }
 
 # The authority's certificate, for browsers and for the tests.

@@ -101,6 +101,7 @@ needs_of() {
             need xonsh xonsh
             need yash yash
             need zsh zsh
+            need npm npm
             ;;
         cgroup2)
             need qemu-system-x86_64 qemu-system-x86
@@ -132,9 +133,17 @@ prepare() {
     done
     [ ${#missing[@]} -eq 0 ] || install "${missing[@]}"
     prepare_python
+    [[ " $* " != *" unit "* ]] || prepare_clients
     if [[ " $* " =~ \ (browser|attack|images)\  ]] && [ ! -e portal/web/static/vendor/axe.min.js ]; then
         bash portal/web/assets/build.sh tests > /dev/null
     fi
+}
+
+# The generators of clients in TypeScript, for the unit tests of the API's document.
+prepare_clients() {
+    cmp -s tests/clients/package-lock.json tests/clients/node_modules/.slipway-lock && return
+    (cd tests/clients && npm ci --ignore-scripts --no-audit --no-fund > /dev/null)
+    cp tests/clients/package-lock.json tests/clients/node_modules/.slipway-lock
 }
 
 prepare_python() {

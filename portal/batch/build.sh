@@ -17,7 +17,8 @@ mkdir -p "$work/files/portal/core/cluster"
 cp "$source_dir/portal/core/cluster/fgpu.py" "$work/files/portal/core/cluster/"
 mkdir "$work/files/portal/core/launch"
 : > "$work/files/portal/core/launch/__init__.py"
-cp "$source_dir/portal/core/launch/reference.py" "$work/files/portal/core/launch/"
+cp "$source_dir/portal/core/launch/reference.py" "$source_dir/portal/core/launch/folder_name.py" \
+    "$work/files/portal/core/launch/"
 cp "$source_dir/portal/core/json_text.py" "$source_dir/portal/core/slurm_variables.py" "$work/files/portal/core/"
 cp -r "$source_dir/portal/batch" "$source_dir/portal/file_server" "$work/files/portal/"
 find "$work/files" -name __pycache__ -prune -exec rm -rf {} +

@@ -12,6 +12,7 @@ import stat
 from portal.batch.image import ImageError, site
 from portal.batch.options import OptionError
 from portal.core.launch import reference
+from portal.core.launch.folder_name import PATTERN, name_problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,8 +27,7 @@ MAX_ENV_FILE = 95 << 10
 MAX_SHM = 1 << 30
 """MiB; more than any node has."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_SHARED = re.compile(rf"([A-Za-z0-9_][A-Za-z0-9._@-]{{0,63}})/{_FOLDER.pattern}")
+_SHARED = re.compile(rf"([A-Za-z0-9_][A-Za-z0-9._@-]{{0,63}})/{PATTERN}")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
 _UNITS = {"k": 1 / 1024, "m": 1.0, "g": 1024.0, "t": 1024.0**2}
 
@@ -207,7 +207,7 @@ def read_mount(value: str, storage: str, user: str, home: str) -> list[str]:
         path = os.path.expanduser(folder)
     elif folder == "home":
         path = home
-    elif _FOLDER.fullmatch(folder):
+    elif not name_problem(folder):
         base = storage.replace("{user}", user)
         path = os.path.join(base if base.startswith("/") else os.path.join(home, base), folder)
     else:

@@ -30,6 +30,8 @@ LOST = 3600.0
 QUICK = 0.2
 """Seconds between two questions while a server starts, and for SOON seconds after its launch."""
 SOON = 10.0
+LATE = 3.0
+"""Seconds in which a cancelled launch, or one whose answer was lost, may still arrive."""
 PATIENCE = 5.0
 """Seconds between two tries to end a session while the portal is away."""
 
@@ -114,7 +116,7 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
         """Forget the session."""
         super().clear_state()
         self._session_id, self._last, self._missing = "", None, None
-        self._nothing_launched = False
+        self._nothing_launched, self._abandoning = False, None
 
     # The form
 
@@ -159,6 +161,7 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
 
         Raises HTTPError with the portal's words if it refuses, or if the session ends.
         """
+        self._abandoning = None
         self._starting, self._launching, self._nothing_launched = True, None, True
         try:
             return await self._start()
@@ -265,7 +268,7 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
 
     async def poll(self) -> int | None:
         """None while the session lives, or as long as nobody knows; otherwise its exit code."""
-        if self._starting or (self._abandoning and not self._abandoning.done()):
+        if self._starting or self._abandoning is not None:  # until stop() has ended what is left
             return None
         if self._nothing_launched:
             return 0
@@ -315,6 +318,7 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
         """
         if self._abandoning is not None:
             await asyncio.wait([self._abandoning])
+            await asyncio.sleep(LATE)
         while True:
             try:
                 await self._end_all(await self.client())

@@ -48,16 +48,22 @@ def post(
     return status, answer, complete and headers.get("connection", "").lower() != "close"
 
 
-def probe(stream: socket.socket, path: str) -> int:
-    """GET `path` and return only the status."""
-    stream.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
-    with stream.makefile("rb") as reader:
-        return _status(_line(reader))
+def get_request(path: str) -> bytes:
+    """A GET of `path`, after whose response the connection is closed."""
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+
+
+def begins_response(line: bytes) -> bool:
+    """Whether this is the first line of an HTTP response."""
+    try:
+        return _status(line.decode("latin-1")) > 0
+    except WireError:
+        return False
 
 
 def get(stream: socket.socket, path: str) -> tuple[int, bytes]:
     """GET `path` and return status and body."""
-    stream.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+    stream.sendall(get_request(path))
     with stream.makefile("rb") as reader:
         status = _status(_line(reader))
         return status, _answer_body(reader, read_headers(reader))[0]

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 
 from portal.core.auth.person import Person
 from portal.core.files.shares import READ, SharedFolder
 from portal.core.interfaces.systems import UserFiles
-from portal.core.launch.mounts import (
-    ANY_NAME,
-    HOME,
-    NAME,
-    RULE,
-    Folder,
-    Mount,
-    path_of_shared,
-)
+from portal.core.launch.folder_name import HOME, name_problem
+from portal.core.launch.mounts import Folder, Mount, path_of_shared
 from portal.core.launch.own_image import ImageFile, OwnImageRules, proposable
 from portal.core.launch.site_files import RefusedFile
 from portal.errors import FieldError, InvalidRequest
@@ -67,7 +59,7 @@ class Storage:
         return Folder(
             shared.name,
             path_of_shared(shared.owner, shared.folder, self._storage),
-            mountable=re.fullmatch(ANY_NAME, shared.name) is not None,
+            problem=name_problem(shared.folder),
             owner=shared.owner,
             read_only=shared.access == READ,
         )
@@ -100,7 +92,7 @@ class Storage:
         """Create a storage folder; raises InvalidRequest for the field "folder", Conflict
         if none of the storage can be used, or Unavailable.
         """
-        if problem := _problem(name):
+        if problem := name_problem(name):
             raise InvalidRequest([FieldError("folder", problem)])
         made = self._files.make_folder(person.name, name)
         self._record(person.name, "folder.make", name)
@@ -111,9 +103,3 @@ def _missing(mount: Mount) -> str:
     if mount.owner:
         return f"no folder {mount.folder} is shared with you"
     return f"you have no folder named {mount.folder}"
-
-
-def _problem(name: str) -> str:
-    if name == HOME:
-        return f'"{HOME}" stands for your home directory; choose another name'
-    return "" if re.fullmatch(NAME, name) else RULE

@@ -66,7 +66,7 @@ def test_a_command_that_never_answers_can_be_changed(page: Page, picture: Pictur
     expect(window.locator("[data-message]")).to_contain_text("is starting", timeout=STARTS)
     change = window.get_by_role("link", name="Change the command")
     expect(change).to_be_hidden()
-    message = re.compile(r"Nothing answers on port \d+ yet")
+    message = re.compile(r"Nothing listens on port \d+")
     expect(window.locator("[data-message]")).to_contain_text(message, timeout=STARTS)
     expect(window.locator("pre")).to_contain_text("my-port-is-5000")
     picture(window, "app-slow")

@@ -6,6 +6,7 @@ import base64
 import binascii
 import hashlib
 import re
+import shlex
 from dataclasses import dataclass
 
 from portal.core.apps.access import OpenApp
@@ -151,11 +152,14 @@ class SshEndpoint:
         key, alias = f"-i ~/.ssh/{KEY_FILE}", f"-o HostKeyAlias={self.alias}"
         address = f"{self.session.owner}@{self.host}"
         ssh = f"ssh -p {self.port} {key} {alias}"
+        copied, synced = (
+            shlex.quote(f"{address}:{place}") for place in (self.folder, self.folder or "data/")
+        )
         return {
             "ssh": f"{ssh} {address}",
             "sftp": f"sftp -P {self.port} {key} {alias} {address}",
-            "scp": f"scp -P {self.port} {key} {alias} results.csv {address}:{self.folder}",
-            "rsync": f'rsync -av -e "{ssh}" data/ {address}:{self.folder or "data/"}',
+            "scp": f"scp -P {self.port} {key} {alias} results.csv {copied}",
+            "rsync": f'rsync -av -e "{ssh}" data/ {synced}',
             "windows": f"ssh -p {self.port} -i $HOME\\.ssh\\{KEY_FILE} {alias} {address}",
         }
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import quote, unquote
 
-from portal.core.launch.mounts import HOME, place_of
+from portal.core.launch.folder_name import HOME
+from portal.core.launch.mounts import place_of
 from portal.core.session.session import Home, Session
 
 

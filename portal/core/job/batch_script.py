@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 
@@ -16,8 +17,12 @@ _SAFE = re.compile(r"[A-Za-z0-9._/@%+=:,-]*")
 # Names of accounts and expressions of features are only in #SBATCH lines, between double quotes.
 _QUOTED = re.compile(r"[^\s\x00-\x1f\x7f\"'\\]*")
 
+# Names of folders are quoted as words of the shell.
+_ONE_LINE = re.compile(r"[^\x00-\x1f\x7f]*")
+
 _RULES: Mapping[str, Callable[[str], object]] = {
     "options": _QUOTED.fullmatch,
+    "mounts": _ONE_LINE.fullmatch,
     "partition": is_group_name,
 }
 
@@ -36,6 +41,7 @@ def render_script(job: JobDescription, template_text: str) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.filters["quoted"] = shlex.quote
     return environment.from_string(template_text).render(job=job)
 
 

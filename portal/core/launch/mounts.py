@@ -10,22 +10,24 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from portal.core.account_names import WIDEST as OWNER
-from portal.core.validation import Matching, at_most
+from portal.core.launch.folder_name import HOME, PATTERN, name_problem
+from portal.core.validation import at_most, checked
 from portal.errors import FieldError
 
-HOME = "home"
-"""The mount name of a user's whole home directory."""
 MAX_MOUNTS = 20
 
-NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
-"""Pattern of mountable storage folders: the name becomes part of a batch script."""
 
-RULE = (
-    "use up to 64 letters, digits, dots, dashes and underscores, and begin with a letter or a digit"
-)
-ANY_NAME = f"(?:{OWNER}/)?{NAME}"
-"""Pattern of what can be mounted: OWNER/FOLDER is a folder that another user shares."""
-FolderName = Annotated[str, Matching(ANY_NAME, RULE)]
+def _mountable(text: str) -> str:
+    """What can be mounted: a folder's name, home, or OWNER/FOLDER; raises ValueError."""
+    owner, slash, name = text.rpartition("/")
+    if slash and not re.fullmatch(OWNER, owner):
+        raise ValueError("write the name of a storage folder, or OWNER/FOLDER")
+    if text != HOME and (problem := name_problem(name)):
+        raise ValueError(problem)
+    return text
+
+
+FolderName = Annotated[str, checked(_mountable)]
 
 
 class Mount(BaseModel):
@@ -68,7 +70,7 @@ def _short(value: Any) -> Any:
 _NAME_JSON = {
     "type": "string",
     "description": "a storage folder's name, home, or OWNER/FOLDER for one that is shared with you",
-    "pattern": f"^{ANY_NAME}$",
+    "pattern": f"^(?:{OWNER}/)?{PATTERN}$",
 }
 Mounts = Annotated[
     tuple[
@@ -107,18 +109,22 @@ class Folder:
     """"home", or the name of a storage folder."""
     path: str
     """Its path on the cluster's file system."""
-    mountable: bool = True
-    """False if its name is not safe in a batch script, or is that of the home directory."""
+    problem: str = ""
+    """Why it cannot be mounted."""
     owner: str = ""
     """Who shares it; "" for the user's own."""
     read_only: bool = False
     """Whether it can be mounted read-only alone, as it is shared."""
 
+    @property
+    def mountable(self) -> bool:
+        """Whether a session can have it."""
+        return not self.problem
+
 
 def storage_folder(name: str, directory: str) -> Folder:
     """A storage folder found in the user's storage directory."""
-    mountable = name != HOME and re.fullmatch(NAME, name) is not None
-    return Folder(name, f"{directory.rstrip('/')}/{name}", mountable)
+    return Folder(name, f"{directory.rstrip('/')}/{name}", name_problem(name))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import WithJsonSchema
 
-from portal.core.launch.mounts import HOME, NAME, storage_of
+from portal.core.launch.folder_name import name_problem
+from portal.core.launch.mounts import storage_of
 from portal.core.launch.reference import MAX_LENGTH, SCHEME, host_problem, parse
 from portal.core.validation import checked
 from portal.errors import FieldError
@@ -81,8 +82,8 @@ def _written(text: str) -> str:
     parts = text.removeprefix("/").split("/")
     if not all(parts) or not {".", ".."}.isdisjoint(parts):
         raise ValueError("write the path without //, . and ..")
-    if not text.startswith("/") and (
-        len(parts) < 2 or parts[0] == HOME or not re.fullmatch(NAME, parts[0])
+    if text.startswith("-") or (
+        not text.startswith("/") and (len(parts) < 2 or name_problem(parts[0]))
     ):
         raise ValueError(f"name one of your storage folders first: FOLDER/NAME{SUFFIX}")
     return text

@@ -197,7 +197,7 @@ def start_failure(exit_code: int | None, log: str) -> str:
 
 _APP_ENDED = re.compile(r".* ended before it answered \((?P<how>.*)\)")
 _APP_STOPPED = re.compile(r".* ended \((?P<how>.*)\)")
-_APP_LATE = re.compile(r".* did not answer within (?P<seconds>\S+) seconds")
+_APP_LATE = re.compile(r".* did not answer within (?P<late>[^\s:]+ seconds(?:: .+)?)")
 
 
 def app_trouble(title: str, message: str) -> str:
@@ -205,7 +205,7 @@ def app_trouble(title: str, message: str) -> str:
     if (found := _APP_ENDED.fullmatch(message)) is not None:
         return f"{title} did not start: it ended with {found['how']}."
     if (found := _APP_LATE.fullmatch(message)) is not None:
-        return f"{title} did not start: it did not answer within {found['seconds']} seconds."
+        return f"{title} did not start: it did not answer within {found['late']}."
     if (found := _APP_STOPPED.fullmatch(message)) is not None:
         return f"{title} has stopped: it ended with {found['how']}."
     return f"{title} did not start{': ' + message.rstrip('.') if message else ''}."

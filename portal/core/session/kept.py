@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from portal.core.launch.mounts import HOME
+from portal.core.launch.folder_name import HOME
 from portal.core.session.session import Home, Session
 from portal.core.units import file_size, plural
 

@@ -12,7 +12,8 @@ from collections import deque
 from ..log import say, stamp, write
 from ..spec import AppStart
 from . import netns
-from .probe import answers, computes, read_details
+from .probe import computes, read_details
+from .readiness import Readiness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,9 +24,9 @@ LOG_LINES = 50
 LONGEST_LINE = 2000
 # Bytes that one app may write to the job's log, so that a runaway cannot fill the user's quota.
 LOG_BYTES = 20 * 1024 * 1024
-PROBE_PAUSE = 0.015
-# Seconds after which an app that does not answer is reported, with its last lines, and again.
-SLOW = 15.0
+# Seconds after which it is looked why an app does not answer, and again; what was found is reported
+# if it is new, and else as often as its last lines.
+SLOW, REPORT = 5.0, 15.0
 # Seconds until the state of an app that is asked to start, but runs, is reported again.
 REPORT_AGAIN = 0.5
 # Above the runner's and the gateway's: out of memory, the apps are killed first.
@@ -227,10 +228,16 @@ class App:
                         say(f"{self.name} has written too much; further output is not logged")
 
     def _watch(self, process: subprocess.Popen[bytes], description: AppStart) -> None:
-        answered = self._await_answer(process, description)
+        readiness = Readiness(
+            self.socket_path, description, process.pid, lambda: processes_of(self.name)
+        )
+        answered = self._await_answer(process, description, readiness)
+        readiness.close()
         if answered and self._settle(READY, "", of=process):
             say(f"{self.name}: ready")
         late = f"{self.name} did not answer within {description.timeout:g} seconds"
+        if not answered and (finding := readiness.finding()):
+            late += f": {finding}"
         if not answered and process.poll() is None and self._settle(FAILED, late, of=process):
             _signal_group(process.pid, signal.SIGKILL)
         code = process.wait()
@@ -243,17 +250,22 @@ class App:
         else:
             self._settle(FAILED, f"{self.name} ended{before} ({how})", of=process)
 
-    def _await_answer(self, process: subprocess.Popen[bytes], description: AppStart) -> bool:
+    def _await_answer(
+        self, process: subprocess.Popen[bytes], description: AppStart, readiness: Readiness
+    ) -> bool:
         deadline = time.monotonic() + description.timeout
-        slow = time.monotonic() + SLOW
+        slow, report = time.monotonic() + SLOW, 0.0
         while process.poll() is None and self.running and time.monotonic() < deadline:
-            if answers(self.socket_path, description.kind, description.ready):
+            if readiness.answered():
                 self._details = read_details(f"{self._home}/details")
                 return True
-            if description.listen == "tcp" and time.monotonic() > slow:
-                slow += SLOW
-                self._settle(STARTING, f"Nothing answers on port {netns.PORT} yet", of=process)
-            time.sleep(PROBE_PAUSE)
+            if (now := time.monotonic()) > slow:
+                slow = now + SLOW
+                finding = readiness.finding()
+                message = finding[:1].upper() + finding[1:]
+                if message and (message != self.message or now > report):
+                    report = now + REPORT
+                    self._settle(STARTING, message, of=process)
         return False
 
     def _settle(self, state: str, message: str, of: subprocess.Popen[bytes] | None = None) -> bool:

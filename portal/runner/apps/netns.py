@@ -27,10 +27,15 @@ defaults
     timeout connect 5s
     timeout client 24h
     timeout server 24h
-    retries 0
+    # An app may listen on ::1 alone: then the first server refuses, and the other is tried at once.
+    retries 1
+    option redispatch 1
 listen app
     bind unix@{path} mode 600
-    server app 127.0.0.1:{port}
+    balance roundrobin
+    use-server ipv4 if TRUE
+    server ipv4 127.0.0.1:{port}
+    server ipv6 [::1]:{port}
 """
 # From sched.h, prctl.h, sockios.h and if.h; os.unshare is new in Python 3.12.
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 FOLDER = ".slipway-packages"
 JUPYTER_DATA = ".local/share/jupyter"
 ACL = "system.posix_acl_access"
+# Of a folder's name: it is in lists of paths, in scripts and in R_LIBS_USER, where R replaces %V.
+SPECIAL = frozenset(":%\"'$`\\")
 LARGEST_SCRIPT = 65536
 # What pip writes for long paths: for the shell a command, for Python a text.
 BEGIN = "#!/bin/sh\n'''exec' \"{python}\" \"$0\" \"$@\"\n' '''\n"
@@ -59,13 +61,15 @@ def environment(
             if kept and environ.get("SLIPWAY_HOME") != "persistent":
                 _keep_kernels(place, home)
         except OSError:
-            continue  # it is full, read-only or not this user's alone
+            continue  # it is full, read-only, not this user's alone or has a special name
         return {**variables, **found, "SLIPWAY_PACKAGES": "kept" if kept else "session"}
     return variables
 
 
 def _prepare(folder: str, name: str) -> str:
     """The folder of the packages; PermissionError where others could put theirs there."""
+    if SPECIAL.intersection(folder):
+        raise OSError(f"package managers would not understand its name: {folder}")
     if not os.access(folder, os.W_OK | os.X_OK) or _others_write(folder, os.stat(folder)):
         raise PermissionError(folder)
     place = f"{folder}/{FOLDER}"

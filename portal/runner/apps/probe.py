@@ -1,4 +1,4 @@
-"""Probes of an app: whether it is ready, whether it is computing, and its details."""
+"""Whether an app is computing, and its details."""
 
 from __future__ import annotations
 
@@ -7,21 +7,9 @@ import socket
 
 from .. import wire
 
-TIMEOUT = 5.0
 # Short: a heartbeat waits for it.
 BUSY_TIMEOUT = 2.0
 LONGEST_DETAILS = 4096
-
-
-def answers(path: str, kind: str, ready: str) -> bool:
-    """Whether the app behind a unix socket is ready: an SSH banner, or a status below 500."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
-        stream.settimeout(TIMEOUT)
-        try:
-            stream.connect(path)
-            return _has_banner(stream) if kind == "ssh" else wire.probe(stream, ready) < 500
-        except OSError:
-            return False
 
 
 def computes(path: str, page: str, expression: str) -> bool:
@@ -46,8 +34,3 @@ def read_details(path: str) -> str:
     except OSError:
         return ""
     return text.replace("\0", "").strip()
-
-
-def _has_banner(stream: socket.socket) -> bool:
-    with stream.makefile("rb") as reader:
-        return reader.read(4) == b"SSH-"

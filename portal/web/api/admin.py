@@ -28,7 +28,7 @@ from portal.web.api.models.admin import (
 from portal.web.api.models.base import NoContent
 from portal.web.api.models.templates import TemplateOut
 from portal.web.api.operation import IF_MATCH, Reply, expected_tag, operation, tagged
-from portal.web.api.operations.usage_models import InUseOut, UsageNowOut, UsageOut
+from portal.web.api.operations.usage_models import InUseOut, UsageNowOut, UsageReportOut
 from portal.web.context import person, services
 from portal.web.http.body import read_model, read_nothing, read_query
 
@@ -46,7 +46,7 @@ def guard() -> None:
 
 @blueprint.get("/admin/templates/<name>")
 @operation("Show a resource template", TemplateOut)
-def template(name: str) -> Reply[TemplateOut]:
+def get_resource_template(name: str) -> Reply[TemplateOut]:
     """One template."""
     return _template(services().administration.template(person(), name))
 
@@ -55,7 +55,7 @@ def template(name: str) -> Reply[TemplateOut]:
 @operation(
     "Create or replace a resource template", TemplateOut, body=TemplateRequest, header=IF_MATCH
 )
-def save_template(name: str) -> Reply[TemplateOut]:
+def save_resource_template(name: str) -> Reply[TemplateOut]:
     """Create or replace a template."""
     asked = read_model(TemplateRequest)
     return _template(services().administration.save_template(person(), name, asked, expected_tag()))
@@ -63,7 +63,7 @@ def save_template(name: str) -> Reply[TemplateOut]:
 
 @blueprint.delete("/admin/templates/<name>")
 @operation("Delete a resource template", NoContent, header=IF_MATCH)
-def drop_template(name: str) -> NoContent:
+def delete_resource_template(name: str) -> NoContent:
     """Delete a template."""
     read_nothing()
     services().administration.drop_template(person(), name, expected_tag())
@@ -79,7 +79,7 @@ def _template(template: Template) -> Reply[TemplateOut]:
 
 @blueprint.get("/admin/images")
 @operation("All images, and who can see each", ImageRuleListOut)
-def images() -> ImageRuleListOut:
+def list_image_rules() -> ImageRuleListOut:
     """All images, and who can see each."""
     found = services().administration.rules_of(person(), services().catalog())
     return ImageRuleListOut(images=[ImageRuleOut.of(image, rule) for image, rule in found])
@@ -87,7 +87,7 @@ def images() -> ImageRuleListOut:
 
 @blueprint.get("/admin/images/<environment>/<version>")
 @operation("Who can see an image", ImageRuleOut)
-def image(environment: str, version: str) -> Reply[ImageRuleOut]:
+def get_image_rule(environment: str, version: str) -> Reply[ImageRuleOut]:
     """Who can see one image."""
     catalog = services().catalog()
     found, rule = services().administration.image_rule(person(), catalog, environment, version)
@@ -96,7 +96,7 @@ def image(environment: str, version: str) -> Reply[ImageRuleOut]:
 
 @blueprint.put("/admin/images/<environment>/<version>")
 @operation("Set who can see an image", ImageRuleOut, body=ImageRequest, header=IF_MATCH)
-def show_image(environment: str, version: str) -> Reply[ImageRuleOut]:
+def set_image_rule(environment: str, version: str) -> Reply[ImageRuleOut]:
     """Set who can see an image."""
     asked = read_model(ImageRequest)
     administration, catalog = services().administration, services().catalog()
@@ -112,7 +112,7 @@ def show_image(environment: str, version: str) -> Reply[ImageRuleOut]:
 
 @blueprint.get("/admin/caps")
 @operation("The caps", CapsOut)
-def caps() -> Reply[CapsOut]:
+def get_caps() -> Reply[CapsOut]:
     """The administrators' caps on what Slurm has no limit for."""
     return _caps(services().administration.site_rules())
 
@@ -132,7 +132,7 @@ def _caps(rules: SiteRules) -> Reply[CapsOut]:
 
 @blueprint.get("/admin/limits")
 @operation("Slurm's limits, in plain words", LimitsOut)
-def limits() -> LimitsOut:
+def get_limits() -> LimitsOut:
     """Slurm's limits in plain words, each with the command that changes it."""
     found = services().administration.limits(person())
     if found is None:
@@ -142,7 +142,7 @@ def limits() -> LimitsOut:
 
 @blueprint.get("/admin/nodes")
 @operation("Who holds what on which node", NodeListOut)
-def nodes() -> NodeListOut:
+def list_nodes() -> NodeListOut:
     """What each node has, and who holds how much of it."""
     found = services().administration.nodes(person())
     return NodeListOut(nodes=[NodeOut.of(node) for node in found.nodes])
@@ -153,16 +153,18 @@ def nodes() -> NodeListOut:
 
 @blueprint.get("/admin/usage")
 @operation(
-    "Who used what over time, of the sessions that the portal knows", UsageOut, query=UsageQuery
+    "Who used what over time, of the sessions that the portal knows",
+    UsageReportOut,
+    query=UsageQuery,
 )
-def usage() -> UsageOut:
+def get_usage_report() -> UsageReportOut:
     """Sums of sessions over time."""
-    return UsageOut.of_report(services().usage.report(person(), read_query(UsageQuery)))
+    return UsageReportOut.of_report(services().usage.report(person(), read_query(UsageQuery)))
 
 
 @blueprint.get("/admin/usage/now")
 @operation("Who uses what now", UsageNowOut)
-def usage_now() -> UsageNowOut:
+def get_usage_now() -> UsageNowOut:
     """Who has sessions now, and what they hold."""
     return UsageNowOut(people=[InUseOut.of(one) for one in services().usage.now(person())])
 
@@ -172,7 +174,7 @@ def usage_now() -> UsageNowOut:
 
 @blueprint.get("/journal")
 @operation("Who did what, newest first", JournalPageOut, query=AuditQuery)
-def journal() -> JournalPageOut:
+def list_journal() -> JournalPageOut:
     """Who did what, newest first."""
     query = read_query(AuditQuery)
     before = read_cursor(query.cursor)

@@ -19,7 +19,7 @@ blueprint = guarded("estimate", for_services=True)
     EstimateOut,
     body=LaunchRequest,
 )
-def estimate() -> EstimateOut:
+def estimate_start() -> EstimateOut:
     """Slurm's estimate for a launch request, and the free resources; nothing is launched."""
     wanted = services().launcher.parse(read_json())
     found = services().estimates.estimate(person(), wanted)

@@ -29,7 +29,7 @@ class ExtendRequest(BaseModel):
 
 @blueprint.post("/sessions/<session_id>/extend")
 @operation("Extend a running session", SessionOut, body=ExtendRequest, body_required=False)
-def extend(session_id: str) -> SessionOut:
+def extend_session(session_id: str) -> SessionOut:
     """Extend a running session, up to the longest limit that its owner could have requested."""
     minutes = read_model(ExtendRequest, optional=True).minutes
     return session_response(services().lifecycle.extend(person(), session_id, minutes))
@@ -37,7 +37,7 @@ def extend(session_id: str) -> SessionOut:
 
 @blueprint.post("/sessions/<session_id>/keep")
 @operation("Keep an unused session; counts as use", SessionOut)
-def keep(session_id: str) -> SessionOut:
+def keep_session(session_id: str) -> SessionOut:
     """Reset the idle timer of an unused session."""
     read_nothing()
     return session_response(services().lifecycle.keep_alive(person(), session_id))
@@ -63,7 +63,7 @@ class DismissEndsRequest(BaseModel):
 @operation(
     "Dismiss a notice about a session of one's own; idempotent", SessionOut, body=DismissRequest
 )
-def dismiss(session_id: str) -> SessionOut:
+def dismiss_end(session_id: str) -> SessionOut:
     """Dismiss a notice; a later kill for want of memory has a new one."""
     found = services().sessions.get(person(), session_id)
     notice = read_model(DismissRequest).notice
@@ -82,7 +82,7 @@ def dismiss_ends() -> NoContent:
 
 @blueprint.post("/sessions/<session_id>/release")
 @operation("Release a session that its owner has put on hold; idempotent", SessionOut)
-def release(session_id: str) -> SessionOut:
+def release_session(session_id: str) -> SessionOut:
     """Release the owner's hold; no effect on a session that is not held."""
     read_nothing()
     return session_response(services().lifecycle.release(person(), session_id))

@@ -76,7 +76,7 @@ class Document(RootModel[dict[str, Any]]):
 
 @blueprint.get("/openapi.json")
 @operation("This document", Document, security=[])
-def openapi() -> Document:
+def get_openapi() -> Document:
     """The OpenAPI document; needs no token."""
     return _document(services().settings.web.public_url)
 
@@ -85,6 +85,23 @@ def openapi() -> Document:
 def _document(public_url: str) -> Document:
     # Cached because it is public and building it takes tens of milliseconds.
     return Document(document(public_url))
+
+
+_TAGS = {
+    "lifecycle": "sessions",
+    "estimate": "sessions",
+    "presets": "sessions",
+    "ssh": "sessions",
+    "job_submission": "jobs",
+    "shares": "files",
+    "folders": "files",
+    "site": "cluster",
+    "choice": "cluster",
+    "images": "cluster",
+    "notices": "announcements",
+    "openapi": "cluster",
+}
+"""The tag of each part of the API whose name is none."""
 
 
 class _Schemas(GenerateJsonSchema):
@@ -111,19 +128,23 @@ def document(public_url: str) -> dict[str, Any]:
     )
     spec.components.security_scheme("token", {"type": "http", "scheme": "bearer"})
     found = list(_operations())
-    schemas, components = _schemas([one for _, _, one in found])
+    schemas, components = _schemas([one for *_, one in found])
     for name, schema in components.items():
         spec.components.schema(name, schema)
     problem = {"schema": schemas[Problem, "serialization"]}
     described = {"description": "What went wrong", "content": {"application/problem+json": problem}}
     spec.components.response("Problem", described)
-    for path, method, one in found:
-        spec.path(path, operations={method: _described(one, schemas)}, parameters=_in_path(path))
+    for path, method, endpoint, one in found:
+        described = _named(endpoint) | _described(one, schemas)
+        spec.path(path, operations={method: described}, parameters=_in_path(path))
     return spec.to_dict()
 
 
-def _operations() -> Iterator[tuple[str, str, Operation]]:
-    """Path, method and operation of every route; raises KeyError for an undeclared view."""
+def _operations() -> Iterator[tuple[str, str, str, Operation]]:
+    """Path, method, endpoint and operation of every route.
+
+    Raises KeyError for an undeclared view.
+    """
     app = Flask("api", static_folder=None)
     app.url_map.converters["location"] = LocationConverter
     for part in BLUEPRINTS:
@@ -131,7 +152,14 @@ def _operations() -> Iterator[tuple[str, str, Operation]]:
     for rule in app.url_map.iter_rules():
         path = re.sub(r"<(?:location:)?(\w+)>", r"{\1}", rule.rule.removeprefix(PREFIX))
         for method in sorted((rule.methods or set()) - {"HEAD", "OPTIONS"}):
-            yield path, method.lower(), OPERATIONS[app.view_functions[rule.endpoint]]
+            described = OPERATIONS[app.view_functions[rule.endpoint]]
+            yield path, method.lower(), rule.endpoint, described
+
+
+def _named(endpoint: str) -> dict[str, Any]:
+    """How generated clients call an operation: by its view's name, in a group of related ones."""
+    part, _, view = endpoint.removeprefix("api_").partition(".")
+    return {"operationId": view, "tags": [_TAGS.get(part, part.replace("_", "-"))]}
 
 
 Schemas = dict[tuple[Any, Mode], dict[str, Any]]
@@ -155,8 +183,39 @@ def _schemas(operations: list[Operation]) -> tuple[Schemas, dict[str, Any]]:
     for query in {one.query for one in operations if one.query}:
         name = references[query, "validation"]["$ref"].removeprefix(_COMPONENTS)
         references[query, "validation"] = components.pop(name)
+    references = {of: _renamed(reference) for of, reference in references.items()}
+    components = _unique(components)
     _state_alternatives(components[LaunchRequest.__name__])
     return references, components
+
+
+def _unique(components: dict[str, Any]) -> dict[str, Any]:
+    """Each under its own name, which is its title; raises ValueError for two of the same name."""
+    unique: dict[str, Any] = {}
+    for name, schema in components.items():
+        new = _name(name)
+        if new in unique or not new.isalnum():
+            raise ValueError(f"two models of the API have the same name: {name}")
+        unique[new] = _renamed(schema) | {"title": new}
+    return unique
+
+
+def _name(component: str) -> str:
+    """pydantic tells the two forms of a model apart that is both sent and received."""
+    name, _, form = component.partition("-")
+    return f"{name}Request" if form == "Input" else name
+
+
+def _renamed(schema: Any) -> Any:
+    """The schema, with references to the components' own names."""
+    if isinstance(schema, dict):
+        return {
+            key: _COMPONENTS + _name(value.removeprefix(_COMPONENTS))
+            if key == "$ref"
+            else _renamed(value)
+            for key, value in schema.items()
+        }
+    return [_renamed(one) for one in schema] if isinstance(schema, list) else schema
 
 
 def _state_alternatives(schema: dict[str, Any]) -> None:
@@ -196,8 +255,12 @@ def _json(schema: dict[str, Any], text: str) -> dict[str, Any]:
 
 
 def _in_query(schema: dict[str, Any]) -> list[dict[str, Any]]:
-    fields = schema["properties"].items()
-    return [{"name": name, "in": "query", "schema": field} for name, field in fields]
+    required = schema.get("required", ())
+    return [
+        {"name": name, "in": "query", "schema": field}
+        | ({"required": True} if name in required else {})
+        for name, field in schema["properties"].items()
+    ]
 
 
 def _in_path(path: str) -> list[dict[str, Any]]:

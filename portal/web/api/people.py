@@ -16,7 +16,7 @@ blueprint = admin.blueprint
 
 @blueprint.get("/admin/people")
 @operation("All users who are logged in", PresenceListOut)
-def people() -> PresenceListOut:
+def list_people() -> PresenceListOut:
     """All users who have a login or a token."""
     found = services().logins.active_users()
     return PresenceListOut(people=[PresenceOut.of(logins) for logins in found])
@@ -24,7 +24,7 @@ def people() -> PresenceListOut:
 
 @blueprint.get("/admin/people/<name>/logins")
 @operation("A user's logins and tokens", LoginListOut)
-def logins_of(name: str) -> LoginListOut:
+def list_logins_of_person(name: str) -> LoginListOut:
     """A user's logins and tokens."""
     return LoginListOut(logins=[_login(login) for login in services().logins.logins_of(name)])
 
@@ -35,7 +35,7 @@ def _login(login: Login) -> LoginOut:
 
 @blueprint.delete("/admin/people/<name>/logins")
 @operation("Revoke all logins and tokens of a user", NoContent)
-def log_out(name: str) -> NoContent:
+def log_person_out(name: str) -> NoContent:
     """Revoke all of them, and with them all browsers' access to this user's apps."""
     services().logins.revoke_all(name, person().name)
     return NoContent()
@@ -43,7 +43,7 @@ def log_out(name: str) -> NoContent:
 
 @blueprint.delete("/admin/people/<name>/logins/<login_id>")
 @operation("Revoke one login or token", NoContent)
-def log_out_one(name: str, login_id: str) -> NoContent:
+def revoke_login(name: str, login_id: str) -> NoContent:
     """Revoke one login or token."""
     services().logins.revoke_login(name, login_id, person().name)
     return NoContent()

@@ -45,7 +45,7 @@ def _save(name: str, request: LaunchRequest, replace: bool = True) -> tuple[Pres
 
 @blueprint.post("/sessions/<session_id>/preset")
 @operation("Save a session as a preset", PresetOut, status=201, body=PresetRequest)
-def save_session(session_id: str) -> PresetOut:
+def save_session_as_preset(session_id: str) -> PresetOut:
     """Save what one of the caller's sessions was launched with; 409 if the name is taken."""
     body = services().sessions.clone_body(person(), session_id)
     name = read_model(PresetRequest).name
@@ -72,7 +72,7 @@ def launch_preset(name: str) -> SessionListOut:
 
 @blueprint.post("/sessions/<session_id>/relaunch")
 @operation("Launch a copy of a session", SessionListOut, status=201, header=IDEMPOTENCY_KEY)
-def relaunch(session_id: str) -> SessionListOut:
+def relaunch_session(session_id: str) -> SessionListOut:
     """Launch a copy of one of the caller's sessions."""
     read_nothing()
     return _launch(services().sessions.clone_body(person(), session_id))

@@ -99,7 +99,7 @@ def list_sessions() -> SessionPageOut:
     body=LaunchRequest,
     header=IDEMPOTENCY_KEY,
 )
-def launch() -> SessionListOut:
+def launch_sessions() -> SessionListOut:
     """Launch sessions, all or none; a repeated Idempotency-Key returns the same sessions."""
     key = key_of_request()
     wanted = services().launcher.checked(person(), read_json(), key)
@@ -113,14 +113,14 @@ def launched(created: list[Session]) -> SessionListOut:
 
 @blueprint.get("/sessions/<session_id>")
 @operation("Show one session", SessionOut)
-def show(session_id: str) -> SessionOut:
+def get_session(session_id: str) -> SessionOut:
     """One session."""
     return session_response(services().sessions.get(person(), session_id))
 
 
 @blueprint.delete("/sessions/<session_id>")
 @operation("End a session; idempotent", SessionOut, status=202)
-def stop(session_id: str) -> SessionOut:
+def end_session(session_id: str) -> SessionOut:
     """End a session; no effect on one that is over."""
     read_nothing()
     return session_response(services().sessions.stop(person(), session_id))
@@ -128,7 +128,7 @@ def stop(session_id: str) -> SessionOut:
 
 @blueprint.post("/sessions/end")
 @operation("End many sessions, all or none", SessionListOut, status=202, body=EndRequest)
-def stop_all() -> SessionListOut:
+def end_sessions() -> SessionListOut:
     """End many sessions; none of them if one does not exist or belongs to another user."""
     wanted = read_model(EndRequest)
     ended = services().sessions.stop_all(person(), wanted.ids, wanted.reason)
@@ -137,7 +137,7 @@ def stop_all() -> SessionListOut:
 
 @blueprint.get("/sessions/<session_id>/log")
 @operation("Read a session's log", LogOut, query=LogQuery)
-def log(session_id: str) -> LogOut:
+def read_session_log(session_id: str) -> LogOut:
     """Part of the log; `next_offset` is the offset of the next part."""
     query, logs = read_query(LogQuery), services().session_logs
     if query.app is None:
@@ -152,7 +152,7 @@ def log(session_id: str) -> LogOut:
 
 @blueprint.get("/sessions/<session_id>/usage")
 @operation("Show a session's use over time", UseOverTimeOut)
-def use(session_id: str) -> UseOverTimeOut:
+def get_session_usage(session_id: str) -> UseOverTimeOut:
     """CPU, memory and GPU use since its start, in at most 300 points."""
     points = services().session_history.use(person(), session_id, MOST)
     return UseOverTimeOut(points=[UsePointOut.of(point) for point in points])
@@ -160,7 +160,7 @@ def use(session_id: str) -> UseOverTimeOut:
 
 @blueprint.get("/sessions/<session_id>/timeline")
 @operation("Show what happened to a session", TimelineOut)
-def timeline(session_id: str) -> TimelineOut:
+def get_session_timeline(session_id: str) -> TimelineOut:
     """When it was requested, queued, started, ready, extended, and when it ended."""
     moments = services().session_history.timeline(person(), session_id)
     return TimelineOut(moments=[MomentOut.of(moment) for moment in moments])

@@ -26,7 +26,7 @@ blueprint = guarded("site", for_services=True)
 
 @blueprint.get("/environments")
 @operation("What can be launched", EnvironmentListOut)
-def environments() -> EnvironmentListOut:
+def list_environments() -> EnvironmentListOut:
     """The environments that the caller may launch, with their versions, newest first."""
     catalog = services().administration.visible_catalog(person(), services().catalog())
     seen_by = _seen_by(catalog) if person().admin else {}
@@ -55,7 +55,7 @@ def _version(catalog: Catalog, image: Image, seen_by: Mapping[str, str]) -> Vers
 
 @blueprint.get("/resource-groups")
 @operation("The resource groups open to you", ResourceGroupListOut, query=AccountQuery)
-def resource_groups() -> ResourceGroupListOut:
+def list_resource_groups() -> ResourceGroupListOut:
     """The partitions that are open to the caller, with the caller's limits in each."""
     options = read_query(AccountQuery).options
     gpus = services().gpus
@@ -67,7 +67,7 @@ def resource_groups() -> ResourceGroupListOut:
 
 @blueprint.get("/templates")
 @operation("List resource templates", OfferedTemplateListOut)
-def templates() -> OfferedTemplateListOut:
+def list_resource_templates() -> OfferedTemplateListOut:
     """The resource templates, and whether the caller may launch with them."""
     found, rules = services().administration.templates(), services().administration.site_rules()
     whys = services().cluster.template_misfits(
@@ -81,7 +81,7 @@ def templates() -> OfferedTemplateListOut:
 
 @blueprint.get("/usage")
 @operation("Your usage and limits in a resource group", UsageOut, query=UseQuery)
-def usage() -> UsageOut:
+def get_usage() -> UsageOut:
     """What the caller holds in a resource group, may hold there, and could get right now."""
     asked = read_query(UseQuery)
     found = services().cluster.usage_with(person().name, asked.resource_group, asked.options)
@@ -90,6 +90,6 @@ def usage() -> UsageOut:
 
 @blueprint.get("/me")
 @operation("The user that the token belongs to", MeOut)
-def me() -> MeOut:
+def get_me() -> MeOut:
     """The user that the token belongs to."""
     return MeOut.of(person())

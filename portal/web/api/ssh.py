@@ -37,7 +37,7 @@ class AddKeyRequest(BaseModel):
 
 @blueprint.get("/me/ssh-keys")
 @operation("List your public SSH keys", PublicKeyListOut)
-def list_keys() -> PublicKeyListOut:
+def list_ssh_keys() -> PublicKeyListOut:
     """The keys that the caller added; id_container's is not among them."""
     found = services().ssh.public_keys(person())
     return PublicKeyListOut(keys=[PublicKeyOut.of(key) for key in found])
@@ -45,7 +45,7 @@ def list_keys() -> PublicKeyListOut:
 
 @blueprint.post("/me/ssh-keys")
 @operation("Add a public SSH key", PublicKeyOut, status=201, body=AddKeyRequest)
-def add_key() -> PublicKeyOut:
+def add_ssh_key() -> PublicKeyOut:
     """Let a key into all of the caller's sessions. Idempotent."""
     added = services().ssh.add_public_key(person(), read_model(AddKeyRequest).public_key)
     return PublicKeyOut.of(added)
@@ -53,7 +53,7 @@ def add_key() -> PublicKeyOut:
 
 @blueprint.delete("/me/ssh-keys/<key_id>")
 @operation("Remove a public SSH key", NoContent)
-def remove_key(key_id: str) -> NoContent:
+def remove_ssh_key(key_id: str) -> NoContent:
     """Refuse a key from now on, and cut all SSH connections to the caller's sessions."""
     read_nothing()
     services().ssh.remove_public_key(person(), key_id)
@@ -62,7 +62,7 @@ def remove_key(key_id: str) -> NoContent:
 
 @blueprint.get("/sessions/<session_id>/ssh")
 @operation("How to connect to a session by SSH", SshDoorOut)
-def show(session_id: str) -> SshDoorOut:
+def get_ssh_connection(session_id: str) -> SshDoorOut:
     """Address, user and host key of the SSH server; SSH is opened like any app."""
     return SshDoorOut.of(services().ssh.endpoint(person(), session_id))
 
@@ -70,7 +70,7 @@ def show(session_id: str) -> SshDoorOut:
 # Not a GET: a read-only token must not become shell access.
 @blueprint.post("/me/id_container")
 @operation("Your private SSH key", SshKeyOut, body=KeyRequest, body_required=False)
-def fetch_key() -> Reply[SshKeyOut]:
+def fetch_ssh_key() -> Reply[SshKeyOut]:
     """The caller's private key for all of their sessions; created if there is none yet."""
     if read_model(KeyRequest, optional=True).new:
         services().ssh.new_key(person())

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from portal.core.launch.mounts import NAME
+from portal.core.launch.folder_name import PATTERN
 from portal.errors import FieldError, InvalidRequest
 from portal.web.api import guarded
 from portal.web.api.models.base import REQUEST
@@ -23,7 +23,7 @@ class FolderRequest(BaseModel):
 
     model_config = REQUEST
 
-    name: Annotated[str, Field(json_schema_extra={"pattern": f"^{NAME}$"})]
+    name: Annotated[str, Field(json_schema_extra={"pattern": f"^{PATTERN}$"})]
 
 
 @blueprint.get("/folders")
@@ -36,7 +36,7 @@ def list_folders() -> FolderListOut:
 
 @blueprint.post("/folders")
 @operation("Create a storage folder", FolderOut, status=201, body=FolderRequest)
-def make_folder() -> FolderOut:
+def make_storage_folder() -> FolderOut:
     """Create a storage folder."""
     name = read_model(FolderRequest).name
     try:

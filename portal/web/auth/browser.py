@@ -29,7 +29,7 @@ from portal.core.auth.person import Person
 from portal.errors import Forbidden, Unauthorized, Unavailable
 from portal.web.auth.login_session import check_password
 from portal.web.context import person, services, set_person
-from portal.web.http.paths import here, local_path, next_query
+from portal.web.http.paths import here, local_path, next_query, redirect_to
 
 blueprint = Blueprint("auth", __name__)
 manager = LoginManager()
@@ -149,7 +149,7 @@ def login_form() -> ResponseReturnValue:
     """Show the login page."""
     target = local_path(request.args.get("next"))
     if current_user.is_authenticated:
-        return redirect(target or "/sessions", 303)
+        return redirect_to(target or "/sessions")
     return login_page(200)
 
 
@@ -178,7 +178,7 @@ def login() -> ResponseReturnValue:
     except (Unauthorized, Forbidden, Unavailable) as error:
         return login_page(error.status, name, error.text)
     open_login(user)
-    return _kept_page(user) or redirect(local_path(request.form.get("next")) or "/sessions", 303)
+    return _kept_page(user) or redirect_to(local_path(request.form.get("next")) or "/sessions")
 
 
 @blueprint.post("/login/kept")

@@ -27,7 +27,7 @@ from portal.errors import NotFound, PortalError, Unauthorized
 from portal.services.auth.provider_logins import USED, ProviderLogins
 from portal.web.auth.browser import LOGGED_OUT, login_page, open_login
 from portal.web.context import services
-from portal.web.http.paths import local_path
+from portal.web.http.paths import local_path, redirect_to
 
 blueprint = Blueprint("provider", __name__)
 
@@ -70,7 +70,7 @@ def start() -> ResponseReturnValue:
     if request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
         return redirect("/login", 303)  # no other page starts one
     if current_user.is_authenticated:
-        return redirect(target or "/sessions", 303)
+        return redirect_to(target or "/sessions")
     try:
         url, attempt = logins.begin(target)
     except PortalError as error:
@@ -136,7 +136,7 @@ def callback() -> ResponseReturnValue:
         services().login_attempts.remember(user)
         if not _is_same(user, proof):
             open_login(user, proof)
-        response = make_response(redirect(local_path(attempt.target) or "/sessions", 303))
+        response = redirect_to(local_path(attempt.target) or "/sessions")
     _forget(response, name)
     return response
 

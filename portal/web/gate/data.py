@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hmac
 
-from flask import Blueprint, Response, current_app, redirect, request
+from flask import Blueprint, Response, request
 from flask.typing import ResponseReturnValue
 from flask_login import current_user
 
@@ -18,6 +18,7 @@ from portal.errors import Forbidden, Unauthorized, Unavailable
 from portal.web.auth.bearer import bearer
 from portal.web.auth.browser import require_login
 from portal.web.context import person, services
+from portal.web.http.paths import here, redirect_to
 from portal.web.security import csrf
 
 blueprint = Blueprint("data", __name__, url_prefix="/data")
@@ -53,10 +54,10 @@ def enter(path: str = "") -> ResponseReturnValue:  # noqa: ARG001
 
 def _again() -> Response:
     # The path as it was sent: decoded and encoded again, it might be another one.
-    target = str(request.environ.get("RAW_URI") or request.full_path.rstrip("?"))
-    response = redirect(target if target.startswith("/data/") else "/files", 307)
+    target = here()
+    response = redirect_to(target if target.startswith("/data/") else "/files", 307)
     response.headers["Cache-Control"] = "no-store"
-    return current_app.make_response(response)
+    return response
 
 
 def _admit_program() -> Response:

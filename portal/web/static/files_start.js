@@ -48,10 +48,11 @@
   }
 
   const again = () => slipwayFiles.go("/files");
-  const RULE = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
-  const NOTE = "Up to 64 letters, digits, dots, dashes and underscores; sessions have it at ~/ under this name.";
+  const NOTE = "Sessions have it at ~/ under this name.";
   const check = (text) => {
-    if (!RULE.test(text) || text === "home") throw new Error("Use up to 64 letters, digits, dots, dashes and underscores, and begin with a letter or a digit.");
+    // Of names that a file system permits, these cannot be mounted (core/launch/folder_name.py).
+    if (text === "home") throw new Error("“home” stands for your home directory; choose another name.");
+    if (text.startsWith(".")) throw new Error("Begin the name with something else than a dot, which hides a folder.");
   };
   const mounted = (row) => (row.dataset.mounted ? `It is mounted in a live session: ${row.dataset.mounted}.` : "");
 

@@ -170,6 +170,10 @@ def test_folders(tmp_path: Path) -> None:
     assert request.read_mount("data:ro", "storage", "alice", home) == [f"{home}/storage/data", "ro"]
     assert request.read_mount(f"{home}:ro", "storage", "alice", home) == [home, "ro"]
     assert request.read_mount("home", "storage", "alice", home) == [home, "rw"]
+    for name in ("über a", "x:ro", "-rf"):
+        (tmp_path / "storage" / name).mkdir()
+        found = request.read_mount(f"{name}:rw", "storage", "alice", home)
+        assert found == [f"{home}/storage/{name}", "rw"]
     (tmp_path / "proj" / "alice" / "x").mkdir(parents=True)
     found = request.read_mount("x", f"{home}/proj/{{user}}", "alice", home)
     assert found == [f"{home}/proj/alice/x", "rw"]

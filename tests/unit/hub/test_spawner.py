@@ -21,6 +21,7 @@ from portal.client import Client, NoAnswer
 from portal.core.apps.access import AppState
 from portal.core.session.session import OVER, Session, State
 from portal.hub import TEMPLATES
+from portal.hub import spawner as spawners
 from portal.hub.authenticator import TOKEN
 from portal.hub.spawner import SlipwaySpawner
 from tests.fakes import World
@@ -199,6 +200,40 @@ def test_cancelled_in_the_middle_of_a_launch_it_gives_way_at_once(
         await until(lambda: world.store.get(session.id).stop_requested or None)  # type: ignore[union-attr]
         end(world, session, "CANCELLED")
         await asyncio.wait_for(stopping, SOON)
+
+    do(work())
+
+
+@pytest.mark.parametrize("launched", [True, False])
+def test_a_cancelled_start_lives_until_it_is_stopped(
+    world: World, spawner: NewSpawner, monkeypatch: pytest.MonkeyPatch, launched: bool
+) -> None:
+    """Otherwise JupyterHub says "stopped" while a launch may still be on its way (204, not 202)."""
+    monkeypatch.setattr(spawners, "LATE", 0.5)
+
+    async def work() -> None:
+        made = spawner()
+        if launched:
+            starting, session = await begun(world, made)
+        else:
+            made.user_options = OPTIONS
+            starting = asyncio.create_task(made.start())
+            await asyncio.sleep(0)
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+        if launched:
+            await until(lambda: world.store.get(session.id).stop_requested or None)  # type: ignore[union-attr]
+            end(world, session, "CANCELLED")
+        assert made._abandoning is not None
+        await asyncio.wait([made._abandoning])
+        assert await made.poll() is None
+        stopping = asyncio.create_task(made.stop())
+        await asyncio.sleep(0.2)
+        assert not stopping.done()
+        await asyncio.wait_for(stopping, SOON)
+        made.clear_state()  # as JupyterHub does afterwards
+        assert await made.poll() is not None
 
     do(work())
 

@@ -57,6 +57,7 @@ class Echo(http.server.BaseHTTPRequestHandler):
         if self.headers.get("Upgrade") == "echo":
             self._echo()
             return
+        time.sleep(float(self.headers.get("X-Pause", 0)))
         length = int(self.headers.get("Content-Length", 0))
         seen = {
             "who": self.server.who,
@@ -66,7 +67,7 @@ class Echo(http.server.BaseHTTPRequestHandler):
         }
         content = json.dumps(seen).encode()
         redirects = getattr(self.server, "redirects", False)
-        self.send_response(302 if redirects else 200)
+        self.send_response(302 if redirects else int(self.headers.get("X-Status", 200)))
         self.send_header("Content-Length", str(len(content)))
         self.send_header("Set-Cookie", "slipway_app=planted; Path=/")
         self.send_header("Set-Cookie", "slipway_app_10001=planted; Path=/")
@@ -381,13 +382,12 @@ def running_front(
         watch_port,
         several=several,
         proof=proof,
-        public_url=f"http://localhost:{port}",
         listen=f"127.0.0.1:{port}",
         listen_runners=f"127.0.0.1:{runners_port}",
         apps=mode,
         apps_ports=(first, first + POOL - 1),
         ssh_ports=(first + POOL, first + 2 * POOL - 1),
-        **web,
+        **{"public_url": f"http://localhost:{port}"} | web,
     )
     for name in ("routes.map", "background.map", "hub.map"):
         (folder / name).touch()

@@ -112,7 +112,10 @@ def _options(request: JobRequest) -> Iterator[tuple[str, str]]:
         if value is not None:
             yield option, _written(field, value)
     for mount in request.mounts:
-        yield "mount", f"{mount.folder}:ro" if mount.read_only else mount.folder
+        # A folder's own name may end like a mode.
+        named = mount.folder.endswith((":ro", ":rw"))
+        mode = ":ro" if mount.read_only else ":rw" if named else ""
+        yield "mount", f"{mount.folder}{mode}"
 
 
 def given(request: JobRequest, field: str) -> object:

@@ -22,7 +22,7 @@ blueprint = guarded("choice", for_services=True)
 @operation(
     "Accounts, QOS, reservations and features to choose", LaunchOptionsOut, query=ChoiceQuery
 )
-def launch_options() -> LaunchOptionsOut:
+def list_launch_options() -> LaunchOptionsOut:
     """What the caller may choose of Slurm's own options, given what is chosen already."""
     asked, cluster, now = read_query(ChoiceQuery), services().cluster, services().clock()
     found = cluster.launch_options(person().name, asked.resource_group, asked.options, now)
@@ -38,7 +38,7 @@ def launch_options() -> LaunchOptionsOut:
 
 @blueprint.get("/accounts")
 @operation("Accounts: what is used and left of their limits", AccountListOut, query=EverybodyQuery)
-def accounts() -> AccountListOut:
+def list_accounts() -> AccountListOut:
     """The caller's accounts and those above them; for administrators also all of them."""
     everybody = read_query(EverybodyQuery).everybody
     if everybody and not person().admin:

@@ -37,7 +37,7 @@ class How(BaseModel):
     body=JobSubmitRequest,
     header=IDEMPOTENCY_KEY,
 )
-def submit() -> Reply[JobSubmissionOut]:
+def submit_job() -> Reply[JobSubmissionOut]:
     """Submit a job with `slipway sbatch`; with "test_only" (200), only check it."""
     data, how = apart(read_json(), How)
     composer = services().composer

@@ -21,7 +21,7 @@ blueprint = guarded("job_templates")
 
 @blueprint.get("/job-templates")
 @operation("List job templates", JobTemplateListOut)
-def list_templates() -> JobTemplateListOut:
+def list_job_templates() -> JobTemplateListOut:
     """The caller's job templates, and those that others share with them."""
     found = services().job_templates.list(person())
     return JobTemplateListOut(templates=[JobTemplateOut.of(template) for template in found])
@@ -29,7 +29,7 @@ def list_templates() -> JobTemplateListOut:
 
 @blueprint.get("/job-templates/<name>")
 @operation("Read a job template", JobTemplateOut, query=TemplateQuery)
-def read_template(name: str) -> JobTemplateOut:
+def get_job_template(name: str) -> JobTemplateOut:
     """One job template, with its script."""
     return JobTemplateOut.of(services().job_templates.get(person(), _owner(), name))
 
@@ -41,7 +41,7 @@ def read_template(name: str) -> JobTemplateOut:
     other_statuses=(201,),
     body=JobTemplateRequest,
 )
-def save_template(name: str) -> Reply[JobTemplateOut]:
+def save_job_template(name: str) -> Reply[JobTemplateOut]:
     """Save a job under a name; the caller's own template of the same name is replaced."""
     data, sharing = apart(read_json(), Sharing)
     request = services().composer.parse(person(), data)
@@ -53,7 +53,7 @@ def save_template(name: str) -> Reply[JobTemplateOut]:
 
 @blueprint.delete("/job-templates/<name>")
 @operation("Delete a job template", NoContent, query=TemplateQuery)
-def delete_template(name: str) -> NoContent:
+def delete_job_template(name: str) -> NoContent:
     """Delete a job template of one's own; administrators also one that everybody has."""
     read_nothing()
     services().job_templates.remove(person(), _owner(), name)

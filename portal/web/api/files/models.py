@@ -61,7 +61,7 @@ class FoundOut(ResponseModel):
     """False if there may be more: a search ends after some seconds."""
 
 
-class UsageOut(ResponseModel):
+class FolderUsageOut(ResponseModel):
     """What is below a folder."""
 
     bytes: int
@@ -82,7 +82,7 @@ class QuotaOut(ResponseModel):
     files_limit: int | None
 
 
-class ProblemOut(ResponseModel):
+class OperationProblemOut(ResponseModel):
     """What an operation could not do."""
 
     path: str
@@ -103,7 +103,7 @@ class OperationOut(ResponseModel):
     bytes: int
     bytes_total: int | None
     current: str
-    problems: list[ProblemOut]
+    problems: list[OperationProblemOut]
     """The first hundred."""
     problem_count: int
 

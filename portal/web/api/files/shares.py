@@ -106,7 +106,7 @@ def list_shares(folder: str) -> ShareListOut:
 
 @blueprint.put("/folders/<folder>/shares/<kind>/<name>")
 @operation("Share a folder", ShareChangeOut, other_statuses=(202,), body=ShareRequest)
-def share(folder: str, kind: str, name: str) -> Reply[ShareChangeOut]:
+def share_folder(folder: str, kind: str, name: str) -> Reply[ShareChangeOut]:
     """Share one of the caller's storage folders with a user or group.
 
     202 while a large folder's files are still being changed. Whether there is a user or group of
@@ -120,7 +120,7 @@ def share(folder: str, kind: str, name: str) -> Reply[ShareChangeOut]:
 
 @blueprint.delete("/folders/<folder>/shares/<kind>/<name>")
 @operation("Take a share back", NoContent, other_statuses=(202,))
-def take_back(folder: str, kind: str, name: str) -> Reply[NoContent]:
+def take_share_back(folder: str, kind: str, name: str) -> Reply[NoContent]:
     """Take access to a folder back; 202 while a large folder's files are still being changed.
 
     Running sessions that have it mounted keep the files that they have open.

@@ -11,6 +11,7 @@ from flask import request
 from portal.web.api import PREFIX, guarded
 from portal.web.api.files.models import (
     EntryOut,
+    FolderUsageOut,
     FoundOut,
     ListingOut,
     ListQuery,
@@ -22,7 +23,6 @@ from portal.web.api.files.models import (
     SearchQuery,
     UploadListOut,
     UploadOut,
-    UsageOut,
 )
 from portal.web.api.models.base import NoContent
 from portal.web.api.operation import operation
@@ -50,29 +50,29 @@ def list_folder(location: str) -> ListingOut:  # noqa: ARG001
 
 @blueprint.get("/files/entry/<location:location>")
 @operation("One file or folder", EntryOut)
-def read_entry(location: str) -> EntryOut:  # noqa: ARG001
+def get_entry(location: str) -> EntryOut:  # noqa: ARG001
     """One file or folder."""
     return EntryOut.model_validate(services().files.entry(person(), _location()))
 
 
 @blueprint.get("/files/search/<location:location>")
 @operation("Search below a folder, by name", FoundOut, query=SearchQuery)
-def search(location: str) -> FoundOut:  # noqa: ARG001
+def search_files(location: str) -> FoundOut:  # noqa: ARG001
     """What is below a folder and has a text in its name."""
     text = read_query(SearchQuery).text
     return FoundOut.model_validate(services().files.search(person(), _location(), text))
 
 
 @blueprint.get("/files/usage/<location:location>")
-@operation("How much is below a folder", UsageOut)
-def usage(location: str) -> UsageOut:  # noqa: ARG001
+@operation("How much is below a folder", FolderUsageOut)
+def get_folder_usage(location: str) -> FolderUsageOut:  # noqa: ARG001
     """What is below a folder, as far as it has been counted."""
-    return UsageOut.model_validate(services().files.usage(person(), _location()))
+    return FolderUsageOut.model_validate(services().files.usage(person(), _location()))
 
 
 @blueprint.get("/files/quota/<area>")
 @operation("How much may be stored", QuotaOut)
-def quota(area: str) -> QuotaOut:
+def get_quota(area: str) -> QuotaOut:
     """How much may be stored in a storage area, and is."""
     return QuotaOut.model_validate(services().files.quota(person(), area))
 
@@ -86,7 +86,7 @@ def make_folder(location: str) -> EntryOut:  # noqa: ARG001
 
 @blueprint.post("/files/rename/<location:location>")
 @operation("Rename a file or folder", EntryOut, body=RenameRequest)
-def rename(location: str) -> EntryOut:  # noqa: ARG001
+def rename_file(location: str) -> EntryOut:  # noqa: ARG001
     """Give a file or folder another name."""
     name = read_model(RenameRequest).name
     return EntryOut.model_validate(services().shares.rename(person(), _location(), name))
@@ -104,7 +104,7 @@ def list_operations() -> OperationListOut:
 @operation(
     "Copy, move or delete, or change permissions", OperationOut, status=202, body=OperationRequest
 )
-def operate() -> OperationOut:
+def start_operation() -> OperationOut:
     """Begin an operation; it may be over already."""
     order = read_model(OperationRequest).model_dump(exclude_none=True)
     return OperationOut.model_validate(services().shares.operate(person(), order))
@@ -112,7 +112,7 @@ def operate() -> OperationOut:
 
 @blueprint.get("/files/operations/<operation_id>")
 @operation("One operation", OperationOut)
-def read_operation(operation_id: str) -> OperationOut:
+def get_operation(operation_id: str) -> OperationOut:
     """One operation."""
     return OperationOut.model_validate(services().files.operation(person(), operation_id))
 

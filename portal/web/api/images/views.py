@@ -12,6 +12,6 @@ blueprint = guarded("images", for_services=True)
 
 @blueprint.get("/environments/<environment>/<version>")
 @operation("What is inside a version of an environment", InsideOut)
-def inside(environment: str, version: str) -> InsideOut:
+def get_image_contents(environment: str, version: str) -> InsideOut:
     """When, from what and how it was built, and all packages that are installed in it."""
     return InsideOut.of(services().image_contents.inside(person(), environment, version))

@@ -27,7 +27,7 @@ class OutputQuery(BaseModel):
 
 @blueprint.get("/jobs/<job_id>/output")
 @operation("Read what a job has written", JobOutputOut, query=OutputQuery)
-def output(job_id: str) -> JobOutputOut:
+def read_job_output(job_id: str) -> JobOutputOut:
     """Part of a job's output; `next_offset` is the offset of the next part."""
     query = read_query(OutputQuery)
     piece = services().job_outputs.read(person(), job_id, query.stream, query.offset)
@@ -37,6 +37,6 @@ def output(job_id: str) -> JobOutputOut:
 
 @blueprint.get("/jobs/<job_id>/usage")
 @operation("Show what a job uses, or has used", JobUsageOut)
-def usage(job_id: str) -> JobUsageOut:
+def get_job_usage(job_id: str) -> JobUsageOut:
     """What Slurm tells of a job that runs or is over."""
     return JobUsageOut.of(services().job_use.look(person(), job_id))

@@ -50,14 +50,14 @@ def list_jobs() -> JobPageOut:
 
 @blueprint.get("/jobs/<job_id>")
 @operation("Show one job", JobOut)
-def show(job_id: str) -> JobOut:
+def get_job(job_id: str) -> JobOut:
     """One job; the number of an array shows the tasks that have not started, else the last one."""
     return job_response(services().jobs.get(person(), job_id))
 
 
 @blueprint.delete("/jobs/<job_id>")
 @operation("Cancel a job, or all tasks of an array; idempotent", JobOut, status=202)
-def cancel(job_id: str) -> JobOut:
+def cancel_job(job_id: str) -> JobOut:
     """Cancel a job; no effect on one that is over, and 409 for one that cannot be cancelled."""
     read_nothing()
     jobs = services().jobs
@@ -85,12 +85,12 @@ ACTIONS = {
     JobAction.REQUEUE: "Stop running jobs and queue them again",
 }
 for _action, _summary in ACTIONS.items():
-    blueprint.post(f"/jobs/{_action}", endpoint=f"{_action}_many")(_acting(_action, _summary))
+    blueprint.post(f"/jobs/{_action}", endpoint=f"{_action}_jobs")(_acting(_action, _summary))
 
 
 @blueprint.post("/jobs/<job_id>/extend")
 @operation("Extend a running job", JobOut, body=ExtendRequest, body_required=False)
-def extend(job_id: str) -> JobOut:
+def extend_job(job_id: str) -> JobOut:
     """Extend a running job, up to the longest limit that its owner could have requested."""
     minutes = read_model(ExtendRequest, optional=True).minutes
     return job_response(services().jobs.extend(person(), job_id, minutes))

@@ -52,7 +52,7 @@ class MountOut(ResponseModel):
     """Mount point in the session."""
 
 
-class HomeOut(ResponseModel):
+class SessionHomeOut(ResponseModel):
     """A session's home directory, and what is kept of it."""
 
     kind: Home
@@ -64,7 +64,7 @@ class HomeOut(ResponseModel):
     deletes_bytes: int | None
 
     @classmethod
-    def of(cls, session: Session) -> HomeOut:
+    def of(cls, session: Session) -> SessionHomeOut:
         """Build it."""
         facts = kept(session)
         return cls(

@@ -28,8 +28,8 @@ from portal.core.site_rules import SiteRules
 from portal.web.api.models.apps import AppOut
 from portal.web.api.models.base import ResponseModel, Time
 from portal.web.api.models.session_resources import (
-    HomeOut,
     MountOut,
+    SessionHomeOut,
     SessionResourcesOut,
     mounts_of,
     resources_of,
@@ -211,7 +211,7 @@ class SessionOut(ResponseModel):
     """The owner's own image; empty for one of the site's."""
     resources: SessionResourcesOut
     mounts: list[MountOut]
-    home: HomeOut
+    home: SessionHomeOut
     preset: str
     """The preset that it was launched from; empty if none."""
     hub_prefix: str
@@ -278,7 +278,7 @@ class SessionOut(ResponseModel):
             image=session.image,
             resources=resources_of(session, context.gpus),
             mounts=mounts_of(session, context.storage),
-            home=HomeOut.of(session),
+            home=SessionHomeOut.of(session),
             preset=session.preset,
             hub_prefix=session.hub_prefix,
             env=list(session.env_names),

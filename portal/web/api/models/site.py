@@ -262,6 +262,8 @@ class FolderOut(ResponseModel):
     path: str
     """Its path on the cluster's file system."""
     mountable: bool
+    problem: str
+    """Why it cannot be mounted; "" if it can."""
     owner: str
     """Who shares it; "" for the caller's own."""
     read_only: bool

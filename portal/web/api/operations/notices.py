@@ -23,7 +23,7 @@ blueprint = guarded("notices")
 
 @blueprint.get("/announcements")
 @operation("Announcements; for administrators also those planned or over", AnnouncementListOut)
-def announcements() -> AnnouncementListOut:
+def list_announcements() -> AnnouncementListOut:
     """What is shown now; administrators also get what is planned or over."""
     found, now = services().notices.known(person()), services().clock()
     return AnnouncementListOut(announcements=[AnnouncementOut.of(one, now) for one in found])
@@ -31,7 +31,7 @@ def announcements() -> AnnouncementListOut:
 
 @blueprint.post("/announcements")
 @operation("Write an announcement", AnnouncementOut, status=201, body=AnnouncementRequest)
-def announce() -> Reply[AnnouncementOut]:
+def create_announcement() -> Reply[AnnouncementOut]:
     """Write an announcement; for administrators."""
     _admit()
     return _reply(services().notices.announce(person(), read_model(AnnouncementRequest)))
@@ -39,14 +39,14 @@ def announce() -> Reply[AnnouncementOut]:
 
 @blueprint.get("/announcements/<id>")
 @operation("Show an announcement", AnnouncementOut)
-def announcement(id: str) -> Reply[AnnouncementOut]:
+def get_announcement(id: str) -> Reply[AnnouncementOut]:
     """One announcement."""
     return _reply(services().notices.announcement(person(), id))
 
 
 @blueprint.put("/announcements/<id>")
 @operation("Replace an announcement", AnnouncementOut, body=AnnouncementRequest, header=IF_MATCH)
-def change(id: str) -> Reply[AnnouncementOut]:
+def replace_announcement(id: str) -> Reply[AnnouncementOut]:
     """Replace an announcement; for administrators."""
     _admit()
     asked = read_model(AnnouncementRequest)
@@ -55,7 +55,7 @@ def change(id: str) -> Reply[AnnouncementOut]:
 
 @blueprint.delete("/announcements/<id>")
 @operation("Delete an announcement", NoContent, header=IF_MATCH)
-def withdraw(id: str) -> NoContent:
+def delete_announcement(id: str) -> NoContent:
     """Delete an announcement; for administrators."""
     _admit()
     read_nothing()
@@ -74,7 +74,7 @@ def _reply(found: Announcement) -> Reply[AnnouncementOut]:
 
 @blueprint.get("/maintenance")
 @operation("Whether maintenance is going on", MaintenanceOut)
-def maintenance() -> Reply[MaintenanceOut]:
+def get_maintenance() -> Reply[MaintenanceOut]:
     """Whether maintenance is going on, and until when."""
     found = services().notices.maintenance()
     return tagged(MaintenanceOut.of(found), found)

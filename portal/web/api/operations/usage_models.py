@@ -56,7 +56,7 @@ class UsedByOut(UsedOut):
         return cls(name=name, **dict(UsedOut.of(used)))
 
 
-class UsageOut(ResponseModel):
+class UsageReportOut(ResponseModel):
     """Who used what over time; only sessions that the portal knows."""
 
     unit: Unit
@@ -69,7 +69,7 @@ class UsageOut(ResponseModel):
     total: UsedOut
 
     @classmethod
-    def of_report(cls, report: Report) -> UsageOut:
+    def of_report(cls, report: Report) -> UsageReportOut:
         """Build it."""
         return cls(
             unit=report.query.unit,

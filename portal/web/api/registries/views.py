@@ -15,7 +15,7 @@ blueprint = guarded("registries")
 
 @blueprint.get("/registries")
 @operation("List logins for registries", RegistryLoginListOut)
-def list_logins() -> RegistryLoginListOut:
+def list_registry_logins() -> RegistryLoginListOut:
     """The registries that the site permits, and the caller's logins for them."""
     found = services().registry_logins.list(person())
     logins = [RegistryLoginOut.of(login) for login in found]
@@ -26,7 +26,7 @@ def list_logins() -> RegistryLoginListOut:
 @operation(
     "Save a login for a registry", RegistryLoginOut, other_statuses=(201,), body=RegistryLogin
 )
-def save_login(registry: str) -> Reply[RegistryLoginOut]:
+def save_registry_login(registry: str) -> Reply[RegistryLoginOut]:
     """Save user and password, or token; jobs that pull the caller's images use them."""
     login = read_model(RegistryLogin)
     saved, new = services().registry_logins.save(person(), registry, login)
@@ -35,7 +35,7 @@ def save_login(registry: str) -> Reply[RegistryLoginOut]:
 
 @blueprint.delete("/registries/<registry>")
 @operation("Forget a login for a registry", NoContent)
-def forget_login(registry: str) -> NoContent:
+def forget_registry_login(registry: str) -> NoContent:
     """Forget a login; images that were pulled with it stay in the caller's cache."""
     read_nothing()
     services().registry_logins.remove(person(), registry)

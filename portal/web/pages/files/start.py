@@ -10,7 +10,7 @@ from flask.typing import ResponseReturnValue
 
 from portal.core.auth.person import Person
 from portal.core.files.shares import FolderShare, SharedFolder
-from portal.core.launch.mounts import HOME
+from portal.core.launch.folder_name import HOME
 from portal.core.session.session import Session
 from portal.errors import PortalError, visible
 from portal.web.context import person, services

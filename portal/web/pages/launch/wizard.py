@@ -13,13 +13,8 @@ from portal.core.cluster.choice.offers import LaunchOptions
 from portal.core.cluster.effective_limits import UserPartition
 from portal.core.cluster.gpu_offers import GpuOffer
 from portal.core.cluster.meters import PartitionUsage
-from portal.core.launch.mounts import (
-    HOME,
-    Folder,
-    path_of_shared,
-    place_in_own_home,
-    storage_of,
-)
+from portal.core.launch.folder_name import HOME
+from portal.core.launch.mounts import Folder, path_of_shared, place_in_own_home, storage_of
 from portal.core.launch.own_image import OWN
 from portal.core.launch.request import MAX_COUNT
 from portal.core.launch.templates import Template
@@ -336,7 +331,7 @@ def folder_list(person: Person, mounts: Mapping[str, bool]) -> FolderList:
     found = [folder for folder in listed if folder.name != HOME or not runs_in_own_home()]
     names = {folder.name for folder in found}
     gone = [
-        Choice(Folder(name, "", mountable=False), False, mounts[name], there=False)
+        Choice(Folder(name, "", "no longer exists"), False, mounts[name], there=False)
         for name in mounts
         if name not in names
     ]

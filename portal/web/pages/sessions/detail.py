@@ -10,7 +10,8 @@ from flask.typing import ResponseReturnValue
 
 from portal.core.admin.timeline import Moment
 from portal.core.job.samples import Point
-from portal.core.launch.mounts import HOME, Mount, storage_of
+from portal.core.launch.folder_name import HOME
+from portal.core.launch.mounts import Mount, storage_of
 from portal.core.session.kept import Kept, kept
 from portal.core.session.session import OVER, Session, path_in_session
 from portal.errors import Conflict, InvalidRequest

@@ -164,6 +164,9 @@ def test_only_failures_need_their_log() -> None:
          "JupyterLab did not start: it ended with exit code 3."),
         ("jupyterlab did not answer within 60 seconds",
          "JupyterLab did not start: it did not answer within 60 seconds."),
+        ("webapp did not answer within 0.5 seconds: it listens on port 5000, not on $PORT",
+         "JupyterLab did not start: it did not answer within 0.5 seconds: it listens on port 5000, "
+         "not on $PORT."),
         ("jupyterlab ended (signal 9)", "JupyterLab has stopped: it ended with signal 9."),
         ("no such file", "JupyterLab did not start: no such file."),
         ("", "JupyterLab did not start."),

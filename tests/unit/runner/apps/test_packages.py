@@ -81,10 +81,13 @@ def install(base: str) -> None:
     (site / "mine.py").write_text(MODULE)
 
 
-def test_what_is_installed_is_found_by_python_and_by_the_images_programs(session: Session) -> None:
+@pytest.mark.parametrize("name", ["data", "my dätä; (2026) #1"])
+def test_what_is_installed_is_found_by_python_and_by_the_images_programs(
+    session: Session, name: str
+) -> None:
     session.with_python()
-    data = session.mount("data")
-    found = session.variables("data")
+    data = session.mount(name)
+    found = session.variables(name)
     assert found["PYTHONUSERBASE"] == f"{place(data)}/python"
     told = session.does(found, "python3", "-c", "import of_image, sys; print(sys.prefix)")
     assert told.stdout.strip() == found["PYTHONUSERBASE"], told.stderr
@@ -92,7 +95,7 @@ def test_what_is_installed_is_found_by_python_and_by_the_images_programs(session
     install(found["PYTHONUSERBASE"])
     assert session.does(found, "asks").returncode == 0
     # The next session finds the same, and the image's own Python, which is JupyterLab's, nothing.
-    assert session.does(session.variables("data"), "python", "-c", "import mine").returncode == 0
+    assert session.does(session.variables(name), "python", "-c", "import mine").returncode == 0
     own = session.does(found, f"{session.image}/bin/python3", "-c", "import mine")
     assert own.returncode == 1
     assert found["SLIPWAY_PATH"] == f"{session.image}/bin:{session.bin}"
@@ -153,6 +156,17 @@ def test_a_folder_that_others_may_write_to_or_nobody_is_not_used(
     assert found["PYTHONUSERBASE"] == f"{place(second)}/python"
     assert list((session.home / "first").iterdir()) == []
     assert found["SLIPWAY_PACKAGES"] == "kept"
+
+
+@pytest.mark.parametrize("special", [":", "%", '"', "'", "$", "`", "\\"])
+def test_a_name_that_means_more_in_a_list_or_script_is_not_used(
+    session: Session, special: str
+) -> None:
+    session.with_python()
+    first, second = session.mount(f"first{special}1"), session.mount("second")
+    found = session.variables(first.name, "second")
+    assert found["PYTHONUSERBASE"] == f"{place(second)}/python"
+    assert list(first.iterdir()) == []
 
 
 def test_a_link_in_the_place_of_the_packages_is_not_followed(session: Session) -> None:

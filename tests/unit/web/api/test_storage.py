@@ -41,6 +41,7 @@ def test_a_folder_is_created_and_listed(program: Api, api: MakeApi) -> None:
         "name": "data",
         "path": "/home/alice/storage/data",
         "mountable": True,
+        "problem": "",
         "owner": "",
         "read_only": False,
     }
@@ -50,10 +51,17 @@ def test_a_folder_is_created_and_listed(program: Api, api: MakeApi) -> None:
     assert len((api("bob")("GET", "/folders").json or {})["folders"]) == 1
 
 
-@pytest.mark.parametrize("name", ["", "a b", "../x", ".x", "home", "x" * 65, "a\n", "ä", 7, None])
+@pytest.mark.parametrize("name", ["", "a/b", "../x", ".x", "home", "x" * 256, "a\n", 7, None])
 def test_an_invalid_name_is_reported(world: World, program: Api, name: object) -> None:
     assert set(fields(program("POST", "/folders", json={"name": name}))) == {"name"}
     assert world.slurm.storage.get("alice", set()) == set()
+
+
+@pytest.mark.parametrize("name", ["über", "데이터", "a b", "Data-2 (2)", "$(id)", "x" * 255])
+def test_a_folder_of_any_name_is_created_and_mounted(program: Api, name: str) -> None:
+    assert (program("POST", "/folders", json={"name": name}).json or {})["mountable"]
+    answer = program("POST", "/sessions", json=LAUNCH | {"mounts": [name]})
+    assert answer.status_code == 201, answer.text
 
 
 def test_a_taken_name(program: Api) -> None:

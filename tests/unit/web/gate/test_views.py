@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from flask import Flask
@@ -231,6 +231,37 @@ def test_only_the_owner_returns_with_a_ticket(
     assert alice.get("/open/nothing").status_code == 404
     fetched = alice.get(f"/open/{label}", headers={"Sec-Fetch-Mode": "cors"})
     assert fetched.status_code == 404
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/deep/a%2Fb%20c/%C3%A9?x=1&y=%26z%2F+q",
+        "/%ff/x",
+        "/%FF%fe?%00=%0A",
+        "/tree?filter[]=a|b&c={d}^`e\\f'",
+        "//two//slashes/?",
+        "/semi;colon=1/(x)!$&*,~@:?",
+        f"/long?{'x=%C3%A9&' * 80}",
+    ],
+)
+def test_an_address_goes_through_the_log_in_byte_for_byte(
+    app: Flask, link: str, runner: Runner, address: str
+) -> None:
+    """From the app's origin to the log-in, and by a ticket back to the app."""
+    origin, _ = _split(link)
+    sent = {"headers": HTML, "environ_overrides": {"RAW_URI": address}}
+    outside = Browser(app, origin).get(address.replace("//", "/"), **sent)
+    portal = Browser(app)
+    login = portal.get(outside.headers["Location"].removeprefix(PORTAL))
+    query = parse_qs(urlsplit(login.headers["Location"]).query)
+    again = portal.post(
+        "/login", {"username": "alice", "password": "wonderland", "next": query["next"][0]}
+    )
+    ticket = portal.get(again.headers["Location"]).headers["Location"]
+    place = Browser(app, origin).get(ticket.removeprefix(origin)).headers["Location"]
+    assert place.removeprefix(origin) == address
+    assert place.startswith(origin) or not address.startswith("//")
 
 
 def test_logging_out_closes_the_apps(

@@ -62,6 +62,12 @@ def test_a_file_is_submitted_from_its_folder(path: str, folder: str, file: str) 
     assert (found.folder, found.file, found.script) == (folder, file, None)
 
 
+def test_a_folder_whose_name_ends_like_a_mode_keeps_it() -> None:
+    mounts = ["data:ro", {"folder": "über a:rw", "read_only": True}]
+    found = submit_command(parse_job({"path": "/x.sh", "mounts": mounts}))
+    assert {"--mount=data:ro:rw", "--mount=über a:rw:ro"} <= set(found.arguments)
+
+
 def typed(text: str, home: Path) -> tuple[str, list[str], str]:
     """Folder, words and standard input of the program that a real shell runs for a text."""
     tools = home / "tools"

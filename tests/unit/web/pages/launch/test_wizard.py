@@ -54,7 +54,7 @@ def folders(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def found(_self: object, person: Person) -> list[Folder]:
         if not names:
             raise Unavailable("The login node does not answer.")
-        odd = Folder("odd name", "/home/alice/storage/odd name", mountable=False)
+        odd = Folder("odd\nname", "/home/alice/storage/odd\nname", "use no line breaks")
         return [Folder("home", f"/home/{person.name}"), *(Folder(n, f"/s/{n}") for n in names), odd]
 
     def make(_self: object, _person: Person, name: str) -> Folder:

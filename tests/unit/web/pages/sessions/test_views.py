@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from flask import Flask
 
-from tests.fakes import World
-from tests.unit.web.conftest import PORTAL, Browser, Runner
+from tests.fakes import World, make_world
+from tests.unit.web.conftest import PORTAL, Browser, Runner, make_app, make_settings
 
 Launched = Callable[..., Runner]
 FORM = {
@@ -74,7 +75,8 @@ def test_logging_out_takes_effect_on_the_server(app: Flask, alice: Browser) -> N
 @pytest.mark.parametrize(
     ("target", "goes_to"),
     [("/sessions?state=finished", "/sessions?state=finished"), ("//evil.org", "/sessions"),
-     ("https://evil.org", "/sessions"), ("/\\evil.org", "/sessions")],
+     ("https://evil.org", "/sessions"), ("/\\evil.org", "/sessions"), ("/a\nb", "/sessions"),
+     ("/files/%ff[é]|", "/files/%ff[%C3%A9]|")],
 )  # fmt: skip
 def test_the_login_redirects_to_the_requested_page(app: Flask, target: str, goes_to: str) -> None:
     fields = {"username": "alice", "password": "wonderland", "next": target}
@@ -91,6 +93,21 @@ def test_forms_without_their_token_are_refused(world: World, alice: Browser) -> 
 def test_forms_of_other_origins_are_refused(world: World, alice: Browser, origin: str) -> None:
     assert alice.post("/sessions", FORM, headers={"Origin": origin}).status_code == 403
     assert world.slurm.jobs == []
+
+
+@pytest.mark.parametrize(
+    ("site", "status"), [("same-origin", 303), ("same-site", 403), ("cross-site", 403)]
+)
+@pytest.mark.parametrize("url", ["http://localhost:8080", "https://slipway.example.org"])
+def test_a_browser_that_sends_no_referrers_can_use_forms(
+    tmp_path: Path, url: str, site: str, status: int
+) -> None:
+    """Its forms say `Origin: null`; only the browser itself can add whose they are."""
+    world = make_world(make_settings(tmp_path, public_url=url))
+    browser = Browser(make_app(world), url)
+    headers = {"Origin": "null", "Sec-Fetch-Site": site}
+    fields = {"username": "alice", "password": "wonderland"}
+    assert browser.post("/login", fields, headers=headers).status_code == status
 
 
 def test_launching(world: World, alice: Browser) -> None:
