@@ -38,7 +38,7 @@ from portal.web.context import EXTENSION, services
 from portal.web.gate import own_session
 from portal.web.gate.access import cookie_name, cookies, find_status, label_of_request, portal_url
 from portal.web.gate.links import ENTER
-from portal.web.http.paths import here, local_path, next_query, path_at_origin, redirect_to
+from portal.web.http.paths import here, local_path, next_query, redirect_to
 from portal.web.security import harden
 
 blueprint = Blueprint("gate", __name__)
@@ -148,7 +148,7 @@ def enter() -> ResponseReturnValue:
     if request.method == "HEAD":
         # A link preview, such as a chat program's, must not use up the ticket.
         raise MethodNotAllowed(["GET"])
-    target = path_at_origin(request.args.get("next"))
+    target = local_path(request.args.get("next"))
     try:
         entered = services().gate.enter(
             label_of_request(), request.args.get("ticket", ""), cookies()
@@ -159,18 +159,12 @@ def enter() -> ResponseReturnValue:
             raise
         # A repeated link, in a browser that already has a cookie.
         services().gate.restore_route(gate)
-        return _into(target or gate.app.path)
-    response = _into(target or entered.path)
+        return redirect_to(target or gate.app.path)
+    response = redirect_to(target or entered.path)
     _clear(response, entered.mark)
     if entered.cookie is not None:
         _set_cookie(response, cookie_name(), entered.cookie, "/")
     return response
-
-
-def _into(path: str) -> Response:
-    # What begins with two slashes would name a host.
-    origin = "" if local_path(path) else services().settings.web.app_url(label_of_request())
-    return redirect_to(origin + path)
 
 
 def _clear(response: Response, mark: str) -> None:

@@ -11,7 +11,6 @@ from flask import Response, request
 
 # A backslash is a slash for browsers: after the first one, neither begins a host.
 _LOCAL = re.compile(r"/(?![/\\])[^\x00-\x20\x7f]*")
-_AT_ORIGIN = re.compile(r"/[^\x00-\x20\x7f]*")
 _MAX_LENGTH = 4000
 """As long as an address that HAProxy lets through (`most_url` of portal.cfg.j2)."""
 _ORIGIN = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
@@ -19,16 +18,7 @@ _ORIGIN = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
 
 def local_path(value: str | None) -> str | None:
     """The path if it is one of this site, else None."""
-    return _checked(_LOCAL, value)
-
-
-def path_at_origin(value: str | None) -> str | None:
-    """The same for a redirect that names the origin: it may begin with two slashes."""
-    return _checked(_AT_ORIGIN, value)
-
-
-def _checked(pattern: re.Pattern[str], value: str | None) -> str | None:
-    if value is None or len(value) > _MAX_LENGTH or not pattern.fullmatch(value):
+    if value is None or len(value) > _MAX_LENGTH or not _LOCAL.fullmatch(value):
         return None
     return value
 

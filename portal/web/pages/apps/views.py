@@ -11,7 +11,7 @@ from portal.core.session.session import Session
 from portal.errors import InvalidRequest, NotFound
 from portal.web.context import person, services
 from portal.web.gate.links import enter_url
-from portal.web.http.paths import local_path, path_at_origin
+from portal.web.http.paths import local_path
 from portal.web.pages.apps.cards import AppLauncher, app_launcher, to_options
 from portal.web.pages.blueprint import blueprint, by_htmx
 from portal.web.pages.sessions.warnings import Ended
@@ -103,7 +103,7 @@ def open_label(label: str) -> ResponseReturnValue:
             return _ended(ended)
         text = "Its session is over, or it is somebody else's."
         raise NotFound(f"There is no app at this address. {text}") from None
-    return redirect(enter_url(link, path_at_origin(request.args.get("next"))), 303)
+    return redirect(enter_url(link, local_path(request.args.get("next"))), 303)
 
 
 def _ended(session: Session) -> Response:
