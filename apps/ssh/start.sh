@@ -59,7 +59,7 @@ PasswordAuthentication no
 KbdInteractiveAuthentication no
 UsePAM no
 PermitRootLogin no
-# Only the user can access the folder, but one of its parents is /var/tmp.
+# Only the user can access the folder, whatever may be done to its parents.
 StrictModes no
 PidFile none
 SshdSessionPath $bin/sshd-session

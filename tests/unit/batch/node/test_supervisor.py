@@ -13,6 +13,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,11 @@ def seen() -> list[int]:
     return list(map(int, file.read_text().split())) if file.exists() else []
 
 
+def has_length(count: int) -> bool:
+    """Whether the script has seen so many, with the first line."""
+    return len(seen()) == count
+
+
 def end_of(child: subprocess.Popen[bytes]) -> tuple[int, Counter[int]]:
     """Send the last signal when all others were seen; the exit code, and what was seen."""
     child.send_signal(LAST)
@@ -107,7 +113,7 @@ def test_each_signal_is_seen_once(language: str, phase: str, pattern: str, node:
                 time.sleep(BEGUN if phase == "late" else 0)
             for number in sent:
                 child.send_signal(number)
-            wait_until(lambda sent=sent: len(seen()) == len(sent) + 1)
+            wait_until(partial(has_length, len(sent) + 1))
             assert end_of(child) == (3, expected(sent))
 
 
@@ -122,7 +128,7 @@ def test_directly_it_sees_the_same(language: str, node: Node) -> None:
                 wait_until(seen)
                 for number in sent:
                     child.send_signal(number)
-                wait_until(lambda sent=sent: len(seen()) == len(sent) + 1)
+                wait_until(partial(has_length, len(sent) + 1))
                 assert end_of(child) == (3, expected(sent))
 
 
@@ -154,7 +160,7 @@ def test_a_storm_loses_nothing(way: str, node: Node, monkeypatch: pytest.MonkeyP
             wait_until(seen)
             sent = storm(child, random.Random(run))
             queued = {number for number in sent if number >= signal.SIGRTMIN}
-            wait_until(lambda sent=sent: has_seen(sent))
+            wait_until(partial(has_seen, sent))
             code, found = end_of(child)
         assert code == 3
         assert {number: found[number] for number in queued} == {x: sent[x] for x in queued}
@@ -171,6 +177,11 @@ for i in $(seq 9000); do sleep 0.01; done
 """
 
 
+def has_lines(file: Path, count: int) -> bool:
+    """Whether so many follow the first."""
+    return len(file.read_text().splitlines()) == count + 1
+
+
 def test_a_whole_group_is_signalled_where_slurm_signals_it(node: Node) -> None:
     """`scancel --full` signals the script's group, `--batch` the script alone."""
     heard, saw = Path("heard"), Path("seen")
@@ -181,9 +192,9 @@ def test_a_whole_group_is_signalled_where_slurm_signals_it(node: Node) -> None:
         groups = [chance.random() < 0.5 for _ in range(10 * RUNS)]
         for number, group in enumerate(groups, 1):
             (os.killpg if group else os.kill)(child.pid, signal.SIGUSR2)
-            wait_until(lambda number=number: heard.read_text().count("script") == number)
+            wait_until(partial(has_lines, heard, number))
             so_far = sum(groups[:number])
-            wait_until(lambda so_far=so_far: saw.read_text().count("child") == so_far)
+            wait_until(partial(has_lines, saw, so_far))
         time.sleep(0.2)
         assert saw.read_text().count("child") == sum(groups)
         assert heard.read_text().count("script") == len(groups)
