@@ -44,6 +44,7 @@ class ShellChannel:
             stderr=pipe,
             bufsize=0,
             env=self._environment,
+            cwd=(self._environment or {}).get("HOME"),
         )
         for stream in (self.process.stdout, self.process.stderr):
             assert stream is not None
