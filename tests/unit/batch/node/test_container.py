@@ -93,16 +93,14 @@ def test_what_its_owner_put_in_its_place_is_not_mounted(
         container.argv(asked, ["true"], environment={})
 
 
-def test_a_folder_for_temporary_files_is_mounted(asked: Request, tmp_path: Path) -> None:
+def test_a_folder_for_temporary_files_is_mounted(
+    asked: Request, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / 'a,"b'
     folder.mkdir()
     environment = {"TMPDIR": str(folder), "TEMP": "/tmp/x", "TMP": "/nowhere", "HOME": "/home/a"}
-    visible = container.VISIBLE
-    container.VISIBLE = ("/tmp/x",)
-    try:
-        words = container.argv(asked_without_owner(asked), ["true"], environment=environment)
-    finally:
-        container.VISIBLE = visible
+    monkeypatch.setattr(container, "VISIBLE", ("/tmp/x",))
+    words = container.argv(asked_without_owner(asked), ["true"], environment=environment)
     quoted = str(folder).replace('"', '""')
     assert f'type=bind,"src={quoted}","dst={quoted}"' in words
     assert words[words.index(container.LAUNCHER) :].count("--temporary") == 1

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -104,7 +105,7 @@ def test_each_signal_is_seen_once(language: str, phase: str, pattern: str, node:
                 time.sleep(BEGUN if phase == "late" else 0)
             for number in sent:
                 child.send_signal(number)
-            wait_until(lambda sent=sent: len(seen()) == len(sent) + 1)
+            wait_until(partial(has_seen, Counter(map(int, [0, *sent]))))
             assert end_of(child) == (3, expected(sent))
 
 
@@ -119,7 +120,7 @@ def test_directly_it_sees_the_same(language: str, node: Node) -> None:
                 wait_until(seen)
                 for number in sent:
                     child.send_signal(number)
-                wait_until(lambda sent=sent: len(seen()) == len(sent) + 1)
+                wait_until(partial(has_seen, Counter(map(int, [0, *sent]))))
                 assert end_of(child) == (3, expected(sent))
 
 
@@ -151,7 +152,7 @@ def test_a_storm_loses_nothing(way: str, node: Node, monkeypatch: pytest.MonkeyP
             wait_until(seen)
             sent = storm(child, random.Random(run))
             queued = {number for number in sent if number >= signal.SIGRTMIN}
-            wait_until(lambda sent=sent: has_seen(sent))
+            wait_until(partial(has_seen, sent))
             code, found = end_of(child)
         assert code == 3
         assert {number: found[number] for number in queued} == {x: sent[x] for x in queued}
@@ -167,6 +168,11 @@ while :; do sleep 0.01; done
 """
 
 
+def says(file: Path, word: str, count: int) -> bool:
+    """Whether a file has a word as often as that."""
+    return file.read_text().count(word) == count
+
+
 def test_a_whole_group_is_signalled_where_slurm_signals_it(node: Node) -> None:
     """`scancel --full` signals the script's group, `--batch` the script alone."""
     heard, saw = Path("heard"), Path("seen")
@@ -177,9 +183,8 @@ def test_a_whole_group_is_signalled_where_slurm_signals_it(node: Node) -> None:
         groups = [chance.random() < 0.5 for _ in range(10 * RUNS)]
         for number, group in enumerate(groups, 1):
             (os.killpg if group else os.kill)(child.pid, signal.SIGUSR2)
-            wait_until(lambda number=number: heard.read_text().count("script") == number)
-            so_far = sum(groups[:number])
-            wait_until(lambda so_far=so_far: saw.read_text().count("child") == so_far)
+            wait_until(partial(says, heard, "script", number))
+            wait_until(partial(says, saw, "child", sum(groups[:number])))
         time.sleep(0.2)
         assert saw.read_text().count("child") == sum(groups)
         assert heard.read_text().count("script") == len(groups)
