@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
-import platform
 import signal
 
 from portal.batch import real
@@ -79,7 +77,9 @@ def _become(
 
 def _clone_sibling() -> int:
     """As fork, but the parent of the new process is that of this one; -1 if it cannot be done."""
-    number = _CLONE.get(platform.machine(), -1)
+    import ctypes  # noqa: PLC0415 - it takes a batch script 4 ms
+
+    number = _CLONE.get(os.uname().machine, -1)
     if number < 0:
         return -1
     return int(ctypes.CDLL(None).syscall(number, _CLONE_PARENT | signal.SIGCHLD, 0, 0, 0, 0))

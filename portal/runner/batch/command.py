@@ -97,7 +97,7 @@ def main() -> NoReturn:
     leftovers = Leftovers(sys.argv[0] if options.shared else "")
     if options.shared:
         wait_for_all(slurm)  # Slurm's own, not those of the script
-    sys.exit(run(options, environment, supervisor, leftovers))
+    os._exit(run(options, environment, supervisor, leftovers))  # with nothing to tidy up
 
 
 def run(

@@ -46,6 +46,8 @@ class Leftovers:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 return
+        elif not self._reap():
+            return
         until = time.monotonic() + SECONDS
         while (found := self._left()) and time.monotonic() < until:
             for process in found:
@@ -54,10 +56,14 @@ class Leftovers:
             self._reap()
             time.sleep(_PAUSE)
 
-    def _reap(self) -> None:
-        with contextlib.suppress(ChildProcessError):
+    def _reap(self) -> bool:
+        """Take note of children that have ended; whether there are others."""
+        try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
+        except ChildProcessError:
+            return False
+        return True
 
     def _left(self) -> list[int]:
         """Our children, to which orphans come; in a shared container also those of other tasks."""
