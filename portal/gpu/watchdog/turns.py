@@ -17,8 +17,8 @@ def others(active: Sequence[float], at: int) -> list[float]:
     """What takes turns with a process of the job at an index: the parts of the time in which the
     other jobs' processes compute, and its own others. More than 1 is more than one process.
     """
-    own = active[at]
-    return [*active[:at], *active[at + 1 :], own - own / max(1, ceil(own))]
+    computing = active[at]
+    return [*active[:at], *active[at + 1 :], computing - computing / max(1, ceil(computing))]
 
 
 def mean_part(computing: Iterable[float]) -> float:
@@ -28,10 +28,10 @@ def mean_part(computing: Iterable[float]) -> float:
     always = 0
     chances = [1.0]  # by how many of those compute that do so sometimes
     for part in computing:
-        whole, left = divmod(max(0.0, min(part, MOST)), 1)
-        always += int(whole)
-        if left:
-            chances = _with_another(chances, left)
+        processes, fraction = divmod(max(0.0, min(part, MOST)), 1)
+        always += int(processes)
+        if fraction:
+            chances = _with_another(chances, fraction)
     return sum(chance / (1 + always + number) for number, chance in enumerate(chances))
 
 
