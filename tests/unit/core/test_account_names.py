@@ -16,6 +16,7 @@ from portal.adapters.slurm.queue import squeue_argv
 from portal.batch import request as batch_request
 from portal.core.account_names import DEFAULT, WIDEST, AccountNames, is_safe
 from portal.core.job.batch_script import render_script
+from portal.core.launch.folder_name import PATTERN
 from portal.core.launch.hub import check_prefix
 from portal.core.launch.mounts import Mount, mount_points, path_of_shared, storage_of
 from tests.unit.core.job.test_batch_script import PLAIN, TEMPLATE
@@ -95,7 +96,7 @@ def test_usual_patterns_are_accepted(pattern: str) -> None:
 
 def test_the_command_on_the_cluster_has_the_same_rule() -> None:
     """It is Python's standard library alone, and so has a copy."""
-    assert batch_request._SHARED.pattern == f"({WIDEST})/{batch_request._FOLDER.pattern}"
+    assert batch_request._SHARED.pattern == f"({WIDEST})/{PATTERN}"
 
 
 @pytest.mark.parametrize("name", ODD)
