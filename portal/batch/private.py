@@ -12,18 +12,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LONGEST = 80
-"""Characters of a path that leaves room for a socket's name (108 in all)."""
-
 
 @contextlib.contextmanager
 def private_folder() -> Iterator[str]:
-    """A new folder in $TMPDIR, or in /tmp if that is unusable or its path too long for sockets."""
+    """A new folder in $TMPDIR, or in /tmp if that is unusable."""
     places = [os.environ.get("TMPDIR", ""), "/tmp"]  # noqa: S108
     folder = ""
     for place in map(os.path.realpath, filter(os.path.isabs, places)):
-        usable = place == "/tmp" or keeps_names(place)  # noqa: S108 - the site's word
-        if usable and len(os.fsencode(place)) < LONGEST:
+        if place == "/tmp" or keeps_names(place):  # noqa: S108 - the site's word
             with contextlib.suppress(OSError):
                 folder = tempfile.mkdtemp(prefix="slipway-", dir=place)
                 break

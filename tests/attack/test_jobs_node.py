@@ -32,20 +32,24 @@ for line in open("/proc/net/unix", errors="replace"):
     words = line.split()
     if len(words) > 7 and "slipway" in words[7]:
         found["sockets"].append(words[7])
-patterns = "/tmp/slipway-*/slurm", "/proc/[0-9]*/root/opt/slipway-job/slurm"
-for path in found["sockets"] + [path for pattern in patterns for path in glob.glob(pattern)]:
+for name in found["sockets"]:
     with socket.socket(socket.AF_UNIX) as stream:
-        stream.settimeout(2)
+        stream.settimeout(5)
         try:
-            stream.connect(path)
-            found["entered"].append(path)
+            stream.connect("\0" + name[1:] if name.startswith("@") else name)
+            stream.sendall(b"\0\0\0\2{}")
+            answer = stream.recv(1)
+        except TimeoutError:
+            answer = b"waits"
         except OSError:
-            pass
+            continue
+        if answer:
+            found["entered"].append(name)
 for folder in glob.glob("/tmp/slipway-*"):
     state = os.stat(folder)
     if state.st_uid == user:
         found["folders"].append([folder, oct(stat.S_IMODE(state.st_mode))])
-        for name in ("", "/script", "/pid", "/slurm"):
+        for name in ("", "/script", "/client"):
             if os.access(folder + name, os.R_OK):
                 found["read"].append(folder + name)
 for process in glob.glob("/proc/[0-9]*"):
@@ -98,8 +102,7 @@ def test_another_user_of_the_node_enters_and_reads_nothing(
     text = cluster.run(running.node, "python3", "-c", SEARCH, user, user="bob")
     found = json.loads(text)
     assert [mode for _, mode in found["folders"]] == ["0o700"]
-    assert running.socket == "/opt/slipway-job/slurm"
-    assert [path for path in found["sockets"] if path.startswith(found["folders"][0][0])]
+    assert f"@{running.socket}" in found["sockets"]
     assert (found["entered"], found["read"]) == ([], [])
     assert "node-batch" in found["lines"]
     assert SECRET not in found["lines"]
@@ -125,10 +128,9 @@ def test_slurm_tells_bob_nothing_of_its_variables_and_script(
 def test_bobs_own_container_does_not_reach_hers(running: Running, cluster: Cluster) -> None:
     """The client in his image is told her socket; /tmp is the node's in both."""
     his = Batch(cluster, "bob", folder="nodebatch")
-    find = "for s in /tmp/slipway-*/slurm /opt/slipway-job/slurm; do echo $s; done"
     script = (
-        f"#!/bin/sh\n{find}\nfor s in /tmp/slipway-*/; do SLIPWAY_SLURM=$s/slurm "
-        f"squeue -h -j {running.id}; cat $s/script; done; id -un; squeue -h --me -o '%u'\n"
+        f"#!/bin/sh\nexec 2>&1\nSLIPWAY_SLURM={running.socket} squeue -h -j {running.id}\n"
+        "for s in /tmp/slipway-*/; do cat $s/script; done; id -un; squeue -h --me -o '%u'\n"
     )
     wait = ("--wait", f"--nodelist={running.node}", "--image=debian/12")
     try:
@@ -139,6 +141,7 @@ def test_bobs_own_container_does_not_reach_hers(running: Running, cluster: Clust
     assert SECRET not in out
     assert "sleep 120" not in out
     assert out.splitlines()[-2:] == ["bob", "bob"]
+    assert "another user's process answers" in out
     assert "Permission denied" in out
 
 

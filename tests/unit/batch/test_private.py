@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from portal.batch import private
 from portal.batch.private import private_folder
 
 
@@ -16,7 +15,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "scratch" / "tmp"
     folder.mkdir(parents=True)
     monkeypatch.setenv("TMPDIR", str(folder))
-    monkeypatch.setattr(private, "LONGEST", 4096)  # pytest's own folders have long names
     return folder
 
 
