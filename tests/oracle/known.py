@@ -10,15 +10,16 @@ Values = Callable[[str | None, str | None], bool]
 
 CLIENTS = "/opt/slipway/slurm"
 """Where Slurm's commands are in images (portal/runner/batch/command.py)."""
+IMAGES_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Apptainer's, for an image that names none."""
 
 
 def _only_in_image(plain: str | None, _imaged: str | None) -> bool:
     return plain is None
 
 
-def _clients_first(plain: str | None, imaged: str | None) -> bool:
-    folders = (imaged or "").split(":")
-    return folders[0] == CLIENTS and ":".join(folders[1:]) == plain
+def _clients_first(_plain: str | None, imaged: str | None) -> bool:
+    return imaged == f"{CLIENTS}:{IMAGES_PATH}"
 
 
 def _libraries_last(plain: str | None, imaged: str | None) -> bool:
@@ -46,7 +47,7 @@ KNOWN = (
     Known(
         r"environment:PATH in .*",
         _clients_first,
-        "Slurm's commands, which no image has, are found first in PATH",
+        "the image's PATH, in which Slurm's commands, which no image has, are first",
     ),
     Known(
         r"environment:LD_LIBRARY_PATH in .*",

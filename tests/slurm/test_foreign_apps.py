@@ -11,7 +11,8 @@ import pytest
 from tests.client import TIMEOUT, Api, Visitor
 from tests.cluster import Cluster, wait_for
 
-DEFINITION = "/repo/tests/slurm/foreign_apps.def"
+RECIPES = "/repo/tests/slurm/recipes"
+ENVIRONMENT = "foreign"
 SIZE = {"cpus": 2, "memory": "1500m"}
 BUILD_SECONDS = 900
 READY_SECONDS = 150.0
@@ -45,12 +46,11 @@ COMMANDS = {
 
 @pytest.fixture(scope="module")
 def environment(cluster: Cluster) -> Iterator[str]:
-    """An image of this cluster's own with the apps; deleted after the tests."""
-    name = f"foreign-{cluster.project}"
-    source = ("--definition", DEFINITION)
-    cluster.ctl("images", "build", f"{name}/1", *source, seconds=BUILD_SECONDS)
-    yield name
-    cluster.shell("portal", f"rm -rf /srv/slipway/images/{name}")
+    """An image with the apps; deleted after the tests."""
+    words = ("build", f"{ENVIRONMENT}/1", "--recipes", RECIPES)
+    cluster.ctl("images", *words, seconds=BUILD_SECONDS)
+    yield ENVIRONMENT
+    cluster.shell("portal", f"rm -rf /srv/slipway/images/{ENVIRONMENT}")
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ NOTEBOOK = {
     "nbformat_minor": 5,
 }
 EXECUTE = "jupyter nbconvert --to notebook --execute n.ipynb --output done.ipynb"
-CONSOLE = "echo 'print(6*7, \"said\")' | jupyter console --simple-prompt"
+CONSOLE = "echo 'print(6*7, \"said\")' | jupyter run"
 COUNT = "grep -c 42 done.ipynb"
 # Knows only TCP: a kernel whose answers are ipykernel's, without the guard that refuses ports.
 TCP_ONLY = """
@@ -59,7 +59,7 @@ def write(cluster: Cluster, path: str, text: str) -> None:
 
 
 def works_in(terminal: Terminal) -> None:
-    """A notebook is executed, and a console runs a line."""
+    """A notebook is executed, and jupyter_client's own program runs a line in a kernel."""
     assert "status=0" in terminal.run(f"rm -f done.ipynb; {EXECUTE}; echo status=$?", 120)
     assert "cells=1" in terminal.run(f"echo cells=$({COUNT})")
     assert "42 said" in terminal.run(CONSOLE, 120)
@@ -169,7 +169,7 @@ def test_widgets_are_drawn(alice: Api) -> None:
 @pytest.mark.parametrize("name", ["no_proxy", "NO_PROXY"])
 def test_a_web_app_that_asks_itself_needs_no_proxy(alice: Api, name: str) -> None:
     session = alice.running(env={"http_proxy": "http://proxy.example.org:3128"})
-    command = f'mkdir s; echo "$"{name} > s/index.html; exec python -m http.server -d s $PORT'
+    command = f'mkdir s; echo "${name}" > s/index.html; exec python -m http.server -d s $PORT'
     link = alice.ask("POST", f"/sessions/{session['id']}/apps/webapp", json={"asked": command})
     visitor = Visitor(link["url"])
     visitor.enter()
