@@ -27,7 +27,10 @@ SETTLED = 5.0
 GRACE = 1.0
 """Seconds that a program has more than without a container, until it is signalled unprepared."""
 STOPS = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
-OPPOSITE = {signal.SIGCONT: STOPS, **dict.fromkeys(STOPS, (signal.SIGCONT,))}
+OPPOSITE: dict[int, tuple[int, ...]] = {
+    signal.SIGCONT: STOPS,
+    **dict.fromkeys(STOPS, (signal.SIGCONT,)),
+}
 """Signals that wait no longer when another one comes, as in the kernel."""
 PAUSE = 0.02
 END = 30.0

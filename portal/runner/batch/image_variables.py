@@ -54,11 +54,14 @@ def _evaluated(environment: Mapping[str, str], scripts: str) -> dict[str, str]:
     """The environment that the scripts make of this one."""
     import subprocess  # noqa: PLC0415 - few jobs need it
 
-    words = ["/bin/sh", "-c", _LINE % scripts]
-    streams = {"stdin": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     try:
         done = subprocess.run(
-            words, env=environment, stdout=subprocess.PIPE, check=False, **streams
+            ["/bin/sh", "-c", _LINE % scripts],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            check=False,
         )
     except OSError:
         return {}
