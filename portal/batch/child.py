@@ -29,6 +29,7 @@ def run(name: str, words: Sequence[str], environment: dict[str, str]) -> int:
     path = real.find(name, environment)
     if not path:
         real.fail(name, f"Slurm's {name} was not found in PATH", real.NOT_FOUND)
+    notice_children()
     # Ctrl-Z has to stop this process as well, or its shell would wait for it.
     awaited = ALL - {signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
@@ -37,6 +38,11 @@ def run(name: str, words: Sequence[str], environment: dict[str, str]) -> int:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         _become(path, [name, *words], environment)
     return _wait(child, awaited)
+
+
+def notice_children() -> None:
+    """Have the kernel tell how children end, also if our caller did not want to know of its own."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 def _wait(child: int, awaited: Iterable[int]) -> int:

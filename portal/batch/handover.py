@@ -38,7 +38,7 @@ CONTAINER_MADE = frozenset(
 )
 """Variables that Apptainer sets in containers; all others of its names are the user's."""
 _OTHER = CONTAINER_MADE | set(
-    "PATH USER_PATH LD_LIBRARY_PATH LD_PRELOAD PROMPT_COMMAND PS1 PWD OLDPWD".split()
+    "PATH USER_PATH LD_LIBRARY_PATH LD_PRELOAD PROMPT_COMMAND PS1".split()
 )
 
 
@@ -64,7 +64,7 @@ def step_environment(
     asked: Mapping[str, str], own: Mapping[str, str], request: str, folder: str
 ) -> dict[str, str]:
     """The environment of srun, from that of the caller in the container and our own."""
-    own_to_step = CONTAINER_MADE | {"PWD", "SLIPWAY_SLURM", "SLIPWAY_SUPERVISOR"}
+    own_to_step = CONTAINER_MADE | {"SLIPWAY_SLURM", "SLIPWAY_SUPERVISOR"}
     kept = {x: value for x, value in asked.items() if differs(x) and x not in own_to_step}
     return {
         **outside(asked, own),

@@ -35,6 +35,7 @@ def main() -> None:
     # Slurm may send one already, which is for the script.
     mask = real.block_signals() if on_node else set()
     real.reserve_streams()
+    real.take_back_locale()
     if name not in NAMES:
         name, words = (words[0], words[1:]) if words else ("--help", [])
         if name in NAMES and words[:1] in (["--help"], ["-h"]):

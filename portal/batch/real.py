@@ -69,6 +69,19 @@ def reserve_streams() -> None:
             os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)  # the lowest number that is free
 
 
+def take_back_locale() -> None:
+    """Have LC_CTYPE as the caller had it: in the C locale, Python sets it for itself (PEP 538)."""
+    if os.environ.get("LC_CTYPE") not in ("C.UTF-8", "C.utf8", "UTF-8"):
+        return
+    with open("/proc/self/environ", "rb") as stream:
+        entries = stream.read().split(b"\0")
+    values = [entry[9:] for entry in entries if entry.startswith(b"LC_CTYPE=")]
+    if values:
+        os.environb[b"LC_CTYPE"] = values[0]
+    else:
+        del os.environ["LC_CTYPE"]
+
+
 def fail(name: str, text: str, code: int) -> NoReturn:
     """End with an error in Slurm's style."""
     print(f"{name}: error: {text}", file=sys.stderr)

@@ -34,6 +34,7 @@ SHELL = {
     "step that is killed": "srun -n1 sh -c 'kill -USR2 $$'; echo $?",
     "step's environment": "srun -n1 sh -c "
     "'cat /proc/$$/environ > environment-step$SLURM_ARRAY_TASK_ID'",
+    "step's limits": "(ulimit -S -n 200; ulimit -c 0; srun -n1 sh -c 'ulimit -S -n; ulimit -c')",
     "step's input": "echo typed | srun -n1 cat",
     "step without a program": "srun -n1 /nowhere/program; echo $?",
     "step from a login shell": "bash -lc 'srun -n1 echo from a login shell'",

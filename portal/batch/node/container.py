@@ -97,13 +97,13 @@ def _seen(path: str, owner: str = "") -> list[str]:
 
 
 def temporary_folders(environment: Mapping[str, str]) -> dict[str, str]:
-    """Folders for temporary files that the job has outside of /tmp, by the variable's name."""
+    """Folders for temporary files that the job has, by the variable's name; but for /tmp itself."""
     folders = {name: environment.get(name, "") for name in TEMPORARY}
     return {
         name: folder
         for name, folder in folders.items()
         if os.path.isabs(folder) and os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
-        if not _is_in(folder, VISIBLE)
+        if folder not in VISIBLE
     }
 
 
@@ -111,7 +111,7 @@ def _can_be_mounted(folder: str, environment: Mapping[str, str]) -> bool:
     """Whether a user's folder can be mounted: one of the system would hide the image's own."""
     real = os.path.realpath(folder)
     hides = real == "/" or (os.path.dirname(real) == "/" and real[1:] in SYSTEM)
-    is_seen = _is_in(folder, (environment.get("HOME", "/home"),))
+    is_seen = _is_in(folder, (*VISIBLE, environment.get("HOME", "/home")))
     return not hides and not is_seen and folder.isprintable()
 
 

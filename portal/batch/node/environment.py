@@ -27,7 +27,7 @@ def restore(encoded: bytes) -> None:
     `encoded`: /proc/PID/environ in base64; nothing if it could not be read. Raises ValueError.
     """
     pairs = base64.b64decode(encoded).split(b"\0")
-    found = dict(pair.split(b"=", 1) for pair in pairs if b"=" in pair[1:])
+    found = dict(pair.split(b"=", 1) for pair in pairs if is_pair(pair))
     if found:
         os.environb.clear()
         os.environb.update(found)
@@ -43,4 +43,9 @@ def for_apptainer(environment: Mapping[str, str], **names: str) -> dict[str, str
 
 def block() -> bytes:
     """This process's environment as the kernel has one, for the launcher."""
-    return b"\0".join(name + b"=" + value for name, value in os.environb.items())
+    return b"\0".join(name + b"=" + value for name, value in os.environb.items() if name)
+
+
+def is_pair(entry: bytes) -> bool:
+    """Whether it has a name and a value; anybody can put anything into an environment."""
+    return b"=" in entry and not entry.startswith(b"=")

@@ -17,7 +17,6 @@ FAILED = 70
 _CLONE = {"x86_64": 56, "aarch64": 220, "riscv64": 220, "ppc64le": 120}
 """The number of clone(2), of which the C library has no version without a stack."""
 _CLONE_PARENT = 0x8000
-_FATAL = {signal.SIGTERM, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL}
 
 
 class Container:
@@ -35,18 +34,18 @@ class Container:
         """`mask`: the signals that Slurm has blocked. `own_group`: whether it has no terminal.
 
         With `shared` it becomes a child of slurmstepd: tasks enter the container of the first one
-        that has the same parent (Apptainer's --sharens). Slurm signals it, therefore, which before
-        Apptainer expects it would end it: signals are blocked, but for those that shall end it.
+        that has the same parent (Apptainer's --sharens). Slurm signals it, therefore. Nothing is
+        blocked: Apptainer's starter replaces the mask, and what had waited would end it there.
+        No other thread may run yet: one that has Python's lock would hold it for ever in the copy.
         """
         self._is_child = not shared
         self._code: int | None = None
-        if shared:
-            mask = {int(number) for number in signal.valid_signals() - _FATAL}
         self._pid = _clone_sibling() if shared else os.fork()
         if self._pid == 0:
-            _become(command, environment, mask, own_group=own_group)
+            mask = set() if shared else mask
+            _become(command, environment, mask, own_group=own_group, shared=shared)
         if self._pid < 0:  # an unknown architecture
-            _become(command, environment, mask, own_group=False)
+            _become(command, environment, set(), own_group=False, shared=True)
 
     def code(self) -> int | None:
         """Its exit code, or minus a signal; None while it runs. A sibling's is always FAILED."""
@@ -60,13 +59,20 @@ class Container:
 
 
 def _become(
-    command: Sequence[str], environment: Mapping[str, str], mask: set[int], *, own_group: bool
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    mask: set[int],
+    *,
+    own_group: bool,
+    shared: bool,
 ) -> NoReturn:
     try:
         if own_group:
             os.setpgid(0, 0)
         real.default_signals()
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        for number in (signal.SIGINT, signal.SIGHUP):
+            # Of those that Go dies of by itself, the two that a program can tell it to ignore.
+            signal.signal(number, signal.SIG_IGN if shared else signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         os.execve(command[0], list(command), dict(environment))
     except OSError as error:

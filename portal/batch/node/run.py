@@ -41,7 +41,8 @@ def batch(words: list[str], mask: set[int]) -> NoReturn:
         request = parse(text)
         supervisor = Supervisor(is_batch=True)
         used = _pulled(request)
-        with private_folder() as folder:
+        with contextlib.ExitStack() as kept:
+            folder = kept.enter_context(private_folder())
             source = os.path.join(folder, "script")
             with open(os.open(source, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o700), "wb") as stream:
                 stream.write(script)
@@ -52,7 +53,7 @@ def batch(words: list[str], mask: set[int]) -> NoReturn:
                 mask,
                 launcher=["--job"],
                 files=[(source, place)],
-                on_start=lambda: None,
+                on_start=kept.close,  # the container has what is in the folder
             )
         for descriptor in used:
             os.close(descriptor)
@@ -116,9 +117,10 @@ class Task:
         name = self._supervisor.launcher(environment.block(), server.stop)
         names = {environment.SUPERVISOR: name, environment.SLURM: server.name}
         own = environment.for_apptainer(os.environ, **names)
-        server.start()
         try:
-            return self._supervisor.run(command, own, mask, shared=shared, on_start=on_start)
+            return self._supervisor.run(
+                command, own, mask, shared=shared, on_fork=server.start, on_start=on_start
+            )
         finally:
             server.stop()
 
@@ -137,7 +139,7 @@ def step(words: list[str], mask: set[int]) -> NoReturn:
                 mask,
                 launcher=[],
                 files=[],
-                on_start=kept.close,  # the container has what is in the folder
+                on_start=kept.close,
                 shared=os.environ.get("SLURM_STEP_NUM_TASKS", "1") != "1",
             )
         for descriptor in used:

@@ -18,6 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
+PATIENCE = 1.0
+"""Seconds for an answer, which takes it microseconds."""
 MOST = 256
 """Signals in one answer; 64 kinds exist, and few wait more than once."""
 
@@ -32,6 +34,7 @@ class Sentinel:
             self._socket.close()
             _report(other)
         other.close()
+        self._socket.settimeout(PATIENCE)
         self._got: dict[int, int] = {}
 
     def has_got(self, number: int) -> bool:
@@ -39,7 +42,7 @@ class Sentinel:
 
         The kernel signals the youngest process of a group first: it got it before its parent did.
         """
-        with contextlib.suppress(OSError):  # somebody killed it
+        with contextlib.suppress(OSError):  # somebody has killed it, or stopped it with its group
             self._socket.send(b"?")
             for got in self._socket.recv(MOST):  # those of real time do not merge
                 self._got[got] = self._got.get(got, 0) + 1 if got >= signal.SIGRTMIN else 1
@@ -48,8 +51,9 @@ class Sentinel:
         return found > 0
 
     def stop(self) -> None:
-        """End it."""
+        """End it, even if it is stopped."""
         self._socket.close()
+        os.kill(self._process, signal.SIGKILL)
         os.waitpid(self._process, 0)
 
 

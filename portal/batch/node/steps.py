@@ -12,6 +12,7 @@ import array
 import contextlib
 import json
 import os
+import resource
 import signal
 import socket
 import struct
@@ -93,7 +94,7 @@ class StepServer:
                 code = 1
                 if len(streams) == STREAMS:
                     with contextlib.suppress(OSError):
-                        os.write(streams[2], f"slurm: error: {error}\n".encode())
+                        os.write(streams[2], os.fsencode(f"slurm: error: {error}\n"))
             for stream in streams:
                 with contextlib.suppress(OSError):
                     os.close(stream)
@@ -110,6 +111,7 @@ class StepServer:
             or not isinstance(mask, int)
         ):
             raise ValueError("this call is not understood")
+        limits = _limits(call["limits"])
         name = os.path.basename(str(words[0]))
         if name not in COMMANDS:
             raise CallError(f"{name} is not a command of Slurm's")
@@ -117,7 +119,7 @@ class StepServer:
             given = list(map(str, words[1:]))
             root = f"/proc/{sockets.peer(connection)[0]}/root"
             path, arguments, own = self._prepared(name, given, environment, folder, root, kept)
-            child = self._started([path, name, *arguments], own, folder, mask, streams)
+            child = self._started([path, name, *arguments], own, folder, mask, limits, streams)
             threading.Thread(target=_pass_signals, args=(connection, child), daemon=True).start()
             code = child.wait()
         self._running.discard(child)
@@ -129,9 +131,16 @@ class StepServer:
         environment: dict[str, str],
         folder: str,
         umask: int,
+        limits: dict[int, tuple[int, int]],
         streams: list[int],
     ) -> subprocess.Popen[bytes]:
         """Start a command: its path, its name and its arguments. Raises CallError, OSError."""
+
+        def begin() -> None:
+            self._unblock()
+            for number, limit in limits.items():
+                resource.setrlimit(number, limit)
+
         with self._lock:
             if self._stopped:
                 raise CallError("the job's script has ended")
@@ -145,7 +154,7 @@ class StepServer:
                 stderr=streams[2],
                 umask=umask,
                 start_new_session=True,  # Slurm's signals reach its client in the container
-                preexec_fn=self._unblock,  # noqa: PLW1509 - one system call
+                preexec_fn=begin,  # noqa: PLW1509 - a few system calls
             )
             self._running.add(child)
             return child
@@ -223,6 +232,23 @@ def in_image(words: list[str], request: str, folder: str = "", start: str = "") 
         if not words:
             return found
         found.append(":")
+
+
+def _limits(asked: object) -> dict[int, tuple[int, int]]:
+    """The caller's resource limits that are not our own, and not above these; raises ValueError."""
+    found: dict[int, tuple[int, int]] = {}
+    for number, pair in enumerate(asked if isinstance(asked, list) else []):
+        soft, hard = map(int, pair)
+        own = resource.getrlimit(number)
+        hard = min(hard, own[1], key=_size)
+        limit = (min(soft, hard, key=_size), hard)
+        if limit != own:
+            found[number] = limit
+    return found
+
+
+def _size(limit: int) -> float:
+    return float("inf") if limit == resource.RLIM_INFINITY else limit
 
 
 def _lists_programs(words: list[str]) -> bool:

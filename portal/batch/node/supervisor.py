@@ -26,6 +26,12 @@ SETTLED = 5.0
 """Seconds after which a program that handles a signal at all has said so."""
 GRACE = 1.0
 """Seconds that a program has more than without a container, until it is signalled unprepared."""
+STOPS = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
+OPPOSITE: dict[int, tuple[int, ...]] = {
+    signal.SIGCONT: STOPS,
+    **dict.fromkeys(STOPS, (signal.SIGCONT,)),
+}
+"""Signals that wait no longer when another one comes, as in the kernel."""
 PAUSE = 0.02
 END = 30.0
 """Seconds that Apptainer may take to unmount the image."""
@@ -65,14 +71,16 @@ class Supervisor:
         mask: set[int],
         *,
         shared: bool = False,
+        on_fork: Callable[[], None],
         on_start: Callable[[], None],
     ) -> int:
         """The program's exit code, or minus the signal that ended it.
 
-        `on_start` is called once the container is there.
+        `on_fork` is called when threads may begin, `on_start` once the container is there.
         """
         own_group = not self._terminal
         container = Container(command, environment, mask, shared=shared, own_group=own_group)
+        on_fork()
         self._launcher.start()
         self._await(container, on_start, is_told=not shared)
         if self._sentinel:
@@ -107,6 +115,8 @@ class Supervisor:
             taken = signal.sigtimedwait(ALL, patience)
         if taken is not None and is_for_program(taken):
             to_group = self._sentinel is not None and self._sentinel.has_got(taken.si_signo)
+            opposite = OPPOSITE.get(taken.si_signo, ())
+            self._held = [held for held in self._held if held.number not in opposite]
             age = time.monotonic() - self._job_begun
             self._held.append(Signal(taken.si_signo, age, to_group=to_group))
         if self._launcher.status is not None:

@@ -25,6 +25,7 @@ _OF_TERMINALS = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM)
 
 def run(name: str, words: Sequence[str], environment: dict[str, str]) -> int:
     """Run a command of Slurm's as child.run does; what it says is passed on as it comes."""
+    child.notice_children()
     errors = os.dup(2)
     source, sink = os.pipe()
     copier = os.fork()

@@ -16,6 +16,7 @@ import sys
 
 from ..mounts.namespace import Namespace, NotGranted
 from .barrier import wait_for_all
+from .coercion import take_back
 from .leftovers import Leftovers
 from .streams import reserve_streams
 from .supervisor import SLURM, SUPERVISOR, Supervisor, merged
@@ -81,7 +82,12 @@ class Options:
 def main() -> NoReturn:
     """Prepare the container, run the program, and end as it does."""
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    # Of a container that tasks share, Apptainer signals the group that this process leads; it ends
+    # if there is none.
+    group = os.getpgrp()
+    os.setpgid(0, 0)
     reserve_streams()
+    take_back()
     try:
         options = Options(sys.argv[1:])
         supervisor = Supervisor(os.environ[SUPERVISOR])
@@ -92,25 +98,32 @@ def main() -> NoReturn:
     except (NotGranted, OSError, ValueError, KeyError, IndexError) as error:
         _fail(f"the job's container could not be prepared: {error}", FAILED)
     environment[SLURM] = os.environ.get(SLURM, "")
-    environment["PATH"] = f"{CLIENTS}:{environment.get('PATH', '')}"
+    path = environment.get("PATH", "")
+    environment["PATH"] = path if path.startswith(f"{CLIENTS}:") else f"{CLIENTS}:{path}"
     set_temporary(options, environment)
-    leftovers = Leftovers(sys.argv[0] if options.shared else "")
+    leftovers = Leftovers(shared=options.shared)
     if options.shared:
         wait_for_all(slurm)  # Slurm's own, not those of the script
-    os._exit(run(options, environment, supervisor, leftovers))  # with nothing to tidy up
+    group = group if os.isatty(0) else 0  # a terminal's, or as with sbatch one that it leads
+    code = run(options, environment, supervisor, leftovers, group)
+    os._exit(code)  # with nothing to tidy up
 
 
 def run(
-    options: Options, environment: dict[str, str], supervisor: Supervisor, leftovers: Leftovers
+    options: Options,
+    environment: dict[str, str],
+    supervisor: Supervisor,
+    leftovers: Leftovers,
+    group: int,
 ) -> int:
-    """Run the program; its exit code, as a shell has it."""
+    """Run the program in a process group, 0 for its own; its exit code, as a shell has it."""
     reading, writing = os.pipe()  # which ends when the program has begun, or could not
     child = os.fork()
     if child == 0:
-        if not os.isatty(0):
-            os.setpgid(0, 0)  # as with sbatch, it leads its group
-        for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
-            signal.signal(number, signal.SIG_DFL)  # Python's own handling is not for the program
+        os.setpgid(0, group)
+        # What Python or Apptainer does with these is not for the program.
+        for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         become(options, environment)
     os.close(writing)
@@ -159,7 +172,6 @@ def set_variables(environment: MutableMapping[str, str]) -> None:
         folder = str(found["folder"])
         if os.path.isdir(folder):
             os.chdir(folder)
-            environment["PWD"] = folder
 
 
 def _decoded(text: str) -> str:

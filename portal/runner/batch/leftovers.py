@@ -12,6 +12,8 @@ import os
 import signal
 import time
 
+NAMESPACE = "/proc/self/ns/mnt"
+"""What is the same for all tasks in one container, and for nobody else."""
 SECONDS = 5.0
 """What cannot be killed, as in a hanging file system, is Slurm's matter after that."""
 _PAUSE = 0.005
@@ -21,12 +23,13 @@ _PR_SET_CHILD_SUBREAPER = 36
 class Leftovers:
     """Of a program that this process will start, or of all tasks that share this container."""
 
-    def __init__(self, shared_file: str = "") -> None:
-        """`shared_file`: a file of the container's if other tasks have the same one."""
+    def __init__(self, *, shared: bool = False) -> None:
+        """`shared`: whether other tasks have the same container."""
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._lock = -1
-        if shared_file:
-            self._lock = os.open(shared_file, os.O_RDONLY)
+        if shared:
+            # Not a file of the image or the toolkit, which may be mounted once for all users.
+            self._lock = os.open(NAMESPACE, os.O_RDONLY)
             fcntl.flock(self._lock, fcntl.LOCK_SH)
 
     def wait(self, child: int) -> int:
@@ -39,7 +42,7 @@ class Leftovers:
     def end(self) -> None:
         """End what is left, unless other tasks still run in this container.
 
-        Whoever tries to lock the file loses what he had: the last one gets it.
+        Whoever tries to lock the namespace loses what he had: the last one gets it.
         """
         if self._lock >= 0:
             try:
@@ -67,7 +70,7 @@ class Leftovers:
 
     def _left(self) -> list[int]:
         """Our children, to which orphans come; in a shared container also those of other tasks."""
-        me, namespace = os.getpid(), os.readlink("/proc/self/ns/mnt")
+        me, namespace = os.getpid(), os.readlink(NAMESPACE)
         apptainer = os.getppid()
         found = []
         for process in map(int, filter(str.isdigit, os.listdir("/proc"))):

@@ -9,16 +9,20 @@ from __future__ import annotations
 import array
 import json
 import os
+import resource
 import signal
 import socket
 import struct
 import sys
 import threading
 
+from .coercion import take_back
 from .streams import reserve_streams
 from .supervisor import SLURM, connect
 
 FAILED = 1
+LIMITS = 16
+"""Linux's kinds of resource limits; srun hands the caller's to its step."""
 PASSED = signal.valid_signals() - {
     signal.SIGCHLD, signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE, signal.SIGWINCH
 }  # fmt: skip
@@ -27,6 +31,7 @@ PASSED = signal.valid_signals() - {
 def main() -> int:
     """Run the command of this program's name; returns its exit code."""
     reserve_streams()
+    take_back()
     name = os.path.basename(sys.argv[0])
     try:
         call = {
@@ -34,6 +39,7 @@ def main() -> int:
             "environment": dict(os.environ),
             "folder": os.getcwd(),
             "umask": _umask(),
+            "limits": list(map(resource.getrlimit, range(LIMITS))),
         }
         text = json.dumps(call).encode("utf-8", "surrogateescape")
         with connect(os.environ.get(SLURM) or _of_ancestors()) as connection:

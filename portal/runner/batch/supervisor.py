@@ -10,6 +10,8 @@ import os
 import socket
 import struct
 
+from .image_variables import from_job, pairs
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,8 +47,7 @@ class Supervisor:
     def environment(self) -> dict[str, str]:
         """The job's environment, byte for byte."""
         (size,) = struct.unpack("=I", self._stream.read(4))
-        pairs = os.fsdecode(self._stream.read(size)).split("\0")
-        return dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+        return pairs(self._stream.read(size))
 
     def began(self, process: int) -> None:
         """Tell where signals have to be sent from now on."""
@@ -64,12 +65,13 @@ class Supervisor:
 def merged(container: Mapping[str, str], job: Mapping[str, str]) -> dict[str, str]:
     """The program's environment: the job's, in which the image's own variables come first.
 
-    Libraries of the node are not for programs of the image. Apptainer's variables that the job has
-    are the job's; those that Apptainer has set tell that this is a container.
+    Those that the image makes of the caller's are made of the job's (image_variables.py). Libraries
+    of the node are not for programs of the image. Apptainer's variables that the job has are the
+    job's; those that Apptainer has set tell that this is a container.
     """
     found = {name: value for name, value in job.items() if name != "LD_LIBRARY_PATH"}
     for name, value in container.items():
         of_job = name in job and (name in _OF_THE_JOB or name.startswith(_PREFIXES))
         if not of_job and name != SUPERVISOR and name not in _MOUNTS:
             found[name] = value
-    return found
+    return found | from_job(container, job)

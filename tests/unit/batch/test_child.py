@@ -86,3 +86,17 @@ def test_ctrl_z_stops_it_as_well(tmp_path: Path) -> None:
     found.send_signal(signal.SIGTERM)
     found.communicate()
     assert found.returncode == 3
+
+
+def test_a_caller_that_ignores_its_children_gets_the_exit_code(tmp_path: Path) -> None:
+    """As daemons do, and whatever they start inherits it."""
+    (tmp_path / "sbatch").write_text("#!/bin/sh\nsleep 0.3\nexit 5\n")
+    (tmp_path / "sbatch").chmod(0o755)
+    done = subprocess.run(
+        ["/bin/sh", "-c", "trap '' CHLD; exec \"$@\"", "sh", sys.executable, "-c", RUN],
+        env={"PYTHONPATH": str(ROOT), "PATH": f"{tmp_path}:/usr/bin:/bin"},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.stderr, done.returncode) == (b"", 5)

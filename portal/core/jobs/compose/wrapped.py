@@ -42,7 +42,7 @@ def unwrap(text: bytes, site_folders: Collection[str] = ()) -> WrappedJob | None
         shm_mb = int(request["shm_mb"])
         shared_memory = format_size(shm_mb) if shm_mb > 0 else ""
         return WrappedJob(script, str(request["name"]), shared_memory, mounts, options)
-    except (ValueError, LookupError, TypeError, RecursionError):
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
         return WrappedJob(script)
 
 

@@ -22,8 +22,22 @@ from portal.batch.main import main
 main()
 """
 APPTAINER = """#!{python} -IS
-import json, os, subprocess, sys, time
+import json, os, shutil, signal, subprocess, sys, time
 words = sys.argv[1:]
+os.environ.pop("LC_CTYPE", None)  # Python's own
+caught = [signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT, signal.SIGVTALRM]
+caught = caught if "--sharens" in words else []
+child = None
+def pass_on(number, frame):
+    if child:
+        try:
+            os.killpg(child.pid, number)
+        except ProcessLookupError:
+            os._exit(128 + number)
+def catch(handler):
+    for number in caught:
+        signal.signal(number, handler)
+catch(pass_on)
 place = words.index("/opt/slipway/bin/command")
 mounts = {{}}
 for word in words[:place]:
@@ -33,8 +47,18 @@ for word in words[:place]:
 with open("{folder}/apptainer.json", "w") as stream:
     json.dump([words, dict(os.environ), mounts], stream)
 time.sleep({delay})
+while os.path.exists("{folder}/held"):
+    time.sleep(0.01)
+if caught:  # the starter, in C: a mask of its own, and no handlers yet
+    catch(signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [signal.SIGCHLD])
+    catch(pass_on)
 code = "import sys; sys.path[:0] = ['{root}']; from portal.runner.batch.command import main; main()"
-words = [mounts.get(word, word) for word in words[place + 1 :]]
+def mounted(word):
+    # A mount has its file, whatever becomes of the name that it had.
+    return shutil.copy(mounts[word], "{folder}/mounted") if word in mounts else word
+# Without a namespace of its own, it is no container that tasks could share.
+words = [mounted(word) for word in words[place + 1 :] if word != "--shared"]
 os.environ.update({variables})
 child = subprocess.Popen([sys.executable, "-ISXutf8", "-c", code, *words])
 code = child.wait()
@@ -132,18 +156,29 @@ def started(words: list[str], *, stderr: int | None = None) -> Iterator[subproce
                 stream.close()
 
 
+def children(process: int) -> list[int]:
+    """PIDs of a process's children."""
+    return _families().get(process, [])
+
+
 def descendants(process: int) -> list[int]:
     """PIDs of all processes below one."""
-    children: dict[int, list[int]] = {}
+    families = _families()
+    found, waiting = [], [process]
+    while waiting:
+        below = families.get(waiting.pop(), [])
+        found += below
+        waiting += below
+    return found
+
+
+def _families() -> dict[int, list[int]]:
+    """The PIDs of all processes that have children, with these."""
+    found: dict[int, list[int]] = {}
     for file in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             pid, rest = int(file.parent.name), file.read_text().rpartition(")")[2]
-            children.setdefault(int(rest.split()[1]), []).append(pid)
-    found, waiting = [], [process]
-    while waiting:
-        below = children.get(waiting.pop(), [])
-        found += below
-        waiting += below
+            found.setdefault(int(rest.split()[1]), []).append(pid)
     return found
 
 

@@ -148,3 +148,16 @@ def test_a_profile_sets_no_variable_of_apptainers(tmp_path: Path) -> None:
     assert "KEPT=1" in done.stdout
     assert "APPTAINER" not in done.stdout
     assert "SINGULARITY" not in done.stdout
+
+
+def test_a_folder_below_tmp_may_be_a_link_to_where_the_image_has_nothing(
+    asked: Request, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(container, "VISIBLE", (str(tmp_path),))
+    (tmp_path / "link").symlink_to(tmp_path)
+    for folder, times in ((tmp_path / "link", 1), (tmp_path, 0)):
+        words = container.argv(
+            asked_without_owner(asked), ["true"], environment={"TMPDIR": str(folder)}
+        )
+        assert words[words.index(container.LAUNCHER) :].count("--temporary") == times
+        assert not any("type=bind" in word for word in words)

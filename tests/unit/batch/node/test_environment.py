@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from portal.batch import handover
+from tests.paths import ROOT
 from tests.unit.batch.node.jobs import Node, started
 
 SHOW = f"""#!{sys.executable} -IS
@@ -78,8 +79,7 @@ def test_the_scripts_environment_is_the_jobs(way: str, node: Node) -> None:
 def test_apptainer_gets_nothing_that_changes_it(node: Node) -> None:
     run(node.batch(SHOW), JOB)
     _, environment, _ = json.loads(Path("apptainer.json").read_text())
-    names = set(environment) - {"LC_CTYPE"}  # Python's, of the program in Apptainer's place
-    assert names == {"HOME", "PATH", "SLIPWAY_SLURM", "SLIPWAY_SUPERVISOR"}
+    assert set(environment) == {"HOME", "PATH", "SLIPWAY_SLURM", "SLIPWAY_SUPERVISOR"}
 
 
 def test_the_images_own_variables_come_first(node: Node) -> None:
@@ -127,3 +127,57 @@ exit 7
         assert os.stat(name).st_mtime < unmounted
         written = Path(name).read_text()
         assert not written or float(written) < unmounted
+
+
+@pytest.mark.parametrize("way", ["batch", "step"])
+@pytest.mark.parametrize("locale", [{}, {b"LANG": b"C"}, {b"LC_CTYPE": b"POSIX"}])
+def test_python_adds_no_locale(way: str, locale: dict[bytes, bytes], node: Node) -> None:
+    job = {b"PATH": b"/usr/bin:/bin", **locale}
+    if way == "step":
+        job[handover.REQUEST.encode()] = handover.plain(node.request.text()).encode()
+    script = str(node.program("script", SHOW))
+    shown = run(node.batch(SHOW) if way == "batch" else node.step(script), job)
+    assert {x: shown[x] for x in shown if x in (b"LANG", b"LC_ALL", b"LC_CTYPE")} == locale
+
+
+def test_a_steps_path_names_slurms_commands_once(node: Node) -> None:
+    path = "/opt/slipway/slurm:/usr/bin:/bin"
+    job = {
+        b"PATH": b"/usr/bin:/bin",
+        handover.REQUEST.encode(): handover.plain(node.request.text()).encode(),
+        handover.STEP.encode(): handover.encode(
+            {"folder": str(node.folder), "variables": {"PATH": path}}
+        ).encode(),
+        b"PWD": b"/by/another/name",
+    }
+    shown = run(node.step(str(node.program("script", SHOW))), job)
+    assert shown[b"PATH"] == path.encode()
+    assert shown[b"PWD"] == b"/by/another/name"
+
+
+def test_a_script_that_runs_has_no_folder_in_tmp(node: Node) -> None:
+    """Which would stay when Slurm kills the job."""
+    (node.folder / "tmp").mkdir()
+    job = {b"PATH": b"/usr/bin:/bin", b"TMPDIR": os.fsencode(node.folder / "tmp")}
+    script = """#!/bin/sh
+for i in $(seq 6000); do
+    [ "$(ls -A "$TMPDIR")" ] || break
+    sleep 0.01
+done
+ls -A "$TMPDIR" > shown
+"""
+    run(node.batch(script), job)
+    assert Path("shown").read_text() == ""
+
+
+def test_entries_without_a_name_are_left_out() -> None:
+    code = "import base64, os, sys; from portal.batch.node import environment;"
+    code += "environment.restore(base64.b64encode(b'=a=b\\0x\\0A=1=2\\0')); print(os.environb)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("environ({b'A': b'1=2'})\n", "")

@@ -400,3 +400,33 @@ def test_an_odd_call_ends_nothing(data: bytes, slurm: Path, server: str, tmp_pat
         assert connection.recv(8) == b"\1\0\0\0"
     program(slurm, "sinfo", "echo fine")
     assert client(server, tmp_path, "sinfo").communicate()[0] == b"fine\n"
+
+
+def test_the_callers_limits_are_the_commands(slurm: Path, server: str, tmp_path: Path) -> None:
+    """srun hands them to its step: `ulimit -s unlimited; srun ./program`."""
+    program(slurm, "srun", "ulimit -S -n; ulimit -H -n; ulimit -c")
+    (tmp_path / "srun").write_text(CLIENT)
+    line = f"ulimit -S -n 123; ulimit -c 0; {sys.executable} -ISXutf8 {tmp_path}/srun date"
+    done = subprocess.run(
+        ["/bin/sh", "-c", line],
+        env={"SLIPWAY_SLURM": server, "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        check=False,
+    )
+    hard = subprocess.run(["sh", "-c", "ulimit -H -n"], capture_output=True, check=True).stdout
+    assert (done.stdout, done.stderr) == (b"123\n" + hard + b"0\n", b"")
+
+
+def test_a_problem_is_told_whatever_its_bytes(slurm: Path, server: str, tmp_path: Path) -> None:
+    program(slurm, "srun", "")
+    name = b"\xff".decode("utf-8", "surrogateescape")
+    _, error = client(server, tmp_path, "srun", "--bcast=/x", f"./{name}").communicate()
+    assert error == b"slurm: error: --bcast: there is no file ./\xff\n"
+
+
+def test_the_callers_folder_has_its_own_name(slurm: Path, server: str, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    program(slurm, "sbatch", 'env | grep "^\\(OLD\\)\\?PWD="')
+    where = {"PWD": f"{tmp_path}/link", "OLDPWD": "/before"}
+    out, _ = client(server, tmp_path, "sbatch", "x", **where).communicate()
+    assert set(out.decode().split()) == {f"PWD={tmp_path}/link", "OLDPWD=/before"}

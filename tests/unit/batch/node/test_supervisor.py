@@ -20,7 +20,15 @@ import pytest
 
 from portal.batch import handover
 from portal.batch.node.supervisor import BEGUN
-from tests.unit.batch.node.jobs import Node, descendants, has_blocked, started, wait_until
+from tests.paths import ROOT
+from tests.unit.batch.node.jobs import (
+    Node,
+    children,
+    descendants,
+    has_blocked,
+    started,
+    wait_until,
+)
 
 RUNS = int(os.environ.get("SLIPWAY_SIGNAL_RUNS", "1"))
 NAMES = ("HUP", "QUIT", "USR1", "USR2", "ALRM", "TERM", "CONT", "XCPU", "WINCH", "PIPE")
@@ -253,3 +261,77 @@ def test_what_apptainer_cannot_start_has_the_exit_code_of_the_manual(node: Node)
     node.program("apptainer", "#!/bin/sh\necho 'FATAL: no' >&2\nexit 255\n")
     with started(command, stderr=subprocess.PIPE) as child:
         assert child.wait(60) == 70
+
+
+STEPD = """
+import os, subprocess, sys
+task = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, preexec_fn=os.setpgrp)
+code = task.wait()
+try:
+    while True:
+        os.wait()
+except ChildProcessError:
+    os._exit(code)
+"""
+"""Parent of a task and, where tasks share a container, of Apptainer: Slurm signals both."""
+
+
+@pytest.mark.parametrize("phase", ["mounting", "running"])
+def test_signals_to_apptainer_do_not_end_a_container_that_tasks_share(
+    phase: str, node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = node.folder / "held"  # for as long as it is there, the image is being mounted
+    if phase == "mounting":
+        held.touch()
+    path = str(node.program("direct", AWAITS))
+    monkeypatch.setenv(handover.REQUEST, handover.plain(node.request.text()))
+    monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "2")
+    sent = [signal.SIGCONT, signal.SIGUSR1, signal.SIGUSR2]
+    with started([sys.executable, "-c", STEPD, *node.step(path)]) as child:
+        wait_until(Path("apptainer.json").exists if phase == "mounting" else seen)
+        for number in sent:
+            for process in children(child.pid):
+                os.kill(process, number)
+        held.unlink(missing_ok=True)
+        wait_until(partial(has_seen, Counter(map(int, [0, *sent]))))
+        for process in children(child.pid):
+            os.kill(process, LAST)
+        assert child.wait(60) == 3
+    assert Counter(seen()) == expected(sent)
+
+
+HELD = """
+import signal, subprocess, sys
+from portal.batch.node.supervisor import Supervisor
+signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+class Launcher:
+    script, status = 0, None
+found = Supervisor(is_batch=False)
+found._launcher = Launcher()
+for name in sys.argv[1:]:
+    subprocess.run(["/bin/sh", "-c", f"kill -{name} $PPID"], check=True)
+    for _ in range(4):  # SIGCHLD is taken as well
+        found._take(0.05)
+print(*[signal.Signals(held.number).name[3:] for held in found._held])
+"""
+
+
+@pytest.mark.parametrize(
+    ("sent", "held"),
+    [
+        ("TSTP USR1 CONT", "USR1 CONT"),  # or it would be stopped after all, for ever
+        ("CONT TSTP", "TSTP"),
+        ("TSTP CONT TTIN", "TTIN"),
+        ("USR1 CONT USR2", "USR1 CONT USR2"),
+    ],
+)
+def test_what_stops_and_what_continues_do_not_wait_together(sent: str, held: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", HELD, *sent.split()],
+        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.stdout.strip(), done.stderr) == (held, "")

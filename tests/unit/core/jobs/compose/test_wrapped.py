@@ -40,6 +40,8 @@ def test_other_scripts_are_none_of_ours() -> None:
         '{"binds": 1}',
         '{"binds": [[]]}',
         '{"binds": [], "shm_mb": "x"}',
+        '{"binds": [[1, "rw", "x"]], "shm_mb": 0, "name": ""}',
+        '{"binds": [], "shm_mb": 1e999, "name": ""}',
         '{"a":' * 99999 + "}",
     ],
 )
