@@ -40,7 +40,8 @@ SHELL = {
     "step from a login shell": "bash -lc 'srun -n1 echo from a login shell'",
     "step by its path": "/usr/bin/srun -n1 echo by its path",
     "Slurm in a step": "srun -n1 sh -c 'scontrol show hostnames $SLURM_JOB_NODELIST'",
-    "step in an empty environment": "env -i /usr/bin/srun --jobid=$SLURM_JOB_ID -n1 /bin/echo empty",
+    "step in an empty environment":
+    "env -i /usr/bin/srun --jobid=$SLURM_JOB_ID -n1 /bin/echo empty",
     "programs of a step": "printf '0 echo task %%t\\n' > tasks; srun -n1 --multi-prog tasks",
     "program that is broadcast": "cp /bin/echo program; "
     "srun -n1 --bcast=/tmp/oracle-$SLURM_JOB_ID ./program broadcast; "
