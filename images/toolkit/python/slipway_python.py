@@ -91,7 +91,7 @@ def announce_end():
         atexit.register(lambda: sys.stderr.write(ENDS + "\n"))
 
 
-if sys.version_info >= (3, 5):
+if sys.version_info >= (3, 5):  # noqa: UP036 - images have old Pythons
     sys.meta_path.insert(0, Finder())
     if os.environ.get("SLIPWAY_PACKAGES") == "session":
         announce_end()

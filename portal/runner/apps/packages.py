@@ -103,9 +103,7 @@ def _has_acl(path: str) -> bool:
         return False
 
 
-def _python(
-    place: str, directory: str, toolkit: str, environ: Mapping[str, str]
-) -> dict[str, str]:
+def _python(place: str, directory: str, toolkit: str, environ: Mapping[str, str]) -> dict[str, str]:
     search = environ.get("PATH", os.defpath)
     python = shutil.which("python3", path=search)
     if python is None:
@@ -242,5 +240,5 @@ def _link(target: str, path: str) -> None:
 
 
 def _part_of(path: str) -> str:
-    """A name for what is not complete; sessions have namespaces of their own, with the same PIDs."""
+    """A name for what is not complete; sessions at once have the same PIDs, in namespaces."""
     return f"{path}.{os.urandom(8).hex()}"

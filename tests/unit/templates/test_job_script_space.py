@@ -84,7 +84,7 @@ def test_a_file_system_without_locks_for_folders_is_enough(node: Node) -> None:
     left = node.disk / "slipway-session.aaaaaaaaaa"
     left.mkdir()
     os.utime(left, (time.time() - 900,) * 2)
-    (node.bin / "flock").write_text('#!/bin/sh\necho "flock: 4: Bad file descriptor" >&2; exit 65\n')
+    (node.bin / "flock").write_text("#!/bin/sh\nexit 65\n")
     (node.bin / "flock").chmod(0o755)
     assert node.run(()) == (0, "")
     assert sorted(places(node)) == ["/tmp", "/var/tmp"]

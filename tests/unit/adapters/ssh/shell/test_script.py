@@ -55,7 +55,7 @@ def test_functions_and_options_of_the_users_bash_change_nothing(sh: list[str]) -
     functions = ("cd", "printf", "cat", "env", "test", "module")
     given = {f"BASH_FUNC_{name}%%": "() { echo function >&2; return 1; }" for name in functions}
     given["SHELLOPTS"] = "braceexpand:errexit:hashall:noclobber:nounset:verbose:xtrace"
-    words = [*sh, "-c", "cd / && [ -d / ] && printf %s,%s, $- \"$nothing\"; cat"]
+    words = [*sh, "-c", 'cd / && [ -d / ] && printf %s,%s, $- "$nothing"; cat']
     done = run(sh, command_script(words, b"x", "MARK"), **given)
     mark, options, rest = done.stdout.replace(b"\n", b",").split(b",", 2)
     assert (mark, rest, done.stderr.partition(b"MARK-\n")[2]) == (b"MARK", b",x", b"")
