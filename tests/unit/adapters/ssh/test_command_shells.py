@@ -12,6 +12,7 @@ import pytest
 from portal.adapters.slurm.client import Slurm
 from portal.adapters.slurm.jobs import SlurmJobs
 from portal.adapters.slurm.submitter import LoginNodeSubmitter
+from portal.adapters.ssh import command
 from portal.adapters.ssh.command import Completed, RemoteCommand
 from portal.adapters.ssh.home_files import HomeFiles
 from portal.core.apps.ssh_keys import read_public_key
@@ -73,7 +74,10 @@ class LoginNode:
 
 
 @pytest.fixture(params=sorted(PACKAGES))
-def node(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LoginNode]:
+def node(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[LoginNode]:
+    monkeypatch.setattr(command, "START_SECONDS", 60)  # xonsh on a busy machine
     found = LoginNode(request.param, tmp_path)
     yield found
     found.close()
