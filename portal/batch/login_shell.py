@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import NoReturn
 
-SECONDS = 5.0
-"""How long start-up files may take."""
+SECONDS = 10.0
+"""How long start-up files may take: without what they set, such as `module`, a job is another."""
+UMASK_SECONDS = 5.0
+"""The same where only the umask is asked for."""
 _MOST = 16 << 20
 _CONNECTION = {"SSH_CLIENT", "SSH_CONNECTION", "SSH_ORIGINAL_COMMAND", "SSH_TTY"}
 """Of the portal's connection, with which a job has nothing to do."""
@@ -42,7 +44,7 @@ class Login:
         self.umask = umask
 
 
-def ask(environment: Mapping[bytes, bytes], seconds: float = SECONDS) -> Login | None:
+def ask(environment: Mapping[bytes, bytes], seconds: float) -> Login | None:
     """What the user's login shell has when it is started with an environment.
 
     None if it does not answer in time, or at all. The command for it is one that every shell reads:
@@ -93,7 +95,7 @@ def _run(
 
 def adopt_umask() -> None:
     """Take the login shell's umask."""
-    login = ask(os.environb)
+    login = ask(os.environb, UMASK_SECONDS)
     if login is not None and login.umask is not None:
         os.umask(login.umask)
 
@@ -104,7 +106,7 @@ def main(words: list[str]) -> NoReturn:
     Without the variables by which sbatch would do something else than its options say.
     """
     own = _without(os.environb, _CONNECTION)
-    login = ask(own)
+    login = ask(own, SECONDS)
     if login is None:
         text = f"slipway: note: your login shell did not answer within {SECONDS:g} s"
         print(f"{text}, so its environment is not known", file=sys.stderr, flush=True)

@@ -35,9 +35,11 @@ for base in "${TMPDIR:-/tmp}" /tmp /var/tmp "$session"; do
     [[ -O $base || -k $base ]] || continue
     scratch=$(mktemp -d -- "$base/slipway-session.XXXXXXXXXX" 2>/dev/null) && break
 done
-{ mkdir -m 700 -- "$scratch/tmp" "$scratch/var_tmp" && exec 4< "$scratch" && flock -n 4; } 2>/dev/null ||
+{ mkdir -m 700 -- "$scratch/tmp" "$scratch/var_tmp" && exec 4< "$scratch"; } 2>/dev/null ||
     fail "there is no space for temporary files on $SLURMD_NODENAME, nor in your home directory."
-# Sessions that were killed could not delete theirs, and no longer hold the lock.
+# Sessions that were killed could not delete theirs, and no longer hold the lock. NFS has none for folders, and
+# Lustre may have none at all: then nothing is deleted.
+flock -n 4 2>/dev/null
 find "$base" -maxdepth 1 -type d -name 'slipway-session.*' -user "$UID" -mmin +1 \
     -exec flock -n {} rm -rf --one-file-system -- {} \; 2>/dev/null 3<&- 4<&- &
 # If Apptainer is a site module, the login environment finds it.

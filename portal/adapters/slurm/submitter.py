@@ -28,7 +28,7 @@ MISSING, NO_FILE, NOT_READABLE, TOO_LONG = 3, 4, 5, 6
 _READ_SECONDS = 10
 _MOST_STORED = 8 << 20
 """Bytes; Slurm takes scripts of 4 MB by default."""
-_LOGIN_SECONDS = 5
+_LOGIN_SECONDS = 10
 """How long the login shell's start-up files may take (batch/login_shell.py)."""
 _KILLED = (124, 137)
 """Exit codes of timeout(1)."""

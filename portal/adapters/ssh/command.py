@@ -22,7 +22,7 @@ from typing import Protocol
 
 import paramiko
 
-from portal.adapters.ssh.shell.script import LINE, command_script, knock
+from portal.adapters.ssh.shell.script import LINE, command_script, error_mark, knock
 from portal.errors import OutcomeUnknown, Unavailable
 
 log = logging.getLogger(__name__)
@@ -141,7 +141,7 @@ class RemoteCommand:
             if self._sent:
                 raise
             raise Unavailable("The login node hung up before anything was done.") from error
-        _, mark, stderr = bytes(self._err).partition(self._begin.encode() + b"\n")
+        _, mark, stderr = bytes(self._err).partition(error_mark(self._begin).encode() + b"\n")
         if self._awaited and not mark:
             raise Unresponsive(NOT_BEGUN)
         return Completed(code, bytes(self._out), stderr.decode(errors="replace"))

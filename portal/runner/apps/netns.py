@@ -76,6 +76,8 @@ def _forward(library: ctypes.CDLL, haproxy: str, config: str) -> None:
     parent = os.getpid()
     if os.fork() != 0:
         return
+    # Kernels are interrupted with their whole process group.
+    os.setpgid(0, 0)
     # HAProxy is killed whenever the app ends.
     library.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     try:

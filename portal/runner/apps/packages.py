@@ -11,12 +11,14 @@ for a user in one that does not see the system's packages.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
+from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 FOLDER = ".slipway-packages"
 JUPYTER_DATA = ".local/share/jupyter"
@@ -24,6 +26,7 @@ ACL = "system.posix_acl_access"
 # Of a folder's name: it is in lists of paths, in scripts and in R_LIBS_USER, where R replaces %V.
 SPECIAL = frozenset(":%\"'$`\\")
 LARGEST_SCRIPT = 65536
+NUMBERED = re.compile(r"python3\.[0-9]+")
 # What pip writes for long paths: for the shell a command, for Python a text.
 BEGIN = "#!/bin/sh\n'''exec' \"{python}\" \"$0\" \"$@\"\n' '''\n"
 
@@ -56,7 +59,8 @@ def environment(
     for folder in (*packages.folders, home):
         try:
             place = _prepare(os.path.join(home, folder).rstrip("/"), packages.name)
-            found = {**_python(place, directory, environ), **_others(place, environ)}
+            python = _python(place, directory, toolkit, environ)
+            found = {**python, **_others(place, environ)}
             kept = folder in packages.folders
             if kept and environ.get("SLIPWAY_HOME") != "persistent":
                 _keep_kernels(place, home)
@@ -74,7 +78,7 @@ def _prepare(folder: str, name: str) -> str:
         raise PermissionError(folder)
     place = f"{folder}/{FOLDER}"
     for path in (place, f"{place}/{name}"):
-        if not os.path.lexists(path):
+        with suppress(FileExistsError):  # another session may make it now
             os.mkdir(path, 0o700)
         status = os.lstat(path)
         if not stat.S_ISDIR(status.st_mode) or _others_write(path, status):
@@ -99,7 +103,7 @@ def _has_acl(path: str) -> bool:
         return False
 
 
-def _python(place: str, directory: str, environ: Mapping[str, str]) -> dict[str, str]:
+def _python(place: str, directory: str, toolkit: str, environ: Mapping[str, str]) -> dict[str, str]:
     search = environ.get("PATH", os.defpath)
     python = shutil.which("python3", path=search)
     if python is None:
@@ -109,11 +113,14 @@ def _python(place: str, directory: str, environ: Mapping[str, str]) -> dict[str,
     variables = {"PYTHONUSERBASE": base}
     if image:
         _stack(base, image, python, search)
+        _add_hook(base, toolkit, image, _versions(image))
         _copy_scripts(image, f"{base}/bin/python3", f"{directory}/bin")
         search = f"{directory}/bin:{search}"
         data.append(f"{image}/share/jupyter")
         variables["SLIPWAY_PYTHON"] = f"{base}/bin/python3"
     else:
+        name = os.path.basename(os.path.realpath(python))
+        _add_hook(base, toolkit, "", [name] if NUMBERED.fullmatch(name) else [])
         # The image's marker protects its own packages, which are read-only.
         variables["PIP_BREAK_SYSTEM_PACKAGES"] = "1"
     variables["PATH"] = f"{base}/bin:{search}"
@@ -166,12 +173,17 @@ def _stack(base: str, image: str, python: str, search: str) -> None:
     plain = shutil.which("python", path=search)
     if plain is None or os.path.realpath(plain) == os.path.realpath(python):
         _link("python3", f"{base}/bin/python")
-    for version in _versions(image):
+
+
+def _add_hook(base: str, toolkit: str, image: str, versions: Iterable[str]) -> None:
+    """Have each Python see what the image has, and load slipway_python whatever PYTHONPATH is."""
+    module = f"{toolkit}/python/slipway_python.py"
+    load = f"import os; os.path.exists({module!r}) and __import__('slipway_python')"
+    for version in versions:
         site = f"lib/{version}/site-packages"
         os.makedirs(f"{base}/{site}", 0o700, exist_ok=True)
-        _write(
-            f"{base}/{site}/slipway.pth", f"import site; site.addsitedir({f'{image}/{site}'!r})\n"
-        )
+        add = f"import site; site.addsitedir({f'{image}/{site}'!r})\n" if image else ""
+        _write(f"{base}/{site}/slipway.pth", f"{add}{toolkit}/python\n{load}\n")
 
 
 def _versions(image: str) -> Iterator[str]:
@@ -213,7 +225,7 @@ def _write(path: str, text: str) -> None:
                 return
     except OSError:
         pass
-    part = f"{path}.{os.getpid()}"
+    part = _part_of(path)
     with open(part, "w", encoding="utf-8") as file:
         file.write(text)
     os.replace(part, path)
@@ -222,6 +234,11 @@ def _write(path: str, text: str) -> None:
 def _link(target: str, path: str) -> None:
     if os.path.islink(path) and os.readlink(path) == target:
         return
-    part = f"{path}.{os.getpid()}"
+    part = _part_of(path)
     os.symlink(target, part)
     os.replace(part, path)
+
+
+def _part_of(path: str) -> str:
+    """A name for what is not complete; sessions at once have the same PIDs, in namespaces."""
+    return f"{path}.{os.urandom(8).hex()}"

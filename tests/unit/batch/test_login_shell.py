@@ -19,8 +19,7 @@ entry[6] = sys.argv.pop(1)
 pwd.getpwuid = lambda _: pwd.struct_passwd(entry)
 sys.path.insert(0, {root!r})
 from portal.batch import login_shell, main
-login_shell.SECONDS = float(os.environ.pop("PATIENCE", "60"))
-login_shell.ask.__defaults__ = (login_shell.SECONDS,)
+login_shell.SECONDS = login_shell.UMASK_SECONDS = float(os.environ.pop("PATIENCE", "60"))
 main.main()
 """
 SHOW = (

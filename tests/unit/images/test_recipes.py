@@ -17,6 +17,7 @@ APPS = {path.parent.name for path in (ROOT / "apps").glob("*/app.toml")}
 TOOLKIT = ROOT / "images" / "toolkit"
 IN_IMAGES = ["jupyter/server.py", "jupyter/settings.py", "jupyter/kernel.py"]
 IN_IMAGES += ["jupyter/config/jupyter_server_config.py", "python/sitecustomize.py"]
+IN_IMAGES += ["python/slipway_python.py"]
 NEWER_THAN_PYTHON_3_7 = {"pairwise", "batched", "cache", "cached_property", "removeprefix", "chdir"}
 """Names of the standard library that code for every image's Python is tempted to use."""
 

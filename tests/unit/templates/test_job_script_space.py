@@ -79,6 +79,18 @@ def test_what_killed_sessions_have_left_is_deleted_and_nothing_in_use(node: Node
     assert sorted(node.disk.iterdir()) == sorted([used, new, other])
 
 
+def test_a_file_system_without_locks_for_folders_is_enough(node: Node) -> None:
+    """NFS: nodes without a disk have their temporary files in homes."""
+    left = node.disk / "slipway-session.aaaaaaaaaa"
+    left.mkdir()
+    os.utime(left, (time.time() - 900,) * 2)
+    (node.bin / "flock").write_text("#!/bin/sh\nexit 65\n")
+    (node.bin / "flock").chmod(0o755)
+    assert node.run(()) == (0, "")
+    assert sorted(places(node)) == ["/tmp", "/var/tmp"]
+    assert list(node.disk.iterdir()) == [left]
+
+
 def test_the_lock_is_held_while_the_session_lives_and_not_by_the_container(node: Node) -> None:
     look = f"flock -n {node.disk}/slipway-session.* true && echo free; ls -l /proc/$$/fd"
     code, log = node.run((), look)

@@ -15,39 +15,51 @@ LINE = "exec /bin/sh"
 
 
 def knock(mark: str) -> bytes:
-    """A line that makes the shell print the mark, which is not in the line's own text.
+    """Lines that make the shell print the mark, which is not in their own text.
 
-    It may be sent again: a start-up file may have read it, in part or as a whole.
+    They may be sent again: a start-up file may have read them, in part or as a whole. It may even
+    have become another shell: only a POSIX shell, which keeps variables, prints the mark.
     """
-    middle = len(mark) // 2
-    return f"\nprintf '%s%s\\n' {mark[:middle]} {mark[middle:]}\n".encode()
+    half, rest = mark[: len(mark) // 2], mark[len(mark) // 2 :]
+    return f"\nslipway_rest={rest}\nprintf '%s%s\\n' {half} ${{slipway_rest-}}\n".encode()
 
 
 def command_script(argv: Sequence[str], stdin: bytes, mark: str) -> bytes:
-    """A script that prints the mark to both outputs, and then becomes the command.
+    """A script that prints a mark to each output, and then becomes the command.
 
-    Its standard input is in the script, too. The shell executes nothing before it has read all of
-    the script: what arrives in part is a syntax error.
+    Both outputs may lead to the same place, so standard output's mark comes last. The command's
+    standard input is in the script, too. The shell executes nothing before it has read all of the
+    script: what arrives in part is a syntax error.
     """
     words = b" ".join(_quoted(word) for word in argv)
     steps = (
         _FORGET.encode(),
         b"set -- " + words,
+        f"printf '%s\\n' {error_mark(mark)} >&2".encode(),
         f"printf '%s\\n' {mark}".encode(),
-        f"printf '%s\\n' {mark} >&2".encode(),
         b'%s | exec "$@"' % _printing(stdin) if stdin else b'exec "$@" < /dev/null',
     )
     return b"{\n%s\n}\n" % b"\n".join(steps)
 
 
-def _forget_variables() -> str:
+def error_mark(mark: str) -> str:
+    """The line of standard error after which the command begins."""
+    return f"{mark}-"
+
+
+def _forget_environment() -> str:
     """Unset what would change the meaning of our commands, whatever start-up files export.
 
-    CDPATH leads `cd` to other folders. The variable of the loop has a name that nobody exports.
+    CDPATH leads `cd` to other folders. Where /bin/sh is bash, it takes functions and options such
+    as noclobber (SHELLOPTS) from the environment. The loop's variable has a name that nobody
+    exports.
     """
     begins = " | ".join(f"{prefix}*=*" for prefix in (*COMMANDS, ANY))
     keep = " | ".join(f"{name}=*" for name in OF_THE_SITE)
     return f"""\
+set +Ceuvx
+case ${{BASH_VERSION-}} in ?*) unset -f $(compgen -A function) ;; esac
+case :${{PATH-}}: in *:/usr/bin:*) ;; *) PATH=${{PATH:+$PATH:}}/usr/local/bin:/usr/bin:/bin ;; esac
 set -f
 for slipway_word in $(export -p); do
     case $slipway_word in
@@ -61,7 +73,7 @@ set +f
 unset slipway_word CDPATH"""
 
 
-_FORGET = _forget_variables()
+_FORGET = _forget_environment()
 
 
 def _quoted(word: str) -> bytes:

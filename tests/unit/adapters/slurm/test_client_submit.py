@@ -49,7 +49,7 @@ class LoginNode:
             umask=0o022,
             check=False,
         )
-        output, errors = (text.partition(b"MARK\n")[2] for text in (done.stdout, done.stderr))
+        output, errors = done.stdout.partition(b"MARK\n")[2], done.stderr.partition(b"MARK-\n")[2]
         return Completed(done.returncode, output, errors.decode())
 
 

@@ -6,9 +6,11 @@ import http.client
 import os
 import queue
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -104,6 +106,15 @@ def test_two_apps_are_isolated_from_each_other(networked: NetworkedApp, director
     other.start(AppStart("other", SERVER, "/", 20, listen="tcp"))
     wait_until(lambda: other.state == "ready", 20)
     other.stop(1)
+    assert networked.get("/").status == 200
+
+
+def test_its_interruption_does_not_cut_it_off(networked: NetworkedApp) -> None:
+    """As Jupyter interrupts kernels: with the whole process group."""
+    assert networked.start(f"trap '' INT\n{SERVER}")["state"] == "ready"
+    group = os.getpgid(min(apps.processes_of(NAME)))
+    os.killpg(group, signal.SIGINT)
+    time.sleep(1)
     assert networked.get("/").status == 200
 
 

@@ -122,6 +122,45 @@ def test_an_environment_of_the_users_sees_them_only_if_it_wants(session: Session
         assert ran.returncode == code, ran.stderr
 
 
+@pytest.mark.parametrize("venv_python", [True, False])
+def test_kernels_get_unix_sockets_whatever_pythonpath_the_dotfiles_set(
+    session: Session, venv_python: bool
+) -> None:
+    """Before, nbconvert's kernels ended then, since the guard against TCP is always there."""
+    if venv_python:
+        session.with_python()
+    else:
+        (session.bin / "python3").symlink_to(sys.base_prefix + "/bin/python3")
+    session.mount("data")
+    own = session.mount("python")
+    (own / "sitecustomize.py").write_text("raise ImportError('of the user')\n")
+    found = session.variables("data")
+    code = "import sys; print([type(f).__module__ for f in sys.meta_path].count('slipway_python'))"
+    for path in (found["PYTHONPATH"], str(own), ""):
+        told = session.does({**found, "PYTHONPATH": path}, "python3", "-c", code)
+        assert told.stdout == "1\n", told.stderr
+
+
+def test_sessions_that_start_at_once_or_were_killed_do_not_disturb(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their runners have the same PID, each in a namespace of its own."""
+    session.with_python()
+    data = session.mount("data")
+    binaries = place(data) / "python" / "bin"
+    binaries.mkdir(parents=True, mode=0o700)
+    (binaries / f"python3.{os.getpid()}").symlink_to("left")
+    mkdir = os.mkdir
+
+    def another_one_was_faster(path: str, mode: int = 0o777) -> None:
+        mkdir(path, mode)
+        raise FileExistsError(path)
+
+    monkeypatch.setattr(os.path, "lexists", lambda path: False)
+    monkeypatch.setattr(os, "mkdir", another_one_was_faster)
+    assert session.variables("data")["SLIPWAY_PACKAGES"] == "kept"
+
+
 def test_kernels_that_users_register_stay_with_the_packages(session: Session) -> None:
     session.with_python()
     data = session.mount("data")
