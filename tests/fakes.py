@@ -7,6 +7,7 @@ above the transport is the real code.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -310,13 +311,14 @@ class FakeSlurm:
             return Completed(0, "".join(f"{name}\0" for name in names).encode(), "")
         if "mkdir" in script and self.storage_blocked:
             return Completed(3, b"", "mkdir: cannot create directory 'storage': File exists\n")
-        if match := re.search(r"mkdir -- storage/(\S+)", script):
-            if match[1] in mine:
+        if match := re.search(r"mkdir -- storage/(.+) \|\| exit", script):
+            (name,) = shlex.split(match[1])
+            if name in mine:
                 return Completed(4, b"", "mkdir: cannot create directory 'x': File exists\n")
-            mine.add(match[1])
+            mine.add(name)
             return Completed(0, f"\0/home/{user}/storage\0".encode(), "")
         if match := re.search(r"for name in (.*); do", script):
-            names = ["", *(name for name in match[1].split() if name not in mine)]
+            names = ["", *(name for name in shlex.split(match[1]) if name not in mine)]
         else:
             names = ["", f"/home/{user}", f"/home/{user}/storage", *sorted(mine)]
         return Completed(0, "".join(f"{name}\0" for name in names).encode(), "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from flask import (
     Blueprint,
@@ -37,6 +37,8 @@ DONE = "/login/done"
 MOST_ATTEMPTS = 4
 """Log-ins that one browser has under way; older ones are dropped, as each has a cookie."""
 MAX_CODE = 3500
+MAX_COOKIE = 4000
+"""Browsers drop a cookie whose name and value are longer than 4096 bytes, without a word."""
 _ATTEMPT = TypeAdapter(LoginAttempt)
 
 
@@ -77,9 +79,12 @@ def start() -> ResponseReturnValue:
         return login_page(error.status, problem=error.text)
     response = make_response(redirect(url, 303))
     _drop_old(response)
+    kept = _serializer().dumps(asdict(attempt))
+    if len(kept) > MAX_COOKIE:
+        kept = _serializer().dumps(asdict(replace(attempt, target="")))
     response.set_cookie(
         _cookie_of(attempt.state),
-        _serializer().dumps(asdict(attempt)),
+        kept,
         max_age=ATTEMPT_SECONDS,
         path="/",  # as the prefix __Host- demands
         secure=services().settings.web.secure,

@@ -22,6 +22,7 @@ from flask import (
 )
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
+from werkzeug.routing import BaseConverter
 
 from portal.core.apps.access import AppState
 from portal.core.apps.catalog import AppSpec
@@ -52,6 +53,13 @@ MARK_SECONDS = 400 * 24 * 3600
 ANY = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
+class _Anything(BaseConverter):
+    """An app's path, which may have any slashes and line breaks."""
+
+    part_isolating = False
+    regex = r"[\s\S]*?"
+
+
 def build(services: Services, templates: str, static: Path, max_body: int) -> Flask:
     """Build the application that serves all apps' origins; `max_body` in bytes."""
     app = Flask(
@@ -61,6 +69,7 @@ def build(services: Services, templates: str, static: Path, max_body: int) -> Fl
         static_url_path="/.slipway/static",
     )
     app.config["MAX_CONTENT_LENGTH"] = max_body
+    app.url_map.converters["anything"] = _Anything
     app.extensions[EXTENSION] = services
     observed.install(app)
     app.jinja_env.globals["site"] = services.settings.web
@@ -214,7 +223,7 @@ def _waited(now: Progress) -> int | None:
 
 
 @blueprint.route("/", defaults={"path": ""}, methods=ANY)
-@blueprint.route("/<path:path>", methods=ANY)
+@blueprint.route("/<anything:path>", methods=ANY)
 def wait(path: str) -> ResponseReturnValue:
     """Respond while the app cannot, and redirect browsers without a valid cookie to the portal."""
     if path.startswith(".slipway/"):

@@ -59,7 +59,7 @@
   async function make() {
     const made = await slipwayDo.askName({ title: "New storage folder", go: "Create", note: NOTE }, async (text) => {
       check(text);
-      return slipwayAsk.change("folder", `storage/${text}`);
+      return slipwayAsk.change("folder", `storage/${slipwayWords.encode(text)}`);
     });
     if (made) again();
   }

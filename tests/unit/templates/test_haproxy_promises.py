@@ -169,6 +169,53 @@ def test_a_websocket_may_be_silent_as_long(front: Front) -> None:
         assert stream.echoes()
 
 
+LONG = 20
+"""Seconds; less than a day, as the configuration here has it."""
+
+
+def leave(front: Front, port: int, lines: list[str]) -> None:
+    """Send a request that the app answers after LONG seconds, and do not wait for it."""
+    front.gateway.left.clear()
+    with closing(socket.create_connection(("127.0.0.1", port), 20)) as connection:
+        lines = [*lines, f"X-Pause: {LONG}", "Content-Length: 0", "", ""]
+        connection.sendall("\r\n".join(lines).encode())
+        assert not front.gateway.left.wait(0.5)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_request_ends_with_its_client(front: Front, method: str) -> None:
+    """Nobody's closed window holds one of the app's connections for a day."""
+    host = urlsplit(front.origin).netloc
+    lines = [f"{method} /compute HTTP/1.1", f"Host: {host}", f"Cookie: {front.cookie}"]
+    leave(front, front.app_port, lines)
+    assert front.gateway.left.wait(LONG / 2)
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+def test_a_request_by_http2_ends_with_its_client(front: Front) -> None:
+    front.gateway.left.clear()
+    host = urlsplit(front.origin).netloc
+    ask = ["curl", "-s", "--http2-prior-knowledge", "-m", "1"]
+    headers = [f"Host: {host}", f"Cookie: {front.cookie}", f"X-Pause: {LONG}"]
+    told = [word for header in headers for word in ("-H", header)]
+    done = subprocess.run(
+        [*ask, *told, f"http://127.0.0.1:{front.app_port}/compute"], check=False, timeout=60
+    )
+    assert done.returncode == 28  # its time is over
+    assert front.gateway.left.wait(LONG / 2)
+
+
+def test_a_request_of_jupyterhubs_ends_with_its_client(front: Front, route: str) -> None:
+    key = hub_key(SESSION)
+    front.routes.add_path("/user/alice/", key)
+    front.routes.add(key, route)
+    leave(front, front.hub_port, ["GET /user/alice/compute HTTP/1.1", "Host: hub.example.org"])
+    ended = front.gateway.left.wait(LONG / 2)
+    front.routes.remove(key)
+    front.routes.set_paths({})
+    assert ended
+
+
 # --- once or twice --------------------------------------------------------------------------------
 
 

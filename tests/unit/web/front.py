@@ -8,6 +8,7 @@ import http.server
 import json
 import os
 import random
+import select
 import socket
 import socketserver
 import ssl
@@ -57,13 +58,18 @@ class Echo(http.server.BaseHTTPRequestHandler):
         if self.headers.get("Upgrade") == "echo":
             self._echo()
             return
-        time.sleep(float(self.headers.get("X-Pause", 0)))
         length = int(self.headers.get("Content-Length", 0))
+        body = self.rfile.read(length).decode()
+        pause = float(self.headers.get("X-Pause", 0))
+        if pause and select.select([self.connection], [], [], pause)[0]:
+            self.server.left.set()  # nothing follows such a request but the client's end
+            self.close_connection = True
+            return
         seen = {
             "who": self.server.who,
             "path": self.requestline.split(" ")[1],  # self.path has lost a leading slash
             "headers": [[name.lower(), value] for name, value in self.headers.items()],
-            "body": self.rfile.read(length).decode(),
+            "body": body,
         }
         content = json.dumps(seen).encode()
         redirects = getattr(self.server, "redirects", False)
@@ -112,6 +118,7 @@ class PortalServer(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
     who = "portal"
     closes = 0
+    left = threading.Event()
 
 
 class GatewayServer(http.server.ThreadingHTTPServer):
@@ -124,6 +131,8 @@ class GatewayServer(http.server.ThreadingHTTPServer):
     """Whether it answers with redirects."""
     closes = 0
     """How many of the next requests get no answer."""
+    left: threading.Event
+    """Set once a client has left before its answer."""
 
 
 @dataclass
@@ -326,7 +335,7 @@ def _gateway(ca: Path, folder: Path) -> GatewayServer:
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_cert_chain(folder / "gateway.pem", folder / "gateway.key")
     server = GatewayServer(("127.0.0.1", 0), Echo)
-    server.names = []
+    server.names, server.left = [], threading.Event()
     context.sni_callback = lambda _socket, name, _context: server.names.append(name)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     return server

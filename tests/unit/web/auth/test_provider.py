@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import re
 from pathlib import Path
+from string import ascii_letters, digits
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -322,6 +324,19 @@ def test_errors_of_the_provider_are_said_in_words(site: Site, error: str, words:
     assert words in answer.text
     assert "<i>x" not in answer.text
     assert 'href="/login/oidc?next=%2Fjobs"' in answer.text  # trying again leads there, too
+
+
+@pytest.mark.parametrize(("length", "goes_on"), [(500, True), (3900, False)])
+def test_an_address_that_no_cookie_can_hold_does_not_prevent_the_log_in(
+    site: Site, length: int, goes_on: bool
+) -> None:
+    browser = site.browser()
+    target = f"/jobs?{''.join(random.Random(1).choices(ascii_letters + digits, k=length))}"
+    answer = browser.get("/login/oidc", query_string={"next": target})
+    (cookie,) = answer.headers.getlist("Set-Cookie")
+    assert len(cookie.partition(";")[0]) <= 4096
+    back = site.provider.authorize(answer.headers["Location"], preferred_username="alice")
+    assert site.back(browser, back).headers["Location"] == (target if goes_on else "/sessions")
 
 
 @pytest.mark.parametrize(

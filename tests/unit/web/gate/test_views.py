@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote_to_bytes, urlsplit
 
 import pytest
 from flask import Flask
@@ -241,6 +241,7 @@ def test_only_the_owner_returns_with_a_ticket(
         "/%FF%fe?%00=%0A",
         "/tree?filter[]=a|b&c={d}^`e\\f'",
         "/two//slashes/?",
+        "/line%0Abreak%0D%0A",
         "/semi;colon=1/(x)!$&*,~@:?",
         f"/long?{'x=%C3%A9&' * 80}",
     ],
@@ -250,7 +251,8 @@ def test_an_address_goes_through_the_log_in_byte_for_byte(
 ) -> None:
     """From the app's origin to the log-in, and by a ticket back to the app."""
     origin, _ = _split(link)
-    sent = {"headers": HTML, "environ_overrides": {"RAW_URI": address}}
+    path = unquote_to_bytes(address.partition("?")[0]).decode("latin-1")
+    sent = {"headers": HTML, "environ_overrides": {"RAW_URI": address, "PATH_INFO": path}}
     outside = Browser(app, origin).get("/", **sent)
     portal = Browser(app)
     login = portal.get(outside.headers["Location"].removeprefix(PORTAL))
@@ -261,6 +263,19 @@ def test_an_address_goes_through_the_log_in_byte_for_byte(
     ticket = portal.get(again.headers["Location"]).headers["Location"]
     inside = Browser(app, origin).get(ticket.removeprefix(origin))
     assert inside.headers["Location"] == address
+
+
+def test_a_path_that_seems_to_name_a_host_leads_to_the_start_page(
+    app: Flask, link: str, runner: Runner
+) -> None:
+    origin, _ = _split(link)
+    sent = {"RAW_URI": "//example.org/x", "PATH_INFO": "//example.org/x"}
+    outside = Browser(app, origin).get("/", headers=HTML, environ_overrides=sent)
+    assert outside.headers["Location"].startswith(f"{PORTAL}/open/")
+    portal = Browser(app).log_in("alice")
+    ticket = portal.get(outside.headers["Location"].removeprefix(PORTAL)).headers["Location"]
+    inside = Browser(app, origin).get(ticket.removeprefix(origin))
+    assert inside.headers["Location"] == "/lab"
 
 
 def test_logging_out_closes_the_apps(

@@ -45,3 +45,10 @@ def test_a_new_form_proposes_the_first_template_that_fits(
     assert ticked(alice.get("/sessions/new").text, "template") == ["small"]
     sent = FORM | {"name": "a b"}
     assert ticked(alice.post("/sessions", sent).text, "template") == [""]
+
+
+def test_a_folders_name_does_not_change_how_others_are_shown(alice: Browser) -> None:
+    """Somebody else may have chosen it; U+202E turns what follows around."""
+    answer = alice.post("/folders", {"folder": "de\u202etag\u05d0"}, headers=HTMX)
+    assert "<strong><bdi>de\ufffdtag\u05d0</bdi></strong>" in answer.text
+    assert 'name="mount" value="de\u202etag\u05d0" checked' in answer.text
