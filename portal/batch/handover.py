@@ -18,7 +18,8 @@ REQUEST = "SLURM_SLIPWAY_REQUEST"
 VARIABLES = "SLURM_SLIPWAY_ENV"
 """Variables of --env-file: a job's environment is secret, unlike its script and command line."""
 STEP = "SLURM_SLIPWAY_STEP"
-"""The folder of a step and those variables that have other values outside of the container."""
+"""A step's folder, those variables that have other values outside of the container, and a token:
+what nobody else can know, by which its tasks find each other on a node."""
 
 
 def encode(value: object) -> str:
@@ -69,8 +70,17 @@ def step_environment(
     return {
         **outside(asked, own),
         REQUEST: plain(request),
-        STEP: encode({"folder": folder, "variables": kept}),
+        STEP: encode({"folder": folder, "variables": kept, "token": os.urandom(8).hex()}),
     }
+
+
+def step_token(environment: Mapping[str, str]) -> str:
+    """The token of a step; raises ValueError."""
+    step = json.loads(decode(environment.get(STEP, "")))
+    token = step.get("token") if isinstance(step, dict) else None
+    if not isinstance(token, str) or not token.isalnum():
+        raise ValueError("the step was not started by this version of Slipway")
+    return token
 
 
 def plain(request: str) -> str:

@@ -40,11 +40,12 @@ def argv(
     files: Iterable[tuple[str, str]] = (),
     environment: Mapping[str, str],
     shared: bool = False,
+    instance: str = "",
 ) -> list[str]:
     """Run a program in the image; `files`: more files and folders, with their places.
 
     `launcher`: options of the launcher. `shared`: the container is shared by all tasks of a step on
-    this node, since MPI's processes access each other's memory. Raises ContainerError.
+    this node (shared.py); `instance`: its name, to enter it. Raises ContainerError.
     """
     node = environment.get("SLURMD_NODENAME", "this node")
     if not os.access(request.toolkit, os.R_OK):
@@ -55,7 +56,7 @@ def argv(
     if "://" not in request.image and not os.access(request.image, os.R_OK):
         raise ContainerError(f"the image {request.image} cannot be read on {node}")
     words = [*apptainer_command(request.apptainer, environment), "--silent", "exec"]
-    words += ["--sharens"] if shared else []
+    words += ["--sharens"] if shared and not instance else []
     words += ["--bind", f"{request.toolkit}:{TOOLKIT}:image-src=/"]
     seen = []
     for path, mode, *owner in request.binds:
@@ -76,7 +77,8 @@ def argv(
         options.append("--shared")
     if GPU_PLACE in " ".join(gpu):
         options.append("--gpu")
-    return [*words, *gpu, request.image, LAUNCHER, *options, "--", *program]
+    image = f"instance://{instance}" if instance else request.image
+    return [*words, *gpu, image, LAUNCHER, *options, "--", *program]
 
 
 def _mount_folder(path: str, mode: str, node: str) -> list[str]:

@@ -1,7 +1,8 @@
 """The connection to the launcher in the container (portal/runner/batch/command.py).
 
 The launcher gets the script's environment, byte for byte, which Apptainer has not seen. It tells
-when the script has begun, with its PID, and how it ended: lines such as "began 1234", "ended 9".
+by which name other tasks can enter the container, when the script has begun, with its PID, and how
+it ended: lines such as "instance NAME", "began 1234", "ended 9".
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class Launcher:
         self.status: int | None = None
         """How the script ended, as waitpid tells it."""
         self.was_here = False
-        self.is_gone = False
+        self.instance = ""
+        """Apptainer's name for a container that other tasks can enter."""
         self._environment = environment
         self._on_end = on_end
         self._listener = sockets.listen(self.name)
@@ -47,23 +49,22 @@ class Launcher:
             with self._listener:
                 connection = sockets.accept(self._listener)
             with connection, connection.makefile("rb") as lines:
-                self.was_here = True
-                _wake()
                 size = struct.pack("=I", len(self._environment))
                 connection.sendall(size + self._environment)
                 for line in lines:
                     self._take(line, connection)
                     _wake()
-        self.is_gone = True
-        _wake()
 
     def _take(self, line: bytes, connection: socket.socket) -> None:
-        word, number = line.split()
-        if word == b"began":
+        word, _, value = line.strip().partition(b" ")
+        if word == b"instance":
+            self.instance = os.fsdecode(value)
+            self.was_here = True
+        elif word == b"began":
             self.begun_at = time.monotonic()
-            self.script = int(number)
+            self.script = int(value)
         elif word == b"ended":
-            self.status = int(number)
+            self.status = int(value)
             self._on_end()
             connection.sendall(b"\n")  # now it ends what is left in the container
 

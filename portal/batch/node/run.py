@@ -14,6 +14,7 @@ from portal.batch.node import environment
 from portal.batch.node.container import ContainerError, argv
 from portal.batch.node.own_image import find_image
 from portal.batch.node.process import FAILED
+from portal.batch.node.shared import FirstTask, instance_of, is_first, is_shared, name_of
 from portal.batch.node.steps import StepServer, write_client
 from portal.batch.node.supervisor import Supervisor
 from portal.batch.private import private_folder
@@ -53,7 +54,7 @@ def batch(words: list[str], mask: set[int]) -> NoReturn:
                 mask,
                 launcher=["--job"],
                 files=[(source, place)],
-                on_start=kept.close,  # the container has what is in the folder
+                on_start=lambda _: kept.close(),  # the container has what is in the folder
             )
         for descriptor in used:
             os.close(descriptor)
@@ -101,10 +102,14 @@ class Task:
         *,
         launcher: list[str],
         files: list[tuple[str, str]],
-        on_start: Callable[[], None],
+        on_start: Callable[[str], None],
         shared: bool = False,
+        instance: str = "",
     ) -> int:
-        """The exit code, or minus the signal that ended the program."""
+        """The exit code, or minus the signal that ended the program.
+
+        `instance`: the name of the container to enter, if it is another task's.
+        """
         server = StepServer(self._text, mask)
         command = argv(
             self._request,
@@ -113,14 +118,13 @@ class Task:
             files=[*files, *write_client(self._folder, self._request)],
             environment=os.environ,
             shared=shared,
+            instance=instance,
         )
         name = self._supervisor.launcher(environment.block(), server.stop)
         names = {environment.SUPERVISOR: name, environment.SLURM: server.name}
         own = environment.for_apptainer(os.environ, **names)
         try:
-            return self._supervisor.run(
-                command, own, mask, shared=shared, on_fork=server.start, on_start=on_start
-            )
+            return self._supervisor.run(command, own, mask, on_fork=server.start, on_start=on_start)
         finally:
             server.stop()
 
@@ -130,17 +134,27 @@ def step(words: list[str], mask: set[int]) -> NoReturn:
     try:
         text = handover.request_text(os.environ)
         request = parse(text)
+        shared = is_shared(os.environ)
+        name = name_of(handover.step_token(os.environ)) if shared else ""
+        first = FirstTask(name) if shared and is_first(os.environ) else None
         supervisor = Supervisor(is_batch=False)
         used = _pulled(request)
         with contextlib.ExitStack() as kept:
             task = Task(request, text, kept.enter_context(private_folder()), supervisor)
+
+            def on_start(instance: str) -> None:
+                if first:
+                    first.tell(instance)
+                kept.close()
+
             code = task.run(
                 words[1:] if words[:1] == ["--"] else words,
                 mask,
                 launcher=[],
                 files=[],
-                on_start=kept.close,
-                shared=os.environ.get("SLURM_STEP_NUM_TASKS", "1") != "1",
+                on_start=on_start,
+                shared=shared,
+                instance=instance_of(name) if shared and not first else "",
             )
         for descriptor in used:
             os.close(descriptor)

@@ -70,33 +70,30 @@ class Supervisor:
         environment: Mapping[str, str],
         mask: set[int],
         *,
-        shared: bool = False,
         on_fork: Callable[[], None],
-        on_start: Callable[[], None],
+        on_start: Callable[[str], None],
     ) -> int:
         """The program's exit code, or minus the signal that ended it.
 
-        `on_fork` is called when threads may begin, `on_start` once the container is there.
+        `on_fork` is called when threads may begin, `on_start` once the container is there, with
+        the name by which other tasks can enter it, if they can.
         """
-        own_group = not self._terminal
-        container = Container(command, environment, mask, shared=shared, own_group=own_group)
+        container = Container(command, environment, mask, own_group=not self._terminal)
         on_fork()
         self._launcher.start()
-        self._await(container, on_start, is_told=not shared)
+        self._await(container, on_start)
         if self._sentinel:
             self._sentinel.stop()
         return self._code(container)
 
-    def _await(self, container: Container, on_start: Callable[[], None], *, is_told: bool) -> None:
-        """Wait for the container's end; `is_told`: whether SIGCHLD tells it."""
+    def _await(self, container: Container, on_start: Callable[[str], None]) -> None:
+        """Wait for the container's end."""
         launcher, was_here, until = self._launcher, False, float("inf")
         while container.code() is None and time.monotonic() < until:
-            is_at_edge = not launcher.was_here or launcher.is_gone
-            polls = self._held or (is_at_edge and not is_told) or launcher.status is not None
-            self._take(PAUSE if polls else None)
+            self._take(PAUSE if self._held or launcher.status is not None else None)
             if launcher.was_here and not was_here:
                 was_here = True
-                on_start()
+                on_start(launcher.instance)
             if launcher.status is not None:
                 until = min(until, time.monotonic() + END)
 

@@ -33,7 +33,7 @@ REQUEST, VARIABLES, STEP = "SLURM_SLIPWAY_REQUEST", "SLURM_SLIPWAY_ENV", "SLURM_
 """As in portal/batch/handover.py."""
 FAILED = 70
 NOT_EXECUTABLE, NOT_FOUND = 126, 127
-"""As a shell exits."""
+"""As a shell exits, for a batch script."""
 
 
 class Options:
@@ -207,13 +207,16 @@ def become(options: Options, environment: dict[str, str]) -> NoReturn:
 
 def _explain(options: Options, error: OSError) -> NoReturn:
     name = options.program[0]
+    code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
+    if not options.job:
+        code = error.errno or code  # as slurmstepd ends
     interpreter = _interpreter(name)
     if interpreter and not os.path.exists(interpreter[0]):
         line = "which the first line of the script names"
-        _fail(f"{options.image} has no {interpreter[0]}, {line}", NOT_FOUND)
+        _fail(f"{options.image} has no {interpreter[0]}, {line}", code)
     if isinstance(error, FileNotFoundError):
-        _fail(f"{options.image} has no {name}", NOT_FOUND)
-    _fail(f"{name}: {error.strerror}", NOT_EXECUTABLE)
+        _fail(f"{options.image} has no {name}", code)
+    _fail(f"{name}: {error.strerror}", code)
 
 
 def _become_interpreter(program: list[str], environment: dict[str, str]) -> None:

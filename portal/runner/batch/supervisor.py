@@ -43,6 +43,8 @@ class Supervisor:
     def __init__(self, name: str) -> None:
         self._connection = connect(name)
         self._stream = self._connection.makefile("rb")
+        instance = os.environ.get("APPTAINER_INSTANCE", "")
+        self._connection.sendall(b"instance %s\n" % os.fsencode(instance))
 
     def environment(self) -> dict[str, str]:
         """The job's environment, byte for byte."""
@@ -71,7 +73,7 @@ def merged(container: Mapping[str, str], job: Mapping[str, str]) -> dict[str, st
     """
     found = {name: value for name, value in job.items() if name != "LD_LIBRARY_PATH"}
     for name, value in container.items():
-        of_job = name in job and (name in _OF_THE_JOB or name.startswith(_PREFIXES))
+        of_job = name in _OF_THE_JOB or (name in job and name.startswith(_PREFIXES))
         if not of_job and name != SUPERVISOR and name not in _MOUNTS:
             found[name] = value
     return found | from_job(container, job)

@@ -22,22 +22,9 @@ from portal.batch.main import main
 main()
 """
 APPTAINER = """#!{python} -IS
-import json, os, shutil, signal, subprocess, sys, time
+import json, os, shutil, subprocess, sys, time
 words = sys.argv[1:]
 os.environ.pop("LC_CTYPE", None)  # Python's own
-caught = [signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT, signal.SIGVTALRM]
-caught = caught if "--sharens" in words else []
-child = None
-def pass_on(number, frame):
-    if child:
-        try:
-            os.killpg(child.pid, number)
-        except ProcessLookupError:
-            os._exit(128 + number)
-def catch(handler):
-    for number in caught:
-        signal.signal(number, handler)
-catch(pass_on)
 place = words.index("/opt/slipway/bin/command")
 mounts = {{}}
 for word in words[:place]:
@@ -49,10 +36,6 @@ with open("{folder}/apptainer.json", "w") as stream:
 time.sleep({delay})
 while os.path.exists("{folder}/held"):
     time.sleep(0.01)
-if caught:  # the starter, in C: a mask of its own, and no handlers yet
-    catch(signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, [signal.SIGCHLD])
-    catch(pass_on)
 code = "import sys; sys.path[:0] = ['{root}']; from portal.runner.batch.command import main; main()"
 def mounted(word):
     # A mount has its file, whatever becomes of the name that it had.
@@ -60,8 +43,7 @@ def mounted(word):
 # Without a namespace of its own, it is no container that tasks could share.
 words = [mounted(word) for word in words[place + 1 :] if word != "--shared"]
 os.environ.update({variables})
-child = subprocess.Popen([sys.executable, "-ISXutf8", "-c", code, *words])
-code = child.wait()
+code = subprocess.call([sys.executable, "-ISXutf8", "-c", code, *words])
 with open("{folder}/unmounted", "w") as stream:
     stream.write("%f" % time.time())
 sys.exit(code)

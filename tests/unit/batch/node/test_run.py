@@ -35,5 +35,5 @@ def test_no_thread_runs_yet_when_the_container_is_forked(
     task = Task(request, request.text(), str(tmp_path), Supervisor(is_batch=False))
     before = threading.active_count()
     with pytest.raises(NotForked):
-        task.run(["date"], set(), launcher=[], files=[], on_start=lambda: None, shared=True)
+        task.run(["date"], set(), launcher=[], files=[], on_start=lambda _: None, shared=True)
     assert threads == [before]

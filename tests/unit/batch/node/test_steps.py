@@ -158,6 +158,7 @@ def test_variables_of_the_image_return_in_the_step(
     assert step["folder"] == str(tmp_path)
     assert step["variables"]["PATH"] == "/image/bin"
     assert step["variables"]["LD_LIBRARY_PATH"] == "/image/lib"
+    assert handover.step_token(variables) == step["token"]
 
 
 @pytest.mark.parametrize(

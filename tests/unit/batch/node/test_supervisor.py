@@ -23,7 +23,6 @@ from portal.batch.node.supervisor import BEGUN
 from tests.paths import ROOT
 from tests.unit.batch.node.jobs import (
     Node,
-    children,
     descendants,
     has_blocked,
     started,
@@ -261,43 +260,6 @@ def test_what_apptainer_cannot_start_has_the_exit_code_of_the_manual(node: Node)
     node.program("apptainer", "#!/bin/sh\necho 'FATAL: no' >&2\nexit 255\n")
     with started(command, stderr=subprocess.PIPE) as child:
         assert child.wait(60) == 70
-
-
-STEPD = """
-import os, subprocess, sys
-task = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, preexec_fn=os.setpgrp)
-code = task.wait()
-try:
-    while True:
-        os.wait()
-except ChildProcessError:
-    os._exit(code)
-"""
-"""Parent of a task and, where tasks share a container, of Apptainer: Slurm signals both."""
-
-
-@pytest.mark.parametrize("phase", ["mounting", "running"])
-def test_signals_to_apptainer_do_not_end_a_container_that_tasks_share(
-    phase: str, node: Node, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    held = node.folder / "held"  # for as long as it is there, the image is being mounted
-    if phase == "mounting":
-        held.touch()
-    path = str(node.program("direct", AWAITS))
-    monkeypatch.setenv(handover.REQUEST, handover.plain(node.request.text()))
-    monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "2")
-    sent = [signal.SIGCONT, signal.SIGUSR1, signal.SIGUSR2]
-    with started([sys.executable, "-c", STEPD, *node.step(path)]) as child:
-        wait_until(Path("apptainer.json").exists if phase == "mounting" else seen)
-        for number in sent:
-            for process in children(child.pid):
-                os.kill(process, number)
-        held.unlink(missing_ok=True)
-        wait_until(partial(has_seen, Counter(map(int, [0, *sent]))))
-        for process in children(child.pid):
-            os.kill(process, LAST)
-        assert child.wait(60) == 3
-    assert Counter(seen()) == expected(sent)
 
 
 HELD = """
