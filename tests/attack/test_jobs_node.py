@@ -101,7 +101,7 @@ def test_another_user_of_the_node_enters_and_reads_nothing(
     user = cluster.run("login", "id", "-u", "alice").strip()
     text = cluster.run(running.node, "python3", "-c", SEARCH, user, user="bob")
     found = json.loads(text)
-    assert [mode for _, mode in found["folders"]] == ["0o700"]
+    assert found["folders"] == []  # it has gone, once the container has what was in it
     assert f"@{running.socket}" in found["sockets"]
     assert (found["entered"], found["read"]) == ([], [])
     assert "node-batch" in found["lines"]
@@ -142,7 +142,7 @@ def test_bobs_own_container_does_not_reach_hers(running: Running, cluster: Clust
     assert "sleep 120" not in out
     assert out.splitlines()[-2:] == ["bob", "bob"]
     assert "another user's process answers" in out
-    assert "Permission denied" in out
+    assert "No such file" in out
 
 
 WRITERS = ("alice", "bob")

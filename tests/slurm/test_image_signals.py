@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster import Cluster
+from tests.cluster import Cluster, wait_for
 from tests.slurm.batch import Batch, End
 
 PYTHON = """#!/usr/bin/env python3
@@ -52,6 +52,18 @@ def got(batch: Batch, job: str) -> list[str]:
     return [line for line in batch.output(job).splitlines() if line.startswith("got ")]
 
 
+def wait_got(batch: Batch, job: str, lines: list[str]) -> None:
+    """Wait until a job has got as many signals."""
+    wait_for("signals", lambda: len(got(batch, job)) >= len(lines), 30)
+
+
+@pytest.fixture(autouse=True)
+def nothing_runs(batch: Batch) -> Iterator[None]:
+    """A test that fails leaves no job that keeps the next ones waiting."""
+    yield
+    batch.shell("scancel --me")
+
+
 @pytest.mark.parametrize("language", SCRIPTS)
 @pytest.mark.parametrize("option", ["--batch", "--full"])
 def test_pairs_reach_the_script_once(option: str, language: str, batch: Batch) -> None:
@@ -63,10 +75,10 @@ def test_pairs_reach_the_script_once(option: str, language: str, batch: Batch) -
         for number in range(1, 5):
             kill = f"scancel {option} --signal="
             batch.shell(f"{kill}CONT {job}; {kill}USR1 {job}; {kill}USR2 {job}")
-            for line in ("got 10", "got 12", "got 18"):
-                batch.wait_output(job, line)
+            expected = sorted(["got 10", "got 12", "got 18"] * number)
+            wait_got(batch, job, expected)
             batch.shell("sleep 0.5")
-            assert sorted(got(batch, job)) == sorted(["got 10", "got 12", "got 18"] * number)
+            assert sorted(got(batch, job)) == expected
         batch.shell(f"scancel {option} --signal=TERM {job}")
         ends.append(batch.end(job))
     assert ends[0] == ends[1]
@@ -94,7 +106,9 @@ def test_tasks_of_a_step_get_them_once(batch: Batch) -> None:
         batch.shell("sleep 1.5")
         for _ in range(3):
             batch.shell(f"scancel --signal=CONT {job}.0; scancel --signal=USR1 {job}.0; sleep 1")
-        assert sorted(got(batch, job)) == ["got 10"] * 6 + ["got 18"] * 6
+        expected = ["got 10"] * 6 + ["got 18"] * 6
+        wait_got(batch, job, expected)
+        assert sorted(got(batch, job)) == expected
         batch.shell(f"scancel {job}")
         batch.end(job)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -206,16 +207,16 @@ def become(options: Options, environment: dict[str, str]) -> NoReturn:
 
 
 def _explain(options: Options, error: OSError) -> NoReturn:
+    """Name what the image lacks. A task ends as without an image: with the number of the error."""
     name = options.program[0]
-    code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
-    if not options.job:
-        code = error.errno or code  # as slurmstepd ends
+    not_found = NOT_FOUND if options.job else errno.ENOENT
     interpreter = _interpreter(name)
     if interpreter and not os.path.exists(interpreter[0]):
         line = "which the first line of the script names"
-        _fail(f"{options.image} has no {interpreter[0]}, {line}", code)
+        _fail(f"{options.image} has no {interpreter[0]}, {line}", not_found)
     if isinstance(error, FileNotFoundError):
-        _fail(f"{options.image} has no {name}", code)
+        _fail(f"{options.image} has no {name}", not_found)
+    code = NOT_EXECUTABLE if options.job else error.errno or NOT_EXECUTABLE
     _fail(f"{name}: {error.strerror}", code)
 
 

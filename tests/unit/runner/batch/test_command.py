@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 from pathlib import Path
@@ -58,7 +59,7 @@ def test_the_interpreter_has_one_argument(tmp_path: Path) -> None:
 
 def test_programs_of_steps_need_their_permission(tmp_path: Path) -> None:
     done = become("--", script(tmp_path, "#!/bin/sh\necho ran\n", 0o600))
-    assert (done.stdout, done.returncode) == ("", 126)
+    assert (done.stdout, done.returncode) == ("", errno.EACCES)  # as slurmstepd ends
     assert done.stderr == f"Slipway: {tmp_path}/slurm_script: Permission denied\n"
 
 
@@ -75,7 +76,7 @@ def test_an_interpreter_that_the_image_lacks_is_named(mode: int, tmp_path: Path)
 def test_a_program_that_the_image_lacks_is_named() -> None:
     done = become("--image", "r/4", "--", "nonesuch")
     assert (done.stdout, done.stderr) == ("", "Slipway: r/4 has no nonesuch\n")
-    assert done.returncode == 127
+    assert done.returncode == errno.ENOENT
 
 
 def test_folders_that_were_seen_are_noted() -> None:
