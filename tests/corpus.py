@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 
 REFUSED = {
@@ -68,17 +69,19 @@ PATHS = (
 def send(port: int, data: bytes, ends: bool = True) -> bytes:
     """Send bytes and return everything received until the connection is quiet.
 
-    A client that half-closes may receive only the first response (HAProxy, mux-h1).
+    A client that half-closes is taken for one that has left, whose request ends: that only tells a
+    server that still waits for more that there is none.
     """
     answer = b""
     with socket.create_connection(("127.0.0.1", port), 5) as connection:
         try:
             connection.sendall(data)
-            if ends:
+            if ends and not select.select([connection], [], [], 3)[0]:
                 connection.shutdown(socket.SHUT_WR)
             connection.settimeout(10)
             while more := connection.recv(65536):
                 answer += more
+                connection.settimeout(0.5 if ends else 10)
         except OSError:
             return answer
     return answer

@@ -62,11 +62,22 @@ def step_folder(chdir: str, environment: Mapping[str, str], folder: str) -> str:
 
 
 def step_environment(
-    asked: Mapping[str, str], own: Mapping[str, str], request: str, folder: str
+    asked: Mapping[str, str],
+    own: Mapping[str, str],
+    request: str,
+    folder: str,
+    *,
+    names_step: bool,
 ) -> dict[str, str]:
-    """The environment of srun, from that of the caller in the container and our own."""
+    """The environment of srun, from that of the caller in the container and our own.
+
+    `names_step`: whether the caller does; else the name is ours (programs.py), and for accounting
+    alone: tasks have the job's in SLURM_JOB_NAME.
+    """
     own_to_step = CONTAINER_MADE | {"SLIPWAY_SLURM", "SLIPWAY_SUPERVISOR"}
     kept = {x: value for x, value in asked.items() if differs(x) and x not in own_to_step}
+    if not names_step and "SLURM_JOB_ID" in asked and "SLURM_JOB_NAME" in asked:
+        kept["SLURM_JOB_NAME"] = asked["SLURM_JOB_NAME"]
     return {
         **outside(asked, own),
         REQUEST: plain(request),

@@ -38,7 +38,9 @@ def srun(words: list[str]) -> NoReturn:
     except (OptionError, ValueError) as error:
         real.fail("srun", str(error), BAD_OPTION)
     folder = handover.step_folder(line.chdir, environment, os.getcwd())
-    environment = handover.step_environment(environment, os.environ, text, folder)
+    environment = handover.step_environment(
+        environment, os.environ, text, folder, names_step="job-name" in line.values
+    )
     for name in programs.VARIABLES:
         environment.pop(name, None)
     real.execute("srun", words, environment)

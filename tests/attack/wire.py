@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import re
 import socket
-import ssl
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -36,18 +35,18 @@ def connected(url: str, protocols: list[str] | None = None) -> Iterator[socket.s
 
 
 def exchange(url: str, data: bytes) -> bytes:
-    """Send these bytes, half-close, and read to the end."""
+    """Send these bytes, and read until the connection is quiet.
+
+    A client that half-closes is taken for one that has left, whose request ends.
+    """
     with connected(url) as stream:
         answer = b""
         with contextlib.suppress(OSError):
             stream.sendall(data)
-            if not isinstance(stream, ssl.SSLSocket):  # TLS cannot be half-closed
-                stream.shutdown(socket.SHUT_WR)
         with contextlib.suppress(OSError):
             while part := stream.recv(65536):
                 answer += part
-                if isinstance(stream, ssl.SSLSocket):
-                    stream.settimeout(1.5)
+                stream.settimeout(1.5)
     return answer
 
 

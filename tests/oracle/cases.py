@@ -71,6 +71,8 @@ def generate(seed: int, number: int) -> Case:
         options = tuple(option for option in options if "--signal" not in option)
     waits = bool(signals) or limited
     script = _script(chance, line, language, waits, limited, "--full" in to)
+    if "--export=NONE" in options:
+        script = script.replace(*pieces.PATH[language], 1)
     words = chance.choices(ARGUMENTS, k=chance.randrange(4)) if way in ("file", "name") else []
     return Case(
         seed=seed,

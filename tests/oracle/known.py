@@ -12,6 +12,12 @@ CLIENTS = "/opt/slipway/slurm"
 """Where Slurm's commands are in images (portal/runner/batch/command.py)."""
 IMAGES_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Apptainer's, for an image that names none."""
+_NO_PROGRAM = re.compile(
+    r"^(?:slurmstepd-\w+: error: execve\(\): (?=.*: No such file)|Slipway: \S+ has no )"
+    r"(\S+?)(?:: No such file or directory)?$",
+    re.MULTILINE,
+)
+"""What Slurm and what we say of a step's program that is not there."""
 
 
 def _only_in_image(plain: str | None, _imaged: str | None) -> bool:
@@ -22,9 +28,17 @@ def _clients_first(_plain: str | None, imaged: str | None) -> bool:
     return imaged == f"{CLIENTS}:{IMAGES_PATH}"
 
 
-def _libraries_last(plain: str | None, imaged: str | None) -> bool:
-    start = f"{plain}:" if plain else ""
-    return imaged == f"{start}/.singularity.d/libs"
+def _images_libraries(_plain: str | None, imaged: str | None) -> bool:
+    return imaged == "/.singularity.d/libs"
+
+
+def _same_but_for_a_missing_program(plain: str | None, imaged: str | None) -> bool:
+    """Of lines that two processes write at once, the order is Linux's."""
+    return _NO_PROGRAM.search(imaged or "") is not None and _others(plain) == _others(imaged)
+
+
+def _others(text: str | None) -> list[str]:
+    return sorted(_NO_PROGRAM.sub(r"no \1", text or "").splitlines())
 
 
 def _temporary_name(plain: str | None, imaged: str | None) -> bool:
@@ -51,8 +65,13 @@ KNOWN = (
     ),
     Known(
         r"environment:LD_LIBRARY_PATH in .*",
-        _libraries_last,
-        "Apptainer adds the folder of the GPU driver's libraries",
+        _images_libraries,
+        "the node's libraries are not for programs of the image; Apptainer adds the GPU driver's",
+    ),
+    Known(
+        r"file:.*",
+        _same_but_for_a_missing_program,
+        "the image is named that has no such program",
     ),
     Known(
         r"environment:(APPTAINER|SINGULARITY)_"

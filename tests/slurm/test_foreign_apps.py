@@ -80,8 +80,9 @@ def test_gradio_computes_and_streams_its_events(alice: Api, session: str) -> Non
     visitor = opened(alice, session, "gradio")
     assert "gradio" in visitor.get("/").text
     call = "/gradio_api/call/predict"
-    event = visitor.send("POST", call, json={"data": ["abc"]}).json()["event_id"]
-    assert "ABC" in visitor.get(f"{call}/{event}").text
+    answer = visitor.send("POST", call, json={"data": ["abc"]})
+    assert answer.status_code == 200, answer.text
+    assert "ABC" in visitor.get(f"{call}/{answer.json()['event_id']}").text
 
 
 def test_streamlit_has_its_websocket(alice: Api, session: str) -> None:

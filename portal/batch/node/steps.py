@@ -181,8 +181,11 @@ class StepServer:
         if not path:
             raise CallError(f"{name} was not found on this node")
         if name == "srun":
-            place = handover.step_folder(parse(name, arguments).chdir, environment, folder)
-            own = handover.step_environment(environment, os.environ, self._request, place)
+            line = parse(name, arguments)
+            place = handover.step_folder(line.chdir, environment, folder)
+            own = handover.step_environment(
+                environment, os.environ, self._request, place, names_step="job-name" in line.values
+            )
             arguments, copies = programs.prepare(arguments, folder, environment, root)
             programs.send(copies, os.environ, self._unblock)
             for variable in programs.VARIABLES:

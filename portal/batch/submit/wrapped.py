@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 INTERPRETER = b"#!/bin/sh"
 NO_SCRIPT = b"#!"
+WRAP = INTERPRETER + b"\n# This script was created by sbatch --wrap.\n\n"
 
 
 def is_complete(script: bytes) -> bool:
@@ -35,8 +36,8 @@ def batch_script(script: bytes, request: Request) -> bytes:
 
 
 def wrap_text(command: bytes, request: Request) -> bytes:
-    """The value for --wrap, of which sbatch makes a shell script."""
-    return _body(b"#!/bin/sh\n" + command + b"\n", request)
+    """The value for --wrap, of which sbatch makes a shell script with the same first lines."""
+    return _body(WRAP + command + b"\n", request)
 
 
 def _body(script: bytes, request: Request) -> bytes:

@@ -8,7 +8,9 @@ import pytest
 
 from tests.oracle import comparing
 from tests.oracle.comparing import Difference, differences, unexplained
+from tests.oracle.known import IMAGES_PATH
 
+STEPD = "slurmstepd-n1: error: execve(): /no: No such file or directory"
 FOLDER = "/home/alice/oracle/3/plain"
 
 
@@ -123,11 +125,14 @@ PATH = "environment:PATH in environment"
 @pytest.mark.parametrize(
     ("place", "plain", "imaged", "known"),
     [
-        (PATH, "/usr/bin:/bin", "/opt/slipway/slurm:/usr/bin:/bin", True),
+        (PATH, "/usr/bin:/bin", f"/opt/slipway/slurm:{IMAGES_PATH}", True),
         (PATH, "/usr/bin:/bin", "/opt/slipway/slurm:/usr/bin", False),
         (PATH, "/usr/bin", None, False),
-        ("environment:LD_LIBRARY_PATH in e", "/x", "/x:/.singularity.d/libs", True),
-        ("environment:LD_LIBRARY_PATH in e", "/x", "/.singularity.d/libs", False),
+        ("environment:LD_LIBRARY_PATH in e", "/x", "/.singularity.d/libs", True),
+        ("environment:LD_LIBRARY_PATH in e", "/x", None, False),
+        ("file:o", f"{STEPD}\na\nb\n", "a\nSlipway: /i.sif has no /no\nb\n", True),
+        ("file:o", f"{STEPD}\na\n", "Slipway: /i.sif has no /other\na\n", False),
+        ("file:o", f"{STEPD}\na\n", "Slipway: /i.sif has no /no\n", False),
         ("environment:APPTAINER_NAME in environment", None, "node.sif", True),
         ("environment:APPTAINER_BIND in environment", "/opt/x", None, False),
         ("environment:SINGULARITY_CLEANENV in environment", "1", None, False),
