@@ -19,7 +19,7 @@ READY_SECONDS = 150.0
 """Most of them import hundreds of modules, from a cold file system."""
 
 GRADIO = (
-    "import gradio, os; gradio.Interface(str.upper, 'text', 'text')"
+    "import gradio, os; gradio.Interface(lambda text: text.upper(), 'text', 'text')"
     ".launch(server_name='127.0.0.1', server_port=int(os.environ['PORT']))"
 )
 DASH = (
@@ -40,6 +40,7 @@ COMMANDS = {
     "shiny": f'printf "{SHINY}" > app.py; shiny run app.py --host 127.0.0.1 --port $PORT',
     "flask": f'printf "{FLASK}" > app.py; flask --app app run --debug --port $PORT',
     "mlflow": "mlflow server --host 127.0.0.1 --port $PORT --workers 1 --allowed-hosts '*' "
+    '--cors-allowed-origins "$SLIPWAY_ORIGIN" '
     "--backend-store-uri sqlite:///runs.db",
 }
 
