@@ -70,9 +70,8 @@ def generate(seed: int, number: int) -> Case:
         signals, limited = (), False
         options = tuple(option for option in options if "--signal" not in option)
     waits = bool(signals) or limited
-    script = _script(chance, line, language, waits, limited, "--full" in to)
-    if "--export=NONE" in options:
-        script = script.replace(*pieces.PATH[language], 1)
+    bare = "--export=NONE" in options
+    script = _script(chance, line, language, waits, limited, "--full" in to, bare)
     words = chance.choices(ARGUMENTS, k=chance.randrange(4)) if way in ("file", "name") else []
     return Case(
         seed=seed,
@@ -114,9 +113,17 @@ def _signals(chance: Random, language: str) -> tuple[tuple[str, ...], str, bool]
 
 
 def _script(
-    chance: Random, line: str, language: str, waits: bool, limited: bool, child: bool
+    chance: Random,
+    line: str,
+    language: str,
+    waits: bool,
+    limited: bool,
+    child: bool,
+    bare: bool,
 ) -> str:
     parts = {"shell": pieces.SHELL, "python": pieces.PYTHON, "csh": pieces.CSH}[language]
+    if bare:  # steps have no PATH then, and find the programs of an image alone
+        parts = {name: text for name, text in parts.items() if "srun" not in text}
     names = chance.sample(list(parts), chance.randrange(1, 6))
     directive = chance.choice(["", "#SBATCH --comment='of the script'\n", "# no directive\n"])
     text = f"{line}\n{directive}{pieces.BEGIN[language]}"

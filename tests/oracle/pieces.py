@@ -86,13 +86,6 @@ BEGIN = {
 }
 """The script's environment as the kernel gave it, whatever the interpreter makes of it."""
 
-PATH = {
-    "shell": (BEGIN["shell"], BEGIN["shell"] + "export PATH=/usr/bin:/bin\n"),
-    "python": (BEGIN["python"], BEGIN["python"] + "os.environ['PATH'] = '/usr/bin:/bin'\n"),
-    "csh": (BEGIN["csh"], BEGIN["csh"] + "setenv PATH /usr/bin:/bin\n"),
-}
-"""For a script that has none, where only an image's programs would be found."""
-
 ENDS = {
     "shell": ("", "exit 7", "kill -TERM $$", "kill -KILL $$", "false", "exec sh -c 'exit 5'"),
     "python": ("", "sys.exit(7)", "os.kill(os.getpid(), signal.SIGSEGV)", "os._exit(200)"),

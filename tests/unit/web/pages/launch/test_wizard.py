@@ -167,7 +167,7 @@ def test_the_list_keeps_selections_and_reports_missing_folders(
     text = alice.get(path, headers=HTMX).text
     assert ticked(text, "mount") == ["data"]
     assert ticked(text, "read_only") == ["data"]
-    assert "appears as <code>~/results</code>" in text
+    assert "appears as <code><bdi>~/results</bdi></code>" in text
     assert "no longer exists" in text
     assert "cannot be mounted" in text
     assert "hx-trigger" not in text
@@ -205,7 +205,7 @@ def test_without_a_folder_it_asks_for_confirmation(
     assert json.loads(value(question.text, "env")) == {"A": "<b>"}
     back = alice.post("/sessions/new", fields)
     assert 'data-first="folders"' in back.text
-    assert "appears as <code>~/data</code>" in back.text
+    assert "appears as <code><bdi>~/data</bdi></code>" in back.text
     assert alice.post("/sessions", fields | {"confirmed": "yes"}).status_code == 303
     assert alice.post("/sessions", fields | {"mount": "home"}).status_code == 303
     assert len(world.store.live()) == 2
