@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -62,3 +64,11 @@ def settings(tmp_path: Path) -> Settings:
     file = tmp_path / "batch.json"
     file.write_text(json.dumps(site()))
     return load(str(file))
+
+
+@pytest.fixture(autouse=True)
+def hangup() -> Iterator[None]:
+    """Programs begin as Slurm starts them, also where nohup has these tests ignore SIGHUP."""
+    before = signal.signal(signal.SIGHUP, lambda *_: None)
+    yield
+    signal.signal(signal.SIGHUP, before)
