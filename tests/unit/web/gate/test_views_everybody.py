@@ -81,9 +81,9 @@ def _requests(app: Flask) -> Iterator[tuple[str, str]]:
     for rule in gate.url_map.iter_rules():
         if rule.endpoint in OPEN_TO_ALL:
             continue
-        for path in PATHS if "<path:path>" in rule.rule else ("",):
+        for path in PATHS if "<anything:path>" in rule.rule else ("",):
             for method in rule.methods or METHODS:
-                yield method, rule.rule.replace("<path:path>", path)
+                yield method, rule.rule.replace("<anything:path>", path)
 
 
 def _reveals_nothing(answer: TestResponse, origin: str) -> bool:
