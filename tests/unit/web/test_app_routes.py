@@ -18,7 +18,7 @@ OPEN_TO_ALL = {"static", "auth.login_form", "auth.login", "pages.healthz"} | {
     "monitoring.livez",
     "monitoring.readyz",
     "api_tokens.make_token",
-    "api_openapi.openapi",
+    "api_openapi.get_openapi",
     "pages.help_page",  # what these two reveal is tested below
     "auth.login_state",
     "auth.login_again",  # another login form; its attempts are limited, see below

@@ -72,7 +72,7 @@ def test_the_wizard_says_where_files_are_and_warns_of_nothing(world: World, alic
     form = page.partition('id="wizard"')[2].partition("</form>")[0]
     assert "deleted" not in form
     listed = alice.get("/sessions/new/folders").text
-    assert "<code>~/storage/climate</code>" in listed
+    assert "<code><bdi>~/storage/climate</bdi></code>" in listed
     assert 'value="home"' not in listed
     review = alice.post("/sessions/new/review", FORM, headers={"HX-Request": "true"}).text
     assert "your home directory on the cluster" in review
@@ -109,7 +109,7 @@ def test_chosen_folders_are_where_the_cluster_has_them(
     assert session["home"]["kind"] == "persistent"
     assert json.loads(world.slurm.jobs[0].spec)["workdir"] == workdir
     page = alice.get(f"/sessions/{session['id']}").text
-    assert f"<code>{path}</code>" in page
+    assert f"<code><bdi>{path}</bdi></code>" in page
     assert "the home directory on the cluster" in page
     assert "Your home directory and climate stay." in page
 

@@ -48,7 +48,7 @@ def test_all_that_was_asked_for_is_shown_but_no_value_of_a_variable(
 ) -> None:
     text = alice.get(f"/sessions/{runner.session.id}").text
     for shown in (
-        "harbour7", "~/climate", "~/storage/climate, read-only", "TOKEN_NAME", "600 MB",
+        "harbour7", "~/climate", "~/storage/climate</bdi>, read-only", "TOKEN_NAME", "600 MB",
         "300 MB", "n1", runner.session.id, "main",
     ):  # fmt: skip
         assert shown in text, shown
