@@ -30,6 +30,7 @@ def command(folder: Path, text: str) -> subprocess.Popen[bytes]:
         env={"PYTHONPATH": str(ROOT), "PATH": f"{folder}:/usr/bin:/bin"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
+        process_group=0,  # nothing stops one whose group has no parent in its session
     )
 
 
