@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
 
+from portal.adapters.catalog import FRESH_SECONDS
 from tests.client import OVER, Api
 from tests.cluster import Cluster, wait_for
 from tests.hubs import HubApi, path_of, sessions_at
@@ -148,12 +150,13 @@ def test_its_path_and_a_copy_in_jupyterhub(make_hub: MakeHub, alice: Api) -> Non
 def test_a_retired_image_by_path_and_as_a_copy(alice: Api, bob: Api, cluster: Cluster) -> None:
     name = f"attic-{cluster.project}"
     place = f"{IMAGES}/{name}/1"
-    # Another id than BusyBox's, which bob may start.
     make = f"mkdir -p {place} && cp -L {BUSYBOX} {place}/image.sif && touch {place}/retired"
     toml = f"printf 'title = \"Attic 1\"\\n' > {place}/image.toml"
     try:
-        cluster.shell("portal", f"{make} && {toml}")
+        cluster.shell("portal", make)
+        # Another id than BusyBox's, which bob may start; the portal reads it with the description.
         cluster.run("portal", "python3", "-c", CHANGE_ID, f"{place}/image.sif")
+        cluster.shell("portal", toml)
         reason = f"{name} 1 was retired by an administrator"
 
         def refused() -> bool:
@@ -163,6 +166,7 @@ def test_a_retired_image_by_path_and_as_a_copy(alice: Api, bob: Api, cluster: Cl
             return answer.status_code == 422 and OF_SITE + reason in answer.text
 
         wait_for("the mark in the catalogue", refused, LEARNT, 5.0)
+        time.sleep(FRESH_SECONDS + 0.5)  # every process of the portal has read it then
         as_alice(cluster, f"cp {place}/image.sif {FOLDER}/kept.sif")
         assert reason in end_of(alice, launch(alice, "images/kept.sif"))
     finally:

@@ -37,7 +37,7 @@ def desk(cluster: Cluster) -> Iterator[None]:
 
 def bash(cluster: Cluster, script: str) -> str:
     """Run a script as alice on the login node."""
-    return cluster.run("login", "bash", "-c", script, user=WHO)
+    return cluster.run("login", "bash", "-c", script, user=WHO, seconds=180)
 
 
 def row(page: Page, name: str) -> Locator:
