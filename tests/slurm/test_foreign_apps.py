@@ -19,8 +19,8 @@ READY_SECONDS = 150.0
 """Most of them import hundreds of modules, from a cold file system."""
 
 GRADIO = (
-    "import gradio, os; gradio.Interface(lambda text: text.upper(), 'text', 'text')"
-    ".launch(server_name='127.0.0.1', server_port=int(os.environ['PORT']))"
+    "import gradio, os; gradio.Interface(lambda text: text.upper(), 'text', 'text', "
+    "api_name='predict').launch(server_name='127.0.0.1', server_port=int(os.environ['PORT']))"
 )
 DASH = (
     "import dash, os; app = dash.Dash(); app.layout = dash.html.P('hello-dash'); "
