@@ -2,7 +2,7 @@
 
 Places are such as "submission:output", "record:job State", "file:data/deep/file" and
 "environment:PATH in environment". Numbers, times and folders that differ between any two jobs are
-replaced first, each where it can be: a job's number in a file's name may be a size elsewhere.
+replaced first. The cluster's first job has a number that no size in a case has (FirstJobId).
 """
 
 from __future__ import annotations
@@ -65,6 +65,27 @@ def _short(value: str | None) -> str:
     return repr(value) if len(value) <= 500 else f"{value[:250]!r} … {value[-250:]!r}"
 
 
+@dataclass(frozen=True)
+class Common:
+    """Replaces in a text what differs between any two jobs."""
+
+    folder: str
+    """The run's folder."""
+    numbers: frozenset[str]
+    """The job's number, and of an array those of its tasks."""
+
+    def __call__(self, text: str) -> str:
+        """The text without the run's folder, job numbers, times, and PIDs that Slurm writes."""
+        text = text.replace(self.folder, "@")
+        text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?", "T", text)
+        text = re.sub(r"(?:/tmp|@/tmp)/slipway-\w{8}/", "/tmp/slipway-X/", text)
+        text = re.sub(r"/tmp/tmp[.\w]+", "/tmp/tmp.X", text)
+        text = re.sub(r"(?i)\bpid[ =:]+\d+", "pid N", text)
+        if self.numbers:
+            text = re.sub(rf"(?<!\d)0*(?:{'|'.join(self.numbers)})(?!\d)", "N", text)
+        return text
+
+
 def differences(plain: Outcome, imaged: Outcome) -> list[Difference]:
     """All differences, known ones with their explanation."""
     pairs = {place: (plain.get(place), imaged.get(place)) for place in sorted({*plain, *imaged})}
@@ -80,19 +101,16 @@ def unexplained(all_of_them: Iterable[Difference]) -> list[Difference]:
     return [difference for difference in all_of_them if not difference.why]
 
 
-def submission(answer: Mapping[str, Any], number: str, folder: str) -> dict[str, str]:
+def submission(answer: Mapping[str, Any], common: Common) -> dict[str, str]:
     """The outcome of submitting: exit code, output and errors."""
-    texts = {name: _after_job(common(str(answer[name]), folder), number) for name in ("out", "err")}
-    if number:  # --parsable prints nothing else
-        texts["out"] = re.sub(rf"^{number}$", "N", texts["out"], flags=re.MULTILINE)
     return {
         "submission:code": str(answer["code"]),
-        "submission:output": texts["out"],
-        "submission:errors": texts["err"],
+        "submission:output": common(str(answer["out"])),
+        "submission:errors": common(str(answer["err"])),
     }
 
 
-def record(lines: str, number: str, folder: str) -> dict[str, str]:
+def record(lines: str, number: str, common: Common) -> dict[str, str]:
     """sacct's records of a job, its tasks and steps (JobID and RECORD, divided by "|")."""
     places = {}
     for line in lines.splitlines():
@@ -101,69 +119,45 @@ def record(lines: str, number: str, folder: str) -> dict[str, str]:
             continue
         step = job.removeprefix(number) or "job"
         for name, value in zip(RECORD, values, strict=True):
-            places[f"record:{step} {name}"] = _after_job(common(value, folder), number)
+            places[f"record:{step} {name}"] = common(value)
     return places
 
 
-def controller(jobs: Iterable[Mapping[str, Any]], number: str, folder: str) -> dict[str, str]:
+def controller(jobs: Iterable[Mapping[str, Any]], common: Common) -> dict[str, str]:
     """The fields of scontrol's records, of an array for each task."""
     places = {}
     for job in jobs:
         task = (job.get("array_task_id") or {}).get("number") or ""
         for name, value in job.items():
             if name not in OWN_FIELDS:
-                places[f"scontrol:{task} {name}"] = in_name(common(str(value), folder), number)
-        command = str(job.get("command", ""))
-        places[f"scontrol:{task} command"] = common(command, folder)
+                places[f"scontrol:{task} {name}"] = common(str(value))
+        places[f"scontrol:{task} command"] = common(str(job.get("command", "")))
     return places
 
 
-def files(listing: Mapping[str, Mapping[str, str]], number: str, folder: str) -> dict[str, str]:
+def files(listing: Mapping[str, Mapping[str, str]], common: Common) -> dict[str, str]:
     """Modes and contents of files; of those named environment…, each variable."""
     places = {}
     for path, entry in listing.items():
-        name = in_name(path, number)
+        name = common(path)
         places[f"mode:{name}"] = entry["mode"]
         data = base64.b64decode(entry["content"])
         base = path.rpartition("/")[2]
         if base.startswith("environment"):
-            places |= variables(data, name, number, folder)
+            places |= variables(data, name, common)
         elif base.startswith("signals"):  # the order of those that came together is Linux's
             places[f"file:{name}"] = " ".join(sorted(data.decode().split()))
         else:
             text = data.decode("utf-8", "backslashreplace")
-            places[f"file:{name}"] = _after_job(common(text, folder), number)
+            places[f"file:{name}"] = common(text)
     return places
 
 
-def variables(data: bytes, name: str, number: str, folder: str) -> dict[str, str]:
+def variables(data: bytes, name: str, common: Common) -> dict[str, str]:
     """The variables of an environment as the kernel shows it."""
     places = {}
     for pair in data.split(b"\0"):
         variable, equals, value = pair.decode("utf-8", "backslashreplace").partition("=")
         if equals and variable not in OWN_VARIABLES:
-            text = in_name(common(value, folder), number)
-            places[f"environment:{variable} in {name}"] = text
+            places[f"environment:{variable} in {name}"] = common(value)
     return places
-
-
-def in_name(text: str, number: str) -> str:
-    """A text in which the job's number is a number of its own wherever it is."""
-    return re.sub(rf"(?<!\d)0*{number}(?!\d)", "N", text) if number else text
-
-
-def _after_job(text: str, number: str) -> str:
-    """A text in which only what is named a job or step can have the job's number."""
-    if not number:
-        return text
-    words = r"(?:job|step|jobid|stepid|job_id|oracle)(?:[ =_/-]|)"
-    return re.sub(rf"(?i)(\b{words})0*{number}(?!\d)", r"\1N", text)
-
-
-def common(text: str, folder: str) -> str:
-    """A text without the run's folder, times, ports, and PIDs that Slurm writes."""
-    text = text.replace(folder, "@")
-    text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?", "T", text)
-    text = re.sub(r"/tmp/slipway-\w{8}/", "/tmp/slipway-X/", text)
-    text = re.sub(r"/tmp/tmp[.\w]+", "/tmp/tmp.X", text)
-    return re.sub(r"(?i)\bpid[ =:]+\d+", "pid N", text)

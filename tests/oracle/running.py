@@ -118,16 +118,19 @@ class Oracle:
         return [self._outcome(run, listing) for run, listing in zip(runs, listings, strict=True)]
 
     def _outcome(self, run: Run, listing: dict[str, Any]) -> dict[str, str]:
-        number, folder = run.number, run.folder
-        outcome = comparing.submission(run.answer, number, folder)
-        outcome |= comparing.files(listing, number, folder)
+        number = run.number
+        jobs: list[dict[str, Any]] = []
+        if number:
+            shown = self.batch.shell(f"scontrol show job {number} --json")
+            jobs = json.loads(shown.stdout)["jobs"] if shown.returncode == 0 else []
+        numbers = frozenset({number, *(str(job["job_id"]) for job in jobs)} - {""})
+        common = comparing.Common(run.folder, numbers)
+        outcome = comparing.submission(run.answer, common) | comparing.files(listing, common)
         if number:
             fields = ",".join(("JobID", *comparing.RECORD))
             lines = self.batch.shell(f"sacct --noheader --parsable2 --format={fields} -j {number}")
-            outcome |= comparing.record(lines.stdout, number, folder)
-            shown = self.batch.shell(f"scontrol show job {number} --json")
-            jobs = json.loads(shown.stdout)["jobs"] if shown.returncode == 0 else []
-            outcome |= comparing.controller(jobs, number, folder)
+            outcome |= comparing.record(lines.stdout, number, common)
+            outcome |= comparing.controller(jobs, common)
         return outcome
 
     def _write(self, runs: Iterable[Run]) -> None:

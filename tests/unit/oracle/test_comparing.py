@@ -7,11 +7,12 @@ import base64
 import pytest
 
 from tests.oracle import comparing
-from tests.oracle.comparing import Difference, differences, unexplained
+from tests.oracle.comparing import Common, Difference, differences, unexplained
 from tests.oracle.known import IMAGES_PATH
 
 STEPD = "slurmstepd-n1: error: execve(): /no: No such file or directory"
 FOLDER = "/home/alice/oracle/3/plain"
+COMMON = Common(FOLDER, frozenset({"20001"}))
 
 
 def listing(path: str, content: bytes) -> dict[str, dict[str, str]]:
@@ -21,45 +22,55 @@ def listing(path: str, content: bytes) -> dict[str, dict[str, str]]:
 
 def contents(text: str, number: str) -> str:
     """What is compared of a file with this text."""
-    return comparing.files(listing("out.txt", text.encode()), number, FOLDER)["file:out.txt"]
+    return comparing.files(listing("out.txt", text.encode()), Common(FOLDER, frozenset({number})))[
+        "file:out.txt"
+    ]
 
 
 @pytest.mark.parametrize(
     ("plain", "imaged"),
     [
-        ("slurmstepd-n1: error: *** JOB 12 ON n1", "slurmstepd-n1: error: *** JOB 13 ON n1"),
-        ("/var/spool/job00012/slurm_script", "/var/spool/job00013/slurm_script"),
-        ("job 12 na me RUNNING", "job 13 na me RUNNING"),
-        ("cmp: /tmp/oracle-12: gone", "cmp: /tmp/oracle-13: gone"),
-        ("StepId=12.0 at 2026-11-26T10:00:00", "StepId=13.0 at 2026-11-26T10:00:01"),
+        ("slurmstepd-n1: error: *** JOB 20001 ON n1", "slurmstepd-n1: error: *** JOB 20002 ON n1"),
+        ("/var/spool/job20001/slurm_script", "/var/spool/job20002/slurm_script"),
+        ("job 20001 na me RUNNING", "job 20002 na me RUNNING"),
+        ("cmp: /tmp/oracle-20001: gone", "cmp: /tmp/oracle-20002: gone"),
+        ("StepId=20001.0 at 2026-11-26T10:00:00", "StepId=20002.0 at 2026-11-26T10:00:01"),
     ],
 )  # fmt: skip
 def test_what_differs_between_any_two_jobs_is_no_difference(plain: str, imaged: str) -> None:
-    assert contents(plain, "12") == contents(imaged, "13")
+    assert contents(plain, "20001") == contents(imaged, "20002")
 
 
-@pytest.mark.parametrize("text", ["12", "line 12", "uid=12(x)", "exit 12", "/tmp/12", "5120"])
-def test_a_number_that_is_not_the_jobs_stays(text: str) -> None:
-    assert contents(text, "12") == text
+@pytest.mark.parametrize("text", ["200012", "120001", "2000", "job 200020"])
+def test_only_the_whole_number_is_the_jobs(text: str) -> None:
+    assert contents(text, "20002") == text
+
+
+def test_the_tasks_of_an_array_have_numbers_of_their_own() -> None:
+    common = Common(FOLDER, frozenset({"20001", "20002"}))
+    text = "20001_1: Job has already finished; /var/spool/slurmd/job20002/slurm_script"
+    assert common(text) == "N_1: Job has already finished; /var/spool/slurmd/jobN/slurm_script"
 
 
 def test_the_runs_folder_may_have_the_jobs_number() -> None:
-    folders = ["/home/alice/oracle/12/plain", "/home/alice/oracle/12/image"]
+    folders = ["/home/alice/oracle/20001/plain", "/home/alice/oracle/20001/image"]
     texts = [
-        comparing.files(listing("o", f"{folder}/x\n".encode()), number, folder)["file:o"]
-        for folder, number in zip(folders, ("12", "13"), strict=True)
+        comparing.files(
+            listing("o", f"{folder}/x\n".encode()), Common(folder, frozenset({number}))
+        )["file:o"]
+        for folder, number in zip(folders, ("20001", "20002"), strict=True)
     ]
     assert texts == ["@/x\n", "@/x\n"]
 
 
 def test_names_of_files_have_the_number_anywhere() -> None:
-    places = comparing.files(listing("na me-12.txt", b"x"), "12", FOLDER)
+    places = comparing.files(listing("na me-20001.txt", b"x"), COMMON)
     assert set(places) == {"file:na me-N.txt", "mode:na me-N.txt"}
 
 
 def test_an_environment_is_compared_by_variable() -> None:
-    data = f"A=1\nB=2\0PWD={FOLDER}/sub\0SLURM_JOB_ID=12\0BASH_FUNC_f%%=() {{ :; }}\0".encode()
-    places = comparing.files(listing("environment", data), "12", FOLDER)
+    data = f"A=1\nB=2\0PWD={FOLDER}/sub\0SLURM_JOB_ID=20001\0BASH_FUNC_f%%=() {{ :; }}\0".encode()
+    places = comparing.files(listing("environment", data), COMMON)
     assert places == {
         "mode:environment": "-rw-r--r--",
         "environment:A in environment": "1\nB=2",
@@ -70,16 +81,16 @@ def test_an_environment_is_compared_by_variable() -> None:
 
 def test_signals_are_compared_by_their_numbers_and_not_by_their_order() -> None:
     names = [b"SIGUSR1\nSIGCONT\n", b"SIGCONT\nSIGUSR1\n", b"SIGCONT\nSIGCONT\nSIGUSR1\n"]
-    texts = [
-        comparing.files(listing("signals", data), "1", FOLDER)["file:signals"] for data in names
-    ]
+    texts = [comparing.files(listing("signals", data), COMMON)["file:signals"] for data in names]
     assert texts[0] == texts[1] != texts[2]
 
 
 def test_records_of_tasks_and_steps_have_places_of_their_own() -> None:
-    values = [f"{name}-12" if name == "WorkDir" else name for name in comparing.RECORD]
-    lines = "\n".join("|".join([job, *values]) for job in ("12", "12.batch", "12.0", "12_4.1"))
-    places = comparing.record(lines, "12", FOLDER)
+    values = [f"{name}-20001" if name == "WorkDir" else name for name in comparing.RECORD]
+    lines = "\n".join(
+        "|".join([job, *values]) for job in ("20001", "20001.batch", "20001.0", "20001_4.1")
+    )
+    places = comparing.record(lines, "20001", COMMON)
     assert places["record:job State"] == places["record:.batch State"] == "State"
     assert {"record:.0 ExitCode", "record:_4.1 ExitCode"} < set(places)
     assert len(places) == 4 * len(comparing.RECORD)
@@ -87,7 +98,7 @@ def test_records_of_tasks_and_steps_have_places_of_their_own() -> None:
 
 def test_a_submission_without_a_job_is_compared_by_its_words() -> None:
     answer = {"code": 1, "out": "", "err": f"sbatch: error: {FOLDER}/x: gone\n"}
-    assert comparing.submission(answer, "", FOLDER) == {
+    assert comparing.submission(answer, Common(FOLDER, frozenset())) == {
         "submission:code": "1",
         "submission:output": "",
         "submission:errors": "sbatch: error: @/x: gone\n",
@@ -96,13 +107,13 @@ def test_a_submission_without_a_job_is_compared_by_its_words() -> None:
 
 def test_scontrols_records_have_the_command_and_no_times() -> None:
     job = {
-        "job_id": 12,
+        "job_id": 20001,
         "start_time": {"number": 7},
-        "standard_output": f"{FOLDER}/12.out",
+        "standard_output": f"{FOLDER}/20001.out",
         "command": f"{FOLDER}/job.sh",
         "array_task_id": {"number": 4},
     }
-    assert comparing.controller([job], "12", FOLDER) == {
+    assert comparing.controller([job], COMMON) == {
         "scontrol:4 standard_output": "@/N.out",
         "scontrol:4 command": "@/job.sh",
         "scontrol:4 array_task_id": "{'number': 4}",
