@@ -38,9 +38,7 @@ CONTAINER_MADE = frozenset(
     for name in "APPNAME COMMAND CONTAINER ENVIRONMENT INSTANCE NAME SHARENS_MASTER".split()
 )
 """Variables that Apptainer sets in containers; all others of its names are the user's."""
-_OTHER = CONTAINER_MADE | set(
-    "PATH USER_PATH LD_LIBRARY_PATH LD_PRELOAD PROMPT_COMMAND PS1".split()
-)
+_OTHER = CONTAINER_MADE | set("PATH USER_PATH LD_LIBRARY_PATH LD_PRELOAD".split())
 
 
 def differs(name: str) -> bool:

@@ -147,6 +147,8 @@ def files(listing: Mapping[str, Mapping[str, str]], common: Common) -> dict[str,
             places |= variables(data, name, common)
         elif base.startswith("signals"):  # the order of those that came together is Linux's
             places[f"file:{name}"] = " ".join(sorted(data.decode().split()))
+        elif data.startswith(b"\x7fELF"):
+            places[f"file:{name}"] = "a core dump"
         else:
             text = data.decode("utf-8", "backslashreplace")
             places[f"file:{name}"] = common(text)

@@ -24,8 +24,8 @@ def _only_in_image(plain: str | None, _imaged: str | None) -> bool:
     return plain is None
 
 
-def _clients_first(_plain: str | None, imaged: str | None) -> bool:
-    return imaged == f"{CLIENTS}:{IMAGES_PATH}"
+def _clients_first(plain: str | None, imaged: str | None) -> bool:
+    return imaged in (f"{CLIENTS}:{IMAGES_PATH}", f"{CLIENTS}:{plain}")
 
 
 def _images_libraries(_plain: str | None, imaged: str | None) -> bool:
@@ -61,7 +61,7 @@ KNOWN = (
     Known(
         r"environment:PATH in .*",
         _clients_first,
-        "the image's PATH, in which Slurm's commands, which no image has, are first",
+        "the image's PATH or the script's; Slurm's commands, which no image has, are first",
     ),
     Known(
         r"environment:LD_LIBRARY_PATH in .*",

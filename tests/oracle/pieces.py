@@ -6,11 +6,14 @@ numbers are printed after the word "job", where comparing finds them.
 
 from __future__ import annotations
 
+JOB = "${SLURM_ARRAY_JOB_ID-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID+_$SLURM_ARRAY_TASK_ID}"
+"""This job; SLURM_JOB_ID alone may stand for the other tasks of an array, too."""
+
 SHELL = {
     "arguments": "printf 'argument <%s>\\n' \"$@\"",
     "input": "head -c 200",
-    "files": "mkdir -p data/deep; echo text > data/deep/file; "
-    "ln -s file data/deep/link; mkfifo data/pipe",
+    "files": "data=data$SLURM_ARRAY_TASK_ID; mkdir -p $data/deep; echo text > $data/deep/file; "
+    "ln -s file $data/deep/link; mkfifo $data/pipe",
     "limits": "ulimit -a",
     "mask": "umask; nice",
     "folder": 'pwd; echo "script $0"',
@@ -26,9 +29,10 @@ SHELL = {
     "left behind": "(sleep 400 > /dev/null 2>&1) &",
     "descriptors": "ls /proc/self/fd | wc -l",
     "home": 'cd && pwd; cd "$SLURM_SUBMIT_DIR"',
-    "queue": 'squeue --noheader --me --format="job %A %j %T" --jobs="$SLURM_JOB_ID"',
+    "queue": 'squeue --noheader --me --format="job %A %j %T" '
+    f"--jobs={JOB}",
     "hosts": 'scontrol show hostnames "$SLURM_JOB_NODELIST"',
-    "comment": 'scontrol update JobId="$SLURM_JOB_ID" Comment="from the job"',
+    "comment": f'scontrol update JobId={JOB} Comment="from the job"',
     "step": "srun -n1 sh -c 'echo \"step $SLURM_STEP_ID task $SLURM_PROCID in $PWD\"'",
     "step that fails": "srun -n1 sh -c 'exit 3'; echo $?",
     "step that is killed": "srun -n1 sh -c 'kill -USR2 $$'; echo $?",
@@ -43,8 +47,8 @@ SHELL = {
     "step in an empty environment":
     "env -i /usr/bin/srun --jobid=$SLURM_JOB_ID -n1 /bin/echo empty",
     "programs of a step": "printf '0 echo task %%t\\n' > tasks; srun -n1 --multi-prog tasks",
-    "program that is broadcast": "cp /bin/echo program; "
-    "srun -n1 --bcast=/tmp/oracle-$SLURM_JOB_ID ./program broadcast; "
+    "program that is broadcast": "program=./program$SLURM_ARRAY_TASK_ID; "
+    "cp /bin/echo $program; srun -n1 --bcast=/tmp/oracle-$SLURM_JOB_ID $program broadcast; "
     "srun -n1 /tmp/oracle-$SLURM_JOB_ID again; rm -f /tmp/oracle-$SLURM_JOB_ID",
     "file that is broadcast": "sbcast --force /etc/os-release /tmp/oracle-$SLURM_JOB_ID; "
     "cmp /etc/os-release /tmp/oracle-$SLURM_JOB_ID; rm -f /tmp/oracle-$SLURM_JOB_ID",

@@ -67,8 +67,18 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.fixture(autouse=True)
-def hangup() -> Iterator[None]:
-    """Programs begin as Slurm starts them, also where nohup has these tests ignore SIGHUP."""
-    before = signal.signal(signal.SIGHUP, lambda *_: None)
+def signals_of_slurm() -> Iterator[None]:
+    """Programs begin with the signals that Slurm gives them.
+
+    These tests may themselves ignore some: SIGHUP under nohup, the others in a script's background.
+    """
+    ignored = [
+        number
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
+        if signal.getsignal(number) is signal.SIG_IGN
+    ]
+    for number in ignored:
+        signal.signal(number, lambda *_: None)
     yield
-    signal.signal(signal.SIGHUP, before)
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)

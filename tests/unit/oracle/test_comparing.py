@@ -137,6 +137,7 @@ PATH = "environment:PATH in environment"
     ("place", "plain", "imaged", "known"),
     [
         (PATH, "/usr/bin:/bin", f"/opt/slipway/slurm:{IMAGES_PATH}", True),
+        (PATH, "/usr/bin:/bin", "/opt/slipway/slurm:/usr/bin:/bin", True),
         (PATH, "/usr/bin:/bin", "/opt/slipway/slurm:/usr/bin", False),
         (PATH, "/usr/bin", None, False),
         ("environment:LD_LIBRARY_PATH in e", "/x", "/.singularity.d/libs", True),

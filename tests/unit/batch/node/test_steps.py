@@ -182,6 +182,14 @@ def test_a_step_starts_where_srun_is_told(
     assert json.loads(handover.decode(out.decode()))["folder"] == str(tmp_path / folder)
 
 
+def test_a_prompt_that_the_script_does_not_have_is_not_the_steps() -> None:
+    """Bash unsets PS1 in a script: what the batch job was submitted with does not return."""
+    own = {"PS1": "$(date) > ", "PATH": "/usr/bin"}
+    variables = handover.step_environment({"HOME": "/"}, own, "", "/", names_step=True)
+    assert "PS1" not in variables
+    assert handover.outside({"PS1": "> "}, own)["PS1"] == "> "
+
+
 def test_slipway_itself_runs_outside_and_knows_the_image_of_steps(
     server: str, tmp_path: Path
 ) -> None:
