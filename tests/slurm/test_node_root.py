@@ -247,11 +247,13 @@ def test_processes_of_a_lost_slurmstepd_are_ended(cluster: Cluster, submit: Subm
     job = submit(SLEEP, node="n2")
     reached(cluster, job, "RUNNING")
     of_job = f"grep -l 'job_{job}/' /proc/[0-9]*/cgroup 2>/dev/null | cut -d/ -f3"
-    pids = set(cluster.shell("n2", of_job).split())
     steps = f"pgrep -f '^slurmstepd: .{job}[.]'"
-    lost = set(cluster.shell("n2", steps).split())
-    left = pids - lost
-    assert left
+
+    def pids(command: str) -> set[str]:
+        return set(cluster.shell("n2", command, check=False).split())
+
+    left = wait_for("its script", lambda: pids(of_job) - pids(steps) or None)
+    lost = pids(steps)
     assert lost
     assert "processes and no slurmstepd" not in cluster.run(
         "n2", "slipway-gpu", "check", check=False

@@ -226,6 +226,7 @@ os.write(fuse, struct.pack("=IiQ", 16 + len(flags), 0, unique) + flags)
 print("mounted", flush=True)
 while True:
     os.read(fuse, 1 << 20)  # what is read and not answered cannot be killed
+    print("read", flush=True)
 """
 WAITING = """
 import os, sys
@@ -254,6 +255,7 @@ def test_a_real_connection(first: signal.Signals) -> None:
         with subprocess.Popen(argv, stdout=pipe) as waiting:
             try:
                 assert waiting.stdout and waiting.stdout.readline() == b"waits\n"
+                assert daemon.stdout.readline() == b"read\n"
                 _wait_until_stuck(waiting.pid)
                 waiting.send_signal(first)
                 waiting.kill()
