@@ -141,7 +141,7 @@ def test_a_script_that_is_cut_off_does_not_run() -> None:
 def test_the_command_of_wrap_arrives(tmp_path: Path) -> None:
     text = wrapped.wrap_text(b"echo 'a'; date", a_request())
     _, script = wrapped.unwrap(text[text.index(b"9<<'") :].partition(b"\n")[2])
-    assert script == b"#!/bin/sh\necho 'a'; date\n"
+    assert script == (b"#!/bin/sh\n# This script was created by sbatch --wrap.\n\necho 'a'; date\n")
 
 
 @pytest.mark.parametrize(
