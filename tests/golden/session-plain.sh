@@ -25,7 +25,7 @@ exec 3< "$session/spec.json"
 rm -f -- "$session/spec.json"
 # The portal keeps the user's public SSH key in "ssh"; no session contains the private key.
 keys=$PWD/.slipway/ssh
-mkdir -p -m 700 -- "$session/home" "$keys" ||
+mkdir -p -m 700 -- "$session/home" "$session/tmp" "$keys" ||
     fail "its folder could not be created; your home directory may be full."
 # Temporary files have the node's space: where the site says (TMPDIR, which its prolog may set; Slurm's own
 # value is /tmp), or in the first of these that is on a disk, since memory would be the session's own.
@@ -59,6 +59,8 @@ bind_folder() {
 
 bind_folder "$scratch/tmp" /tmp ""
 bind_folder "$scratch/var_tmp" /var/tmp ""
+# In the home, where the portal finds the runner's proof of whose session it is.
+bind_folder "$session/tmp" /opt/slipway-proof ""
 
 # Kernels must not open TCP ports on the shared node, whatever starts them: every Python reads this. The
 # counterpart, by which they get unix sockets, is in every app's environment (images/toolkit/python).

@@ -31,7 +31,7 @@ from portal.core.validation import STRICT, Matching, Word
 PROOF = "tmp/.slipway-runner"
 """The file below a session's folder in which its runner proves to be its owner's; the runner knows
 it by PROOF_INSIDE, its path in the container."""
-PROOF_INSIDE = "/tmp/.slipway-runner"  # noqa: S108 - the session's own directory, of mode 0700
+PROOF_INSIDE = "/opt/slipway-proof/.slipway-runner"
 SPEC = "spec.json"
 """The specification below a session's folder, until its job starts."""
 MAX_PROOF, MAX_SPEC = 200, 2 * 1024 * 1024

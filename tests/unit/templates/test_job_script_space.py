@@ -6,10 +6,11 @@ import fcntl
 import os
 import re
 import time
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
+from portal.core.job.adoption import PROOF, PROOF_INSIDE
 from tests.unit.core.launch.test_mounts import Node
 
 
@@ -39,6 +40,16 @@ def test_our_own_files_are_where_nothing_of_the_users_is(node: Node) -> None:
     options = node.seen.read_text().splitlines()
     assert options[options.index("--scratch") + 1] == "/opt/slipway-run"
     assert options[options.index("--directory") + 1] == "/opt/slipway-run"
+
+
+def test_the_runners_proof_is_where_the_portal_looks_for_it(node: Node) -> None:
+    """Not with the temporary files, which are on the node."""
+    inside = PurePosixPath(PROOF_INSIDE)
+    assert node.run(())[0] == 0
+    (source,) = re.findall(
+        f'type=bind,"src=(.*)","dst={inside.parent}"$', node.seen.read_text(), re.M
+    )
+    assert Path(source.replace('""', '"'), inside.name) == node.session / PROOF
 
 
 def test_a_site_s_folder_in_which_others_could_exchange_ours_is_not_used(node: Node) -> None:
