@@ -55,7 +55,7 @@ def test_the_home_is_the_users_own_and_slipways_folder_is_hidden(node: Node) -> 
     options = node.seen.read_text().splitlines()
     assert options[options.index("--home") + 1] == f"{node.home}:{node.home}"
     assert places(node) == [bind(nothing(node), node.home / ".slipway", ",ro")]
-    assert Path(f"{node.seen}.session").read_text().split() == ["kernels.py", "nothing"]
+    assert Path(f"{node.seen}.session").read_text().split() == ["kernels.py", "nothing", "tmp"]
     assert "SLIPWAY_HOME=persistent" in options
     assert "SLIPWAY_FILES=" in options
 
