@@ -13,6 +13,8 @@ from flask import Response, request
 _LOCAL = re.compile(r"/(?![/\\])[^\x00-\x20\x7f]*")
 _MAX_LENGTH = 4000
 """As long as an address that HAProxy lets through (`most_url` of portal.cfg.j2)."""
+_UNQUOTED = "".join(set(punctuation) - set('"<>'))
+"""What browsers send as it is; they quote the others themselves."""
 _ORIGIN = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
 
 
@@ -47,5 +49,5 @@ class _Redirect(Response):
 
 
 def redirect_to(target: str, status: int = 303) -> Response:
-    """Redirect to an address, whose encoding is kept; characters beyond ASCII are quoted."""
-    return _Redirect(status=status, headers={"Location": quote(target, safe=punctuation)})
+    """Redirect to an address, whose encoding is kept; what browsers quote is quoted."""
+    return _Redirect(status=status, headers={"Location": quote(target, safe=_UNQUOTED)})

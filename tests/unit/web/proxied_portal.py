@@ -43,6 +43,10 @@ class _Handler(WSGIRequestHandler):
     def address_string(self) -> str:
         return "-"
 
+    def get_environ(self) -> dict[str, Any]:
+        """With what gunicorn adds: the address as it was sent."""
+        return super().get_environ() | {"RAW_URI": self.path}
+
     def log_message(self, *args: Any) -> None:
         """Log nothing."""
 
