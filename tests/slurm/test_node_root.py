@@ -263,6 +263,6 @@ def test_processes_of_a_lost_slurmstepd_are_ended(cluster: Cluster, submit: Subm
     reached(cluster, job, *OVER, seconds=120)
     wait_for(
         "its processes to be gone",
-        lambda: not left & set(cluster.shell("n2", of_job, check=False).split()),
+        lambda: not left & pids(of_job),
         4 * INTERVAL,
     )
