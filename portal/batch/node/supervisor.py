@@ -32,6 +32,8 @@ OPPOSITE: dict[int, tuple[int, ...]] = {
     **dict.fromkeys(STOPS, (signal.SIGCONT,)),
 }
 """Signals that wait no longer when another one comes, as in the kernel."""
+_MERGED = (1 << (signal.SIGRTMIN - 1)) - 1
+"""The mask of the signals of which the kernel keeps one only, until it is taken."""
 PAUSE = 0.02
 END = 30.0
 """Seconds that Apptainer may take to unmount the image."""
@@ -119,34 +121,55 @@ class Supervisor:
         if self._launcher.status is not None:
             self._held = []  # nobody is left to get them
         elif self._launcher.script and self._held:
-            expected = mask_of(self._launcher.script)  # the same for all: they keep their order
-            self._held = [held for held in self._held if not self._sent(held, expected)]
+            self._send_due()
 
-    def _sent(self, held: Signal, expected: int) -> bool:
-        """Send a signal if it is due; whether it was. `expected`: as mask_of."""
+    def _send_due(self) -> None:
+        """Send the signals that are due."""
         script = self._launcher.script
+        expected, pending = signals_of(script)  # the same for all: they keep their order
+        late = []
+        for held in self._held:
+            bit = 1 << (held.number - 1)
+            if not self._is_due(held, bool(expected & bit), bool(pending & bit)):
+                late.append(held)
+                continue
+            pending |= bit & _MERGED
+            with contextlib.suppress(ProcessLookupError):
+                (os.killpg if held.to_group else os.kill)(script, held.number)
+        self._held = late
+
+    def _is_due(self, held: Signal, is_expected: bool, is_pending: bool) -> bool:
         age = time.monotonic() - self._launcher.begun_at
-        if age < min(held.age, BEGUN):
+        if age < min(held.age, BEGUN) or (is_pending and age < held.age + SETTLED):
             return False
-        may_prepare = age < min(SETTLED, held.age + GRACE)
-        if may_prepare and not expected >> (held.number - 1) & 1:
-            return False
-        with contextlib.suppress(ProcessLookupError):
-            (os.killpg if held.to_group else os.kill)(script, held.number)
-        return True
+        return is_expected or age >= min(SETTLED, held.age + GRACE)
 
 
-def mask_of(process: int) -> int:
-    """The signals that a process catches, awaits or ignores; all if it has ended."""
-    found = 0
+def signals_of(process: int) -> tuple[int, int]:
+    """The signals that a process catches, awaits or ignores, and those that it has yet to take.
+
+    All and none if it has ended.
+    """
+    expected, pending = -1 if _waits_for_signals(process) else 0, 0
     try:
         with open(f"/proc/{process}/status", encoding="ascii", errors="replace") as stream:
             for line in stream:
                 if line.startswith(("SigBlk:", "SigCgt:", "SigIgn:")):
-                    found |= int(line.split()[1], 16)
+                    expected |= int(line.split()[1], 16)
+                elif line.startswith(("SigPnd:", "ShdPnd:")):
+                    pending |= int(line.split()[1], 16) & _MERGED
     except OSError:
-        return -1
-    return found
+        return -1, 0
+    return expected, pending
+
+
+def _waits_for_signals(process: int) -> bool:
+    """Whether it is in sigwait(3), during which the kernel does not show its signals as blocked."""
+    try:
+        with open(f"/proc/{process}/wchan", encoding="ascii", errors="replace") as stream:
+            return stream.read().startswith("do_sigtimedwait")
+    except OSError:
+        return False
 
 
 def _age() -> float:

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from portal.batch import handover
-from portal.batch.node.supervisor import BEGUN
+from portal.batch.node.supervisor import BEGUN, SETTLED
 from tests.paths import ROOT
 from tests.unit.batch.node.jobs import (
     Node,
@@ -54,7 +54,7 @@ for _ in range(90):
 """
 # Python's handlers merge signals that the kernel queues.
 AWAITS = f"""#!{sys.executable} -IS
-import os, signal, sys
+import os, signal, sys, time
 awaited = signal.valid_signals() - {{signal.SIGCHLD}}
 signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
 seen = os.open("seen", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -64,6 +64,14 @@ while found := signal.sigtimedwait(awaited, 90):
     if found.si_signo == {LAST.value}:
         sys.exit(3)
 """
+POLL = """def poll():
+    while not (taken := signal.sigtimedwait(awaited, 0)):
+        time.sleep(0.005)
+    return taken
+"""
+POLLS = AWAITS.replace("signal.sigtimedwait(awaited, 90)", "poll()").replace(
+    "seen =", POLL + "seen ="
+)
 SCRIPTS = {"shell": SHELL, "python": PYTHON}
 
 
@@ -167,6 +175,31 @@ def test_a_storm_loses_nothing(way: str, node: Node, monkeypatch: pytest.MonkeyP
         assert code == 3
         assert {number: found[number] for number in queued} == {x: sent[x] for x in queued}
         assert all(1 <= found[number] <= sent[number] for number in sent)
+
+
+def test_repeated_signals_from_before_the_start_are_not_merged(node: Node) -> None:
+    node.delay = 2.0
+    with started(node.batch(POLLS)) as child:
+        wait_until(lambda: has_blocked(child.pid))
+        time.sleep(BEGUN)
+        for _ in range(3):
+            child.send_signal(signal.SIGUSR1)
+            time.sleep(0.2)
+        assert not seen()
+        wait_until(lambda: seen().count(signal.SIGUSR1) == 3)
+        assert end_of(child) == (3, expected([signal.SIGUSR1] * 3))
+
+
+def test_repeated_signals_to_a_program_in_sigwait_are_not_merged(node: Node) -> None:
+    """What it awaits is not blocked meanwhile, as if it were not prepared for it."""
+    node.delay = SETTLED
+    with started(node.batch(AWAITS)) as child:
+        wait_until(seen)
+        for _ in range(3):
+            child.send_signal(signal.SIGUSR1)
+            time.sleep(0.3)
+        wait_until(lambda: seen().count(signal.SIGUSR1) == 3)
+        assert end_of(child) == (3, expected([signal.SIGUSR1] * 3))
 
 
 CHILD = """#!/bin/bash
