@@ -40,6 +40,7 @@ from portal.config.state import StateSettings
 from portal.core.apps.catalog import AppSpec, Catalog, Image
 from portal.core.auth.accounts import AccountStatus, Identity
 from portal.core.auth.person import Person
+from portal.core.cluster.jobs import Estimate
 from portal.core.images.inventory import Inventory, Package
 from portal.core.interfaces.access import AccessStore
 from portal.core.interfaces.sessions import SessionStore
@@ -827,7 +828,18 @@ class World:
 
     def launch(self, person: Person, request: LaunchRequest, key: str | None = None) -> Session:
         """Launch a single session."""
-        return self.services.launcher.launch(person, request, key)[0]
+        return self.launch_all(person, request, key)[0]
+
+    def estimate(self, person: Person, request: LaunchRequest) -> Estimate | None:
+        """Slurm's estimate for a request."""
+        return self.services.estimates.estimate(self.services.launcher.plan(person, request))
+
+    def launch_all(
+        self, person: Person, request: LaunchRequest, key: str | None = None
+    ) -> list[Session]:
+        """Launch as many sessions as requested."""
+        launcher = self.services.launcher
+        return launcher.launch(launcher.plan(person, request, key))
 
 
 @cache

@@ -137,8 +137,9 @@ class Extender:
 
     def _group(self, report: JobReport) -> UserPartition:
         """The bounds of the job itself: its submitter may have chosen any account and QOS."""
-        known, limits = self._cluster.partitions(), self._cluster.limits()
-        partition = next((p for p in known if p.name == report.partition), None)
+        cluster = self._cluster.look()
+        limits = cluster.limits
+        partition = next((p for p in cluster.partitions if p.name == report.partition), None)
         if limits is None or partition is None:
             raise Unavailable(LIMITS_UNKNOWN)
         found = partition_of_job(report.user, partition, report, limits)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from portal.core.auth.accounts import Identity
-from portal.core.cluster.limits import Limits
 from portal.core.interfaces.systems import Clock
 from portal.errors import PortalError
 
@@ -19,15 +18,6 @@ RETRY_AFTER = timedelta(seconds=10)
 """How long a failure is: a silent login node delays one page, not every one."""
 MAX_KNOWN = 2000
 """Users whose groups are kept."""
-
-
-def names_groups(limits: Limits | None) -> bool:
-    """Whether any partition or reservation is for the members of certain groups."""
-    if limits is None:
-        return False
-    return any(one.groups for one in limits.partitions) or any(
-        one.groups for one in limits.reservations
-    )
 
 
 class UnixGroups:

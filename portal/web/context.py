@@ -7,6 +7,7 @@ from typing import cast
 from flask import Flask, current_app, g, request
 
 from portal.core.auth.person import Person
+from portal.core.cluster.view import ClusterView
 from portal.errors import Unauthorized
 from portal.logs import context as log_context
 from portal.services.admin.administration import caller_address
@@ -18,6 +19,13 @@ EXTENSION = "slipway"
 def services() -> Services:
     """The services of the running application."""
     return cast(Services, current_app.extensions[EXTENSION])
+
+
+def cluster_view() -> ClusterView:
+    """The cluster as this request sees it; read once."""
+    if "cluster_view" not in g:
+        g.cluster_view = services().cluster.look()
+    return cast(ClusterView, g.cluster_view)
 
 
 def install(app: Flask) -> None:

@@ -16,6 +16,7 @@ from portal.adapters.db.tables import ImageRuleRow, JournalRow, SiteRuleRow, Tem
 from portal.core.admin.audit import AuditEvent, AuditFilter
 from portal.core.admin.etag import etag
 from portal.core.admin.images import ImageRule
+from portal.core.admin.site_settings import SiteSettings
 from portal.core.interfaces.administration import AdministrationStore
 from portal.core.launch.templates import MAX_PLACE, Template
 from portal.core.site_rules import SiteRules
@@ -114,6 +115,14 @@ class AdministrationTables(AdministrationStore):
             return rule
 
         return self._change(seen, save)
+
+    def site_settings(self) -> SiteSettings:
+        with Database(self._readers) as db:
+            return SiteSettings(
+                _site_rules(db.exec(select(SiteRuleRow))),
+                [ImageRule.model_validate(row) for row in db.exec(select(ImageRuleRow))],
+                [Template.model_validate(row) for row in db.exec(_in_order())],
+            )
 
     def site_rules(self) -> SiteRules:
         with Database(self._readers) as db:

@@ -17,7 +17,7 @@ from portal.core.cluster.inventory import Partition
 from portal.core.cluster.limits import Limits
 from portal.core.cluster.node_use import NodeUse
 from portal.core.cluster.usage import ClusterUsage, SlurmStatus
-from portal.core.interfaces.status import StatusStore
+from portal.core.interfaces.status import Reported, StatusStore
 from portal.core.monitoring import WORKER
 from portal.core.session.idle import TrafficSample
 
@@ -52,12 +52,26 @@ class StatusTables(StatusStore):
         answered, failing, message, use, seen = row
         return SlurmStatus(answered, failing, message, _use(use).rooms, seen)
 
+    def reported(self) -> Reported:
+        """What Slurm last reported, except for its nodes."""
+        with Database(self._readers) as db:
+            row = db.exec(_REPORTED).first()
+        if row is None:
+            return Reported()
+        answered, failing, message, use, seen, partitions, limits = row
+        usage = _use(use)
+        return Reported(
+            SlurmStatus(answered, failing, message, usage.rooms, seen),
+            _partitions(partitions),
+            _limits(limits) if limits else None,
+            usage,
+        )
+
     def save_partitions(self, partitions: Sequence[Partition]) -> None:
         self._cluster(partitions=_PARTITIONS.dump_json(list(partitions)).decode())
 
-    def partitions(self) -> list[Partition]:
-        text = self._text(col(ClusterRow.partitions))
-        return _PARTITIONS.validate_json(text) if text else []
+    def partitions(self) -> Sequence[Partition]:
+        return _partitions(self._text(col(ClusterRow.partitions)))
 
     def _text(self, column: Any) -> str:
         """One column alone: a large site's limits are megabytes."""
@@ -107,11 +121,17 @@ _ANSWER: Any = select(
     ClusterRow.use,
     _SEEN,
 ).where(col(ClusterRow.id) == 1)
+_REPORTED: Any = _ANSWER.add_columns(col(ClusterRow.partitions), col(ClusterRow.limits))
 _MEASURED = TypeAdapter(TrafficSample)
 _NODES = TypeAdapter(list[NodeUse])
 _PARTITIONS = TypeAdapter(list[Partition])
 _LIMITS = TypeAdapter(Limits)
 _USE = TypeAdapter(ClusterUsage)
+
+
+@lru_cache(maxsize=2)
+def _partitions(text: str) -> Sequence[Partition]:
+    return tuple(_PARTITIONS.validate_json(text)) if text else ()
 
 
 @lru_cache(maxsize=2)

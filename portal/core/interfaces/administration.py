@@ -8,6 +8,7 @@ from typing import Protocol
 
 from portal.core.admin.audit import AuditEvent, AuditFilter
 from portal.core.admin.images import ImageRule
+from portal.core.admin.site_settings import SiteSettings
 from portal.core.launch.templates import Template
 from portal.core.site_rules import SiteRules
 
@@ -61,6 +62,10 @@ class AdministrationStore(Protocol):
         change: Callable[[ImageRule], tuple[ImageRule, AuditEvent]],
     ) -> ImageRule:
         """Create or replace the visibility rule of an image."""
+        ...
+
+    def site_settings(self) -> SiteSettings:
+        """Site rules, image rules and templates, read together."""
         ...
 
     def site_rules(self) -> SiteRules:

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from portal.core.cluster.inventory import Partition
 from portal.core.cluster.limits import Limits
 from portal.core.cluster.node_use import NodeUse
 from portal.core.cluster.usage import ClusterUsage, SlurmStatus
 from portal.core.session.idle import TrafficSample
+
+
+class Reported(NamedTuple):
+    """What Slurm last reported, of one moment; empty before the worker's first poll."""
+
+    status: SlurmStatus = SlurmStatus(None, None)
+    partitions: Sequence[Partition] = ()
+    limits: Limits | None = None
+    use: ClusterUsage = ClusterUsage()
 
 
 class StatusStore(Protocol):
@@ -32,8 +41,12 @@ class StatusStore(Protocol):
         """Save the partitions."""
         ...
 
-    def partitions(self) -> list[Partition]:
-        """The partitions as last read; [] before the first poll."""
+    def reported(self) -> Reported:
+        """What Slurm last reported, except for its nodes."""
+        ...
+
+    def partitions(self) -> Sequence[Partition]:
+        """The partitions as last read; empty before the first poll."""
         ...
 
     def save_limits(self, limits: Limits) -> None:

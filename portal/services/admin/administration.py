@@ -17,8 +17,8 @@ from portal.core.admin.images import (
     check_principals,
     image_rule,
     refused_files,
-    visible_catalog,
 )
+from portal.core.admin.site_settings import SiteSettings
 from portal.core.admin.templates import TemplateRequest, name_problems
 from portal.core.apps.catalog import Catalog, Image
 from portal.core.auth.person import Person
@@ -63,6 +63,10 @@ class Administration:
         """Raise NotFound unless the user is an administrator."""
         if not person.admin:
             raise NotFound("There is nothing here, or it is not yours.")
+
+    def site_settings(self) -> SiteSettings:
+        """The settings that decide about requests, in one transaction."""
+        return self._store.site_settings()
 
     # Templates
 
@@ -162,9 +166,8 @@ class Administration:
         """The catalog reduced to the images that this user may see and launch."""
         if person.admin:
             return catalog
-        return visible_catalog(
-            person.name, catalog, self._store.image_rules(), self._status.limits()
-        )
+        settings, limits = self._store.site_settings(), self._status.limits()
+        return settings.visible_catalog(person, catalog, limits)
 
     def refused_files(self, person: Person, catalog: Catalog) -> tuple[RefusedFile, ...]:
         """The site's image files that this user may not start as own images."""

@@ -120,9 +120,9 @@ class Composer:
 
     def _group_problem(self, person: Person, request: JobRequest) -> list[FieldError]:
         asked = request.resource_group
-        if asked is None or not self._cluster.partitions():
+        if asked is None or not self._cluster.look().partitions:
             return []
-        groups = self._cluster.launch_options(person.name, asked).groups  # of any account
+        groups = self._cluster.look().launch_options(person.name, asked).groups  # of any account
         if any(group.name == asked for group in groups):
             return []
         known = ", ".join(group.name for group in groups)
@@ -134,7 +134,7 @@ class Composer:
         if not (request.account and request.qos):
             return []
         options = SlurmOptions(account=request.account, qos=request.qos)
-        return self._cluster.account_problems(person.name, request.resource_group, options)
+        return self._cluster.look().account_problems(person.name, request.resource_group, options)
 
     def command(self, request: JobRequest) -> str:
         """The command that submits the same job, as a person types it."""
@@ -215,7 +215,7 @@ class Composer:
         """The refusal by its field; that it is too early, right after Slurm's restart."""
         if NO_GPUS_YET in error.text:
             script = self._script_of(person, request)
-            if asks_for_known_gpus(request, script, self._cluster.partitions()):
+            if asks_for_known_gpus(request, script, self._cluster.look().partitions):
                 return Unavailable(NOT_YET)
         return refusal(error, request)
 

@@ -48,7 +48,7 @@ class JobTemplates:
 
     def accounts(self, person: Person) -> Sequence[str]:
         """The user's own Slurm accounts, with which they can share; the default one first."""
-        limits = self._cluster.limits()
+        limits = self._cluster.look().limits
         if limits is None:
             return []
         default = limits.default_accounts.get(person.name, "")
@@ -121,4 +121,4 @@ class JobTemplates:
             self._record(person.name, "job_template.delete", name, f"of {owner}")
 
     def _accounts(self, person: Person) -> frozenset[str]:
-        return accounts_of(person.name, self._cluster.limits())
+        return accounts_of(person.name, self._cluster.look().limits)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import NamedTuple
 
+from portal.core.admin.images import refused_files
+from portal.core.admin.site_settings import SiteSettings
 from portal.core.apps.catalog import Catalog
 from portal.core.auth.person import Person
 from portal.core.cluster.gpu_offers import Gpus
+from portal.core.cluster.view import ClusterView
 from portal.core.interfaces.systems import Clock
 from portal.core.job.description import JobSettings
 from portal.core.launch.hub import check_prefix
@@ -17,10 +22,33 @@ from portal.core.launch.site_files import refusal
 from portal.core.launch.templates import fill
 from portal.core.policy import Decision, decide, with_refusals
 from portal.core.session.session import Home
-from portal.core.site_rules import SiteRules
 from portal.errors import FieldError, InvalidRequest
 from portal.services.admin.administration import Administration
 from portal.services.cluster import Cluster
+
+
+class LaunchView(NamedTuple):
+    """All that decides about a person's launch, of one moment."""
+
+    person: Person
+    now: datetime
+    cluster: ClusterView
+    settings: SiteSettings
+    catalog: Catalog
+    """All images; those of `visible` may be launched."""
+    visible: Catalog
+
+
+class Plan(NamedTuple):
+    """A request that is permitted, and the decision; a launch decides nothing again."""
+
+    view: LaunchView
+    request: LaunchRequest
+    decision: Decision
+    key: str | None = None
+    """The client's key, by which a repeated request is recognised."""
+    is_new: bool = True
+    """Whether no launch with this key is known."""
 
 
 class LaunchChecks:
@@ -45,73 +73,86 @@ class LaunchChecks:
         self._gpus = gpus
         self._hub_base_url = hub_base_url
 
+    def look(self, person: Person) -> LaunchView:
+        """Read all that decides about a launch, in two transactions."""
+        cluster, settings = self._cluster.look(), self._administration.site_settings()
+        catalog = self._catalog()
+        visible = settings.visible_catalog(person, catalog, cluster.limits)
+        return LaunchView(person, self._clock(), cluster, settings, catalog, visible)
+
     def parse(self, data: object) -> LaunchRequest:
         """Validate untrusted input, expanding a template; raises InvalidRequest."""
         return parse_launch(fill(data, self._administration.templates()))
 
-    def checked(self, person: Person, data: object, is_new: bool = True) -> LaunchRequest:
-        """The same, and InvalidRequest also names every field that can never be granted."""
-        body = fill(data, self._administration.templates())
+    def prepare(self, view: LaunchView, data: object, *, is_new: bool = True) -> Plan:
+        """Validate untrusted input and decide; InvalidRequest names all wrong fields."""
+        body = fill(data, view.settings.templates)
         try:
             request = parse_launch(body)
         except InvalidRequest as error:
-            raise self._with_the_rest(person, body, error) from None
-        self.decide(person, request, self._administration.site_rules(), is_new)
-        return request
+            raise self._with_other_problems(view, body, error) from None
+        return self.plan(view, request, is_new=is_new)
 
-    def _with_the_rest(self, person: Person, body: object, error: InvalidRequest) -> InvalidRequest:
-        rest = without(body, error.errors)
-        if rest is None:
+    def _with_other_problems(
+        self, view: LaunchView, body: object, error: InvalidRequest
+    ) -> InvalidRequest:
+        """The error with those of the fields that can be decided about nevertheless."""
+        valid = without(body, error.errors)
+        if valid is None:
             return error
-        named = {wrong.field for wrong in error.errors}
+        named = {problem.field for problem in error.errors}
         if IMAGE in named:  # in the place of an environment
             named.add("environment")
         try:
-            self.decide(person, rest, self._administration.site_rules())
-        except InvalidRequest as more:
-            found = [wrong for wrong in more.errors if wrong.field not in named]
-            return InvalidRequest([*error.errors, *found], more=error.more)
+            self.plan(view, valid)
+        except InvalidRequest as other:
+            problems = [problem for problem in other.errors if problem.field not in named]
+            return InvalidRequest([*error.errors, *problems], more=error.more)
         return error
 
-    def decide(
-        self, person: Person, request: LaunchRequest, caps: SiteRules, is_new: bool = True
-    ) -> Decision:
-        """The decision on a request; raises InvalidRequest.
+    def plan(self, view: LaunchView, request: LaunchRequest, *, is_new: bool = True) -> Plan:
+        """Decide on a request; raises InvalidRequest.
 
         Without `is_new` it repeats a launch whose own jobs are in the queue already: limits on
         submitted jobs do not refuse it.
         """
-        if self._job_settings.home is Home.PERSISTENT and (
-            wrong := check_in_own_home(request.mounts)
-        ):
-            raise InvalidRequest(wrong)
-        if request.hub and (
-            wrong := check_prefix(request.hub.prefix, person.name, self._hub_base_url)
-        ):
-            raise InvalidRequest(wrong)
-        if request.image and (wrong := self._image_problems(person, request.image)):
-            raise InvalidRequest(wrong)
-        partitions = self._cluster.partitions_for(person.name, request.slurm)
-        catalog = self._administration.visible_catalog(person, self._catalog())
+        if problems := self._problems(view, request):
+            raise InvalidRequest(problems)
+        user, cluster = view.person.name, view.cluster
         count = None if is_new else _nothing_queued
-        refused = self._cluster.choice_problems(person.name, request, self._clock(), count)
+        refused = cluster.choice_problems(user, request, view.now, count)
         try:
-            decided = decide(request, catalog, partitions, caps, self._gpus)
+            decision = decide(
+                request,
+                view.visible,
+                cluster.partitions_for(user, request.slurm),
+                view.settings.rules,
+                self._gpus,
+            )
         except InvalidRequest as error:
-            found = with_refusals(refused, error.errors)
-            raise InvalidRequest(found, more=error.more) from None
+            problems = with_refusals(refused, error.errors)
+            raise InvalidRequest(problems, more=error.more) from None
         if refused:
             raise InvalidRequest(refused)
-        return decided
+        return Plan(view, request, decision, is_new=is_new)
 
-    def _image_problems(self, person: Person, image: str) -> list[FieldError]:
+    def _problems(self, view: LaunchView, request: LaunchRequest) -> Sequence[FieldError]:
+        """The first kind of problem that no other choice would end."""
+        home, hub = self._job_settings.home, request.hub
+        if home is Home.PERSISTENT and (problems := check_in_own_home(request.mounts)):
+            return problems
+        if hub and (problems := check_prefix(hub.prefix, view.person.name, self._hub_base_url)):
+            return problems
+        return self._image_problems(view, request.image) if request.image else ()
+
+    def _image_problems(self, view: LaunchView, image: str) -> Sequence[FieldError]:
         """Why an own image is refused, as far as its name tells; its job recognises the file."""
         if problems := image_problems(image, self._job_settings.own_images):
             return problems
         if not image.startswith("/"):
-            return []
-        problem = refusal(image, self._administration.refused_files(person, self._catalog()))
-        return [FieldError(IMAGE, problem)] if problem else []
+            return ()
+        problem = refusal(image, refused_files(view.catalog, view.visible))
+        return [FieldError(IMAGE, problem)] if problem else ()
 
 
 def _nothing_queued(_: object) -> int:

@@ -27,7 +27,7 @@ class Enlarger:
         `groups` are the partitions of its owner, if they have been read already.
         """
         if groups is None:
-            groups = self._cluster.partitions_for(session.owner, session.slurm) or []
+            groups = self._cluster.look().partitions_for(session.owner, session.slurm) or []
         found = group_for(session.partition, groups)
         group = found if isinstance(found, UserPartition) else None
         if what is More.TIME:

@@ -13,12 +13,13 @@ from portal.core.cluster.fgpu import of_gres
 from portal.core.cluster.jobs import Estimate
 from portal.core.cluster.limits import Tres
 from portal.core.cluster.usage import limit_reached
+from portal.core.cluster.view import ClusterView
 from portal.core.interfaces.systems import Clock, Scheduler
-from portal.core.launch.request import LaunchRequest
 from portal.core.notices.maintenance import UnderMaintenance
 from portal.core.session.session import Session
 from portal.errors import GresUnknown, Unavailable
 from portal.services.cluster import Cluster
+from portal.services.launch.checks import Plan
 from portal.services.launch.launcher import Draft
 from portal.services.launch.submission import is_known
 
@@ -44,7 +45,7 @@ class Estimates:
         scheduler: Scheduler,
         cluster: Cluster,
         clock: Clock,
-        draft: Callable[[Person, LaunchRequest], Draft],
+        draft: Callable[[Plan], Draft],
         launch_begin: Callable[[Person], object],
     ) -> None:
         self._scheduler = scheduler
@@ -55,17 +56,15 @@ class Estimates:
         self._last: dict[str, _Asked] = {}
         self._lock = threading.Lock()
 
-    def estimate(self, person: Person, request: LaunchRequest) -> Estimate | None:
-        """The estimate for one session of this request; None if Slurm gives none.
-
-        Raises InvalidRequest if a launch would.
-        """
-        session, script = self._draft(person, request)
+    def estimate(self, plan: Plan) -> Estimate | None:
+        """The estimate for one session of this request; None if Slurm gives none."""
+        person, request = plan.view.person, plan.request
+        session, script = self._draft(plan)
         try:
             self._launch_begin(person)
         except UnderMaintenance as error:
             return Estimate(None, "", error.text)
-        if limit := self._held_back(session):
+        if limit := self._held_back(plan.view.cluster, session):
             return Estimate(None, "", f"It has to wait until other sessions have ended: {limit}.")
         asked = _Asked(hash_secret(request.model_dump_json()), self._clock())
         with self._lock:
@@ -89,10 +88,10 @@ class Estimates:
             log.exception("reading an estimate")
         return asked.answer
 
-    def _held_back(self, session: Session) -> str:
+    def _held_back(self, cluster: ClusterView, session: Session) -> str:
         wanted = Tres(session.cpus, session.memory_mb, *of_gres(session.gres))
-        limits, use = self._cluster.limits(), self._cluster.usage()
         group = session.partition or ""
+        limits, use = cluster.limits, cluster.use
         return limit_reached(
             session.owner, group, wanted, limits, use, session.gpu_kind, session.slurm
         )

@@ -25,16 +25,14 @@ from portal.core.launch.names import names_for
 from portal.core.launch.request import LaunchRequest
 from portal.core.launch.site_files import RefusedFile
 from portal.core.notices.maintenance import UnderMaintenance
-from portal.core.policy import Decision
 from portal.core.session.relaunch import describe_launch
 from portal.core.session.session import LIVE, Session, State
 from portal.core.session.transitions import stop, submitted
-from portal.core.site_rules import SiteRules
 from portal.errors import HomeUnusable, InvalidRequest, OutcomeUnknown, Unavailable
 from portal.services.admin.administration import Administration
-from portal.services.cluster import Cluster
+from portal.services.cluster import Cluster, refuse_while_down
 from portal.services.job_control import JobControl
-from portal.services.launch.checks import LaunchChecks
+from portal.services.launch.checks import LaunchChecks, Plan
 from portal.services.launch.submission import submit_job
 from portal.services.storage import GrantMounts
 
@@ -99,19 +97,25 @@ class Launcher:
         """Validate untrusted input, expanding a template; raises InvalidRequest."""
         return self._checks.parse(data)
 
-    def checked(self, person: Person, data: object, key: str | None = None) -> LaunchRequest:
-        """The same, and InvalidRequest also names every field that can never be granted.
+    def prepare(self, person: Person, data: object, key: str | None = None) -> Plan:
+        """Validate untrusted input and decide; InvalidRequest names all wrong fields.
 
-        `key` is that of `launch`, if the request is about to be launched.
+        `key`: by which the client's repetitions are recognised, if it is about to be launched.
         """
-        return self._checks.checked(person, data, self._is_new(person, key))
+        is_new = self._is_new(person, key)
+        plan = self._checks.prepare(self._checks.look(person), data, is_new=is_new)
+        return plan._replace(key=key)
+
+    def plan(self, person: Person, request: LaunchRequest, key: str | None = None) -> Plan:
+        """The same for a request that is validated already."""
+        is_new = self._is_new(person, key)
+        plan = self._checks.plan(self._checks.look(person), request, is_new=is_new)
+        return plan._replace(key=key)
 
     def _is_new(self, person: Person, key: str | None) -> bool:
         return key is None or not self._store.has_key(person.name, key)
 
-    def launch(
-        self, person: Person, request: LaunchRequest, key: str | None = None, preset: str = ""
-    ) -> list[Session]:
+    def launch(self, plan: Plan, preset: str = "") -> list[Session]:
         """Store the sessions, then submit their jobs; idempotent for the same key.
 
         `preset` names the preset that the request comes from, if any.
@@ -121,27 +125,24 @@ class Launcher:
         end). If Slurm's answer is lost, the session stays and the reconciler finds its job: a
         launch never creates two jobs and never loses one.
         """
-        caps = self._administration.site_rules()
-        is_new = self._is_new(person, key)
-        decided = self._checks.decide(person, request, caps, is_new)
+        person, request = plan.view.person, plan.request
         # A repeated request is answered with its sessions, whatever has begun since.
-        begin = self._launch_begin(person) if is_new else None
-        self._cluster.refuse_while_down(self._clock())
+        begin = self._launch_begin(person) if plan.is_new else None
+        refuse_while_down(plan.view.cluster.status, self._clock())
         # The user's own folders and others' are looked for; what is shared read-only stays so.
         granted = request.model_copy(update={"mounts": self._grant(person, request.mounts)})
         tokens = [secrets.token_urlsafe(32) for _ in range(request.count)]
-        made = self._make(person, granted, decided, tokens, caps, begin)
-        created = [session.model_copy(update={"preset": preset}) for session in made]
+        created = self._sessions(plan._replace(request=granted), tokens, begin, preset)
         # Hashed, since the request may contain passwords.
         fingerprint = hash_secret(request.model_dump_json())
         hub_env = request.hub.env if request.hub else {}
-        stored, new = self._store.add(created, key, fingerprint, request.env, hub_env)
+        stored, new = self._store.add(created, plan.key, fingerprint, request.env, hub_env)
         if not new:
             return stored
         self._note(person, "session.launch", stored)
         try:
             pairs = list(zip(stored, tokens, strict=True))
-            return self._submit_all(pairs, decided.image, request.env)
+            return self._submit_all(pairs, plan.decision.image, request.env)
         except (InvalidRequest, HomeUnusable, Unavailable) as error:
             self._note(person, "session.refused", stored, error.text)
             raise
@@ -150,30 +151,23 @@ class Launcher:
         lines = [(session.id, why or describe_launch(session)) for session in created]
         self._administration.record_all(person.name, action, lines)
 
-    def draft(self, person: Person, request: LaunchRequest) -> Draft:
+    def draft(self, plan: Plan) -> Draft:
         """The first session that a launch would create, and its batch script; nothing is stored.
 
-        Raises InvalidRequest as `launch` does, but not that maintenance has no known end.
+        Maintenance without a known end does not refuse it.
         """
-        caps = self._administration.site_rules()
-        decided = self._checks.decide(person, request, caps)
-        one = request.model_copy(update={"count": 1})
         begin = None
         with suppress(UnderMaintenance):
-            begin = self._launch_begin(person)
-        session = self._make(person, one, decided, [""], caps, begin)[0]
-        return Draft(session, self._script(session, decided.image))
+            begin = self._launch_begin(plan.view.person)
+        single = plan._replace(request=plan.request.model_copy(update={"count": 1}))
+        session = self._sessions(single, [""], begin)[0]
+        return Draft(session, self._script(session, plan.decision.image))
 
-    def _make(
-        self,
-        person: Person,
-        request: LaunchRequest,
-        decided: Decision,
-        tokens: Sequence[str],
-        caps: SiteRules,
-        begin: datetime | None,
+    def _sessions(
+        self, plan: Plan, tokens: Sequence[str], begin: datetime | None, preset: str = ""
     ) -> list[Session]:
-        now, image, gpu = self._clock(), decided.image, decided.gpu
+        view, request, decision = plan.view, plan.request, plan.decision
+        now, image, gpu = self._clock(), decision.image, decision.gpu
         ids = [uuid.uuid4().hex for _ in tokens]
         names = names_for(request.name, request.count, secrets.randbits(32))
         return [
@@ -182,14 +176,14 @@ class Launcher:
                 batch=ids[0],
                 name=name,
                 named=request.name is not None,
-                owner=person.name,
+                owner=view.person.name,
                 environment=image.environment,
                 version=image.version,
                 image=request.image or "",
                 cpus=request.resources.cpus,
                 memory_mb=request.resources.memory,
                 shared_memory_mb=request.resources.shared_memory,
-                shared_memory_cap_mb=caps.max_shared_memory_mb,
+                shared_memory_cap_mb=view.settings.rules.max_shared_memory_mb,
                 fgpu=to_number(gpu.fgpu) if gpu else None,
                 gpu_kind=gpu.kind if gpu else "",
                 gres=gpu.gres if gpu else "",
@@ -199,10 +193,11 @@ class Launcher:
                 mounts=request.mounts,
                 home=self._job_settings.home,
                 hub_prefix=request.hub.prefix if request.hub else "",
-                partition=decided.group,
+                partition=decision.group,
                 **asdict(request.slurm),
-                time_limit=decided.minutes,
+                time_limit=decision.minutes,
                 begin=begin,
+                preset=preset,
                 created=now,
                 submitted=now,
                 token_hash=hash_secret(token),

@@ -38,6 +38,6 @@ def is_known(cluster: Cluster, session: Session) -> bool:
     """Whether nodes of the session's partition were last reported with the GPU it asks for."""
     return any(
         has_gres(session.gres, session.gpu_kind, group)
-        for group in cluster.partitions()
+        for group in cluster.look().partitions
         if session.gres and session.partition in (None, group.name)
     )

@@ -105,7 +105,7 @@ class Lifecycle:
         raise Conflict(_ONLY_RUNNING)
 
     def _partition(self, session: Session) -> UserPartition:
-        partitions = self._cluster.partitions_for(session.owner, session.slurm)
+        partitions = self._cluster.look().partitions_for(session.owner, session.slurm)
         if partitions is None:
             raise Unavailable(LIMITS_UNKNOWN)
         found = group_for(session.partition, partitions)
@@ -142,7 +142,9 @@ class Lifecycle:
         if not self._scheduler.may_extend:
             return Extensions(why="Time cannot be extended here.")
         groups = (
-            self._cluster.partitions_for(session.owner, session.slurm) if groups is None else groups
+            self._cluster.look().partitions_for(session.owner, session.slurm)
+            if groups is None
+            else groups
         )
         group = group_for(session.partition, groups or [])
         if not isinstance(group, UserPartition):

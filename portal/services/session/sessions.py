@@ -128,7 +128,8 @@ class Sessions:
         if not owners:
             return NOTHING
         found = self._store.holding(owners)
-        return Holdings(self._cluster.limits(), self._cluster.usage(), tuple(found), viewer)
+        cluster = self._cluster.look()
+        return Holdings(cluster.limits, cluster.use, tuple(found), viewer)
 
     def clone_body(self, person: Person, session_id: str) -> dict[str, Any]:
         """The request body that clones a session of the user; raises NotFound, Conflict.

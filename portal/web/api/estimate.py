@@ -21,9 +21,10 @@ blueprint = guarded("estimate", for_services=True)
 )
 def estimate_start() -> EstimateOut:
     """Slurm's estimate for a launch request, and the free resources; nothing is launched."""
-    wanted = services().launcher.parse(read_json())
-    found = services().estimates.estimate(person(), wanted)
-    usage = services().cluster.usage_for(person().name, wanted.resource_group, wanted.slurm)
-    draft = services().launcher.draft(person(), wanted).session
-    gpu = GpuGrantOut.for_draft(draft, wanted.resources.fgpu, services().gpus)
-    return EstimateOut.of(found, usage, gpu, fits_now(usage, draft, wanted.count))
+    plan = services().launcher.prepare(person(), read_json())
+    request, cluster = plan.request, plan.view.cluster
+    estimate = services().estimates.estimate(plan)
+    usage = cluster.usage_for(person().name, request.resource_group, request.slurm)
+    draft = services().launcher.draft(plan).session
+    gpu = GpuGrantOut.for_draft(draft, request.resources.fgpu, services().gpus)
+    return EstimateOut.of(estimate, usage, gpu, fits_now(usage, draft, request.count))

@@ -79,6 +79,5 @@ def relaunch_session(session_id: str) -> SessionListOut:
 
 
 def _launch(body: dict[str, Any], preset: str = "") -> SessionListOut:
-    wanted = services().launcher.parse(body)
-    created = services().launcher.launch(person(), wanted, key_of_request(), preset)
-    return launched(created)
+    launcher = services().launcher
+    return launched(launcher.launch(launcher.prepare(person(), body, key_of_request()), preset))

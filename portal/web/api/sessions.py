@@ -102,8 +102,8 @@ def list_sessions() -> SessionPageOut:
 def launch_sessions() -> SessionListOut:
     """Launch sessions, all or none; a repeated Idempotency-Key returns the same sessions."""
     key = key_of_request()
-    wanted = services().launcher.checked(person(), read_json(), key)
-    return launched(services().launcher.launch(person(), wanted, key))
+    launcher = services().launcher
+    return launched(launcher.launch(launcher.prepare(person(), read_json(), key)))
 
 
 def launched(created: list[Session]) -> SessionListOut:

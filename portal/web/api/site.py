@@ -18,7 +18,7 @@ from portal.web.api.models.site import (
 )
 from portal.web.api.models.templates import OfferedTemplateListOut, OfferedTemplateOut
 from portal.web.api.operation import operation
-from portal.web.context import person, services
+from portal.web.context import cluster_view, person, services
 from portal.web.http.body import read_query
 
 blueprint = guarded("site", for_services=True)
@@ -60,7 +60,7 @@ def list_resource_groups() -> ResourceGroupListOut:
     options = read_query(AccountQuery).options
     gpus = services().gpus
     cap = services().administration.site_rules().max_shared_memory_mb
-    found = services().cluster.partitions_with(person().name, options)
+    found = cluster_view().partitions_with(person().name, options)
     groups = [ResourceGroupOut.of(one, gpus.offers(one), cap) for one in found]
     return ResourceGroupListOut(resource_groups=groups)
 
@@ -70,7 +70,7 @@ def list_resource_groups() -> ResourceGroupListOut:
 def list_resource_templates() -> OfferedTemplateListOut:
     """The resource templates, and whether the caller may launch with them."""
     found, rules = services().administration.templates(), services().administration.site_rules()
-    whys = services().cluster.template_misfits(
+    whys = cluster_view().template_misfits(
         person().name, found, rules, services().gpus, services().clock()
     )
     pairs = zip(found, whys, strict=True)
@@ -84,7 +84,7 @@ def list_resource_templates() -> OfferedTemplateListOut:
 def get_usage() -> UsageOut:
     """What the caller holds in a resource group, may hold there, and could get right now."""
     asked = read_query(UseQuery)
-    found = services().cluster.usage_with(person().name, asked.resource_group, asked.options)
+    found = cluster_view().usage_with(person().name, asked.resource_group, asked.options)
     return UsageOut.of(found)
 
 

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from portal.core.auth.person import Person
 from portal.core.listing import Order
-from portal.web.context import services
+from portal.web.context import cluster_view
 
 PAGE = 50
 """Rows on one page."""
@@ -171,9 +171,9 @@ class ListView(ABC, Generic[AnyQuery]):
 
     def partitions(self, chosen: str | None) -> list[str]:
         """The partitions to filter by, including the current one."""
-        cluster = services().cluster
+        cluster = cluster_view()
         if self.person.admin:
-            return with_chosen(chosen, [group.name for group in cluster.partitions()])
+            return with_chosen(chosen, [group.name for group in cluster.partitions])
         offered = cluster.launch_options(self.person.name)  # with any of their accounts
         return with_chosen(chosen, [group.name for group in offered.groups])
 

@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from portal.core.cluster.limits import Limits, PartitionAccess, Reservation
+from portal.core.cluster.view import names_groups
 from portal.core.launch.request import parse_launch
 from portal.errors import InvalidRequest
 from portal.services import unix_groups
-from portal.services.unix_groups import UnixGroups, names_groups
+from portal.services.unix_groups import UnixGroups
 from tests.fakes import FakeAccounts, FakeClock, World
 from tests.unit.services.session.test_sessions import ALICE
 
@@ -64,7 +65,7 @@ def test_a_launch_asks_for_groups_only_where_some_are_named(world: World) -> Non
     launcher = world.services.launcher
     world.worker.read_partitions()
     world.worker.read_limits()
-    launcher.draft(ALICE, request)
+    launcher.plan(ALICE, request)
     assert world.accounts.asked == []
     limits = world.status.limits() or Limits()
     for allowed, refused in (("research", False), ("staff", True)):
@@ -72,11 +73,11 @@ def test_a_launch_asks_for_groups_only_where_some_are_named(world: World) -> Non
         world.status.save_limits(replace(limits, partitions=(entry,)))
         if refused:
             with pytest.raises(InvalidRequest) as caught:
-                launcher.draft(ALICE, request)
+                launcher.plan(ALICE, request)
             assert [error.field for error in caught.value.errors] == ["resource_group"]
         else:
-            launcher.draft(ALICE, request)
+            launcher.plan(ALICE, request)
     assert world.accounts.asked == ["alice"]
     world.accounts.silent = True
     world.clock.advance(minutes=2)
-    launcher.draft(ALICE, request)  # Slurm decides
+    launcher.plan(ALICE, request)  # Slurm decides

@@ -12,7 +12,7 @@ from portal.web.api.choice.models import (
     LaunchOptionsOut,
 )
 from portal.web.api.operation import operation
-from portal.web.context import person, services
+from portal.web.context import cluster_view, person, services
 from portal.web.http.body import read_query
 
 blueprint = guarded("choice", for_services=True)
@@ -24,7 +24,7 @@ blueprint = guarded("choice", for_services=True)
 )
 def list_launch_options() -> LaunchOptionsOut:
     """What the caller may choose of Slurm's own options, given what is chosen already."""
-    asked, cluster, now = read_query(ChoiceQuery), services().cluster, services().clock()
+    asked, cluster, now = read_query(ChoiceQuery), cluster_view(), services().clock()
     found = cluster.launch_options(person().name, asked.resource_group, asked.options, now)
     if asked.resource_group and not found.group:
         # In the words of a launch if there are some: that only root may use it, for one.
@@ -43,5 +43,5 @@ def list_accounts() -> AccountListOut:
     everybody = read_query(EverybodyQuery).everybody
     if everybody and not person().admin:
         raise Forbidden("Only administrators see the accounts of everybody.")
-    found = services().cluster.account_use(person().name, everybody)
+    found = cluster_view().account_use(person().name, everybody)
     return AccountListOut(accounts=[AccountOut.of(one) for one in found])

@@ -6,7 +6,7 @@ from flask import render_template, request
 from flask.typing import ResponseReturnValue
 
 from portal.core.cluster.choice.account_use import AccountUse
-from portal.web.context import person, services
+from portal.web.context import cluster_view, person
 from portal.web.pages.blueprint import blueprint
 
 
@@ -30,9 +30,9 @@ def fair_share_words(factor: float | None) -> str:
 @blueprint.get("/account/slurm")
 def slurm_accounts() -> ResponseReturnValue:
     """The page; administrators may see the accounts of everybody."""
-    limits = services().cluster.limits()
+    limits = cluster_view().limits
     everybody = person().admin and request.args.get("everybody") == "true"
-    uses = services().cluster.account_use(person().name, everybody)
+    uses = cluster_view().account_use(person().name, everybody)
     return render_template(
         "slurm_accounts.html",
         person=person(),

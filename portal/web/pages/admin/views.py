@@ -27,7 +27,7 @@ from portal.core.cluster.fgpu import GpuKind
 from portal.core.validation import check
 from portal.errors import FieldError, InvalidRequest, PortalError
 from portal.web.auth.browser import require_login
-from portal.web.context import person, services
+from portal.web.context import cluster_view, person, services
 from portal.web.numbers import trim
 from portal.web.pages.admin import forms
 from portal.web.pages.admin.forms import AdminForm
@@ -95,7 +95,7 @@ def edit_template(name: str) -> ResponseReturnValue:
 
 
 def _template_page(form: AdminForm, name: str | None = None, status: int = 200) -> Response:
-    groups = [partition.name for partition in services().cluster.partitions()]
+    groups = [partition.name for partition in cluster_view().partitions]
     known = services().administration.option_names()
     values = {"form": form, "name": name, "groups": groups, "kinds": _kinds(), "known": known}
     return _page("admin_template.html", "templates", status, **values)
@@ -221,8 +221,8 @@ def _limits_page(form: AdminForm, status: int = 200) -> Response:
         "found": found,
         "seconds": seconds,
         "kinds": _kinds(),
-        "accounts": services().cluster.account_use("", everybody=True),
-        "fair_shares": fair_shares(services().cluster.limits()),
+        "accounts": cluster_view().account_use("", everybody=True),
+        "fair_shares": fair_shares(cluster_view().limits),
     }
     return _page("admin_limits.html", "limits", status, **values)
 

@@ -12,7 +12,7 @@ from portal.core.cluster.usage import SlurmStatus
 from portal.core.jobs.job import JobTab, tab_of
 from portal.core.jobs.query import JobPage, JobQuery, JobSort
 from portal.core.listing import read_leniently
-from portal.web.context import person, services
+from portal.web.context import cluster_view, person, services
 from portal.web.pages.jobs.rows import CHIPS, JobView, job_views
 from portal.web.pages.listing import PAGE, ListView, Noun, with_chosen
 
@@ -133,7 +133,7 @@ class JobListView(ListView[JobQuery]):
     @property
     def accounts(self) -> list[str]:
         """The accounts to filter by, including the current one."""
-        limits = services().cluster.limits()
+        limits = cluster_view().limits
         known = [
             link.account
             for link in (limits.associations if limits else ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from portal.core.auth.person import Person
 from portal.core.session.query import ListQuery, Sort
 from portal.core.session.session import Session
-from portal.web.context import services
+from portal.web.context import cluster_view, services
 
 _RECENT = 50
 """Sessions that are read to find the environments used lately."""
@@ -37,7 +37,7 @@ def last_options(person: Person) -> dict[str, str]:
     last = _last(person)
     if last is None or not (last.account or last.qos):
         return {}
-    offered = services().cluster.launch_options(person.name, None, last.slurm)
+    offered = cluster_view().launch_options(person.name, None, last.slurm)
     if last.account and last.account not in {one.name for one in offered.accounts}:
         return {}
     known = {one.name for one in offered.qos}

@@ -10,7 +10,7 @@ from portal.core.cluster.choice.offers import LaunchOptions, Offer
 from portal.core.cluster.effective_limits import UserPartition
 from portal.core.cluster.meters import PartitionUsage
 from portal.core.slurm_options import SlurmOptions
-from portal.web.context import services
+from portal.web.context import cluster_view, services
 from portal.web.pages.launch.slurm_fields import chosen_options
 
 
@@ -20,13 +20,13 @@ def offers_to(person: Person, values: Mapping[str, str]) -> tuple[LaunchOptions,
     Where Slurm's default account or QOS is refused, the first one that is not is in effect.
     """
     options, group = chosen_options(values), values.get("resource_group") or None
-    offered = services().cluster.launch_options(person.name, group, options, services().clock())
+    offered = cluster_view().launch_options(person.name, group, options, services().clock())
     if account := _instead_of_default(options.account, offered.accounts):
         options = replace(options, account=account)
-        offered = services().cluster.launch_options(person.name, group, options, services().clock())
+        offered = cluster_view().launch_options(person.name, group, options, services().clock())
     if qos := _instead_of_default(options.qos, offered.qos):
         options = replace(options, qos=qos)
-        offered = services().cluster.launch_options(person.name, group, options, services().clock())
+        offered = cluster_view().launch_options(person.name, group, options, services().clock())
     return offered, options
 
 
@@ -50,7 +50,7 @@ def uses_of(
 
     With the options; where they are refused, with the first account that is not.
     """
-    cluster, found = services().cluster, {}
+    cluster, found = cluster_view(), {}
     for group in groups:
         use = cluster.usage_for(person.name, group.name, options)
         if use is None:

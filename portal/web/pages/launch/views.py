@@ -9,7 +9,6 @@ from flask import Response, make_response, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 
 from portal.core.launch.own_image import SUFFIX
-from portal.core.launch.request import LaunchRequest
 from portal.core.outlook import fits_now, starts_at_once
 from portal.core.session.ended_lately import More
 from portal.core.session.session import Session
@@ -22,6 +21,7 @@ from portal.errors import (
     PortalError,
     Unavailable,
 )
+from portal.services.launch.checks import Plan
 from portal.web.context import person, services
 from portal.web.http.idempotency import key_of_form
 from portal.web.numbers import trim
@@ -65,8 +65,7 @@ def filled(body: dict[str, object]) -> LaunchForm:
     """The wizard filled with a launch request, with errors if that is no longer possible."""
     form = new_form(person(), fields.from_body(body))
     try:
-        launcher = services().launcher
-        launcher.draft(person(), launcher.parse(body))
+        services().launcher.prepare(person(), body)
     except InvalidRequest as error:
         return with_error(form, error)
     return form
@@ -86,9 +85,9 @@ def entered_form(folders: bool = False) -> LaunchForm:
     return new_form(person(), fields.entered(request.form), folders)
 
 
-def asked_for(key: str | None = None) -> LaunchRequest:
-    """The launch request in the form; raises InvalidRequest. `key`: it is about to be launched."""
-    return services().launcher.checked(person(), fields.to_body(request.form), key)
+def entered_plan(key: str | None = None) -> Plan:
+    """The launch that the form describes; raises InvalidRequest. `key`: it is about to be done."""
+    return services().launcher.prepare(person(), fields.to_body(request.form), key)
 
 
 def go_to(created: list[Session]) -> ResponseReturnValue:
@@ -104,10 +103,10 @@ def launch() -> ResponseReturnValue:
     """Launch the form's request; on errors, show the form as it was sent."""
     try:
         key = key_of_form()
-        wanted = asked_for(key)
-        if not wanted.mounts and not runs_in_own_home() and "confirmed" not in request.form:
+        plan = entered_plan(key)
+        if not plan.request.mounts and not runs_in_own_home() and "confirmed" not in request.form:
             return ask_for_folders()
-        created = services().launcher.launch(person(), wanted, key)
+        created = services().launcher.launch(plan)
     except KeyReused:
         return wizard(with_error(entered_form(), Conflict(_SENT)), Conflict.status)
     except PortalError as error:
@@ -197,8 +196,8 @@ def review() -> ResponseReturnValue:
     """The settings as they would be submitted, or their errors."""
     form = entered_form()
     try:
-        wanted = asked_for()
-        draft = services().launcher.draft(person(), wanted).session
+        plan = entered_plan()
+        wanted, draft = plan.request, services().launcher.draft(plan).session
     except InvalidRequest as error:
         form = with_error(form, error)
         html = render_template("_review.html", form=form, wanted=None)
@@ -224,7 +223,7 @@ def check() -> ResponseReturnValue:
     given = fields.entered(request.form)
     found: dict[str, object] = {"errors": {}, "problem": "", "variables": {}}
     try:
-        asked_for()
+        entered_plan()
     except InvalidRequest as error:
         found = fields.all_errors(error)
     return found | {"values": {name: given.values[name] for name in fields.SIZES}}
@@ -235,12 +234,12 @@ def estimate() -> ResponseReturnValue:
     """When the sessions would start; a failure never prevents a launch."""
     found, now, count = None, None, 1
     try:
-        wanted = asked_for()
-        count = wanted.count
-        draft = services().launcher.draft(person(), wanted).session
-        use = services().cluster.usage_for(person().name, draft.partition, draft.slurm)
+        plan = entered_plan()
+        count = plan.request.count
+        draft = services().launcher.draft(plan).session
+        use = plan.view.cluster.usage_for(person().name, draft.partition, draft.slurm)
         now = None if draft.begin else fits_now(use, draft, count)
-        found = services().estimates.estimate(person(), wanted)
+        found = services().estimates.estimate(plan)
     except (InvalidRequest, Unavailable):
         pass
     soon = starts_at_once(found, services().clock())
@@ -257,9 +256,8 @@ def launch_body(body: dict[str, object], about: str, preset: str = "") -> Respon
     """Launch a session or preset again; `about` makes the page's key unique for each of them."""
     try:
         key = key_of_form()
-        wanted = services().launcher.parse(body)
-        key = key and f"{key}-{about}"
-        created = services().launcher.launch(person(), wanted, key, preset)
+        plan = services().launcher.prepare(person(), body, key and f"{key}-{about}")
+        created = services().launcher.launch(plan, preset)
     except KeyReused:
         form = new_form(person(), fields.from_body(body))
         return wizard(with_error(form, Conflict(_SENT)), Conflict.status)

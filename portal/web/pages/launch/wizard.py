@@ -23,8 +23,8 @@ from portal.core.site_rules import SiteRules
 from portal.core.units import fgpu_number, short_minutes
 from portal.errors import HomeUnusable, InvalidRequest, PortalError, Unavailable
 from portal.web.api.models.templates import OfferedTemplateOut
+from portal.web.context import cluster_view, services
 from portal.web.context import person as me
-from portal.web.context import services
 from portal.web.pages.launch.environments import EnvironmentCard, environment_cards
 from portal.web.pages.launch.form import (
     FGPU,
@@ -200,7 +200,7 @@ class LaunchForm:
         """The templates, with the reasons why some cannot be chosen."""
         wanted = self.values.get("resource_group") or None
         gpus, now, chosen = services().gpus, services().clock(), chosen_options(self.values)
-        whys = services().cluster.template_misfits(
+        whys = cluster_view().template_misfits(
             me().name, self.templates, self.rules, gpus, now, wanted, chosen
         )
         pairs = zip(self.templates, whys, strict=True)
@@ -254,7 +254,7 @@ def new_form(
     `for_job`: what is left empty is as in the job's script, so nothing is chosen for it.
     """
     catalog = services().administration.visible_catalog(person, services().catalog())
-    cluster, kinds = services().cluster, services().gpus
+    cluster, kinds = cluster_view(), services().gpus
     used, used_images = recently_used(person)
     first = {**first_values(catalog, used), **last_options(person)} if given is None else {}
     entered = given or Entered(first, last_mounts(person))

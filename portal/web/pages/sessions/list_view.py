@@ -16,7 +16,7 @@ from portal.core.cluster.usage import SlurmStatus
 from portal.core.listing import read_leniently
 from portal.core.session.query import ListQuery, Page, Sort, Status
 from portal.core.slurm_options import NO_OPTIONS, SlurmOptions
-from portal.web.context import person, services
+from portal.web.context import cluster_view, person, services
 from portal.web.pages.launch.recent import last_options
 from portal.web.pages.launch.slurm_offers import offers_to
 from portal.web.pages.listing import PAGE, ListView, Noun, with_chosen
@@ -149,7 +149,7 @@ class SessionListView(ListView[ListQuery]):
 
 def asked_for() -> SessionListView:
     """The list for the current request."""
-    who, sessions, cluster = person(), services().sessions, services().cluster
+    who, sessions, cluster = person(), services().sessions, cluster_view()
     asked = read_leniently(ListQuery, request.args.to_dict(), limit=PAGE)
     query = SessionListView.on_its_tab(asked)
     group = request.args.get("group") or None
@@ -170,7 +170,7 @@ def asked_for() -> SessionListView:
         person=who,
         page=sessions.query(who, query),
         counts=sessions.counts(who, query),
-        status=cluster.slurm_status(),
+        status=cluster.status,
         use=use,
         open_to_me=[one.name for one in offered.groups],
         accounts=offered.accounts if len(offered.accounts) > 1 else (),

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from flask import Flask, g, request
 
-from portal.core.cluster.effective_limits import UserPartition, partitions_for
+from portal.core.cluster.effective_limits import UserPartition
 from portal.core.cluster.extensions import Extensions
 from portal.core.session.ended_lately import (
     More,
@@ -24,7 +24,7 @@ from portal.core.session.status import ENDS_SOON, ends_soon
 from portal.core.site_rules import SiteRules
 from portal.core.slurm_options import SlurmOptions
 from portal.errors import NotFound
-from portal.web.context import person, services
+from portal.web.context import cluster_view, person, services
 
 
 @dataclass(frozen=True)
@@ -49,16 +49,13 @@ def extensions_of(session: Session) -> Extensions:
 
 def _groups_of(session: Session) -> list[UserPartition]:
     """The resource groups of a session's owner, with the session's own account and QOS."""
-    # What Slurm reported is read once for all rows of a page, which may have many owners.
-    if "groups_of" not in g:
-        g.reported = services().cluster.partitions(), services().cluster.limits()
-        g.groups_of = {}
-    found: dict[tuple[str, SlurmOptions], list[UserPartition]] = g.groups_of
+    # Once for all rows of a page, which may have many owners.
+    groups_of: dict[tuple[str, SlurmOptions], list[UserPartition]] = g.setdefault("groups_of", {})
     options = SlurmOptions(session.account, session.qos)  # nothing else decides limits
-    if (session.owner, options) not in found:
-        partitions, limits = g.reported
-        found[session.owner, options] = partitions_for(session.owner, partitions, limits, options)
-    return found[session.owner, options]
+    if (session.owner, options) not in groups_of:
+        groups = cluster_view().partitions_for(session.owner, options) or []
+        groups_of[session.owner, options] = groups
+    return groups_of[session.owner, options]
 
 
 def just_extended() -> Session | None:

@@ -257,8 +257,8 @@ def test_others_find_nothing(world: World) -> None:
 def test_the_journal_records_actions_and_no_secret(world: World) -> None:
     token = caller_address.set("192.0.2.7")
     request = parse_launch(launch_request(name="train", count=2, env={"TOKEN": SECRET}))
-    sessions = world.services.launcher.launch(ALICE, request, "key")
-    world.services.launcher.launch(ALICE, request, "key")  # the same request again launches nothing
+    sessions = world.launch_all(ALICE, request, "key")
+    world.launch_all(ALICE, request, "key")  # the same request again launches nothing
     world.apps.open_app(ALICE, sessions[0].id, "terminal")
     world.apps.close_app(ALICE, sessions[0].id, "terminal")
     world.sessions.stop(ADMIN, sessions[0].id)

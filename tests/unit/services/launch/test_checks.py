@@ -43,7 +43,7 @@ def limited(world: World) -> World:
 def refused(world: World, count: int = 1) -> list[str]:
     """What a launch says that is refused before Slurm is asked; [] for one that is not."""
     try:
-        world.services.launcher.draft(ALICE, launch_request(count))
+        world.services.launcher.plan(ALICE, launch_request(count))
     except InvalidRequest as error:
         return [f"{wrong.field}: {wrong.message}" for wrong in error.errors]
     return []
@@ -71,20 +71,20 @@ def test_others_jobs_count_for_the_account_without_being_told(limited: World) ->
 def test_nothing_is_stored_or_submitted_and_the_estimate_says_the_same(limited: World) -> None:
     now = limited.clock()
     store_jobs(limited, *[job(number, now) for number in range(1, 5)])
-    for attempt in (limited.services.launcher.launch, limited.services.estimates.estimate):
+    for attempt in (limited.launch_all, limited.estimate):
         with pytest.raises(InvalidRequest) as caught:
             attempt(ALICE, launch_request())
         assert [wrong.field for wrong in caught.value.errors] == ["count"]
     assert limited.store.live() == [] and limited.slurm.jobs == []
-    assert limited.services.launcher.launch(BOB, launch_request())
+    assert limited.launch_all(BOB, launch_request())
 
 
 def test_a_repeated_launch_is_answered_although_its_own_jobs_fill_the_limit(limited: World) -> None:
     launcher = limited.services.launcher
-    first = launcher.launch(ALICE, launch_request(4), key="k")
+    first = limited.launch_all(ALICE, launch_request(4), key="k")
     store_jobs(limited, *[job(number, limited.clock()) for number in range(1, 5)])
-    checked = launcher.checked(ALICE, BODY | {"count": 4}, "k")
-    assert [one.id for one in launcher.launch(ALICE, checked, key="k")] == [one.id for one in first]
+    again = launcher.launch(launcher.prepare(ALICE, BODY | {"count": 4}, "k"))
+    assert [session.id for session in again] == [session.id for session in first]
     for key in ("other", None):
         with pytest.raises(InvalidRequest):
-            launcher.checked(ALICE, BODY, key)
+            launcher.prepare(ALICE, BODY, key)

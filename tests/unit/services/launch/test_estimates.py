@@ -28,7 +28,7 @@ def tries(world: World) -> int:
 
 
 def test_slurms_estimate(world: World) -> None:
-    found = world.services.estimates.estimate(ALICE, launch_request())
+    found = world.estimate(ALICE, launch_request())
     assert found is not None
     assert (found.start, found.node, found.reason) == (START, "n1", "")
     assert world.slurm.commands[-1].startswith("alice: ")
@@ -44,29 +44,29 @@ def test_the_script_is_the_real_one(world: World, monkeypatch: pytest.MonkeyPatc
         sent.append(script)
 
     monkeypatch.setattr(world.scheduler, "estimate", estimate)
-    world.services.estimates.estimate(ALICE, launch_request())
+    world.estimate(ALICE, launch_request())
     launched = world.launch(ALICE, launch_request())
     assert sent[0].splitlines()[0] == world.slurm.jobs[0].script.splitlines()[0]
     assert launched.id not in sent[0]
 
 
 def test_of_several_sessions_the_first_counts(world: World) -> None:
-    found = world.services.estimates.estimate(ALICE, launch_request(count=3))
+    found = world.estimate(ALICE, launch_request(count=3))
     assert found is not None
     assert found.start == START
 
 
 def test_slurm_is_queried_every_five_seconds_at_most(world: World) -> None:
-    first = world.services.estimates.estimate(ALICE, launch_request())
-    assert world.services.estimates.estimate(ALICE, launch_request()) == first
-    other = world.services.estimates.estimate(ALICE, launch_request(2))
+    first = world.estimate(ALICE, launch_request())
+    assert world.estimate(ALICE, launch_request()) == first
+    other = world.estimate(ALICE, launch_request(2))
     assert other is not None
     assert (other.start, "a few seconds" in other.reason) == (None, True)
     assert tries(world) == 1
-    assert world.services.estimates.estimate(BOB, launch_request()) == first
+    assert world.estimate(BOB, launch_request()) == first
     assert tries(world) == 2
     world.clock.advance(seconds=5)
-    found = world.services.estimates.estimate(ALICE, launch_request(2))
+    found = world.estimate(ALICE, launch_request(2))
     assert found is not None
     assert found.start == START
     assert tries(world) == 3
@@ -74,28 +74,28 @@ def test_slurm_is_queried_every_five_seconds_at_most(world: World) -> None:
 
 def test_any_failure_means_no_estimate(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.slurm.down = True
-    assert world.services.estimates.estimate(ALICE, launch_request()) is None
+    assert world.estimate(ALICE, launch_request()) is None
     world.slurm.down = False
     for output in ("sbatch: we shall see\n", ""):
         world.clock.advance(seconds=6)
         world.slurm.guess = Completed(0, b"", output)
-        assert world.services.estimates.estimate(ALICE, launch_request()) is None
+        assert world.estimate(ALICE, launch_request()) is None
     for code in (124, 137):
         world.clock.advance(seconds=6)
         world.slurm.guess = Completed(code, b"", "")
-        assert world.services.estimates.estimate(ALICE, launch_request()) is None
+        assert world.estimate(ALICE, launch_request()) is None
 
     def cut(*_words: object, **_more: object) -> Completed:
         raise OutcomeUnknown("the connection was cut")
 
     monkeypatch.setattr(world.slurm, "run", cut)
     world.clock.advance(seconds=6)
-    assert world.services.estimates.estimate(ALICE, launch_request()) is None
+    assert world.estimate(ALICE, launch_request()) is None
 
 
 def test_requests_refused_by_a_launch_are_refused(world: World) -> None:
     with pytest.raises(InvalidRequest):
-        world.services.estimates.estimate(ALICE, launch_request(version="9.9"))
+        world.estimate(ALICE, launch_request(version="9.9"))
     assert tries(world) == 0
 
 
@@ -103,7 +103,7 @@ def test_slurms_refusal_is_a_reason(world: World) -> None:
     for name in ("refused", "partition"):
         words = (RECORDED / "24.11" / f"estimate-{name}.stderr.txt").read_text(encoding="utf-8")
         world.slurm.guess = Completed(1, b"", words)
-        found = world.services.estimates.estimate(ALICE, launch_request())
+        found = world.estimate(ALICE, launch_request())
         assert found is not None
         assert found.start is None
         assert found.reason.startswith("Slurm would reject it: ")
@@ -118,16 +118,16 @@ def test_limits_ignored_by_slurm_are_checked(world: World) -> None:
         world.launch(ALICE, launch_request())
         world.slurm.start(world.slurm.jobs[-1])
     world.worker.poll()
-    found = world.services.estimates.estimate(ALICE, launch_request())
+    found = world.estimate(ALICE, launch_request())
     assert found is not None
     assert found.start is None
     assert "you may use 3 cores at once (QOS normal, MaxTRESPerUser)" in found.reason
     assert tries(world) == 0
-    assert world.services.estimates.estimate(BOB, launch_request(3)) is not None
+    assert world.estimate(BOB, launch_request(3)) is not None
     assert tries(world) == 1
     world.slurm.finish(world.slurm.jobs[0], "COMPLETED")
     world.worker.poll()
-    found = world.services.estimates.estimate(ALICE, launch_request())
+    found = world.estimate(ALICE, launch_request())
     assert found is not None
     assert found.start == START
 

@@ -63,9 +63,7 @@ def states(world: World, batch: list[Session]) -> set[str]:
 
 
 def test_all_are_launched_with_numbered_names(world: World) -> None:
-    made = world.services.launcher.launch(
-        ALICE, launch_request(3, name="many", env={"KEY": SECRET})
-    )
+    made = world.launch_all(ALICE, launch_request(3, name="many", env={"KEY": SECRET}))
     assert [session.name for session in made] == ["many1", "many2", "many3"]
     assert {session.state for session in made} == {State.PENDING}
     assert [job.name for job in world.slurm.jobs] == [session.id for session in made]
@@ -74,12 +72,12 @@ def test_all_are_launched_with_numbered_names(world: World) -> None:
 
 
 def test_the_same_key_gives_the_same_sessions_in_their_order(world: World) -> None:
-    first = world.services.launcher.launch(ALICE, launch_request(12), key="k")
-    again = world.services.launcher.launch(ALICE, launch_request(12), key="k")
+    first = world.launch_all(ALICE, launch_request(12), key="k")
+    again = world.launch_all(ALICE, launch_request(12), key="k")
     assert [session.id for session in first] == [session.id for session in again]
     assert len(world.slurm.jobs) == 12
     with pytest.raises(Conflict):
-        world.services.launcher.launch(ALICE, launch_request(11), key="k")
+        world.launch_all(ALICE, launch_request(11), key="k")
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
@@ -89,11 +87,11 @@ def test_one_refusal_removes_all(
     with monkeypatch.context() as patch:
         fail_at(world, patch, number, Completed(1, b"", REFUSED))
         with pytest.raises(InvalidRequest):
-            world.services.launcher.launch(ALICE, launch_request(3, env={"KEY": SECRET}), key="k")
+            world.launch_all(ALICE, launch_request(3, env={"KEY": SECRET}), key="k")
     assert live_jobs(world) == []
     assert world.slurm.folders == set()
     assert world.store.query(ListQuery(), world.clock.now) == Page()
-    assert len(world.services.launcher.launch(ALICE, launch_request(3), key="k")) == 3
+    assert len(world.launch_all(ALICE, launch_request(3), key="k")) == 3
 
 
 def test_slurm_becomes_silent_during_a_launch(
@@ -103,7 +101,7 @@ def test_slurm_becomes_silent_during_a_launch(
         fail_at(world, patch, 3, Completed(1, b"", CONTACT))
         patch.setattr(world.slurm, "_scancel", lambda _words: Completed(1, b"", CONTACT))
         with pytest.raises(Unavailable):
-            world.services.launcher.launch(ALICE, launch_request(3))
+            world.launch_all(ALICE, launch_request(3))
     assert len(live_jobs(world)) == 2
     assert {s.state for s in world.store.live()} == {State.ENDING}
     settle(world)
@@ -118,7 +116,7 @@ def test_all_are_submitted_after_a_kill_during_a_launch(
     with monkeypatch.context() as patch:
         fail_at(world, patch, number, Crash())
         with pytest.raises(Crash):
-            world.services.launcher.launch(ALICE, launch_request(3, env={"KEY": SECRET}))
+            world.launch_all(ALICE, launch_request(3, env={"KEY": SECRET}))
     batch = world.store.live()
     assert len(batch) == 3
     settle(world)
@@ -134,7 +132,7 @@ def test_none_remains_after_a_kill_and_a_refusal(
     with monkeypatch.context() as patch:
         fail_at(world, patch, 3, Crash())
         with pytest.raises(Crash):
-            world.services.launcher.launch(ALICE, launch_request(3))
+            world.launch_all(ALICE, launch_request(3))
         patch.undo()
         batch = world.store.live()
         fail_at(world, patch, 1, end)
@@ -149,7 +147,7 @@ def test_none_remains_after_a_kill_and_a_refusal(
 
 def test_sessions_with_lost_responses_are_recovered(world: World) -> None:
     world.slurm.lose_answer = True
-    batch = world.services.launcher.launch(ALICE, launch_request(3))
+    batch = world.launch_all(ALICE, launch_request(3))
     assert {session.state for session in batch} == {State.SUBMITTING}
     world.slurm.lose_answer = False
     settle(world)
@@ -168,7 +166,7 @@ def test_a_slow_slurm_does_not_block_the_request(
 
     with monkeypatch.context() as patch:
         patch.setattr(world.slurm, "_sbatch", slow)
-        batch = world.services.launcher.launch(ALICE, launch_request(5))
+        batch = world.launch_all(ALICE, launch_request(5))
     assert len(world.slurm.jobs) == 2
     assert len(batch) == 5
     settle(world)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from portal.core.interfaces.status import Reported
 from portal.core.launch.request import LaunchRequest, parse_launch
 from portal.errors import GresUnknown, NodesUnknown, Unavailable
 from tests.fakes import World, make_world
@@ -33,23 +34,23 @@ def gpu_request() -> LaunchRequest:
 
 def test_gpus_that_nodes_were_reported_with_are_not_known_yet(world: World) -> None:
     with pytest.raises(Unavailable, match="after its restart"):
-        world.services.launcher.launch(ALICE, gpu_request())
+        world.launch_all(ALICE, gpu_request())
     assert world.store.live() == []
 
 
 def test_gpus_that_no_node_is_known_to_have_are_refused(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(world.status, "partitions", list)
+    monkeypatch.setattr(world.status, "reported", Reported)
     with pytest.raises(GresUnknown) as caught:
-        world.services.launcher.launch(ALICE, gpu_request())
+        world.launch_all(ALICE, gpu_request())
     assert [error.field for error in caught.value.errors] == ["resources.fgpu"]
 
 
 def test_a_refusal_of_a_session_without_a_gpu_stays_one(world: World) -> None:
     request = parse_launch({"environment": "python", "resources": {"cpus": 1, "memory": "600m"}})
     with pytest.raises(GresUnknown):
-        world.services.launcher.launch(ALICE, request)
+        world.launch_all(ALICE, request)
 
 
 def test_an_estimate_is_left_out_until_slurm_knows_its_gpus(
@@ -59,7 +60,7 @@ def test_an_estimate_is_left_out_until_slurm_knows_its_gpus(
         raise GresUnknown([])
 
     monkeypatch.setattr(world.scheduler, "estimate", unknown)
-    assert world.services.estimates.estimate(ALICE, gpu_request()) is None
+    assert world.estimate(ALICE, gpu_request()) is None
 
 
 NODES = "Requested node configuration is not available"
@@ -76,7 +77,7 @@ def test_nodes_that_have_not_reported_yet_are_no_refusal(world: World) -> None:
     world.slurm.refuse = NODES
     for request in (plain_request(), gpu_request()):
         with pytest.raises(Unavailable, match="after its restart"):
-            world.services.launcher.launch(ALICE, request)
+            world.launch_all(ALICE, request)
 
 
 def test_what_no_single_node_has_stays_refused(
@@ -86,5 +87,5 @@ def test_what_no_single_node_has_stays_refused(
     world.slurm.refuse = NODES
     monkeypatch.setattr(world.status, "nodes", list)
     with pytest.raises(NodesUnknown) as caught:
-        world.services.launcher.launch(ALICE, plain_request())
+        world.launch_all(ALICE, plain_request())
     assert [error.field for error in caught.value.errors] == ["resources"]

@@ -133,7 +133,7 @@ def test_without_a_known_end_nothing_is_launched(world: World) -> None:
         world.launch(ALICE, REQUEST, key="k")
     assert world.store.live() == []
     assert world.slurm.jobs == []
-    estimate = world.services.estimates.estimate(ALICE, REQUEST)
+    estimate = world.estimate(ALICE, REQUEST)
     assert estimate is not None
     assert "New disks" in estimate.reason
     assert world.launch(ADMIN, REQUEST).begin is None

@@ -12,7 +12,7 @@ from portal.core.cluster.choice.offers import JobOffers, Offer
 from portal.core.jobs.compose.drafts import JobTemplate, Shared
 from portal.core.launch.presets import FIELD
 from portal.errors import FieldError, InvalidRequest, PortalError
-from portal.web.context import services
+from portal.web.context import cluster_view, services
 from portal.web.pages.jobs.compose import form as fields_of_form
 from portal.web.pages.launch.form import Entered, sort_errors
 from portal.web.pages.launch.slurm_fields import NAMED
@@ -109,7 +109,7 @@ def composer_form(
         **{one.name: getattr(form, one.name) for one in fields(LaunchForm)},
         templates_to_use=services().job_templates.list(person),
         accounts=services().job_templates.accounts(person),
-        proposed=services().cluster.job_offers(person.name, services().clock()),
+        proposed=cluster_view().job_offers(person.name, services().clock()),
         admin=person.admin,
     )
 

@@ -29,7 +29,7 @@ def test_the_last_sign_counts(tmp_path: Path) -> None:
 def test_figures(tmp_path: Path) -> None:
     world = make_world(make_settings(tmp_path))
     request = LaunchRequest.model_validate(LAUNCH)
-    world.services.launcher.launch(Person("alice", False, ""), request)
+    world.launch(Person("alice", False, ""), request)
     world.worker.read_partitions()
     world.worker.poll()
     found = FigureTables(world.engine).figures()
