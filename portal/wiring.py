@@ -27,6 +27,7 @@ from portal.adapters.db.jobs.store import JobTables
 from portal.adapters.db.logins import LoginTables
 from portal.adapters.db.monitoring.figures import FigureTables
 from portal.adapters.db.monitoring.heartbeats import HeartbeatTables
+from portal.adapters.db.reading import snapshot
 from portal.adapters.db.samples import SampleTables
 from portal.adapters.db.saved.job_templates import JobTemplateTables
 from portal.adapters.db.saved.presets import PresetTables
@@ -254,6 +255,7 @@ def open_stores(engine: Engine, sealer: Sealer) -> Stores:
         heartbeats=HeartbeatTables(engine),
         figures=FigureTables(engine),
         hosts=HostTables(engine),
+        snapshot=partial(snapshot, engine),
     )
 
 

@@ -42,6 +42,7 @@ class _Assembly(AppAssembly):
         systems = self._systems
         return Services(
             settings=self._settings, clock=self._clock, catalog=self._catalog, gpus=self._gpus,
+            snapshot=self._stores.snapshot,
             cluster=self.cluster, launcher=self.launcher, estimates=self.estimates,
             maintenance_outlook=MaintenanceOutlook(self.notices, self._stores.status, self._clock),
             presets=Presets(self._stores.presets, self._clock),
@@ -101,6 +102,7 @@ class _Assembly(AppAssembly):
             job_settings=self._systems.job_settings,
             administration=self.administration,
             checks=self.launch_checks,
+            snapshot=self._stores.snapshot,
             close_apps=self.apps.close_session,
             registry_login=self.registry_logins.for_image,
             refused_files=self._refused_files,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from portal.config import Settings
@@ -63,6 +64,8 @@ class Services:
 
     settings: Settings
     clock: Clock
+    snapshot: Callable[[], AbstractContextManager[None]]
+    """Reads inside are one transaction and see one state; nothing inside may wait for others."""
     catalog: Callable[[], Catalog]
     gpus: Gpus
     cluster: Cluster

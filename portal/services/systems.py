@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -73,6 +74,8 @@ class Stores:
     heartbeats: HeartbeatStore
     figures: FigureStore
     hosts: HostStore
+    snapshot: Callable[[], AbstractContextManager[None]]
+    """Reads inside are one transaction and see one state; nothing inside may wait for others."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar, cast
 
 from flask import Flask, current_app, g, request
 
@@ -14,6 +16,8 @@ from portal.services.admin.administration import caller_address
 from portal.services.container import Services
 
 EXTENSION = "slipway"
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def services() -> Services:
@@ -26,6 +30,25 @@ def cluster_view() -> ClusterView:
     if "cluster_view" not in g:
         g.cluster_view = services().cluster.look()
     return cast(ClusterView, g.cluster_view)
+
+
+def reads_together(*, cluster: bool = False) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A view that reads the database in one transaction, and waits for nothing else.
+
+    `cluster`: it shows partitions or limits, which are read before.
+    """
+
+    def decorate(view: Callable[P, R]) -> Callable[P, R]:
+        @wraps(view)
+        def read(*args: P.args, **kwargs: P.kwargs) -> R:
+            if cluster:
+                cluster_view().learn_groups(person().name)
+            with services().snapshot():
+                return view(*args, **kwargs)
+
+        return read
+
+    return decorate
 
 
 def install(app: Flask) -> None:

@@ -31,6 +31,7 @@ from portal.adapters.db.origins import (
     require_live,
     save_origin,
 )
+from portal.adapters.db.reading import reading
 from portal.adapters.db.tables import (
     AppRow,
     EndedAppRow,
@@ -167,29 +168,29 @@ class AccessTables(AccessStore):
         return self.apps_of([session])
 
     def apps_of(self, sessions: Collection[str]) -> list[OpenApp]:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return read_apps(db, sessions)
 
     def app_by_label(self, label: str) -> OpenApp | None:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             row = db.exec(select(AppRow).where(col(AppRow.label) == label)).first()
             return to_app(row) if row else None
 
     def ended_at(self, label: str) -> str | None:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             row = db.get(EndedAppRow, label)
             return row.session if row else None
 
     def abandoned(self) -> list[str]:
         live = select(SessionRow.id).where(col(SessionRow.state).in_(LIVE))
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             query = select(AppRow.session).where(col(AppRow.session).not_in(live))
             return list(db.exec(query.distinct()))
 
     # What images offer
 
     def image_apps(self) -> dict[tuple[str, str], tuple[str, ...]]:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             rows = db.exec(select(ImageAppsRow))
             return {(row.environment, row.version): row.apps for row in rows}
 
@@ -231,7 +232,7 @@ class AccessTables(AccessStore):
             return redeemed
 
     def at_origin(self, label: str, cookie_hashes: Sequence[str]) -> OriginEntry | None:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             row = db.exec(select(AppRow).where(col(AppRow.label) == label)).first()
             found = read_session(db, row.session) if row else None
             opened = found.apps.get(row.app) if found and row else None
@@ -252,7 +253,7 @@ class AccessTables(AccessStore):
         )
         if session is not None:
             query = query.where(col(GrantRow.session) == session)
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return [to_grant(row) for row in db.exec(query)]
 
     # Revoking access
@@ -284,7 +285,7 @@ class AccessTables(AccessStore):
             return tuple(keys)
 
     def pending_removals(self) -> list[Removal]:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             rows = db.exec(select(PendingRemovalRow.key, PendingRemovalRow.since))
             return [Removal(key, since) for key, since in rows]
 

@@ -12,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session as Database
 from sqlmodel import col, delete, select
 
+from portal.adapters.db.reading import reading
 from portal.adapters.db.tables import ImageRuleRow, JournalRow, SiteRuleRow, TemplateRow
 from portal.core.admin.audit import AuditEvent, AuditFilter
 from portal.core.admin.etag import etag
@@ -41,7 +42,7 @@ class AdministrationTables(AdministrationStore):
     # Templates
 
     def templates(self) -> list[Template]:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return [Template.model_validate(row) for row in db.exec(_in_order())]
 
     def save_template(
@@ -94,7 +95,7 @@ class AdministrationTables(AdministrationStore):
     # Images and site rules
 
     def image_rules(self) -> list[ImageRule]:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return [ImageRule.model_validate(row) for row in db.exec(select(ImageRuleRow))]
 
     def save_image_rule(
@@ -117,7 +118,7 @@ class AdministrationTables(AdministrationStore):
         return self._change(seen, save)
 
     def site_settings(self) -> SiteSettings:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return SiteSettings(
                 _site_rules(db.exec(select(SiteRuleRow))),
                 [ImageRule.model_validate(row) for row in db.exec(select(ImageRuleRow))],
@@ -125,7 +126,7 @@ class AdministrationTables(AdministrationStore):
             )
 
     def site_rules(self) -> SiteRules:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return _site_rules(db.exec(select(SiteRuleRow)))
 
     def save_site_rules(
@@ -174,7 +175,7 @@ class AdministrationTables(AdministrationStore):
         query = select(JournalRow).where(*_conditions(wanted))
         if before is not None:
             query = query.where(col(JournalRow.id) < before)
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             rows = db.exec(query.order_by(col(JournalRow.id).desc()).limit(limit))
             return [AuditEvent.model_validate(row) for row in rows]
 
@@ -182,7 +183,7 @@ class AdministrationTables(AdministrationStore):
         query = select(JournalRow).where(
             JournalRow.target == target, col(JournalRow.action).in_(actions)
         )
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             rows = db.exec(query.order_by(col(JournalRow.id).desc()).limit(limit))
             return [AuditEvent.model_validate(row) for row in rows]
 

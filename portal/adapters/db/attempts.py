@@ -8,6 +8,7 @@ from sqlalchemy import Engine, text
 from sqlmodel import Session as Database
 from sqlmodel import col, delete, func, select
 
+from portal.adapters.db.reading import reading
 from portal.adapters.db.tables import AttemptRow, KnownNetworkRow, RefusalRow
 from portal.core.auth.logins import FailedAttempts
 from portal.core.interfaces.auth import AttemptStore
@@ -49,7 +50,7 @@ class AttemptTables(AttemptStore):
         return max(self._until(key) - latest, 1)
 
     def _until(self, key: str) -> int:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             row = db.get(AttemptRow, key)
             return row.until if row else 0
 
@@ -64,7 +65,7 @@ class AttemptTables(AttemptStore):
             db.commit()
 
     def knows(self, user: str, network: str) -> bool:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return db.get(KnownNetworkRow, (user, network)) is not None
 
     def remember(self, user: str, network: str, now: int) -> None:
@@ -73,7 +74,7 @@ class AttemptTables(AttemptStore):
 
     def refused(self, user: str, network: str, hour: int, names: int) -> FailedAttempts:
         here = (col(RefusalRow.network) == network, col(RefusalRow.hour) == hour)
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             known = db.get(RefusalRow, (network, hour, user)) is not None
             if not known and db.exec(select(func.count()).where(*here)).one() >= names:
                 user = ""
@@ -83,7 +84,7 @@ class AttemptTables(AttemptStore):
         return FailedAttempts(user, network, hour, count)
 
     def refusals_before(self, hour: int) -> Sequence[FailedAttempts]:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             rows = db.exec(select(RefusalRow).where(col(RefusalRow.hour) < hour))
             return [FailedAttempts(**row.model_dump()) for row in rows]
 

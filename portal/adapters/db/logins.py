@@ -11,6 +11,7 @@ from sqlmodel import Session as Database
 from sqlmodel import col, delete, select, update
 
 from portal.adapters.db.grants import drop_grants
+from portal.adapters.db.reading import reading
 from portal.adapters.db.tables import AccountRow, GrantRow, LoginRow, TicketRow, UtcDateTime
 from portal.core.auth.logins import BROWSER, KINDS, TOKEN, Login, UserLogins
 from portal.core.interfaces.auth import LoginStore
@@ -38,7 +39,7 @@ class LoginTables(LoginStore):
             return True
 
     def login(self, hash: str, now: datetime) -> Login | None:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             row = db.get(LoginRow, hash)
             if row is None or row.revoked is not None or row.expires < now:
                 return None
@@ -47,7 +48,7 @@ class LoginTables(LoginStore):
     def logins(self, user: str, now: datetime) -> list[Login]:
         query = select(LoginRow).where(_live(now), col(LoginRow.user) == user)
         query = query.order_by(col(LoginRow.created).desc(), col(LoginRow.id))
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return [_login(row) for row in db.exec(query)]
 
     def present(self, now: datetime) -> list[UserLogins]:
@@ -56,7 +57,7 @@ class LoginTables(LoginStore):
             func.sum(case((col(LoginRow.kind) == kind, 1), else_=0)) for kind in (BROWSER, TOKEN)
         )
         query = select(user, browsers, tokens, used).where(_live(now)).group_by(user).order_by(user)
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return [UserLogins(*row) for row in db.exec(query)]
 
     def use_login(self, hash: str, used: datetime, expires: datetime) -> None:
@@ -88,7 +89,7 @@ class LoginTables(LoginStore):
 
     def left_over(self, now: datetime) -> list[str]:
         revoked = select(LoginRow.hash).where(col(LoginRow.revoked).is_not(None))
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             hashes = list(db.exec(revoked))
             derived = or_(
                 select(TicketRow.hash).where(col(TicketRow.login).in_(hashes)).exists(),
@@ -107,7 +108,7 @@ class LoginTables(LoginStore):
         which += [col(LoginRow.sid) == sid] if sid else []
         if len(which) == 2:
             return []
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return [_login(row) for row in db.exec(select(LoginRow).where(*which))]
 
     def is_provider_admin(self, issuer: str, user: str, now: datetime) -> bool:
@@ -117,16 +118,16 @@ class LoginTables(LoginStore):
             col(LoginRow.issuer) == issuer,
             col(LoginRow.admin),
         )
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return db.exec(query.limit(1)).first() is not None
 
     def inside(self, since: datetime, now: datetime) -> set[str]:
         used = select(LoginRow.user).where(_live(now), col(LoginRow.used) >= since).distinct()
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return {*db.exec(used), *db.exec(select(GrantRow.user).distinct())}
 
     def password_seen(self, user: str) -> str:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             row = db.get(AccountRow, user)
             return row.password if row else ""
 

@@ -9,6 +9,7 @@ from sqlalchemy import Engine, func
 from sqlmodel import Session as Database
 from sqlmodel import col, delete, select, update
 
+from portal.adapters.db.reading import reading
 from portal.adapters.db.tables import SampleRow, SessionRow
 from portal.core.interfaces.samples import SampleStore
 from portal.core.job.samples import MOST, Reading, Sample, add_reading, thin
@@ -33,7 +34,7 @@ class SampleTables(SampleStore):
             return True
 
     def samples(self, session: str) -> list[Sample]:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return _samples(db, session)
 
     def forget_samples(self, before: datetime) -> None:

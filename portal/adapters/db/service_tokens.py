@@ -9,6 +9,7 @@ from sqlalchemy import Engine
 from sqlmodel import Session as Database
 from sqlmodel import col, delete, select
 
+from portal.adapters.db.reading import reading
 from portal.adapters.db.tables import ServiceTokenRow, ServiceUseRow
 from portal.core.auth.service_tokens import ServiceToken
 from portal.core.interfaces.auth import ServiceTokenStore
@@ -28,13 +29,13 @@ class ServiceTokenTables(ServiceTokenStore):
             db.commit()
 
     def find(self, hash: str, now: datetime) -> ServiceToken | None:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             row = db.get(ServiceTokenRow, hash)
             return None if row is None or row.expires < now else _token(row)
 
     def all(self) -> list[ServiceToken]:
         query = select(ServiceTokenRow).order_by(col(ServiceTokenRow.name), col(ServiceTokenRow.id))
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return [_token(row) for row in db.exec(query)]
 
     def remove(self, id: str) -> ServiceToken | None:

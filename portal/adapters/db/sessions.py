@@ -18,6 +18,7 @@ from sqlmodel import Session as Database
 from sqlmodel import col, delete, select, update
 
 from portal.adapters.db.lists.session_query import count_states, query_page
+from portal.adapters.db.reading import reading
 from portal.adapters.db.reencrypt import place_of
 from portal.adapters.db.tables import AppRow, LaunchKeyRow, SessionEnvRow, SessionRow
 from portal.adapters.encryption import Sealer, is_sealed
@@ -90,7 +91,7 @@ class SessionTables(SessionStore):
 
     def _taken(self, prefix: str) -> Conflict:
         which = (col(SessionRow.hub_prefix) == prefix, col(SessionRow.state).in_(LIVE))
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             found = db.exec(select(SessionRow).where(*which)).first() if prefix else None
         if found is None:
             return Conflict("The session could not be stored. Please try again.")
@@ -98,7 +99,7 @@ class SessionTables(SessionStore):
 
     def _earlier(self, owner: str, key: str, fingerprint: str) -> list[Session]:
         """The sessions of an earlier launch with this key; [] if the key was not used."""
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             row = db.get(LaunchKeyRow, (owner, key))
             if row is None:
                 return []
@@ -114,16 +115,16 @@ class SessionTables(SessionStore):
             return [_session(r) for r in sorted(found, key=lambda r: (len(r.name), r.name))]
 
     def has_key(self, owner: str, key: str) -> bool:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return db.get(LaunchKeyRow, (owner, key)) is not None
 
     def env(self, session: str) -> dict[str, str]:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             row = db.get(SessionEnvRow, session)
         return self._opened(session, row.variables if row else "")
 
     def hub_env(self, session: str) -> dict[str, str]:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             row = db.get(SessionEnvRow, session)
         return self._opened(session, row.hub if row else "")
 
@@ -148,7 +149,7 @@ class SessionTables(SessionStore):
             db.commit()
 
     def get(self, session: str) -> Session | None:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             row = db.get(SessionRow, session)
             return _session(row) if row else None
 
@@ -234,7 +235,7 @@ class SessionTables(SessionStore):
         return sorted(found, key=lambda session: (session.deadline or before, session.id))
 
     def _where(self, *conditions: Any) -> list[Session]:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return [_session(row) for row in db.exec(select(SessionRow).where(*conditions))]
 
     def unused(self, owner: str, since: datetime) -> list[Session]:
@@ -252,7 +253,7 @@ class SessionTables(SessionStore):
             .order_by(col(SessionRow.ended).desc(), col(SessionRow.id))
             .limit(most)
         )
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             found = db.exec(query).all()
         count = found[0][1] if found else 0
         return EndedLately(tuple(_session(row) for row, _ in found), count)
@@ -277,15 +278,15 @@ class SessionTables(SessionStore):
         return self._where(col(SessionRow.owner).in_(owners), col(SessionRow.state).in_(HOLDING))
 
     def query(self, query: ListQuery, now: datetime) -> Page:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return query_page(db, query, now)
 
     def counts(self, query: ListQuery, now: datetime) -> dict[State, int]:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return count_states(db, query, now)
 
     def owners(self) -> list[str]:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return list(db.exec(select(SessionRow.owner).distinct().order_by(SessionRow.owner)))
 
 

@@ -12,6 +12,7 @@ from sqlalchemy import Engine, func
 from sqlmodel import Session as Database
 from sqlmodel import col, select, update
 
+from portal.adapters.db.reading import reading
 from portal.adapters.db.tables import ClusterNodesRow, ClusterRow, HeartbeatRow
 from portal.core.cluster.inventory import Partition
 from portal.core.cluster.limits import Limits
@@ -45,7 +46,7 @@ class StatusTables(StatusStore):
             db.commit()
 
     def slurm_status(self) -> SlurmStatus:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             row = db.exec(_ANSWER).first()
         if row is None:
             return SlurmStatus(None, None)
@@ -54,7 +55,7 @@ class StatusTables(StatusStore):
 
     def reported(self) -> Reported:
         """What Slurm last reported, except for its nodes."""
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             row = db.exec(_REPORTED).first()
         if row is None:
             return Reported()
@@ -75,7 +76,7 @@ class StatusTables(StatusStore):
 
     def _text(self, column: Any) -> str:
         """One column alone: a large site's limits are megabytes."""
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return db.exec(select(column).where(col(ClusterRow.id) == 1)).first() or ""
 
     def save_limits(self, limits: Limits) -> None:
@@ -100,7 +101,7 @@ class StatusTables(StatusStore):
             db.commit()
 
     def nodes(self) -> list[NodeUse]:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             row = db.get(ClusterNodesRow, 1)
             return _NODES.validate_json(row.nodes) if row else []
 
@@ -108,7 +109,7 @@ class StatusTables(StatusStore):
         self._cluster(measured=_MEASURED.dump_json(measured).decode())
 
     def measured(self) -> TrafficSample | None:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             row = db.get(ClusterRow, 1)
             return _MEASURED.validate_json(row.measured) if row and row.measured else None
 

@@ -62,6 +62,10 @@ class ClusterView:
     count_jobs: CountJobs = field(default=_no_jobs, compare=False)
     """How many jobs of a part of the queue are known; asked where a limit depends on it."""
 
+    def learn_groups(self, user: str) -> None:
+        """Have the login node tell the user's Unix groups now, if any limit depends on them."""
+        self._groups_of(user)
+
     def partitions_for(
         self, user: str, options: SlurmOptions = NO_OPTIONS
     ) -> list[UserPartition] | None:

@@ -74,7 +74,7 @@ class LaunchChecks:
         self._hub_base_url = hub_base_url
 
     def look(self, person: Person) -> LaunchView:
-        """Read all that decides about a launch, in two transactions."""
+        """Read all that decides about a launch."""
         cluster, settings = self._cluster.look(), self._administration.site_settings()
         catalog = self._catalog()
         visible = settings.visible_catalog(person, catalog, cluster.limits)

@@ -6,7 +6,7 @@ import logging
 import secrets
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -32,7 +32,7 @@ from portal.errors import HomeUnusable, InvalidRequest, OutcomeUnknown, Unavaila
 from portal.services.admin.administration import Administration
 from portal.services.cluster import Cluster, refuse_while_down
 from portal.services.job_control import JobControl
-from portal.services.launch.checks import LaunchChecks, Plan
+from portal.services.launch.checks import LaunchChecks, LaunchView, Plan
 from portal.services.launch.submission import submit_job
 from portal.services.storage import GrantMounts
 
@@ -68,6 +68,7 @@ class Launcher:
         job_settings: JobSettings,
         administration: Administration,
         checks: LaunchChecks,
+        snapshot: Callable[[], AbstractContextManager[None]],
         close_apps: Callable[[str], None],
         registry_login: Callable[[str, str], Mapping[str, str] | None],
         refused_files: Callable[[str], Sequence[RefusedFile]],
@@ -86,6 +87,7 @@ class Launcher:
         self._job_settings = job_settings
         self._administration = administration
         self._checks = checks
+        self._snapshot = snapshot
         self._close_apps = close_apps
         self._registry_login = registry_login
         self._refused_files = refused_files
@@ -102,18 +104,19 @@ class Launcher:
 
         `key`: by which the client's repetitions are recognised, if it is about to be launched.
         """
-        is_new = self._is_new(person, key)
-        plan = self._checks.prepare(self._checks.look(person), data, is_new=is_new)
-        return plan._replace(key=key)
+        view, is_new = self._look(person, key)
+        return self._checks.prepare(view, data, is_new=is_new)._replace(key=key)
 
     def plan(self, person: Person, request: LaunchRequest, key: str | None = None) -> Plan:
         """The same for a request that is validated already."""
-        is_new = self._is_new(person, key)
-        plan = self._checks.plan(self._checks.look(person), request, is_new=is_new)
-        return plan._replace(key=key)
+        view, is_new = self._look(person, key)
+        return self._checks.plan(view, request, is_new=is_new)._replace(key=key)
 
-    def _is_new(self, person: Person, key: str | None) -> bool:
-        return key is None or not self._store.has_key(person.name, key)
+    def _look(self, person: Person, key: str | None) -> tuple[LaunchView, bool]:
+        """All that decides about a launch, and whether the key is new; one transaction."""
+        with self._snapshot():
+            is_new = key is None or not self._store.has_key(person.name, key)
+            return self._checks.look(person), is_new
 
     def launch(self, plan: Plan, preset: str = "") -> list[Session]:
         """Store the sessions, then submit their jobs; idempotent for the same key.

@@ -21,8 +21,13 @@ def session_responses(
     sessions: Sequence[Session], status: SlurmStatus | None = None
 ) -> list[SessionOut]:
     """The response models of sessions; the apps of all of them take a single query."""
+    with services().snapshot():
+        return _responses(sessions, status or services().cluster.slurm_status())
+
+
+def _responses(sessions: Sequence[Session], status: SlurmStatus) -> list[SessionOut]:
     context = SessionContext(
-        status=status or services().cluster.slurm_status(),
+        status=status,
         now=services().clock(),
         origins=services().settings.web.origins,
         rules=services().administration.site_rules(),

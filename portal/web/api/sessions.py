@@ -23,7 +23,7 @@ from portal.web.api.models.history import MomentOut, TimelineOut, UseOverTimeOut
 from portal.web.api.models.sessions import LogOut, SessionListOut, SessionOut, SessionPageOut
 from portal.web.api.operation import IDEMPOTENCY_KEY, operation
 from portal.web.api.session_responses import session_response, session_responses
-from portal.web.context import person, services
+from portal.web.context import person, reads_together, services
 from portal.web.gate.links import enter_url, open_url
 from portal.web.http.body import read_json, read_model, read_nothing, read_query
 from portal.web.http.idempotency import key_of_request
@@ -84,6 +84,7 @@ class AppRequest(BaseModel):
 
 @blueprint.get("/sessions")
 @operation("List sessions, a page at a time", SessionPageOut, query=ListQuery)
+@reads_together()
 def list_sessions() -> SessionPageOut:
     """Sessions, by default newest first; administrators see those of all users."""
     page = services().sessions.query(person(), read_query(ListQuery))

@@ -1,56 +1,55 @@
-"""How often a request asks the database: once for all that it needs, as far as possible."""
+"""How many transactions a request takes: pages read together, and a launch decides once."""
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable
 
 import pytest
 
 from tests.fakes import World
-from tests.unit.web.conftest import Browser, Runner
+from tests.transactions import transactions
+from tests.unit.web.conftest import LAUNCH, Api, Browser, Runner
+from tests.unit.web.pages.launch.test_form import FORM
 
-FORM = {"environment": "python", "version": "3.13", "cpus": "1", "memory_gb": "1"}
-MOST = {
-    "/sessions": 6,
+PAGES = {
+    "/sessions": 4,
     "/sessions/rows": 3,
-    "/sessions/new": 6,
-    "/sessions/{id}": 6,
-    "/jobs": 6,
-    "/jobs/rows": 3,
-    "/jobs/new": 6,
-    "/api/v1/sessions": 6,
+    "/sessions/new": 4,
+    "/sessions/{id}": 4,
+    "/sessions/{id}/now": 3,
+    "/jobs": 4,
+    "/jobs/rows": 2,
+    "/jobs/new": 4,
 }
+"""With the login's own: one reads it, one marks it as used now and then."""
 
 
-def trace(world):
-    from sqlalchemy import event
-
-    out = []
-
-    def note(connection):
-        st = [f for f in traceback.extract_stack() if "/portal/" in f.filename]
-        out.append(
-            " < ".join(f"{f.filename.split('/portal/')[1]}:{f.name}" for f in reversed(st[-5:]))
-        )
-
-    event.listen(world.engine, "begin", note)
-    return out
-
-
-@pytest.mark.parametrize("path", MOST)
+@pytest.mark.parametrize("path", PAGES)
 def test_pages(path: str, alice: Browser, world: World, launched: Callable[..., Runner]) -> None:
-    runner = launched()
-    path = path.format(id=runner.id if hasattr(runner, "id") else "")
-    alice.get(path)
-    out = trace(world)
-    answer = alice.get(path)
-    print(path, answer.status_code, len(out))
-    print("\n".join(out))
+    address = path.format(id=launched().session.id)
+    world.clock.advance(minutes=2)
+    with transactions(world) as begun:
+        answer = alice.get(address)
+    assert answer.status_code == 200
+    assert len(begun) <= PAGES[path], begun
 
 
-def test_launch(alice: Browser, world: World) -> None:
-    out = trace(world)
-    answer = alice.post("/sessions", FORM)
-    print("POST", answer.status_code, answer.headers.get("Location"), len(out))
-    print("\n".join(out))
+def test_a_launch_by_the_form(alice: Browser, world: World) -> None:
+    form = FORM | {"csrf_token": alice.csrf(), "key": "k"}
+    with transactions(world) as begun:
+        answer = alice.client.post("/sessions", data=form)
+    assert answer.status_code == 303
+    assert len(begun) <= 8, begun
+
+
+def test_a_launch_and_a_list_by_the_api(api: Callable[[str], Api], world: World) -> None:
+    client = api("alice")
+    with transactions(world) as begun:
+        answer = client("POST", "/sessions", json=LAUNCH, headers={"Idempotency-Key": "k"})
+    assert answer.status_code == 201
+    assert len(begun) <= 8, begun
+
+    world.clock.advance(minutes=2)
+    with transactions(world) as begun:
+        assert client("GET", "/sessions").status_code == 200
+    assert len(begun) <= 3, begun

@@ -14,6 +14,7 @@ from sqlmodel import Session as Database
 from sqlmodel import col, delete, select, update
 
 from portal.adapters.db.grants import to_grant
+from portal.adapters.db.reading import reading
 from portal.adapters.db.tables import FileServerRow, GrantRow, LoginRow
 from portal.core.apps.access import Grant
 from portal.core.files.server import LABEL, FileServer, route_key
@@ -28,7 +29,7 @@ class FileServerTables(FileServerStore):
         self._readers = engine.execution_options(read_only=True)
 
     def server(self, owner: str) -> FileServer | None:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             row = db.get(FileServerRow, owner)
             return _server(row) if row else None
 
@@ -65,7 +66,7 @@ class FileServerTables(FileServerStore):
         query = select(FileServerRow.owner).where(
             col(FileServerRow.started) < before, col(FileServerRow.cleaned).is_(None)
         )
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return list(db.exec(query.order_by(col(FileServerRow.started)).limit(most)))
 
     def set_cleaned(self, owner: str, now: datetime) -> None:
@@ -90,7 +91,7 @@ class FileServerTables(FileServerStore):
         return dropped
 
     def grant(self, secret_hash: str) -> Grant | None:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             row = db.get(GrantRow, secret_hash)
             return to_grant(row) if row is not None and row.label == LABEL else None
 
@@ -104,7 +105,7 @@ class FileServerTables(FileServerStore):
         )
         if owner is not None:
             query = query.where(col(GrantRow.user) == owner)
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             found = [(grant, _server(row)) for grant, row in db.exec(query)]
         return {
             route_key(grant.cookie_hash): server.target(grant.app)

@@ -10,6 +10,7 @@ from sqlalchemy import Engine, and_
 from sqlmodel import Session as Database
 from sqlmodel import col, delete, select, update
 
+from portal.adapters.db.reading import reading
 from portal.adapters.db.tables import FolderShareRow
 from portal.core.files.shares import (
     GROUP,
@@ -41,7 +42,7 @@ class FolderShareTables(ShareStore):
 
     def has_groups(self) -> bool:
         query = select(_Row.name).where(col(_Row.kind) == GROUP).limit(1)
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return db.exec(query).first() is not None
 
     def with_groups(self, groups: Collection[str]) -> list[FolderShare]:
@@ -99,7 +100,7 @@ class FolderShareTables(ShareStore):
         self._delete(_of(owner, folder))
 
     def _find(self, which: Any) -> list[FolderShare]:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return [_share(row) for row in db.exec(select(_Row).where(which).order_by(*_ORDER))]
 
     def _delete(self, which: Any) -> None:

@@ -9,6 +9,7 @@ from sqlmodel import Session as Database
 from sqlmodel import col, select, update
 
 from portal.adapters.db.hosts.clock import database_time
+from portal.adapters.db.reading import reading
 from portal.adapters.db.tables import LeaseRow
 from portal.core.hosts import LEASE_SECONDS, Holder
 from portal.core.interfaces.hosts.stores import LeaseStore
@@ -79,7 +80,7 @@ class LeaseTables(LeaseStore):
             return bool(done.rowcount)
 
     def holder(self) -> Holder | None:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             found = db.exec(select(LeaseRow, database_time(self._engine))).first()
         if found is None or found[0].renewed is None:
             return None

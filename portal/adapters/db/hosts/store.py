@@ -14,6 +14,7 @@ from sqlmodel import Session as Database
 from sqlmodel import col, delete, select, update
 
 from portal.adapters.db.hosts.clock import database_time
+from portal.adapters.db.reading import reading
 from portal.adapters.db.tables import HostRow, PendingRemovalRow, RemovedRow
 from portal.core.hosts import FORGET_SECONDS, HostStatus, Removal, View
 from portal.core.interfaces.hosts.stores import HostStore
@@ -37,7 +38,7 @@ class HostTables(HostStore):
         return database_time(self._engine)
 
     def look(self, host: str) -> View:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             which = col(HostRow.name) == host
             row = db.exec(select(HostRow.seen, HostRow.machine, self._now).where(which)).first()
             pending = tuple(_pending(db, host))
@@ -68,7 +69,7 @@ class HostTables(HostStore):
                 db.rollback()
 
     def pending(self, host: str, keys: Collection[str]) -> list[Removal]:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return _pending(db, host, col(PendingRemovalRow.key).in_(keys))
 
     def confirm(self, host: str, removals: Collection[Removal]) -> None:
@@ -84,7 +85,7 @@ class HostTables(HostStore):
     def unconfirmed(self, removals: Collection[Removal]) -> list[str]:
         wanted = {(removal.key, removal.since) for removal in removals}
         keys = {removal.key for removal in removals}
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             rows = db.exec(
                 select(PendingRemovalRow.key, PendingRemovalRow.since).where(
                     col(PendingRemovalRow.key).in_(keys)
@@ -96,7 +97,7 @@ class HostTables(HostStore):
         return [name for name in open_hosts if left - confirmed.get(name, set())]
 
     def settle(self) -> None:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             pending = db.exec(select(PendingRemovalRow.key).limit(1)).first()
             if pending is None and db.exec(select(RemovedRow.key).limit(1)).first() is None:
                 return
@@ -118,7 +119,7 @@ class HostTables(HostStore):
             db.commit()
 
     def hosts(self) -> Sequence[HostStatus]:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return self._hosts(db)
 
     def _hosts(self, db: Database) -> list[HostStatus]:

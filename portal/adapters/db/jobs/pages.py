@@ -10,6 +10,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session as Database
 from sqlmodel import col, delete, update
 
+from portal.adapters.db.reading import reading
 from portal.adapters.db.tables import JobReadingRow, JobUsageRow
 from portal.core.interfaces.job_usage import JobPageStore
 from portal.core.jobs.output import Reading
@@ -24,7 +25,7 @@ class JobPageTables(JobPageStore):
         self._readers = engine.execution_options(read_only=True)
 
     def usage(self, job_id: str) -> JobUsage | None:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             row = db.get(JobUsageRow, job_id)
             return _read(row.usage) if row else None
 
@@ -53,7 +54,7 @@ class JobPageTables(JobPageStore):
             db.commit()
 
     def reading(self, job_id: str) -> Reading | None:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             row = db.get(JobReadingRow, job_id)
             return Reading(row.by, row.at) if row else None
 

@@ -24,6 +24,7 @@ from portal.adapters.db.jobs.queued import count_queued
 from portal.adapters.db.jobs.rows import JOBS, TEXTS, pieces
 from portal.adapters.db.jobs.sessions import session_like, unlinked
 from portal.adapters.db.jobs.texts import by_number, save_texts
+from portal.adapters.db.reading import reading
 from portal.adapters.db.tables import JobHistoryRow
 from portal.core.cluster.jobs import JobState
 from portal.core.cluster.queue import QueuePart
@@ -70,7 +71,7 @@ class JobTables(JobStore):
         live = JOBS.c.tab.in_([JobTab.PENDING.value, JobTab.RUNNING.value])
         # Texts of jobs that left the queue while no worker ran would be asked for again and again.
         wanted = select(JOBS.c.number).where(JOBS.c.left.is_(None))
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             found = [*db.scalars(wanted.where(live)), *db.scalars(wanted.where(_UNTOLD))]
             return set(map(str, found))
 
@@ -96,11 +97,11 @@ class JobTables(JobStore):
             db.commit()
 
     def without_session(self, each: int) -> list[Job]:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return session_like(db, each)
 
     def link_sessions(self) -> None:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             found = unlinked(db)
         if found:
             with Database(self._engine) as db:
@@ -114,13 +115,13 @@ class JobTables(JobStore):
             .order_by(JOBS.c.number.desc())
             .limit(limit)
         )
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return list(map(str, db.scalars(wanted)))
 
     # What accounting says
 
     def unsettled(self, now: datetime, limit: int) -> list[Job]:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             due = (JOBS.c.ask_at <= now,)
             return job_query.jobs_where(db, *due, order=JOBS.c.ask_at, limit=limit)
 
@@ -158,7 +159,7 @@ class JobTables(JobStore):
             db.commit()
 
     def known_until(self) -> datetime | None:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             row = db.get(JobHistoryRow, 1)
             return row.known_until if row else None
 
@@ -172,7 +173,7 @@ class JobTables(JobStore):
         over = JOBS.c.tab == JobTab.ENDED.value, JOBS.c.tab_head.in_([True, False])
         old = (*over, JOBS.c.ended < before), (JOBS.c.gone < before,)
         found = select(JOBS.c.number, JOBS.c.array_id).limit(PIECE * 10)
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             rows = {row for which in old for row in db.execute(found.where(*which)).all()}
         with Database(self._engine) as db:
             for piece in pieces([number for number, _ in rows], PIECE):
@@ -185,25 +186,25 @@ class JobTables(JobStore):
     # What pages show
 
     def query(self, query: JobQuery, now: datetime) -> JobPage:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return job_query.query_page(db, query, now)
 
     def counts(self, query: JobQuery, now: datetime) -> dict[JobTab, int]:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return job_query.count_tabs(db, query, now)
 
     def queued(self, part: QueuePart) -> int:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return count_queued(db, part)
 
     def get(self, shown_id: str) -> Job | None:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return job_query.by_shown_id(db, shown_id)
 
     def get_many(self, ids: Collection[str]) -> list[Job]:
         numbers = [int(one) for one in ids if one.isascii() and one.isdecimal() and len(one) <= 10]
         found: dict[str, Job] = {}
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             for piece in pieces(numbers, PIECE):
                 # Of the tasks that are over, one says so: there may be hundreds of thousands.
                 live = or_(JOBS.c.tab != JobTab.ENDED.value, JOBS.c.all_head.is_(True))
@@ -213,11 +214,11 @@ class JobTables(JobStore):
         return list(found.values())
 
     def ahead(self, jobs: Collection[Job]) -> dict[str, int]:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return job_query.ahead(db, jobs)
 
     def owners(self) -> list[str]:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return job_query.owners(db)
 
     # One extension at a time

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from sqlalchemy import Engine, func
-from sqlmodel import Session as Database
 from sqlmodel import col, select
 
+from portal.adapters.db.reading import reading
 from portal.adapters.db.tables import JobRow, PendingRemovalRow, SessionRow
 from portal.core.interfaces.monitoring.measures import FigureStore
 from portal.core.jobs.job import JobTab
@@ -22,7 +22,7 @@ class FigureTables(FigureStore):
     def figures(self) -> Figures:
         states = select(SessionRow.state, func.count()).group_by(SessionRow.state)
         jobs = select(func.count()).where(col(JobRow.tab) != JobTab.ENDED.value)
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             known = dict(db.exec(states.where(col(SessionRow.state).in_(LIVE))).all())
             return Figures(
                 sessions={state.value: known.get(state, 0) for state in sorted(LIVE)},

@@ -10,6 +10,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session as Database
 from sqlmodel import col, select, update
 
+from portal.adapters.db.reading import reading
 from portal.adapters.db.tables import HeartbeatRow
 from portal.core.interfaces.monitoring.measures import HeartbeatStore
 
@@ -30,6 +31,6 @@ class HeartbeatTables(HeartbeatStore):
             db.commit()
 
     def beats(self) -> dict[str, datetime]:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             rows = db.exec(select(HeartbeatRow)).all()
             return {row.name: row.beaten for row in rows if row.beaten is not None}

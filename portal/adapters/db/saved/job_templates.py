@@ -7,9 +7,9 @@ from collections.abc import Collection
 
 from sqlalchemy import Engine, and_, or_
 from sqlalchemy.orm import defer
-from sqlmodel import Session as Database
 from sqlmodel import col, select
 
+from portal.adapters.db.reading import reading
 from portal.adapters.db.saved.named_rows import NamedRows
 from portal.adapters.db.tables import JobTemplateRow
 from portal.core.interfaces.submission import JobTemplateStore
@@ -45,11 +45,11 @@ class JobTemplateTables(JobTemplateStore):
             )
             .limit(MOST_SHOWN)
         )
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return [_template(row, {}) for row in db.exec(query)]
 
     def get(self, key: TemplateKey) -> JobTemplate | None:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             row = db.get(JobTemplateRow, tuple(key))
             if row is None:
                 return None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 from sqlalchemy import Engine
-from sqlmodel import Session as Database
 from sqlmodel import col, select
 
+from portal.adapters.db.reading import reading
 from portal.adapters.db.reencrypt import open_values, seal_preset
 from portal.adapters.db.saved.named_rows import NamedRows
 from portal.adapters.db.tables import PresetRow
@@ -26,11 +26,11 @@ class PresetTables(PresetStore):
 
     def all(self, owner: str) -> list[Preset]:
         query = select(PresetRow).where(self._rows.of(owner))
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return [_preset(row, None) for row in db.exec(query.order_by(col(PresetRow.name)))]
 
     def get(self, owner: str, name: str) -> Preset | None:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             row = db.get(PresetRow, (owner, name))
             return _preset(row, self._sealer) if row else None
 

@@ -8,6 +8,7 @@ from sqlalchemy import Engine
 from sqlmodel import Session as Database
 from sqlmodel import col, delete, select
 
+from portal.adapters.db.reading import reading
 from portal.adapters.db.reencrypt import place_of_login
 from portal.adapters.db.tables import RegistryLoginRow
 from portal.adapters.encryption import Sealer
@@ -25,7 +26,7 @@ class RegistryLoginTables(RegistryLoginStore):
 
     def all(self, owner: str) -> list[SavedLogin]:
         query = select(RegistryLoginRow).where(col(RegistryLoginRow.owner) == owner)
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             found = db.exec(query.order_by(col(RegistryLoginRow.host)))
             return [SavedLogin(row.host, row.user, row.added, row.used) for row in found]
 

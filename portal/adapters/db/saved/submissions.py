@@ -11,6 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session as Database
 from sqlmodel import col, delete, select, update
 
+from portal.adapters.db.reading import reading
 from portal.adapters.db.tables import SubmissionRow
 from portal.core.interfaces.submission import SubmissionStore
 from portal.core.jobs.compose.drafts import Submission
@@ -34,7 +35,7 @@ class SubmissionTables(SubmissionStore):
             return self._earlier(submission.owner, submission.key)
 
     def _earlier(self, owner: str, key: str) -> Submission:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             row = db.get(SubmissionRow, (owner, key))
             if row is None:
                 raise Conflict("A submission with this key was just refused. Use a new key.")
@@ -56,7 +57,7 @@ class SubmissionTables(SubmissionStore):
             .where(col(SubmissionRow.owner) == owner, col(SubmissionRow.job_id) == job_id)
             .order_by(col(SubmissionRow.created).desc())  # Slurm's numbers start again some day
         )
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             row = db.exec(query).first()
             return _submission(row) if row else None
 

@@ -11,6 +11,7 @@ from sqlmodel import Session as Database
 from sqlmodel import col, select
 
 from portal.adapters.db.administration import OVERTAKEN, journal_row
+from portal.adapters.db.reading import reading
 from portal.adapters.db.tables import AnnouncementRow, SiteRuleRow
 from portal.core.admin.audit import AuditEvent
 from portal.core.admin.etag import etag
@@ -34,7 +35,7 @@ class NoticeTables(NoticeStore):
         newest = select(AnnouncementRow).order_by(
             col(AnnouncementRow.created).desc(), col(AnnouncementRow.id)
         )
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return [Announcement.model_validate(row) for row in db.exec(newest)]
 
     def save_announcement(self, id: str, seen: str | None, change: Change) -> Announcement:
@@ -65,7 +66,7 @@ class NoticeTables(NoticeStore):
             return found
 
     def maintenance(self) -> Maintenance | None:
-        with Database(self._readers) as db:
+        with reading(self._readers) as db:
             return _read(db.get(SiteRuleRow, _NAME))
 
     def save_maintenance(self, seen: str | None, now: datetime, change: MaintenanceChange) -> None:

@@ -22,7 +22,7 @@ from portal.errors import (
     Unavailable,
 )
 from portal.services.launch.checks import Plan
-from portal.web.context import person, services
+from portal.web.context import person, reads_together, services
 from portal.web.http.idempotency import key_of_form
 from portal.web.numbers import trim
 from portal.web.pages.blueprint import blueprint, by_htmx
@@ -41,6 +41,7 @@ PANEL = "X-Slipway-Panel"
 
 
 @blueprint.get("/sessions/new")
+@reads_together(cluster=True)
 def new_session() -> ResponseReturnValue:
     """The wizard: empty, or filled from one of the user's sessions or presets."""
     if "from" in request.args:

@@ -15,7 +15,7 @@ from portal.core.launch.mounts import Mount, storage_of
 from portal.core.session.kept import Kept, kept
 from portal.core.session.session import OVER, Session, path_in_session
 from portal.errors import Conflict, InvalidRequest
-from portal.web.context import person, services
+from portal.web.context import person, reads_together, services
 from portal.web.numbers import trim
 from portal.web.pages.apps.cards import app_launcher
 from portal.web.pages.blueprint import blueprint
@@ -125,6 +125,7 @@ def _parts(page: SessionPage) -> Parts:
 
 
 @blueprint.get("/sessions/<session_id>")
+@reads_together(cluster=True)
 def session(session_id: str) -> ResponseReturnValue:
     """The page."""
     return _show(session_id)
@@ -153,6 +154,7 @@ def _show(
 
 
 @blueprint.get("/sessions/<session_id>/now")
+@reads_together(cluster=True)
 def session_now(session_id: str) -> ResponseReturnValue:
     """The parts that the page polls; 204 if the browser already has them."""
     return _parts(_page_of(session_id)).answer()

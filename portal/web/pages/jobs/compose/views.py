@@ -16,7 +16,7 @@ from portal.errors import (
     OutcomeUnknown,
     PortalError,
 )
-from portal.web.context import person, services
+from portal.web.context import person, reads_together, services
 from portal.web.http.idempotency import key_of_form
 from portal.web.numbers import trim
 from portal.web.pages.blueprint import blueprint, by_htmx
@@ -46,6 +46,11 @@ def compose() -> ResponseReturnValue:
         return page(filled(person(), found.body))
     if "path" in args:
         return page(filled(person(), {fields.PATH: args["path"]}))
+    return _empty()
+
+
+@reads_together(cluster=True)
+def _empty() -> Response:
     return page(composer_form(person()))
 
 
