@@ -10,6 +10,7 @@ from flask import Flask, current_app, g, request
 
 from portal.core.auth.person import Person
 from portal.core.cluster.view import ClusterView
+from portal.core.site_rules import SiteRules
 from portal.errors import Unauthorized
 from portal.logs import context as log_context
 from portal.services.admin.administration import caller_address
@@ -30,6 +31,13 @@ def cluster_view() -> ClusterView:
     if "cluster_view" not in g:
         g.cluster_view = services().cluster.look()
     return cast(ClusterView, g.cluster_view)
+
+
+def site_rules() -> SiteRules:
+    """The site's rules; read once a request."""
+    if "site_rules" not in g:
+        g.site_rules = services().administration.site_rules()
+    return cast(SiteRules, g.site_rules)
 
 
 def reads_together(*, cluster: bool = False) -> Callable[[Callable[P, R]], Callable[P, R]]:

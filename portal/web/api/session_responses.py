@@ -9,7 +9,7 @@ from portal.core.apps.access import OpenApp
 from portal.core.cluster.usage import SlurmStatus
 from portal.core.session.session import LIVE, Session
 from portal.web.api.models.sessions import SessionContext, SessionOut
-from portal.web.context import person, services
+from portal.web.context import person, services, site_rules
 
 
 def session_response(session: Session) -> SessionOut:
@@ -30,7 +30,7 @@ def _responses(sessions: Sequence[Session], status: SlurmStatus) -> list[Session
         status=status,
         now=services().clock(),
         origins=services().settings.web.origins,
-        rules=services().administration.site_rules(),
+        rules=site_rules(),
         gpus=services().gpus,
         storage=services().settings.sessions.storage,
         naming=services().catalog().naming,

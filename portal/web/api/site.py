@@ -18,7 +18,7 @@ from portal.web.api.models.site import (
 )
 from portal.web.api.models.templates import OfferedTemplateListOut, OfferedTemplateOut
 from portal.web.api.operation import operation
-from portal.web.context import cluster_view, person, services
+from portal.web.context import cluster_view, person, services, site_rules
 from portal.web.http.body import read_query
 
 blueprint = guarded("site", for_services=True)
@@ -59,7 +59,7 @@ def list_resource_groups() -> ResourceGroupListOut:
     """The partitions that are open to the caller, with the caller's limits in each."""
     options = read_query(AccountQuery).options
     gpus = services().gpus
-    cap = services().administration.site_rules().max_shared_memory_mb
+    cap = site_rules().max_shared_memory_mb
     found = cluster_view().partitions_with(person().name, options)
     groups = [ResourceGroupOut.of(one, gpus.offers(one), cap) for one in found]
     return ResourceGroupListOut(resource_groups=groups)
@@ -69,7 +69,7 @@ def list_resource_groups() -> ResourceGroupListOut:
 @operation("List resource templates", OfferedTemplateListOut)
 def list_resource_templates() -> OfferedTemplateListOut:
     """The resource templates, and whether the caller may launch with them."""
-    found, rules = services().administration.templates(), services().administration.site_rules()
+    found, rules = services().administration.templates(), site_rules()
     whys = cluster_view().template_misfits(
         person().name, found, rules, services().gpus, services().clock()
     )

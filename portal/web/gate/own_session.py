@@ -20,7 +20,7 @@ from portal.core.session.ended_lately import memory_kill
 from portal.core.session.session import OVER, State
 from portal.errors import Unauthorized
 from portal.services.apps.gate import GateStatus
-from portal.web.context import services
+from portal.web.context import services, site_rules
 from portal.web.gate.access import find_status, label_of_request, portal_url
 from portal.web.http.body import read_model
 from portal.web.http.rate_limit import Rate, RateLimiter
@@ -93,7 +93,7 @@ def _found() -> GateStatus:
 
 def _answer(gate: GateStatus) -> ResponseReturnValue:
     session, now = gate.session, services().clock()
-    found = countdown(session, services().administration.site_rules(), now)
+    found = countdown(session, site_rules(), now)
     room = 0 if gate.public else services().lifecycle.room(session)
     return jsonify(
         name=session.name,

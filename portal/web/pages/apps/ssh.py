@@ -12,7 +12,7 @@ from portal.core.apps.ssh import KEY_FILE, KEY_FOLDER, SshEndpoint
 from portal.core.session.session import OVER, Session, State
 from portal.core.session.status import shown_reason
 from portal.errors import FieldError, InvalidRequest
-from portal.web.context import person, services
+from portal.web.context import person, services, site_rules
 from portal.web.pages.apps.ssh_keys import config_context
 from portal.web.pages.blueprint import blueprint
 from portal.web.pages.sessions.rows import CHIPS, Chip
@@ -133,9 +133,7 @@ def _page(
         person=person(),
         endpoint=endpoint,
         step=step_of(endpoint),
-        ports=services().settings.web.ssh_ports
-        if services().administration.site_rules().preferred_ports
-        else None,
+        ports=services().settings.web.ssh_ports if site_rules().preferred_ports else None,
         problem=problem,
         wanted=wanted,
         taken=taken[:5],

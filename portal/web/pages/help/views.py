@@ -7,7 +7,7 @@ from flask.typing import ResponseReturnValue
 from flask_login import current_user
 
 from portal.core.auth.person import Person
-from portal.web.context import services
+from portal.web.context import services, site_rules
 from portal.web.pages.blueprint import blueprint
 
 
@@ -23,7 +23,7 @@ def help_page() -> ResponseReturnValue:
         home=settings.sessions.home,
         storage=settings.sessions.storage,
         images=settings.images,
-        rules=services().administration.site_rules(),
+        rules=site_rules(),
         image=_an_image(who),
         example_fgpu=_an_amount(),
     )

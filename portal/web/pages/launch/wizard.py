@@ -23,7 +23,7 @@ from portal.core.site_rules import SiteRules
 from portal.core.units import fgpu_number, short_minutes
 from portal.errors import HomeUnusable, InvalidRequest, PortalError, Unavailable
 from portal.web.api.models.templates import OfferedTemplateOut
-from portal.web.context import cluster_view, services
+from portal.web.context import cluster_view, services, site_rules
 from portal.web.context import person as me
 from portal.web.pages.launch.environments import EnvironmentCard, environment_cards
 from portal.web.pages.launch.form import (
@@ -272,7 +272,7 @@ def new_form(
         uses=uses_of(person, groups or [], options),
         gpus={group.name: offers for group in groups or [] if (offers := kinds.offers(group))},
         templates=services().administration.templates(),
-        rules=services().administration.site_rules(),
+        rules=site_rules(),
         given=entered,
         offered=offered,
         used=used,

@@ -21,10 +21,9 @@ from portal.core.session.idle import IdleNotice, idle_notice, warning_span
 from portal.core.session.kept import kept
 from portal.core.session.session import Session, State
 from portal.core.session.status import ENDS_SOON, ends_soon
-from portal.core.site_rules import SiteRules
 from portal.core.slurm_options import SlurmOptions
 from portal.errors import NotFound
-from portal.web.context import cluster_view, person, services
+from portal.web.context import cluster_view, person, services, site_rules
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ def is_ending(session: Session) -> bool:
 
 def unused_sessions() -> list[tuple[Session, IdleNotice]]:
     """The current user's unused sessions that will be ended soon, soonest first."""
-    rules = _rules()
+    rules = site_rules()
     if rules.idle_minutes is None:
         return []
     span = timedelta(minutes=rules.idle_minutes) - warning_span(rules)
@@ -87,7 +86,7 @@ def unused_sessions() -> list[tuple[Session, IdleNotice]]:
 
 def unused_of(session: Session) -> IdleNotice | None:
     """The notice of an unused session; None for others."""
-    return idle_notice(session, _rules(), services().clock())
+    return idle_notice(session, site_rules(), services().clock())
 
 
 @dataclass(frozen=True)
@@ -143,14 +142,6 @@ def larger_memory(session: Session) -> int | None:
 
 def _propose(session: Session, what: More) -> int | None:
     return services().enlarger.propose(session, what, _groups_of(session))
-
-
-def _rules() -> SiteRules:
-    # Read once for all rows of a page.
-    if "site_rules" not in g:
-        g.site_rules = services().administration.site_rules()
-    rules: SiteRules = g.site_rules
-    return rules
 
 
 def install(app: Flask) -> None:
