@@ -157,8 +157,6 @@ class Limits:
     """PriorityDecayHalfLife; None or 0: what was used is not forgotten."""
     fenced: bool = True
     """Whether Slurm confines jobs by cgroups; without them nothing is launched."""
-    part_limits_enforced: bool = False
-    """EnforcePartLimits: sbatch refuses what a partition's limits never admit."""
     site: Site = field(default_factory=Site)
 
     @cached_property

@@ -46,11 +46,6 @@ class Entry(_Value):
     link: Name | None
     """Where a link leads."""
 
-    @property
-    def is_hidden(self) -> bool:
-        """Whether lists leave it out unless they are asked for it."""
-        return self.name.startswith(".")
-
 
 class Listing(_Value):
     """A page of a folder's entries."""

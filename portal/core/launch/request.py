@@ -183,9 +183,6 @@ class LaunchRequest(BaseModel):
     _each_its_place = field_validator("mounts")(_each_place)
 
 
-MOUNTS = "mounts"
-
-
 def without(data: object, wrong: Iterable[FieldError]) -> LaunchRequest | None:
     """The rest of a request with wrong fields, with defaults in their place, to check it as well.
 

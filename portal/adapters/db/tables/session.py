@@ -25,7 +25,7 @@ class SessionRow(SQLModel, table=True):
         Index("session_tab", "owner", "state", "created", "id"),
         Index("session_tab_of_all", "state", "created", "id"),
         Index("session_unseen", "owner", "end_seen", "ended"),
-        # With all columns of the sums in adapters/db/usage.py, which then read no row.
+        # With all columns of the sums in adapters/db/site/usage.py, which then read no row.
         Index("session_usage_started", "started", "ended", *_USAGE),
         Index("session_usage_ended", "ended", "started", *_USAGE),
         # Two live sessions cannot have the same path.

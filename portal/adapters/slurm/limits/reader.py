@@ -38,7 +38,6 @@ class LimitsReader:
             usage_reset=conf.usage_reset,
             decay_minutes=conf.decay_minutes,
             fenced=conf.fenced,
-            part_limits_enforced=conf.site.part_limits in ("ANY", "ALL", "YES"),
             site=conf.site,
         )
         return self._with_accounting(limits, conf) if conf.accounting else limits

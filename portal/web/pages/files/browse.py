@@ -15,7 +15,6 @@ from portal.services.files.files import Files
 
 PAGE = 200
 """Entries of one page."""
-COLUMNS = {"name": "Name", "size": "Size", "modified": "Modified"}
 AREAS = {"home": "Home", "storage": "Storage folders"}
 SHARED = "shared"
 """Begins the locations of folders that others share: shared/OWNER/FOLDER."""
