@@ -1,0 +1,43 @@
+// The account menu opens without this; it adds Escape, the arrow keys, and closing by a click elsewhere.
+function start() {
+  const menu = document.getElementById("account-menu");
+  if (!menu) return;
+  const items = () => [...menu.querySelectorAll("nav a, nav button")];
+
+  function close(focus) {
+    if (!menu.open) return;
+    menu.open = false;
+    if (focus) menu.querySelector("summary").focus();
+  }
+
+  document.addEventListener("click", (event) => {
+    if (!menu.contains(event.target)) close(false);
+  });
+  menu.addEventListener("focusout", ({ relatedTarget }) => {
+    if (relatedTarget && !menu.contains(relatedTarget)) close(false);
+  });
+  // What was entered and not sent ends with the login (draft.js); an expired login keeps it.
+  menu.querySelector("[action='/logout']").addEventListener("submit", () => {
+    try {
+      for (const name of Object.keys(localStorage)) {
+        if (name.startsWith("slipway-draft ")) localStorage.removeItem(name);
+      }
+    } catch {
+      // Storage is blocked: nothing is in it.
+    }
+  });
+  menu.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && menu.open) {
+      event.stopPropagation();
+      close(true);
+    }
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    menu.open = true;
+    const all = items();
+    const place = all.indexOf(document.activeElement);
+    all[place < 0 && step < 0 ? all.length - 1 : (place + step + all.length) % all.length].focus();
+  });
+}
+start();
