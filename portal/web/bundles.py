@@ -53,9 +53,9 @@ class Bundles:
         sheet, script = f"{page}.css", f"{page}.js"
         if script not in self._manifest:
             script = "plain.js"
-        tags = [Markup('<link rel="stylesheet" href="{}">').format(self.url(sheet))] * (
-            sheet in self._manifest
-        )
+        tags = []
+        if sheet in self._manifest:
+            tags.append(Markup('<link rel="stylesheet" href="{}">').format(self.url(sheet)))
         if script in self._manifest:
             tags += [
                 Markup('<link rel="modulepreload" href="{}">').format(self._url(part))

@@ -13,6 +13,7 @@ function start() {
 
   const active = () => localStorage.getItem(ON) === "on" && Notification.permission === "granted";
 
+  /** @param {string | null | undefined} [text] */
   function show(text) {
     const on = active();
     button.hidden = false;

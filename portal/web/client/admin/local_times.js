@@ -1,7 +1,7 @@
 // Fields for times: UTC without this script; with it, in the reader's zone, and sent with their offset.
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-const two = (number) => String(number).padStart(2, "0");
-const local = (time) =>
+const two = (/** @type {number} */ number) => String(number).padStart(2, "0");
+const local = (/** @type {Date} */ time) =>
   `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())}T${two(time.getHours())}:${two(time.getMinutes())}`;
 
 for (const form of document.querySelectorAll("[data-local-times]")) {

@@ -6,22 +6,26 @@ const EVERY = 2000; // milliseconds between two polls
 const SOON = 400; // after a click has started something
 const dialog = document.getElementById("apps");
 const shown = new Map(); // the server's last HTML of each part
+/** @type {number | undefined} */
 let timer;
 const stopping = new Map(); // the last request to stop or restart each app
 
 const launcher = () => document.querySelector("[data-app-launcher]");
-const parts = (root) => [...root.querySelectorAll("[data-live]")];
+const parts = (/** @type {Found} */ root) => [...root.querySelectorAll("[data-live]")];
 
+/** @param {string} text */
 function announce(text) {
   const place = launcher()?.querySelector("[data-announce]");
   if (place) place.textContent = text;
 }
 
+/** @param {Found} root */
 function remember(root) {
   shown.clear();
   for (const part of parts(root)) shown.set(part.id, part.innerHTML);
 }
 
+/** @param {string} address */
 async function load(address, options = {}) {
   const response = await fetch(address, { ...options, headers: { "HX-Request": "true" } });
   const redirect = response.headers.get("HX-Redirect"); // the login has expired
@@ -31,6 +35,7 @@ async function load(address, options = {}) {
 }
 
 // Replaces only what has changed, and keeps the keyboard focus.
+/** @param {Found} fresh */
 function renew(fresh) {
   const now = parts(fresh);
   if (now.length !== shown.size || now.some((part) => !shown.has(part.id))) {
@@ -52,6 +57,7 @@ function renew(fresh) {
 }
 
 // An app was added or removed: replaces everything, but keeps entered values and open details.
+/** @param {Found} old @param {Found} fresh */
 function replace(old, fresh) {
   const focused = old.contains(document.activeElement) ? document.activeElement.id : "";
   const entered = [...old.querySelectorAll("[data-open] input[id]")].filter(
@@ -70,6 +76,7 @@ function replace(old, fresh) {
 }
 
 // A card's state for screen readers.
+/** @param {Found} part */
 function announceState(part) {
   const word = part.id.startsWith("chip-") && part.textContent.trim();
   const title = document.getElementById(part.id)?.closest("h2, h3")?.firstChild.textContent.trim();
@@ -97,6 +104,7 @@ function pollSoon() {
   timer = setTimeout(poll, SOON);
 }
 
+/** @param {string} address */
 async function show(address) {
   let fresh;
   try {
@@ -113,6 +121,7 @@ async function show(address) {
   pollSoon();
 }
 
+/** @param {Found | HTMLFormElement | undefined} form @param {Found} button */
 function act(form, button) {
   button.disabled = true; // against double clicks
   const body = new FormData(form);
@@ -122,6 +131,7 @@ function act(form, button) {
   if (ending) stopping.set(ending, sent);
 }
 
+/** @param {FormData} body @param {Found} button */
 async function send(body, button) {
   try {
     const fresh = await load(button.formAction, { method: "POST", body });
@@ -133,6 +143,7 @@ async function send(body, button) {
   button.disabled = false; // it stays in the page where its part has not changed
 }
 
+/** @param {Found} button */
 async function copy(button) {
   const field = document.getElementById(button.dataset.copy);
   field.select();
@@ -147,6 +158,7 @@ async function copy(button) {
 }
 
 // Shows the fields of an app, at one of them.
+/** @param {Found} field */
 function unfold(field) {
   field.closest("details").open = true;
   field.focus();

@@ -4,6 +4,7 @@ function start() {
   if (!menu) return;
   const items = () => [...menu.querySelectorAll("nav a, nav button")];
 
+  /** @param {boolean} focus */
   function close(focus) {
     if (!menu.open) return;
     menu.open = false;

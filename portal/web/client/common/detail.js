@@ -23,6 +23,7 @@ document.addEventListener("toggle", ({ target }) => {
   if (target.open) open.add(target.id);
   else open.delete(target.id);
 }, true);
+/** @type {string[]} */
 let unfolded = [];
 document.addEventListener("htmx:beforeSwap", () => { unfolded = [...open]; });
 
@@ -38,6 +39,7 @@ document.addEventListener("htmx:afterSettle", () => {
 
 // The end of a log, from the login node: rarely, and only while somebody looks.
 const timers = new Map();
+/** @param {Found} end */
 async function readLog(end) {
   clearTimeout(timers.get(end));
   let over = false;
@@ -55,6 +57,7 @@ async function readLog(end) {
   if (!over) timers.set(end, setTimeout(readLog, LOG_EVERY, end));
 }
 
+/** @param {Found} end @param {string} words */
 function say(end, words) {
   const line = document.createElement("p");
   line.className = "sub";
@@ -62,6 +65,10 @@ function say(end, words) {
   end.replaceChildren(line);
 }
 
+/**
+ * @param {Found} end
+ * @param {string} text
+ */
 function show(end, text) {
   const last = text.trimEnd().split("\n").slice(-LINES).join("\n");
   const lines = "times" in end.dataset ? times.logLines(last) : last;
@@ -83,6 +90,7 @@ function show(end, text) {
 for (const end of ends) readLog(end);
 
 // What a job uses: Slurm's nodes are asked only while somebody looks.
+/** @type {number | undefined} */
 let looking;
 function look() {
   clearTimeout(looking);

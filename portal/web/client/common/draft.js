@@ -8,6 +8,7 @@ const DAYS = 7;
 const SOON = 200; // milliseconds: a long script is not written with every letter
 
 // Browsers may block storage: reading the property fails then.
+/** @param {boolean} closed */
 function storages(closed) {
   const found = [];
   for (const name of closed ? ["sessionStorage", "localStorage"] : ["sessionStorage"]) {
@@ -29,6 +30,7 @@ export function keep({ form, wrong, more = null, closed = false }) {
   let done = false; // sent: nothing is kept any more
   let begun = false; // being sent: its key is kept, so that it is not sent twice after a reload
   let restoring = false;
+  /** @type {[string, string][] | null} */
   let waiting = null; // ticked folders, until the list of folders has been loaded
   let timer = 0;
 
@@ -49,6 +51,7 @@ export function keep({ form, wrong, more = null, closed = false }) {
   }
 
   // Whether the draft is kept; null removes it.
+  /** @param {Draft} draft */
   function store(draft) {
     if (!draft) {
       remove();
@@ -103,12 +106,14 @@ export function keep({ form, wrong, more = null, closed = false }) {
     return null;
   }
 
+  /** @param {[string, string][]} fields */
   function tick(fields) {
     const ticked = new Set(fields.map(([field, value]) => `${field} ${value}`));
     const boxes = form().querySelectorAll("[type=checkbox][name]:not(:disabled)");
     for (const box of boxes) box.checked = ticked.has(`${box.name} ${box.value}`);
   }
 
+  /** @param {Draft} draft */
   function restore(draft) {
     restoring = true; // the events below must not store half of it
     for (const [name, value] of draft.fields) {

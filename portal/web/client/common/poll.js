@@ -3,13 +3,14 @@
 import htmx from "htmx.org";
 import * as times from "./times.js";
 
+/** @param {Found} element @param {() => string} [address] */
 export function poll(element, address) {
   const link = document.getElementById("link");
   const HIDDEN_EVERY = 5; // a hidden page polls less often
   let skipped = 0;
   let failures = 0;
 
-  const isPoll = (event) => event.detail.elt === element;
+  const isPoll = (/** @type {HtmxEvent} */ event) => event.detail.elt === element;
 
   document.addEventListener("htmx:configRequest", (event) => {
     if (!isPoll(event)) return;

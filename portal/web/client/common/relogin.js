@@ -11,12 +11,14 @@ const user = dialog.dataset.user;
 const HEADERS = { "HX-Request": "true" }; // else the response is the login page
 let waiting = null; // the promise of the open dialog
 
+/** @param {string} text */
 function say(text) {
   problem.textContent = text;
   problem.hidden = !text;
 }
 
 // Forms of this page get the token of the new login.
+/** @param {string} token */
 function renew(token) {
   for (const field of document.querySelectorAll("[name=csrf_token]")) field.value = token;
 }
@@ -65,6 +67,7 @@ function ask() {
 }
 
 // Whether a request that met 401, or 400 for a stale token, can be sent again.
+/** @param {number} status */
 async function again(status) {
   const before = token();
   const state = await isBack().catch(() => null);
@@ -99,13 +102,16 @@ new BroadcastChannel("slipway-login").addEventListener("message", () => dialog.o
 document.addEventListener("visibilitychange", () => dialog.open && !document.hidden && check());
 
 // A request by a script; `make` makes it anew for each attempt, with the current token.
+/**
+ * @param {(headers: Record<string, string>) => Promise<Response>} make
+ */
 export async function send(make) {
   const answer = await make(HEADERS);
   if (answer.status !== 401 && answer.status !== 400) return answer;
   return (await again(answer.status)) ? make(HEADERS) : answer;
 }
 
-export const post = (address, body) => send((headers) => fetch(address, { method: "POST", body: body(), headers }));
+export const post = (/** @type {string} */ address, /** @type {() => URLSearchParams | FormData} */ body) => send((/** @type {Record<string, string>} */ headers) => fetch(address, { method: "POST", body: body(), headers }));
 
 const resent = new WeakSet();
 document.addEventListener("htmx:beforeOnLoad", (event) => {

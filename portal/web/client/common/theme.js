@@ -14,6 +14,7 @@ function chosen() {
   }
 }
 
+/** @param {string} choice */
 function paint(choice) {
   const effective = choice === "auto" ? (dark.matches ? "dark" : "light") : choice;
   document.documentElement.dataset.bsTheme = effective;

@@ -8,8 +8,9 @@ const long = new Intl.DateTimeFormat([], { day: "numeric", month: "short", year:
 const full = new Intl.DateTimeFormat([], { dateStyle: "medium", timeStyle: "long" });
 
 // Where there is little room, a line may begin after the day only.
-const unbroken = (part) => part.replaceAll(" ", "\u00a0");
+const unbroken = (/** @type {string} */ part) => part.replaceAll(" ", "\u00a0");
 
+/** @param {Date} time @param {string} form */
 function shown(time, form) {
   if (form === "date" && new Date(Date.now() - ahead).getFullYear() !== time.getFullYear()) return unbroken(long.format(time));
   const today = new Date(Date.now() - ahead).toDateString() === time.toDateString();
@@ -17,10 +18,11 @@ function shown(time, form) {
   return today ? text : `${unbroken(day.format(time))}, ${unbroken(text)}`;
 }
 
+/** @param {number} milliseconds */
 function span(milliseconds) {
   const total = Math.max(0, Math.floor(milliseconds / 1000));
   const days = Math.floor(total / 86400);
-  const two = (number) => String(number).padStart(2, "0");
+  const two = (/** @type {number} */ number) => String(number).padStart(2, "0");
   const rest = `${two(Math.floor(total / 60) % 60)}:${two(total % 60)}`;
   const hours = Math.floor(total / 3600) % 24;
   return days ? `${days} d ${two(hours)}:${rest}` : `${hours}:${rest}`;
@@ -47,6 +49,7 @@ function tick() {
 }
 
 // "5 min": how long ago a time was, in one unit.
+/** @param {string} since */
 export function age(since) {
   const minutes = Math.max(0, Math.floor((Date.now() - ahead - Date.parse(since)) / 60000));
   if (minutes < 1) return "less than 1 min";
@@ -55,7 +58,7 @@ export function age(since) {
 }
 
 // A log's times are UTC; the lines are shown with the reader's own: 2026-01-31 14:05:09.
-export const logLines = (text) => text.replace(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ(?= )/gm, (stamp) => {
+export const logLines = (/** @type {string} */ text) => text.replace(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ(?= )/gm, (/** @type {string} */ stamp) => {
   const moment = new Date(stamp);
   return Number.isNaN(moment.getTime()) ? stamp : moment.toLocaleString("sv-SE");
 });
@@ -68,6 +71,7 @@ export function refresh() {
 // By the server's clock.
 export const now = () => Date.now() - ahead;
 
+/** @param {string} date */
 export function setServerTime(date) {
   const offset = Date.now() - Date.parse(date);
   // The header has whole seconds and takes a while to arrive: ignore small differences.

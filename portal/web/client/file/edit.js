@@ -11,9 +11,13 @@ import * as panel from "../files/panel.js";
 
 const user = document.getElementById("relogin").dataset.user;
 const SOON = 300;
+/**
+ * @type {Edited | null}
+ */
 let now = null; // {at, name, saved, text, etag, crlf, mark, handle, timer}
 
-const key = (at) => `slipway-draft ${user} /files/${at}`;
+const key = (/** @type {string} */ at) => `slipway-draft ${user} /files/${at}`;
+/** @param {string} at */
 function stored(at) {
   try {
     return JSON.parse(localStorage.getItem(key(at)));
@@ -43,6 +47,7 @@ function drawTools() {
   viewer.tools(save, button("Close", "x-lg", () => leave()));
 }
 
+/** @param {string} text */
 function changed(text) {
   now.text = text;
   clearTimeout(now.timer);
@@ -52,6 +57,7 @@ function changed(text) {
   note(isChanged() ? "Not saved yet." : "");
 }
 
+/** @param {string} text */
 function open(text) {
   now.handle?.destroy();
   now.text = text;
@@ -88,6 +94,7 @@ export async function begin() {
   }
 }
 
+/** @param {Kept} draft */
 function restored(draft) {
   const other = draft.etag !== now.etag;
   if (other) now.etag = draft.etag; // saving asks, since the file has changed since then
@@ -114,7 +121,7 @@ function leave() {
   viewer.show(viewer.modesOf(page().dataset.name)[0]);
 }
 
-const bytesOf = (text) => new Blob([now.mark ? "\ufeff" : "", now.crlf ? text.replaceAll("\n", "\r\n") : text]);
+const bytesOf = (/** @type {string} */ text) => new Blob([now.mark ? "\ufeff" : "", now.crlf ? text.replaceAll("\n", "\r\n") : text]);
 
 async function send(headers = { "If-Match": now.etag }, at = now.at) {
   const mine = now;
@@ -147,13 +154,13 @@ async function send(headers = { "If-Match": now.etag }, at = now.at) {
 }
 
 async function conflict() {
-  const choice = await dialogs.ask("ask-conflict", (value) => value);
+  const choice = await dialogs.ask("ask-conflict", (/** @type {string} */ value) => value);
   if (choice === "theirs") discard();
   else if (choice === "overwrite") send({});
   else if (choice === "other") {
     const dot = now.name.lastIndexOf(".");
     const proposed = dot > 0 ? `${now.name.slice(0, dot)} (mine)${now.name.slice(dot)}` : `${now.name} (mine)`;
-    await dialogs.askName({ title: "Save under another name", go: "Save", value: proposed }, (text) => send(
+    await dialogs.askName({ title: "Save under another name", go: "Save", value: proposed }, (/** @type {string} */ text) => send(
       { "If-None-Match": "*" }, `${wording.parentOf(now.at)}/${wording.encode(text)}`));
   }
 }

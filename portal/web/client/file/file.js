@@ -16,6 +16,9 @@ export const view = () => document.getElementById("view");
 export const address = () => `/data/files/${page().dataset.location}`;
 
 // A part of the program that is loaded only when it is needed.
+/**
+ * @param {Promise<T>} part
+ */
 export async function load(part) {
   try {
     return await part;
@@ -24,24 +27,34 @@ export async function load(part) {
   }
 }
 
+/** @param {string} text */
 export function note(text) {
   const line = page().querySelector("[data-file-note]");
   line.textContent = text;
   line.hidden = !text;
 }
 
+/** @param {Node[]} what */
 export function put(...what) {
   view().replaceChildren(...what);
   view().dataset.state = "shown";
 }
 
+/** @param {string} text */
 function facts(text) {
   const box = element("div", "empty");
   box.append(element("p", "empty-title", text), element("p", "", "Download it to open it with a program of yours."));
   put(box);
 }
 
-// The beginning of the file: {text, complete, etag, plain (UTF-8), binary, crlf, mark}.
+/**
+ * The beginning of a file. `whole`: its size in bytes; `plain`: whether it is UTF-8; `crlf`: whether its
+ * lines end so; `mark`: whether it begins with a byte order mark.
+ * @typedef {{ text: string, complete: boolean, whole: number, etag: string, plain: boolean, binary: boolean,
+ *   crlf: boolean, mark: boolean }} Content
+ */
+
+/** @param {number} most bytes @returns {Promise<Content>} */
 export async function read(most) {
   const length = Number(page().dataset.size);
   // A link's size is its target's length: the answer tells.
@@ -49,7 +62,7 @@ export async function read(most) {
   const bytes = answer.status === 416 ? new Uint8Array() : new Uint8Array(await answer.arrayBuffer());
   const whole = Number(answer.headers.get("Content-Range")?.split("/")[1] ?? (answer.status === 416 ? 0 : bytes.length));
   const complete = bytes.length >= whole;
-  const found = { complete, whole: whole || length, etag: answer.headers.get("ETag") ?? "", binary: bytes.subarray(0, 8192).includes(0), plain: true };
+  const found = { text: "", crlf: false, mark: false, complete, whole: whole || length, etag: answer.headers.get("ETag") ?? "", binary: bytes.subarray(0, 8192).includes(0), plain: true };
   found.mark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
   try {
     // A character may be cut at the end of a part.
@@ -104,7 +117,9 @@ async function image() {
   };
 }
 
+/** @type {Record<string, () => Promise<(() => unknown) | void>>} */
 export const viewers = { text, image };
+/** @type {[RegExp, string[]][]} */
 const KINDS = [
   [/\.(png|jpe?g|gif|webp|avif|bmp|ico)$/i, ["image"]],
   [/\.svg$/i, ["image", "text"]],
@@ -113,9 +128,11 @@ const KINDS = [
   [/\.(csv|tsv|tab)$/i, ["table", "text"]],
   [/\.(md|markdown)$/i, ["markdown", "text"]],
 ];
+/** @type {Record<string, [string, string]>} */
 const WORDS = { image: ["Image", "image"], text: ["Text", "file-text"], notebook: ["Notebook", "journal-code"], table: ["Table", "table"], markdown: ["Formatted", "markdown"] };
-export const modesOf = (name) => KINDS.find(([pattern]) => pattern.test(name))?.[1] ?? ["text"];
+export const modesOf = (/** @type {string} */ name) => KINDS.find(([pattern]) => pattern.test(name))?.[1] ?? ["text"];
 
+/** @param {string} mode */
 export async function show(mode) {
   close();
   close = () => {};
@@ -135,6 +152,7 @@ export async function show(mode) {
   }
 }
 
+/** @param {string} word @param {string} symbol @param {() => unknown} call @param {undefined} [pressed] */
 export function button(word, symbol, call, pressed) {
   const made = element("button", "btn btn-quiet");
   made.type = "button";
@@ -144,6 +162,7 @@ export function button(word, symbol, call, pressed) {
   return made;
 }
 
+/** @param {string} mode */
 function offer(mode) {
   const modes = modesOf(page().dataset.name);
   const made = modes.length > 1 ? modes.map((one) => button(...WORDS[one], () => show(one), one === mode)) : [];
@@ -161,10 +180,12 @@ onShow(() => {
   else show(modesOf(page().dataset.name)[0]);
 });
 
+/** @param {HTMLButtonElement[]} buttons */
 export function tools(...buttons) {
   page().querySelector("[data-file-tools]").replaceChildren(...buttons);
 }
 
+/** @param {() => unknown} call */
 export function onClose(call) {
   close = call;
 }
@@ -176,4 +197,4 @@ export function begin() {
   return turn;
 }
 
-export const isShown = (mine) => mine === turn && Boolean(page());
+export const isShown = (/** @type {number} */ mine) => mine === turn && Boolean(page());

@@ -10,6 +10,9 @@ const MOST_ROWS = 1000;
 const MOST_COLUMNS = 200;
 const MOST_NOTEBOOK = 30 * 1024 * 1024;
 
+/**
+ * @type {typeof import("../libraries/viewers.js")}
+ */
 let parts; // of the libraries, once they are needed
 async function libraries() {
   parts = await load(import("../libraries/viewers.js"));
@@ -26,9 +29,9 @@ viewers.table = async () => {
       put();
       return;
     }
-    const columns = Math.min(MOST_COLUMNS, Math.max(...data.slice(0, 100).map((row) => row.length)));
+    const columns = Math.min(MOST_COLUMNS, Math.max(...data.slice(0, 100).map((/** @type {string[]} */ row) => row.length)));
     const table = element("table", "data");
-    const line = (cells, tag, label) => {
+    const line = (/** @type {string[]} */ cells, /** @type {"td" | "th"} */ tag, /** @type {string} */ label) => {
       const row = element("tr");
       const head = element(label === "" ? "td" : "th", "number", label);
       if (label !== "") head.scope = "row";
@@ -43,7 +46,7 @@ viewers.table = async () => {
     };
     const [head, body] = [element("thead"), element("tbody")];
     head.append(line(data[0], "th", ""));
-    body.append(...data.slice(1, MOST_ROWS + 1).map((row, place) => line(row, "td", String(place + 1))));
+    body.append(...data.slice(1, MOST_ROWS + 1).map((/** @type {string[]} */ row, /** @type {number} */ place) => line(row, "td", String(place + 1))));
     table.append(head, body);
     const box = element("div", "table-view");
     box.tabIndex = 0;
@@ -92,6 +95,7 @@ viewers.pdf = async () => {
   };
 };
 
+/** @param {import("pdfjs-dist").PDFDocumentProxy} file @param {HTMLCanvasElement} canvas */
 async function draw(file, canvas) {
   const page = await file.getPage(Number(canvas.dataset.page));
   const wide = Math.min(canvas.parentElement.clientWidth, 1100) || 800;
@@ -104,6 +108,7 @@ async function draw(file, canvas) {
 
 // Cleaned HTML in a frame of its own: no scripts, no forms, another origin; nothing is loaded
 // from elsewhere, since the page's policy holds there as well.
+/** @param {string} html @param {string} label */
 function frame(html, label) {
   const made = element("iframe", "document");
   made.setAttribute("sandbox", "");
@@ -112,15 +117,15 @@ function frame(html, label) {
   made.srcdoc = `<!doctype html><html lang="en" data-bs-theme="${theme}"><head><meta charset="utf-8"><title>${label}</title><link rel="stylesheet" href="${assets.notebook}"></head><body>${html}</body></html>`;
   return made;
 }
-const clean = (html) => parts.purify.sanitize(html, {
+const clean = (/** @type {string} */ html) => parts.purify.sanitize(html, {
   FORBID_TAGS: ["style", "form", "input", "button", "textarea", "select", "video", "audio"], FORBID_ATTR: ["style", "id", "name", "target"],
 });
-const escape = (text) => {
+const escape = (/** @type {string} */ text) => {
   const place = element("p", "", text);
   return place.innerHTML.replaceAll('"', "&quot;");
 };
-const markdown = (text) => clean(parts.marked.parse(text, { gfm: true, async: false }));
-const joined = (value) => (Array.isArray(value) ? value.join("") : String(value ?? ""));
+const markdown = (/** @type {string} */ text) => clean(parts.marked.parse(text, { gfm: true, async: false }));
+const joined = (/** @type {unknown} */ value) => (Array.isArray(value) ? value.join("") : String(value ?? ""));
 
 viewers.markdown = async () => {
   const [found] = await Promise.all([read(2 * 1024 * 1024), libraries()]);
@@ -130,11 +135,14 @@ viewers.markdown = async () => {
   };
 };
 
-const plain = (text) => escape(text.replaceAll(/\u001b\[[0-9;]*[A-Za-z]/g, ""));
+const plain = (/** @type {string} */ text) => escape(text.replaceAll(/\u001b\[[0-9;]*[A-Za-z]/g, ""));
 
+/**
+ * @param {Output} one
+ */
 function output(one) {
   if (one.output_type === "stream") return `<pre class="out ${one.name === "stderr" ? "err" : ""}">${plain(joined(one.text))}</pre>`;
-  if (one.output_type === "error") return `<pre class="out err">${plain(joined(one.traceback?.map?.((line) => `${line}\n`)) || `${one.ename}: ${one.evalue}`)}</pre>`;
+  if (one.output_type === "error") return `<pre class="out err">${plain(joined(one.traceback?.map?.((/** @type {string} */ line) => `${line}\n`)) || `${one.ename}: ${one.evalue}`)}</pre>`;
   const data = one.data ?? {};
   for (const kind of ["image/png", "image/jpeg", "image/gif"]) {
     const text = joined(data[kind]).replaceAll(/\s/g, "");
@@ -146,6 +154,7 @@ function output(one) {
   return data["text/plain"] ? `<pre class="out">${plain(joined(data["text/plain"]))}</pre>` : "";
 }
 
+/** @param {Output} one */
 function cell(one) {
   const source = joined(one.source);
   if (one.cell_type === "markdown") return `<section class="md">${markdown(source)}</section>`;

@@ -6,24 +6,29 @@ export const token = () => document.querySelector("#files-token [name=csrf_token
 const AGAIN = new Set([401, 404, 502, 503, 504]);
 
 export class Refused extends Error {
+  /** @param {number} status of HTTP; 0: no answer @param {{ detail?: string, code?: string, field?: string }} found */
   constructor(status, found) {
     super(found.detail || `The portal answered with ${status}.`);
-    Object.assign(this, { status, code: found.code ?? "", field: found.field ?? "" });
+    this.status = status;
+    this.code = found.code ?? "";
+    this.field = found.field ?? "";
   }
 }
 
+/** @param {Response} answer */
 async function foundIn(answer) {
   const found = await answer.json().catch(() => ({}));
   if (!answer.ok) throw new Refused(answer.status, found);
   return found;
 }
 
-const lost = (error) => {
+const lost = (/** @type {Error} */ error) => {
   if (error instanceof Refused || error.name === "AbortError") throw error;
   throw new Refused(0, { code: "lost", detail: "The portal does not answer. Check your connection and try again." });
 };
 
 // Another request starts the file server: this one has done nothing yet, and is sent again.
+/** @param {() => Promise<Response>} send */
 async function patiently(send) {
   for (let left = 10; ; left -= 1) {
     const answer = await send();
@@ -34,12 +39,12 @@ async function patiently(send) {
   }
 }
 
-const address = (action, location) => `/files-ask/${action}${location ? `/${location}` : ""}`;
+const address = (/** @type {string} */ action, /** @type {string} */ location) => `/files-ask/${action}${location ? `/${location}` : ""}`;
 
-export const get = (action, location = "", query = {}) => patiently(() => relogin.send(
+export const get = (/** @type {string} */ action, location = "", query = {}) => patiently(() => relogin.send(
   (headers) => fetch(`${address(action, location)}?${new URLSearchParams(query)}`, { headers }))).then(foundIn).catch(lost);
 
-export const change = (action, location, body = {}, method = "POST") => patiently(() => relogin.post(
+export const change = (/** @type {string} */ action, /** @type {string} */ location, body = {}, method = "POST") => patiently(() => relogin.post(
   address(action, location),
   () => new URLSearchParams({ csrf_token: token(), method, body: JSON.stringify(body) }))).then(foundIn).catch(lost);
 
@@ -47,6 +52,7 @@ export const change = (action, location, body = {}, method = "POST") => patientl
 export const admit = () => relogin.post("/files-access", () => new URLSearchParams({ csrf_token: token() }));
 
 // A request below /data/; sent once more after the server was started again.
+/** @param {string} path */
 export async function bytes(path, options = {}) {
   const send = () => patiently(() => fetch(path, { cache: "no-store", ...options }));
   let answer = await send().catch(lost);
@@ -58,4 +64,4 @@ export async function bytes(path, options = {}) {
   return answer;
 }
 
-export const read = (answer) => answer.then(foundIn).catch(lost);
+export const read = (/** @type {Response} */ answer) => answer.then(foundIn).catch(lost);

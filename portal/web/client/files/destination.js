@@ -10,11 +10,13 @@ const box = document.getElementById("ask-to");
 const list = box.querySelector("[data-to-list]");
 const crumbs = box.querySelector("[data-to-crumbs]");
 let at = "";
+/** @type {Item[]} */
 let moved = [];
 
 const areas = () => [...document.querySelectorAll("#files-areas option")].map((one) => [one.value, one.textContent]);
-const titleOf = (path) => (path.includes("/") ? wording.nameOf(path) : areas().find(([root]) => root === path)?.[1] ?? path);
+const titleOf = (/** @type {string | string[]} */ path) => (path.includes("/") ? wording.nameOf(path) : areas().find(([root]) => root === path)?.[1] ?? path);
 
+/** @param {string} path @param {string} text @param {string} symbol */
 function link(path, text, symbol) {
   const button = element("button", "choice");
   button.type = "button";
@@ -26,11 +28,12 @@ function link(path, text, symbol) {
   return button;
 }
 
+/** @param {string} path */
 async function show(path) {
   at = path;
   const parts = path ? path.split("/") : [];
   const area = parts[0] === "shared" ? 3 : 1; // another user's folder is an area of its own
-  const way = parts.map((_, place) => parts.slice(0, place + 1).join("/")).slice(area - 1);
+  const way = parts.map((/** @type {any} */ _, /** @type {number} */ place) => parts.slice(0, place + 1).join("/")).slice(area - 1);
   crumbs.replaceChildren(...["", ...way].map((each) => {
     const item = element("li");
     const button = element("button", "crumb", each ? titleOf(each) : "Files");
@@ -50,8 +53,8 @@ async function show(path) {
       const found = await server.get("list", path, { limit: 1000 });
       if (at !== path) return;
       const own = new Set(moved.map((one) => one.path));
-      const folders = found.entries.filter((one) => one.is_folder && !own.has(one.path));
-      list.replaceChildren(...folders.map((one) => link(one.path, wording.visible(one.name), "folder-fill")));
+      const folders = found.entries.filter((/** @type {Item} */ one) => one.is_folder && !own.has(one.path));
+      list.replaceChildren(...folders.map((/** @type {Item} */ one) => link(one.path, wording.visible(one.name), "folder-fill")));
       if (!folders.length) list.replaceChildren(element("p", "sub", "No folders in here."));
       box.querySelector("[data-go]").disabled = !found.writable;
       if (!found.writable) dialogs.trouble(box, "You may not put anything into this folder.");
@@ -79,6 +82,7 @@ box.querySelector("[data-to-new]").addEventListener("click", async () => {
 });
 
 // Resolves to a location, or null.
+/** @param {string} verb @param {Item[]} items */
 export function choose(verb, items) {
   moved = items;
   box.querySelector("h2").textContent = `${verb} ${items.length === 1 ? `“${items[0].name}”` : wording.counted(items.length, "item")} to…`;
@@ -90,7 +94,7 @@ export function choose(verb, items) {
 
 // Entries that are dragged to a folder of the list, or of the way to it.
 const KIND = "application/x-slipway-files";
-const target = (event) => event.target.closest?.("[data-drop]");
+const target = (/** @type {Heard<DragEvent>} */ event) => event.target.closest?.("[data-drop]");
 document.addEventListener("dragstart", (event) => {
   const row = event.target.closest?.("#folder tr[data-path]");
   if (!row) return;
@@ -113,6 +117,6 @@ document.addEventListener("drop", (event) => {
   if (!event.dataTransfer.types.includes(KIND) || !target(event)) return;
   event.preventDefault();
   const to = target(event).dataset.drop;
-  const items = JSON.parse(event.dataTransfer.getData(KIND)).filter((path) => path !== to && wording.parentOf(path) !== to);
+  const items = JSON.parse(event.dataTransfer.getData(KIND)).filter((/** @type {string} */ path) => path !== to && wording.parentOf(path) !== to);
   if (items.length) dialogs.operate({ kind: event.ctrlKey ? "copy" : "move", items, to }).catch(dialogs.failed);
 });

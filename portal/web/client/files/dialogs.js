@@ -8,10 +8,11 @@ import * as listing from "./folder.js";
 import * as panel from "./panel.js";
 import * as selection from "./selection.js";
 
-const dialog = (id) => document.getElementById(id);
+const dialog = (/** @type {string} */ id) => document.getElementById(id);
 const LONGEST = 6000; // characters of an address
-const words = (items) => (items.length === 1 ? `“${items[0].name}”` : counted(items.length, "item"));
+const words = (/** @type {Item[]} */ items) => (items.length === 1 ? `“${items[0].name}”` : counted(items.length, "item"));
 
+/** @param {Found} box @param {string} text */
 export function trouble(box, text) {
   const line = box.querySelector("[role=alert]");
   if (!line) return; // a dialog that only asks
@@ -21,13 +22,18 @@ export function trouble(box, text) {
 
 // Opens a dialog; `act` runs when its form is sent, and keeps it open by throwing. Resolves to
 // what it returned, or null if the dialog was closed.
+/**
+ * @param {string} id
+ * @param {(value: string) => unknown} act
+ */
 export function ask(id, act) {
   const box = dialog(id);
   const form = box.querySelector("form");
   trouble(box, "");
   return new Promise((resolve) => {
+    /** @type {null} */
     let result = null;
-    const send = async (event) => {
+    const send = async (/** @type {Heard<SubmitEvent>} */ event) => {
       event.preventDefault();
       if (form.dataset.busy) return;
       form.dataset.busy = "yes";
@@ -54,6 +60,9 @@ document.addEventListener("click", (event) => {
 });
 
 // A name; `act` gets it.
+/**
+ * @param {(value: string) => unknown} act
+ */
 export function askName({ title, go, value = "", label = "Name", note = "" }, act) {
   const box = dialog("ask-name");
   const field = document.getElementById("ask-name-field");
@@ -71,6 +80,7 @@ export function askName({ title, go, value = "", label = "Name", note = "" }, ac
   return done;
 }
 
+/** @param {string} title @param {string} text */
 export function exists(title, text, several = false) {
   const box = dialog("ask-exists");
   box.querySelector("h2").textContent = title;
@@ -78,10 +88,11 @@ export function exists(title, text, several = false) {
   const all = box.querySelector("[data-all]");
   all.hidden = !several;
   all.querySelector("input").checked = false;
-  return ask("ask-exists", (value) => ({ value, all: all.querySelector("input").checked }));
+  return ask("ask-exists", (/** @type {string} */ value) => ({ value, all: all.querySelector("input").checked }));
 }
 
 // Sends an operation; names that exist are asked about once, for all of them.
+/** @param {Record<string, unknown> & { items: string[] }} body */
 export async function operate(body) {
   let started;
   try {
@@ -96,22 +107,28 @@ export async function operate(body) {
   panel.follow(started);
   return started;
 }
-export const failed = (error) => panel.note(error.message, true);
+export const failed = (/** @type {Error} */ error) => panel.note(error.message, true);
 
-export const makeFolder = (parent, what = "New folder") => askName({ title: what, go: "Create" }, async (text) => {
+export const makeFolder = (/** @type {string} */ parent, what = "New folder") => askName({ title: what, go: "Create" }, async (/** @type {string | number | boolean} */ text) => {
   const made = await server.change("folder", `${parent}/${encode(text)}`);
   return made.path;
 });
 
+/** @param {Item} item */
 export async function rename(item, extra = {}) {
   const made = await askName({ title: `Rename “${item.name}”`, go: "Rename", value: item.name, ...extra },
-    (text) => (text === item.name ? item : server.change("rename", item.path, { name: text })));
+    (/** @type {string} */ text) => (text === item.name ? item : server.change("rename", item.path, { name: text })));
   return made?.path;
 }
 
 // How much lies below, while a confirmation is open.
+/**
+ * @param {Item[]} items
+ * @param {(text: string) => void} show
+ * @param {() => boolean} isOpen
+ */
 async function count(items, show, isOpen) {
-  const folders = items.filter((one) => one.folder);
+  const folders = items.filter((/** @type {Item} */ one) => one.folder);
   const sums = new Map();
   const plain = items.length - folders.length;
   while (isOpen()) {
@@ -120,7 +137,7 @@ async function count(items, show, isOpen) {
     }
     const all = [...sums.values()];
     const files = all.reduce((sum, one) => sum + one.files, plain);
-    const bytes = all.reduce((sum, one) => sum + one.bytes, items.reduce((sum, one) => sum + (one.size || 0), 0));
+    const bytes = all.reduce((sum, one) => sum + one.bytes, items.reduce((/** @type {any} */ sum, /** @type {Item} */ one) => sum + (one.size || 0), 0));
     const complete = all.every((one) => one.complete);
     show(`${counted(files, "file")}${folders.length ? ` in ${counted(all.reduce((sum, one) => sum + one.folders, folders.length), "folder")}` : ""}, ${wording.size(bytes)}${complete ? "" : " so far, still counting…"}`);
     if (complete) return;
@@ -128,23 +145,25 @@ async function count(items, show, isOpen) {
   }
 }
 
+/** @param {Item[]} items */
 export async function remove(items, warning = "") {
   const box = dialog("ask-delete");
   box.querySelector("h2").textContent = `Delete ${words(items)}?`;
   const list = box.querySelector(".end-names");
   list.hidden = items.length === 1;
-  list.replaceChildren(...items.slice(0, 200).map((one) => element("li", "", `${one.name}${one.folder ? "/" : ""}`)));
+  list.replaceChildren(...items.slice(0, 200).map((/** @type {Item} */ one) => element("li", "", `${one.name}${one.folder ? "/" : ""}`)));
   const line = box.querySelector("[data-warning]");
   line.textContent = warning;
   line.hidden = !warning;
   box.querySelector("[data-go]").textContent = "Delete for good";
   const place = box.querySelector("[data-count]");
   place.textContent = "";
-  const done = ask("ask-delete", () => operate({ kind: "delete", items: items.map((one) => one.path) }));
-  count(items, (text) => { place.textContent = `${text}. This cannot be undone.`; }, () => box.open);
+  const done = ask("ask-delete", () => operate({ kind: "delete", items: items.map((/** @type {Item} */ one) => one.path) }));
+  count(items, (/** @type {string} */ text) => { place.textContent = `${text}. This cannot be undone.`; }, () => box.open);
   return done;
 }
 
+/** @param {Item[]} items */
 async function mode(items) {
   const box = dialog("ask-mode");
   const field = document.getElementById("ask-mode-field");
@@ -154,7 +173,7 @@ async function mode(items) {
     for (const one of boxes) one.checked = Boolean(number & Number(one.dataset.bit));
   };
   box.querySelector("h2").textContent = `Permissions of ${words(items)}`;
-  box.querySelector("[data-note]").textContent = items.some((one) => one.folder) ? "Folders: everything in them gets the same; files get “Execute” only where they had it." : "";
+  box.querySelector("[data-note]").textContent = items.some((/** @type {Item} */ one) => one.folder) ? "Folders: everything in them gets the same; files get “Execute” only where they had it." : "";
   field.value = items[0].mode.slice(-3);
   draw();
   field.oninput = draw;
@@ -163,30 +182,32 @@ async function mode(items) {
       field.value = boxes.reduce((sum, bit) => sum + (bit.checked ? Number(bit.dataset.bit) : 0), 0).toString(8).padStart(3, "0");
     };
   }
-  return ask("ask-mode", () => operate({ kind: "mode", items: items.map((one) => one.path), mode: field.value }));
+  return ask("ask-mode", () => operate({ kind: "mode", items: items.map((/** @type {Item} */ one) => one.path), mode: field.value }));
 }
 
+/** @param {Item[]} items */
 async function download(items) {
   if (items.length === 1 && !items[0].folder) return fetchFile(`/data/files/${items[0].path}?download`);
   const box = dialog("ask-format");
   box.querySelector("h2").textContent = `Download ${words(items)}`;
-  const format = await ask("ask-format", (value) => value);
+  const format = await ask("ask-format", (/** @type {string} */ value) => value);
   if (!format) return null;
   if (items.length === 1) return fetchFile(`/data/archive/${items[0].path}?format=${format}`);
-  const parents = new Set(items.map((one) => parentOf(one.path)));
+  const parents = new Set(items.map((/** @type {Item} */ one) => parentOf(one.path)));
   if (parents.size > 1) throw new Error("These are in different folders. Select those of one folder to download them together.");
   const [parent] = parents;
-  const names = items.map((one) => one.path.slice(parent.length + 1).replaceAll("+", "%2B"));
-  const address = `/data/archive/${parent}?format=${format}&${names.map((one) => `name=${one}`).join("&")}`;
+  const names = items.map((/** @type {Item} */ one) => one.path.slice(parent.length + 1).replaceAll("+", "%2B"));
+  const address = `/data/archive/${parent}?format=${format}&${names.map((/** @type {Item} */ one) => `name=${one}`).join("&")}`;
   return address.length < LONGEST ? fetchFile(address) : sendNames(parent, format, names);
 }
 
 // More names than an address can have: they are sent as a form, which knows only UTF-8.
+/** @param {string} parent @param {string} format @param {string[]} names */
 async function sendNames(parent, format, names) {
   const form = element("form");
   Object.assign(form, { method: "post", action: `/data/archive/${parent}`, target: "_blank", rel: "noopener", hidden: true });
   try {
-    for (const [key, value] of [["format", format], ...names.map((one) => ["name", decodeURIComponent(one)])]) {
+    for (const [key, value] of [["format", format], ...names.map((/** @type {Item} */ one) => ["name", decodeURIComponent(one)])]) {
       const field = element("input");
       Object.assign(field, { type: "hidden", name: key, value });
       form.append(field);
@@ -202,6 +223,7 @@ async function sendNames(parent, format, names) {
 }
 
 // The browser's own download, once the file server is there.
+/** @param {string} address */
 async function fetchFile(address) {
   await server.admit().catch(() => {});
   const link = document.createElement("a");
@@ -220,7 +242,7 @@ const kinds = {
     if (path) listing.refresh(path);
   },
   file: async () => {
-    const path = await askName({ title: "New text file", go: "Create and edit", value: "new.txt" }, async (text) => {
+    const path = await askName({ title: "New text file", go: "Create and edit", value: "new.txt" }, async (/** @type {string | number | boolean} */ text) => {
       const at = `${listing.here()}/${encode(text)}`;
       await server.bytes(`/data/files/${at}`, { method: "PUT", body: "", headers: { "If-None-Match": "*" } });
       return at;
@@ -231,21 +253,22 @@ const kinds = {
     const path = await rename(item);
     if (path) listing.refresh(path);
   },
-  copy: (items) => destination.choose("Copy", items).then((to) => to && operate({ kind: "copy", items: items.map((one) => one.path), to })),
-  move: (items) => destination.choose("Move", items).then((to) => to && operate({ kind: "move", items: items.map((one) => one.path), to })),
-  delete: (items) => remove(items),
+  copy: (/** @type {Item[]} */ items) => destination.choose("Copy", items).then((to) => to && operate({ kind: "copy", items: items.map((/** @type {Item} */ one) => one.path), to })),
+  move: (/** @type {Item[]} */ items) => destination.choose("Move", items).then((to) => to && operate({ kind: "move", items: items.map((/** @type {Item} */ one) => one.path), to })),
+  delete: (/** @type {Item[]} */ items) => remove(items),
   mode, download,
   usage: async () => {
     const here = { path: listing.here(), folder: true };
     const id = "usage";
     panel.put(id, { title: `Counting “${listing.folder().dataset.name}”`, state: "running", share: null });
     let open = true;
-    await count([here], (text) => panel.put(id, { title: `“${nameOf(here.path)}”: ${text}`, state: text.endsWith("…") ? "running" : "good", share: null, icon: "pie-chart" }), () => open);
+    await count([here], (/** @type {string} */ text) => panel.put(id, { title: `“${nameOf(here.path)}”: ${text}`, state: text.endsWith("…") ? "running" : "good", share: null, icon: "pie-chart" }), () => open);
     open = false;
   },
 };
 const NEED = new Set(["rename", "copy", "move", "delete", "mode", "download"]);
 
+/** @param {string} kind */
 export function act(kind) {
   const items = NEED.has(kind) ? selection.list() : [];
   if (NEED.has(kind) && !items.length) return;

@@ -14,8 +14,9 @@ let wasInside = false;
 export const folder = () => document.getElementById("folder");
 export const here = () => folder()?.dataset.location ?? "";
 export const rows = () => [...document.querySelectorAll("#folder tr[data-path]")];
-export const rowOf = (path) => rows().find((row) => row.dataset.path === path);
+export const rowOf = (/** @type {string} */ path) => rows().find((row) => row.dataset.path === path);
 
+/** @param {string | URL | null | undefined} address */
 export function go(address) {
   return htmx.ajax("GET", address, { target: "#files", select: "#files", swap: "outerHTML show:none", source: "#files" })
     .then(() => { if (location.pathname + location.search !== address) history.pushState({ htmx: true }, "", address); });
@@ -23,6 +24,7 @@ export function go(address) {
 
 // Exchanged between press and release, a row would not be clicked.
 let pressed = false;
+/** @type {string | null} */
 let late = null; // the keyboard's place of a refresh that waits for the release
 document.addEventListener("pointerdown", () => { pressed = true; }, true);
 for (const kind of ["pointerup", "pointercancel"]) {
@@ -47,6 +49,7 @@ export async function refresh(place = "") {
   scrollTo({ top: scroll, behavior: "instant" });
 }
 
+/** @param {Found} row */
 export function focusRow(row, { scroll = true } = {}) {
   if (!row) return;
   for (const other of rows()) other.tabIndex = other === row ? 0 : -1;
@@ -54,7 +57,7 @@ export function focusRow(row, { scroll = true } = {}) {
   if (scroll) row.scrollIntoView({ block: "nearest" });
 }
 
-const open = (row) => row.querySelector("a.name").click();
+const open = (/** @type {Found} */ row) => row.querySelector("a.name").click();
 
 let last = "";
 function show() {
@@ -113,9 +116,10 @@ document.addEventListener("input", (event) => {
   }, 350);
 });
 
-const typing = (target) => target.closest?.("input:not([type=checkbox]), textarea, select, dialog, .editor, [contenteditable]");
+const typing = (/** @type {Found} */ target) => target.closest?.("input:not([type=checkbox]), textarea, select, dialog, .editor, [contenteditable]");
 const MOVES = { ArrowDown: 1, ArrowUp: -1, PageDown: 15, PageUp: -15, Home: -Infinity, End: Infinity };
 
+/** @param {Heard<KeyboardEvent>} event */
 function move(event) {
   const all = rows();
   const at = all.indexOf(document.activeElement?.closest?.("tr[data-path]"));
@@ -126,6 +130,7 @@ function move(event) {
   if (event.shiftKey) selection.extend(all[next]);
 }
 
+/** @param {Heard<KeyboardEvent>} event @param {Found} row */
 function onRow(event, row) {
   if (event.key === "Enter" && !event.target.closest("a, button")) open(row);
   else if (event.key === " " && !event.target.closest("button, input")) selection.toggle(row);

@@ -12,6 +12,7 @@ const shown = new Map(); // id → {item, ended}
 const followed = new Map(); // id of an operation of this page → what is called at its end
 const KEPT = "slipway-files-hidden";
 let timer = 0;
+/** @type {(() => void)[]} */
 const closing = []; // called when the lines that have ended are closed
 
 const VERBS = {
@@ -25,6 +26,7 @@ function hidden() {
     return new Set();
   }
 }
+/** @param {string} id */
 function hide(id) {
   const all = [...hidden(), id].slice(-200);
   try {
@@ -36,6 +38,10 @@ function hide(id) {
 
 
 // One line: {title, detail, share (0 to 1, null: unknown), state, actions: [[word, icon, call]], problems: [text]}.
+/**
+ * @param {string} id
+ * @param {Line} what
+ */
 export function put(id, what) {
   const before = shown.get(id)?.item;
   const item = before ?? element("li");
@@ -80,6 +86,7 @@ export function put(id, what) {
   panel.hidden = false;
 }
 
+/** @param {string} id */
 export function remove(id) {
   shown.get(id)?.item.remove();
   shown.delete(id);
@@ -87,16 +94,18 @@ export function remove(id) {
 }
 
 let notes = 0;
+/** @param {string} text */
 export function note(text, bad = false) {
   put(`note-${notes += 1}`, { title: text, state: bad ? "bad" : "good", icon: bad ? "exclamation-triangle-fill" : "check-circle-fill" });
   wording.say(text);
 }
 
-const count = (operation) => {
+const count = (/** @type {Operation} */ operation) => {
   const number = operation.item_count ?? operation.items.length;
   return number === 1 ? `“${wording.nameOf(operation.items[0])}”` : wording.counted(number, "item");
 };
 
+/** @param {Operation} operation */
 function figures(operation) {
   const { files, files_total: total, bytes, bytes_total: all } = operation;
   const parts = [total === null ? wording.counted(files, "file") : `${wording.number.format(files)} of ${wording.counted(total, "file")}`];
@@ -108,6 +117,9 @@ function figures(operation) {
 
 const RESULTS = { failed: "failed", cancelled: "was cancelled", interrupted: "was interrupted" };
 
+/**
+ * @param {Operation} operation
+ */
 function draw(operation) {
   const [doing, done] = VERBS[operation.kind];
   const running = operation.state === "running";
@@ -122,14 +134,15 @@ function draw(operation) {
     icon: running ? "arrow-repeat" : operation.state === "done" && !troubled ? "check-circle-fill" : "exclamation-triangle-fill",
     detail: running ? (operation.waiting ? "Waits for other operations" : [figures(operation), wording.visible(operation.current)].filter(Boolean).join(" · ")) : operation.detail || figures(operation),
     actions: running ? [["Cancel", "x-lg", () => cancel(operation.id)]] : [["Hide", "x-lg", () => { hide(operation.id); remove(operation.id); }]],
-    problems: operation.problems.map((one) => `${wording.visible(one.name)}: ${one.detail}`),
+    problems: operation.problems.map((/** @type {Operation["problems"][number]} */ one) => `${wording.visible(one.name)}: ${one.detail}`),
     problemWords: wording.counted(operation.problem_count, "problem"),
   });
 }
 
-const cancel = (id) => server.change("operations", id, {}, "DELETE").then(draw).then(soon).catch((error) => note(error.message, true));
+const cancel = (/** @type {string} */ id) => server.change("operations", id, {}, "DELETE").then(draw).then(soon).catch((error) => note(error.message, true));
 
 // Follows an operation that this page has begun, to its end.
+/** @param {Operation} operation */
 export function follow(operation) {
   return new Promise((resolve) => {
     followed.set(operation.id, resolve);
@@ -138,6 +151,7 @@ export function follow(operation) {
   });
 }
 
+/** @param {Operation} operation */
 function took(operation) {
   const was = followed.get(operation.id);
   if (operation.state === "running") {
@@ -180,6 +194,7 @@ panel.querySelector("[data-work-close]").addEventListener("click", () => {
 });
 addEventListener("DOMContentLoaded", poll);
 
+/** @param {() => void} call */
 export function onClose(call) {
   closing.push(call);
 }

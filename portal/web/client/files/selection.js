@@ -8,7 +8,7 @@ let anchor = ""; // where a range begins
 let place = ""; // the folder that the selection belongs to
 const bar = () => document.getElementById("picked");
 
-export const fact = (row) => ({
+export const fact = (/** @type {Found} */ row) => ({
   path: row.dataset.path, name: row.dataset.name, kind: row.dataset.kind, mode: row.dataset.mode,
   folder: "folder" in row.dataset, size: Number(row.dataset.size),
 });
@@ -39,11 +39,13 @@ function say() {
   wording.say(picked.size ? `${wording.number.format(picked.size)} selected` : "Nothing selected");
 }
 
+/** @param {Found} row @param {boolean} wanted */
 function set(row, wanted) {
   if (wanted) picked.set(row.dataset.path, fact(row));
   else picked.delete(row.dataset.path);
 }
 
+/** @param {Found} row */
 export function toggle(row) {
   set(row, !picked.has(row.dataset.path));
   anchor = row.dataset.path;
@@ -52,6 +54,7 @@ export function toggle(row) {
 }
 
 // From the anchor to this row, and nothing else.
+/** @param {Found} row */
 export function extend(row) {
   const all = listing.rows();
   const first = Math.max(0, all.findIndex((one) => one.dataset.path === anchor));
@@ -63,6 +66,7 @@ export function extend(row) {
   say();
 }
 
+/** @param {boolean} wanted */
 export function all(wanted) {
   for (const row of listing.rows()) set(row, wanted);
   if (!wanted) picked.clear();
@@ -128,6 +132,7 @@ export function list() {
   return row ? [fact(row)] : [];
 }
 
+/** @param {string[]} paths */
 export function deselect(paths) {
   for (const path of paths) picked.delete(path);
   draw();

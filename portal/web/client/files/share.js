@@ -15,7 +15,7 @@ let changed = false;
 const address = () => `/files-shares/${wording.encode(folder)}`;
 
 function draw({ shares, change }) {
-  list.replaceChildren(...shares.map((one) => {
+  list.replaceChildren(...shares.map((/** @type {Share} */ one) => {
     const item = element("li");
     const words = element("span");
     words.append(element("bdi", "", wording.visible(one.name)), element("span", "sub", ` ${one.kind}, may ${one.access === "write" ? "read and change" : "read"}${{ giving: ", is being set up", ending: ", is being taken back" }[one.state] ?? ""}`));
@@ -35,6 +35,7 @@ function draw({ shares, change }) {
 const show = () => server.read(fetchShares()).then(draw).catch((error) => dialogs.trouble(box, error.message));
 const fetchShares = () => relogin.send((headers) => fetch(address(), { headers }));
 
+/** @param {Record<string, string>} values */
 async function send(values) {
   dialogs.trouble(box, "");
   try {

@@ -10,6 +10,7 @@ import * as listing from "./folder.js";
 const start = () => document.getElementById("start");
 let turn = 0; // of the page that is shown: counts of an earlier one end
 
+/** @param {Found} row @param {number} mine */
 async function count(row, mine) {
   for (;;) {
     let found;
@@ -28,6 +29,7 @@ async function count(row, mine) {
   }
 }
 
+/** @param {Found} area */
 async function quota(area) {
   const found = await server.get("quota", area.dataset.quota).catch(() => null);
   if (!found || found.source === "none" || !found.limit) return;
@@ -54,12 +56,12 @@ async function show() {
 
 const again = () => listing.go("/files");
 const NOTE = "Sessions have it at ~/ under this name.";
-const check = (text) => {
+const check = (/** @type {string} */ text) => {
   // Of names that a file system permits, these cannot be mounted (core/launch/folder_name.py).
   if (text === "home") throw new Error("“home” stands for your home directory; choose another name.");
   if (text.startsWith(".")) throw new Error("Begin the name with something else than a dot, which hides a folder.");
 };
-const mounted = (row) => (row.dataset.mounted ? `It is mounted in a live session: ${row.dataset.mounted}.` : "");
+const mounted = (/** @type {Found} */ row) => (row.dataset.mounted ? `It is mounted in a live session: ${row.dataset.mounted}.` : "");
 
 async function make() {
   const made = await dialogs.askName({ title: "New storage folder", go: "Create", note: NOTE }, async (text) => {
@@ -69,6 +71,7 @@ async function make() {
   if (made) again();
 }
 
+/** @param {Found} row */
 async function rename(row) {
   const note = [mounted(row) && `${mounted(row)} There it keeps its old name until it ends; new sessions find it under the new one.`, NOTE].filter(Boolean).join(" ");
   const item = { path: row.dataset.path, name: row.dataset.name };
@@ -79,6 +82,7 @@ async function rename(row) {
   if (made) again();
 }
 
+/** @param {Found} row */
 async function remove(row) {
   const item = { path: row.dataset.path, name: row.dataset.name, folder: true, size: 0 };
   const warning = mounted(row) && `${mounted(row)} Its files vanish there, too, and programs that use them may fail.`;
@@ -87,7 +91,7 @@ async function remove(row) {
 
 document.addEventListener("click", (event) => {
   const row = event.target.closest?.("tr[data-usage]");
-  const on = (name) => event.target.closest?.(`[data-storage-${name}]`);
+  const on = (/** @type {string} */ name) => event.target.closest?.(`[data-storage-${name}]`);
   const task = on("new") ? make() : on("rename") ? rename(row) : on("delete") ? remove(row) : null;
   task?.catch(dialogs.failed);
 });

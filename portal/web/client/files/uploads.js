@@ -13,6 +13,7 @@ const LINES = 30; // single lines of the panel; further files are only counted
 const total = document.querySelector("[data-upload-total]");
 const lines = new Set();
 const settled = new Set(["done", "failed", "cancelled"]);
+/** @type {Conflict[]} */
 const asked = []; // conflicts that wait for an answer, one dialog at a time
 let asking = false;
 let begun = false;
@@ -22,6 +23,7 @@ queue.ensureWith(async () => {
   if (!answer.ok) throw new Error("not admitted");
 });
 
+/** @param {(File | Chosen)[]} files @param {string} folder */
 function add(files, folder) {
   if (!files.length) return;
   begun = true;
@@ -41,7 +43,8 @@ document.addEventListener("click", async (event) => {
 });
 
 // Dropping, anywhere on the list.
-const zone = (event) => (event.dataTransfer?.types.includes("Files") ? document.querySelector("#drop") : null);
+const zone = (/** @type {Heard<DragEvent>} */ event) => (event.dataTransfer?.types.includes("Files") ? document.querySelector("#drop") : null);
+/** @param {boolean} wanted */
 function over(wanted) {
   document.getElementById("drop")?.classList.toggle("is-over", wanted);
 }
@@ -69,17 +72,18 @@ document.addEventListener("drop", async (event) => {
 // Lines of the panel
 const WORDS = {
   waiting: () => "Waits",
-  running: (item) => [`${size(item.sent)} of ${size(item.size)}`, item.rate ? `${size(item.rate)}/s` : "", item.remaining ? `${span(item.remaining)} left` : ""].filter(Boolean).join(" · "),
-  retrying: (item) => `${size(item.sent)} of ${size(item.size)} · the connection is lost, trying again`,
-  paused: (item) => `${size(item.sent)} of ${size(item.size)} · paused`,
+  running: (/** @type {UploadItem} */ item) => [`${size(item.sent)} of ${size(item.size)}`, item.rate ? `${size(item.rate)}/s` : "", item.remaining ? `${span(item.remaining)} left` : ""].filter(Boolean).join(" · "),
+  retrying: (/** @type {UploadItem} */ item) => `${size(item.sent)} of ${size(item.size)} · the connection is lost, trying again`,
+  paused: (/** @type {UploadItem} */ item) => `${size(item.sent)} of ${size(item.size)} · paused`,
   asking: () => "This name exists",
-  done: (item) => `${size(item.size)} · uploaded`,
-  failed: (item) => item.problem,
+  done: (/** @type {UploadItem} */ item) => `${size(item.size)} · uploaded`,
+  failed: (/** @type {UploadItem} */ item) => item.problem,
   cancelled: () => "Cancelled",
 };
 const STATES = { waiting: "running", running: "running", retrying: "paused", paused: "paused", asking: "asking", done: "good", failed: "bad", cancelled: "bad" };
 const ICONS = { done: "check-circle-fill", failed: "exclamation-triangle-fill", asking: "question-circle-fill" };
 
+/** @param {UploadItem} item */
 function actions(item) {
   const cancel = ["Cancel", "x-lg", () => queue.cancel(item.id)];
   if (["waiting", "running", "retrying"].includes(item.state)) return [["Pause", "pause-fill", () => queue.pause(item.id)], cancel];
@@ -88,12 +92,14 @@ function actions(item) {
   return item.state === "asking" ? [cancel] : [["Hide", "x-lg", () => drop(item)]];
 }
 
+/** @param {UploadItem} item */
 function drop(item) {
   lines.delete(item.id);
   panel.remove(`upload-${item.id}`);
   if (item.state === "failed") queue.cancel(item.id);
 }
 
+/** @param {UploadItem} item */
 function line(item) {
   if (item.state === "cancelled") {
     drop(item);
@@ -180,31 +186,34 @@ async function earlier() {
   }
 }
 
+/** @param {Unfinished[]} uploads */
 async function goOn(uploads) {
   begun = true;
   await sources.goOn();
   clear(uploads);
 }
 
+/** @param {Unfinished} one @param {Unfinished[]} uploads */
 async function again(one, uploads) {
   const files = await sources.pick();
   begun = true;
   const rest = [];
   for (const each of files) {
     const file = each.file ?? each;
-    const match = uploads.find((known) => known.length === file.size && visible(known.name) === visible(file.name)) ?? null;
+    const match = uploads.find((/** @type {Unfinished} */ known) => known.length === file.size && visible(known.name) === visible(file.name)) ?? null;
     if (match) queue.add([each], parentOf(match.path));
     else rest.push(file.name);
   }
   if (rest.length) panel.note(`Not one of the unfinished uploads: ${rest.map(visible).join(", ")}. Its name and size must be the same.`, true);
   clear(uploads);
 }
+/** @param {Unfinished[]} uploads */
 function clear(uploads) {
   for (const one of uploads) {
     if (queue.items.some((item) => item.target === one.path)) panel.remove(`earlier-${one.id}`);
   }
 }
-const discard = (one) => server.change("uploads", one.id, {}, "DELETE")
+const discard = (/** @type {Unfinished} */ one) => server.change("uploads", one.id, {}, "DELETE")
   .then(() => panel.remove(`earlier-${one.id}`)).catch((error) => panel.note(error.message, true));
 
 panel.onClose(() => {

@@ -8,6 +8,7 @@ const SLOW = 2000;
 const since = Date.now();
 
 let began = Date.now(); // when the current step began, by the browser's clock
+/** @type {string | null} */
 let shown = null;
 
 function show({ step, message, advice, log, waited }) {
@@ -35,6 +36,7 @@ function show({ step, message, advice, log, waited }) {
 }
 
 // Writes only changes: screen readers announce every write.
+/** @param {string} place @param {string} text */
 function put(place, text) {
   const element = wait.querySelector(place);
   if (element && element.textContent !== text) element.textContent = text;
@@ -86,7 +88,7 @@ async function poll() {
 }
 
 if (wait.dataset.step !== "ready") sessionStorage.removeItem(COUNT);
-const text = (place) => wait.querySelector(place)?.textContent ?? "";
+const text = (/** @type {string} */ place) => wait.querySelector(place)?.textContent ?? "";
 show({
   step: wait.dataset.step,
   message: text("[data-message]"),

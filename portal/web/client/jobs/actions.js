@@ -10,15 +10,17 @@ export function askBeforeActions(selection) {
   if (!dialog) return;
   const form = dialog.querySelector("form");
   const button = form.querySelector(".btn-danger");
+  /** @type {never[]} */
   let ids = [];
   let action = "";
 
-  const element = (id) => document.querySelector(`[data-id="${CSS.escape(id)}"]`);
-  const counted = (number) => (number === 1 ? "job" : `${number} jobs`);
+  const element = (/** @type {string} */ id) => document.querySelector(`[data-id="${CSS.escape(id)}"]`);
+  const counted = (/** @type {number} */ number) => (number === 1 ? "job" : `${number} jobs`);
 
+  /** @param {string} wanted @param {string[]} numbers */
   function ask(wanted, numbers) {
     [action, ids] = [wanted, numbers];
-    const names = ids.map((id) => element(id)?.dataset.called ?? `job ${id}`);
+    const names = ids.map((/** @type {string} */ id) => element(id)?.dataset.called ?? `job ${id}`);
     const single = ids.length === 1;
     let verb = "";
     for (const text of dialog.querySelectorAll("[data-for]")) {
@@ -29,7 +31,7 @@ export function askBeforeActions(selection) {
     document.getElementById("job-dialog-title").textContent = `${verb} ${single ? names[0] : counted(ids.length)}?`;
     const list = dialog.querySelector(".end-names");
     list.hidden = single;
-    list.replaceChildren(...(single ? [] : names).map((name) => {
+    list.replaceChildren(...(single ? [] : names).map((/** @type {string | null} */ name) => {
       const item = document.createElement("li");
       item.textContent = name;
       return item;
@@ -55,6 +57,7 @@ export function askBeforeActions(selection) {
     }
   });
 
+  /** @param {number} status */
   function failed(status) {
     if (status === 404) return "Nothing was done: some of these jobs no longer exist.";
     if (status === 0 || status >= 500) return "The portal did not answer. It may have done this, or not. The list will show it when the connection is back.";

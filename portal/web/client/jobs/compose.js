@@ -5,6 +5,7 @@ import { edit } from "../libraries/editor.js";
 
 const form = () => document.getElementById("compose");
 const textarea = () => form().querySelector("[name=script]");
+/** @type {Shown | null} */
 let editor = null; // {host, invalid, handle}, for the text of the form that is shown
 
 function host() {
@@ -32,7 +33,7 @@ function mount() {
     label: "Script",
     description: [invalid ? error.textContent.trim() : "", "Press Escape, then Tab, to leave the editor."].join(" ").trim(),
     invalid,
-    changed: (text) => {
+    changed: (/** @type {string} */ text) => {
       made.text = text;
       textarea().value = text;
       textarea().dispatchEvent(new Event("input", { bubbles: true }));
@@ -64,13 +65,14 @@ function goToNews() {
   }
 }
 
+/** @param {boolean} lost @param {boolean} refused */
 function trouble(lost, refused) {
   form().querySelector("[data-lost]").hidden = !lost;
   form().querySelector("[data-refused]").hidden = !refused;
   if (lost || refused) goToNews();
 }
 
-const ours = (then) => (event) => {
+const ours = (/** @type {(detail: HtmxDetail) => void} */ then) => (/** @type {HtmxEvent} */ event) => {
   if (form()?.contains(event.detail.elt) && !event.detail.elt.closest("#folder-list")) then(event.detail);
 };
 document.addEventListener("htmx:beforeRequest", ours(() => trouble(false, false)));

@@ -8,12 +8,13 @@ let latest = 0;
 
 const wizard = () => document.getElementById("wizard");
 const fieldsOf = () => JSON.parse(wizard().dataset.fields);
-const named = (name) => wizard().querySelector(`[name="${name}"]`);
-const slug = (name) => name.replaceAll(".", "-");
-const part = (name) => wizard().querySelector(`[data-step="${stepOf(name)}"]`);
-const stepOf = (name) => Object.entries(fieldsOf()).find(([, names]) => names.includes(name))?.[0];
+const named = (/** @type {string} */ name) => wizard().querySelector(`[name="${name}"]`);
+const slug = (/** @type {string} */ name) => name.replaceAll(".", "-");
+const part = (/** @type {string} */ name) => wizard().querySelector(`[data-step="${stepOf(name)}"]`);
+const stepOf = (/** @type {string} */ name) => Object.entries(fieldsOf()).find(([, names]) => names.includes(name))?.[0];
 
 // The fields of the page behind a field of the request.
+/** @param {string} name */
 function inputs(name) {
   if (name === "environment" || name === "version") return wizard().querySelectorAll("[name=image]");
   if (name === "mounts") return wizard().querySelectorAll("[name=mount]");
@@ -22,6 +23,7 @@ function inputs(name) {
 }
 
 // The paragraph for a field's error; a step's own lines have it at the top of the step.
+/** @param {string} name */
 function line(name) {
   const id = `error-${slug(name)}`;
   const found = document.getElementById(id);
@@ -32,6 +34,7 @@ function line(name) {
   return made;
 }
 
+/** @param {string} name @param {string} text */
 function mark(name, text) {
   const error = `error-${slug(name)}`;
   if (!text && !document.getElementById(error)) return;
@@ -55,6 +58,7 @@ function markSteps() {
   }
 }
 
+/** @param {Record<string, string>} errors @param {Iterable<string>} names */
 function show(errors, names) {
   for (const name of names) mark(name, errors[name]);
   markSteps();
@@ -76,6 +80,7 @@ async function ask() {
 }
 
 // A bare number got its unit.
+/** @param {string} name @param {string} value */
 function rewrite(name, value) {
   const field = wizard().querySelector(`[name="${name}"]`);
   if (!field || field === document.activeElement || field.value === value || !value) return;
@@ -84,6 +89,7 @@ function rewrite(name, value) {
   field.dispatchEvent(new Event("input", { bubbles: true }));
 }
 
+/** @param {string} name */
 async function left(name) {
   touched.add(name === "gpu" ? "resources.fgpu" : name);
   const errors = await ask();
@@ -97,13 +103,14 @@ export async function again() {
   else markSteps();
 }
 
+/** @param {string} name */
 export async function step(name) {
   const names = fieldsOf()[name];
   for (const field of names) touched.add(field);
   const errors = await ask();
   if (!errors) return true;
   show(errors, touched);
-  return !names.some((field) => errors[field]);
+  return !names.some((/** @type {string} */ field) => errors[field]);
 }
 
 export async function firstWrong() {
@@ -112,9 +119,10 @@ export async function firstWrong() {
   if (!errors) return null;
   for (const field of all) touched.add(field);
   show(errors, all);
-  return Object.entries(fieldsOf()).find(([, names]) => names.some((name) => errors[name]))?.[0];
+  return Object.entries(fieldsOf()).find(([, names]) => names.some((/** @type {string | number} */ name) => errors[name]))?.[0];
 }
 
+/** @param {string} name */
 export function focusFirst(name) {
   const place = wizard().querySelector(`[data-step="${name}"]`);
   const wrong = [...place.querySelectorAll("[aria-invalid=true]")].find((input) => input.checkVisibility());
@@ -124,6 +132,7 @@ export function focusFirst(name) {
 }
 
 // A field with an error, or the first one of its step if it has no element of its own.
+/** @param {string} field @param {string} step */
 export function focus(field, step) {
   const found = document.getElementById(`field-${field}`);
   if (!found) focusFirst(step);
@@ -134,6 +143,7 @@ export function focus(field, step) {
 }
 
 // What only this page knows is wrong; without a text it is mended.
+/** @param {string} name @param {string} text */
 export function set(name, text) {
   if (text) local.set(name, text);
   else local.delete(name);

@@ -10,10 +10,11 @@ const problem = dialog.querySelector("[data-env-problem]");
 const help = dialog.querySelector("[data-env-help]");
 const SECRET = new RegExp(dialog.dataset.secret, "i");
 let before = "";
+/** @type {string[]} */
 let missing = []; // names whose values were not kept over a reload
 
 const field = () => document.querySelector("[data-env]");
-const part = (row, name) => row.querySelector(`[data-env-${name}]`);
+const part = (/** @type {Found} */ row, /** @type {string} */ name) => row.querySelector(`[data-env-${name}]`);
 
 export function stored() {
   try {
@@ -41,6 +42,7 @@ function label() {
 }
 
 // Hides values that are probably secrets, and says what a $ does.
+/** @param {Found} row */
 function dress(row) {
   const [name, value] = [part(row, "name").value, part(row, "value")];
   const secret = SECRET.test(name);
@@ -75,6 +77,7 @@ function clear() {
   return part(add(), "name");
 }
 
+/** @param {Found} row */
 function remove(row) {
   const next = row.nextElementSibling ?? row.previousElementSibling;
   row.remove();
@@ -85,9 +88,10 @@ function remove(row) {
 
 // Lines such as NAME=value or export NAME="value"; what is no such line becomes a name, which
 // is marked when it is saved.
+/** @param {string} text */
 function lines(text) {
-  return text.split(/\r?\n/).map((line) => line.trim()).filter((line) => line && !line.startsWith("#"))
-    .map((line) => {
+  return text.split(/\r?\n/).map((/** @type {string} */ line) => line.trim()).filter((/** @type {string} */ line) => line && !line.startsWith("#"))
+    .map((/** @type {string} */ line) => {
       const [, name, value] = /^(?:export\s+)?([^\s=]+)=(.*)$/.exec(line) ?? [null, line, ""];
       const quoted = /^(["'])([\s\S]*)\1;?$/.exec(value.trim());
       if (!quoted) return [name, value.trim()];
@@ -95,6 +99,7 @@ function lines(text) {
     });
 }
 
+/** @param {Heard<ClipboardEvent>} event */
 function paste(event) {
   const text = event.clipboardData?.getData("text") ?? "";
   const several = text.trim().includes("\n");
@@ -133,6 +138,7 @@ function close() {
   else ask.showModal();
 }
 
+/** @param {Found} row @param {string} text */
 function markRow(row, text, at = "name") {
   const wrong = part(row, "wrong");
   wrong.textContent = text ?? "";
@@ -205,11 +211,13 @@ async function save() {
   field().dispatchEvent(new Event("input", { bubbles: true }));
 }
 
+/** @param {string[]} names */
 function summary(names) {
   document.querySelector("[data-env-summary]").textContent = names.join(", ") || "none set";
 }
 
 // After a reload: the names that were set, and those whose values have to be typed again.
+/** @param {string[]} names @param {string[]} lost */
 export function restore(names, lost) {
   missing = lost;
   summary([...names, ...lost]);
@@ -217,6 +225,7 @@ export function restore(names, lost) {
   checks.set("env", `Set ${lost.join(", ")} again: values that look secret are not kept when a page is reloaded.`);
 }
 
+/** @param {boolean} shown */
 function showHelp(shown) {
   document.getElementById("env-help").hidden = !shown;
   help.setAttribute("aria-expanded", String(shown));
@@ -226,7 +235,7 @@ document.addEventListener("click", (event) => {
   if (event.target.closest?.("[data-env-open]")) open();
 });
 dialog.addEventListener("click", (event) => {
-  const pressed = (name) => event.target.closest(`[data-env-${name}]`);
+  const pressed = (/** @type {string} */ name) => event.target.closest(`[data-env-${name}]`);
   if (pressed("add")) part(add(), "name").focus();
   else if (pressed("show")) {
     const shown = pressed("show").getAttribute("aria-pressed") === "true";
@@ -271,4 +280,4 @@ ask.querySelector("[data-env-discard]").addEventListener("click", () => {
   dialog.close();
 });
 
-export const secret = (name) => SECRET.test(name);
+export const secret = (/** @type {string} */ name) => SECRET.test(name);

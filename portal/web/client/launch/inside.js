@@ -3,9 +3,10 @@ import htmx from "htmx.org";
 
 const dialog = document.getElementById("inside");
 const body = document.getElementById("inside-body");
+/** @type {Found | null} */
 let from = null; // the link that opened it, which may have been replaced meanwhile
 
-const put = (name) => body.replaceChildren(document.getElementById(`inside-${name}`).content.cloneNode(true));
+const put = (/** @type {string} */ name) => body.replaceChildren(document.getElementById(`inside-${name}`).content.cloneNode(true));
 
 document.addEventListener("click", (event) => {
   const link = event.target.closest?.("[data-inside]");

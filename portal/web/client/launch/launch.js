@@ -9,15 +9,17 @@ const STEPS = ["environment", "folders", "resources", "review"];
 const NEVER_ASK = "slipway-no-folder-is-fine";
 const ask = document.getElementById("no-folder");
 let agreed = false;
+/** @type {Map<string, boolean> | null} */
 let ticked = null; // the checkboxes' states before the list of folders is replaced
 
 const wizard = () => document.getElementById("wizard");
 const at = () => wizard().dataset.at;
-const named = (name) => wizard().querySelector(`[name="${name}"]`);
-const chosen = (name) => wizard().querySelector(`[name="${name}"]:checked`);
+const named = (/** @type {string} */ name) => wizard().querySelector(`[name="${name}"]`);
+const chosen = (/** @type {string} */ name) => wizard().querySelector(`[name="${name}"]:checked`);
 
 // Steps
 
+/** @param {string} step */
 function show(step, focus = true) {
   const form = wizard();
   const place = STEPS.indexOf(step);
@@ -42,6 +44,7 @@ function show(step, focus = true) {
   scrollTo({ top: 0 });
 }
 
+/** @param {string} step @param {string | undefined} [field] */
 function go(step, field) {
   if (step !== at()) {
     history.pushState({ step }, "", `#${step}`);
@@ -78,6 +81,7 @@ function bounds() {
 }
 
 // Shows the GPUs of the chosen resource group; keeps the chosen amount if it is offered there.
+/** @param {Found} group */
 function gpusOf(group) {
   const menu = named("gpu");
   if (!menu) return;
@@ -90,14 +94,14 @@ function gpusOf(group) {
     part.hidden = part.disabled = !open.some((option) => option.parentElement === part);
   }
   if (before.disabled) {
-    const amount = (option) => option.value.split("/").pop();
+    const amount = (/** @type {Found} */ option) => option.value.split("/").pop();
     menu.value = (open.find((option) => amount(option) === amount(before)) ?? open[0]).value;
   }
   wizard().querySelector("[data-gpu-field]").hidden = open.length < 2;
   wizard().querySelector("[data-gpu-bound]").textContent = group.dataset.gpu ?? "";
 }
 
-const choices = (menu) => [...menu.options].filter((option) => !option.disabled);
+const choices = (/** @type {Found} */ menu) => [...menu.options].filter((option) => !option.disabled);
 
 function gpuWords() {
   const chosen = named("gpu")?.selectedOptions[0];
@@ -126,13 +130,15 @@ function summary() {
 }
 
 // The + and − buttons: numbers change by one, sizes by 256 MB, 512 MB or 1 GB.
+/** @param {string} text */
 function megabytes(text) {
   const size = /^\s*([0-9.]+)\s*([mgt]?)/i.exec(text ?? "");
   return size ? Number(size[1]) * ({ m: 1, t: 1048576 }[size[2].toLowerCase()] ?? 1024) : 0;
 }
 
-const written = (mb) => (mb % 1024 ? `${mb} MB` : `${mb / 1024} GB`);
+const written = (/** @type {number} */ mb) => (mb % 1024 ? `${mb} MB` : `${mb / 1024} GB`);
 
+/** @param {string} name @param {number} direction */
 function stepped(name, direction) {
   const memory = megabytes(named("resources.memory").value) || 1024;
   const mb = megabytes(named(name).value);
@@ -144,6 +150,7 @@ function stepped(name, direction) {
   return written(Math.min(Math.max(256, value), Math.floor(most) || Infinity));
 }
 
+/** @param {string} name @param {number} direction */
 function change(name, direction) {
   const field = named(name);
   if (field.type === "select-one") {
@@ -192,7 +199,7 @@ ask.querySelector("[data-choose]").addEventListener("click", () => {
 // Events, all on the document, since responses replace the form
 
 document.addEventListener("click", (event) => {
-  const hit = (name) => event.target.closest?.(`[data-${name}]`);
+  const hit = (/** @type {string} */ name) => event.target.closest?.(`[data-${name}]`);
   const link = hit("go");
   if (link) {
     event.preventDefault();
@@ -219,6 +226,7 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
+/** @param {HtmxEvent} event @param {string} button */
 function press(event, button) {
   event.preventDefault();
   wizard().querySelector(button).click();
@@ -241,6 +249,7 @@ document.addEventListener("htmx:confirm", (event) => {
 });
 
 // Errors are shown before anything is asked.
+/** @param {(skipConfirmation?: boolean) => void} send */
 async function launch(send) {
   const wrong = await checks.firstWrong();
   if (wrong) {
@@ -273,12 +282,13 @@ document.addEventListener("htmx:afterSwap", () => {
 });
 document.addEventListener("htmx:afterSettle", () => times.refresh());
 
+/** @param {boolean} lost @param {boolean} refused */
 function trouble(lost, refused) {
   wizard().querySelector("[data-lost]").hidden = !lost;
   wizard().querySelector("[data-refused]").hidden = !refused;
   if (lost || refused) scrollTo({ top: 0 });
 }
-const launching = (then) => (event) => {
+const launching = (/** @type {(detail: HtmxDetail) => void} */ then) => (/** @type {HtmxEvent} */ event) => {
   if (event.detail.elt === wizard()) then(event.detail);
 };
 document.addEventListener("htmx:beforeRequest", launching(() => trouble(false, false)));

@@ -6,7 +6,7 @@ import * as checks from "./checks.js";
 
 const wizard = () => document.getElementById("wizard");
 const place = () => document.getElementById("resource-fields");
-const decides = (field) => field.matches?.("[data-decides], [name=resource_group]")
+const decides = (/** @type {Found} */ field) => field.matches?.("[data-decides], [name=resource_group]")
   && place()?.querySelector("[data-slurm-options]");
 let latest = 0;
 
@@ -24,6 +24,7 @@ async function renew() {
   if (number === latest && wizard()) replace(text, sent);
 }
 
+/** @param {string} text @param {FormData} sent */
 function replace(text, sent) {
   const focused = document.activeElement;
   const id = place().contains(focused) ? focused.id : "";
@@ -52,6 +53,7 @@ function replace(text, sent) {
 }
 
 // A template says whether it is for a whole node, unless the box was ticked or unticked by hand.
+/** @param {Found} template */
 function wholeNode(template) {
   const box = place()?.querySelector("[name=exclusive]");
   if (!box) return;

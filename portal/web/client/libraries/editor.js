@@ -25,9 +25,10 @@ const MODES = [
   ["json ipynb", json], ["ts", typescript], ["jl", julia], ["r", r], ["tex sty bib", stex], ["toml def", toml], ["html htm", html],
   ["xml svg", xml], ["yaml yml", yaml], ["sh bash zsh slurm sbatch", shell],
 ];
-const BY_ENDING = new Map(MODES.flatMap(([endings, mode]) => endings.split(" ").map((ending) => [ending, StreamLanguage.define(mode)])));
+const BY_ENDING = new Map(MODES.flatMap(([endings, mode]) => endings.split(" ").map((/** @type {any} */ ending) => [ending, StreamLanguage.define(mode)])));
 BY_ENDING.set("py", pythonLanguage);
 
+/** @type {never[]} */
 const PLAIN = []; // no highlighting
 
 // Custom properties of the page reach into the shadow root, so light and dark need no second theme.
@@ -60,6 +61,7 @@ const colours = HighlightStyle.define([
 ]);
 
 // By a file's name, else by the first line. A job's script has no name, and is shell if it does not say.
+/** @param {string} text @param {string | undefined} name */
 function languageOf(text, name) {
   const known = BY_ENDING.get((name ?? "").split(".").pop().toLowerCase());
   if (known) return known;
@@ -68,6 +70,7 @@ function languageOf(text, name) {
 }
 
 // An editor in `parent`; `changed` gets its text whenever that changes.
+/** @param {HTMLDivElement} parent */
 export function edit(parent, { text, label, description, invalid, changed, name, readOnly = false }) {
   const language = new Compartment();
   let current = languageOf(text, name);
@@ -105,6 +108,6 @@ export function edit(parent, { text, label, description, invalid, changed, name,
   return {
     focus: () => view.focus(),
     destroy: () => view.destroy(),
-    replace: (written) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: written } }),
+    replace: (/** @type {any} */ written) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: written } }),
   };
 }

@@ -43,6 +43,7 @@ function filter() {
   show();
 }
 
+/** @type {number | undefined} */
 let typing;
 filters.addEventListener("input", (event) => {
   clearTimeout(typing);
@@ -150,6 +151,7 @@ document.addEventListener("htmx:afterSwap", (event) => {
 // once, so that a reload does not highlight them again.
 let fresh = (rows.dataset.fresh ?? "").split(" ").filter(Boolean).map((id) => `s-${id}`);
 // The keyboard goes on at the new row: its app's button once there is one, else its first button.
+/** @param {string} id */
 export function focusRow(id) {
   const row = document.getElementById(id);
   const buttons = row ? [...row.querySelectorAll(".controls .btn")] : [];

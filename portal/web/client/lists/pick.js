@@ -8,17 +8,19 @@ const { one, many } = rows.dataset;
 const picked = new Set();
 
 const boxes = () => [...rows.querySelectorAll("input[name=ids]")];
-export const counted = (number) => (number === 1 ? one : `${number} ${many}`);
+export const counted = (/** @type {number} */ number) => (number === 1 ? one : `${number} ${many}`);
 
 // The selected rows that a button acts on: all, or those that offer its action.
+/** @param {string} action */
 function chosenBoxes(action) {
   const found = boxes().filter((box) => picked.has(box.value));
   return action ? found.filter((box) => box.closest("tr").dataset.actions.split(" ").includes(action)) : found;
 }
 
 // Their ids.
-export const chosen = (action) => chosenBoxes(action).map((box) => box.value);
+export const chosen = (/** @type {string | undefined} */ action) => chosenBoxes(action).map((box) => box.value);
 
+/** @param {Found} button */
 function label(button) {
   const number = chosenBoxes(button.dataset.action).length;
   button.hidden = number === 0;
@@ -50,6 +52,7 @@ function draw() {
   bar.querySelector("[data-pick-all]").hidden = picked.size === there.length;
 }
 
+/** @param {boolean} wanted */
 function pick(wanted) {
   for (const box of boxes()) {
     if (wanted) picked.add(box.value);
@@ -80,6 +83,7 @@ document.addEventListener("click", (event) => {
 });
 
 // After an action the keyboard goes on at the next row, else at the one before, else at the start.
+/** @param {string[]} ids */
 function focusBeside(ids) {
   const all = [...rows.querySelectorAll("tr[data-name]")].map((row) => row.id);
   const first = Math.max(all.findIndex((id) => ids.includes(id)), 0);
@@ -90,6 +94,11 @@ function focusBeside(ids) {
 
 // Sends a dialog's form; the response is the list. A message of failed() goes away with the next
 // answer if it is only that the portal did not answer: the list tells how it went.
+/**
+ * @param {Found} form
+ * @param {string} address
+ * @param {Record<string, unknown>} values
+ */
 export function send(form, address, values, { failed, focus = [] }) {
   const trouble = document.getElementById("trouble");
   form.closest("dialog")?.close();
@@ -104,6 +113,7 @@ export function send(form, address, values, { failed, focus = [] }) {
 
 const problems = new Map();
 let outdated = false;
+/** @param {Event} event */
 function report(event) {
   const failed = problems.get(event.detail.elt);
   if (!failed) return;

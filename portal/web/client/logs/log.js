@@ -10,12 +10,15 @@ const earlier = document.getElementById("earlier");
 const find = document.getElementById("find");
 const text = new LogText(box);
 const EVERY = 2000;
+/** @type {number | null} */
 let start = null; // the loaded part, in bytes of the log
+/** @type {number | null} */
 let next = null;
 // What writes the log, its name for the log, a query for a part of it, and whether lines begin with times.
 const { url, writer, log, part, app, times } = box.dataset;
-const shown = (body) => (times === undefined ? body : localTimes.logLines(body));
+const shown = (/** @type {string} */ body) => (times === undefined ? body : localTimes.logLines(body));
 
+/** @param {Record<string, string | number>} query */
 async function ask(query) {
   const asked = new URLSearchParams({ ...query, ...Object.fromEntries(new URLSearchParams(part)) });
   const response = await fetch(`${url}?${asked}`, { redirect: "error" });
@@ -27,7 +30,7 @@ async function ask(query) {
     error.final = response.status === 409 && over; // nothing will change
     throw error;
   }
-  const number = (name) => Number(response.headers.get(name));
+  const number = (/** @type {string} */ name) => Number(response.headers.get(name));
   return { text: body, offset: number("X-Offset"), next: number("X-Next-Offset"), over };
 }
 
@@ -59,6 +62,7 @@ async function read() {
 
 // A long log comes in pieces that may end within a line, and within its time.
 let rest = "";
+/** @param {string} piece */
 function whole(piece) {
   const body = rest + piece;
   const end = piece.length > 100_000 && !body.endsWith("\n") ? body.lastIndexOf("\n") + 1 : body.length;
@@ -72,6 +76,7 @@ function anew() {
   rest = "";
 }
 
+/** @param {boolean} over */
 function says(over) {
   if (app && !next) return "";
   if (app && !text.pieces.length) return `It has written nothing${start ? " here" : over ? "." : " yet."}`;
@@ -86,6 +91,7 @@ function toEnd() {
 
 // Earlier parts
 
+/** @param {number} offset */
 function begin(offset) {
   start = offset;
   earlier.hidden = start === 0;
@@ -128,6 +134,7 @@ wrap.addEventListener("change", () => {
 
 const wanted = document.getElementById("find-text");
 const count = document.getElementById("find-count");
+/** @type {number | undefined} */
 let typing;
 
 function counted() {
@@ -140,6 +147,7 @@ function counted() {
   if (wanted.value) text.mark();
 }
 
+/** @param {number} by */
 function search(by) {
   clearTimeout(typing);
   if (searched !== wanted.value) {

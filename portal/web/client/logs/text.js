@@ -5,6 +5,7 @@ const LINE = 21; // pixels; an estimate for pieces that were never visible
 const MANY = 5000; // matches that are highlighted at once, around the visible ones
 
 export class LogText {
+  /** @param {Found} box */
   constructor(box) {
     this.box = box;
     this.pattern = null;
@@ -23,6 +24,7 @@ export class LogText {
     this.mark();
   }
 
+  /** @param {string} text */
   append(text) {
     // An incomplete line is continued in its piece.
     const last = [...this.pieces].at(-1);
@@ -35,6 +37,7 @@ export class LogText {
     for (const piece of split(text)) this.box.append(this.#make(piece));
   }
 
+  /** @param {string} text */
   prepend(text) {
     const before = this.box.scrollHeight - this.box.scrollTop;
     const first = this.pieces[0] ?? null;
@@ -42,6 +45,7 @@ export class LogText {
     this.box.scrollTop = this.box.scrollHeight - before; // what was visible stays in place
   }
 
+  /** @param {string} text */
   #make(text) {
     const piece = document.createElement("pre");
     piece.append(text);
@@ -49,6 +53,9 @@ export class LogText {
     return piece;
   }
 
+  /**
+   * @param {HTMLElement} piece
+   */
   #measure(piece) {
     const lines = piece.textContent.split("\n").length;
     piece.style.containIntrinsicBlockSize = `auto ${lines * LINE}px`;
@@ -57,6 +64,7 @@ export class LogText {
 
   // Search
 
+  /** @param {string} text */
   find(text) {
     this.pattern = text ? new RegExp(text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "gi") : null;
     this.matches.clear();
@@ -65,6 +73,7 @@ export class LogText {
     this.mark();
   }
 
+  /** @param {HTMLElement} piece */
   #search(piece) {
     const found = [];
     for (const match of piece.textContent.matchAll(this.pattern)) {
@@ -89,6 +98,7 @@ export class LogText {
     return all;
   }
 
+  /** @param {number} by */
   step(by) {
     const all = this.#all();
     if (!all.length) return;
@@ -98,12 +108,14 @@ export class LogText {
     this.#bring(all[this.current]);
   }
 
+  /** @param {Match[]} all */
   #firstInSight(all) {
     const top = this.box.getBoundingClientRect().top;
     const found = all.findIndex(({ piece }) => piece.getBoundingClientRect().bottom > top);
     return Math.max(found, 0);
   }
 
+  /** @param {Match} match */
   #bring(match) {
     // An invisible piece is not laid out: it must be scrolled to before its match has a position.
     const place = () => range(match).getBoundingClientRect();
@@ -137,11 +149,13 @@ function range({ piece, start, end }) {
 }
 
 // Cuts after the first line end that follows that many characters.
+/** @param {string} text @param {number} letters */
 function cut(text, letters) {
   const end = text.indexOf("\n", letters);
   return end < 0 ? [text, ""] : [text.slice(0, end + 1), text.slice(end + 1)];
 }
 
+/** @param {string} text */
 function* split(text) {
   while (text) {
     const [piece, rest] = cut(text, PIECE);

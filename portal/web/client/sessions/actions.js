@@ -35,6 +35,7 @@ function start() {
   });
 
   // A dismissed notice takes the focus with it: the next notice gets it, else the current tab.
+  /** @type {{ id: string, place: number } | null} */
   let dismissed = null;
   const dismissals = () => [...rows.querySelectorAll("[data-dismiss]")];
   function keepFocus() {

@@ -3,9 +3,11 @@ import * as times from "../common/times.js";
 import * as selection from "../lists/pick.js";
 
 const dialog = document.getElementById("end");
+/** @type {string[]} */
 let ending = [];
 
 // Two sessions may have similar names: the job's number and the age tell them apart.
+/** @param {Found} row */
 function detail(row) {
   const text = document.createElement("span");
   text.className = "sub";
@@ -13,20 +15,21 @@ function detail(row) {
   return text;
 }
 
+/** @param {string[]} ids */
 function ask(ids) {
   ending = ids;
-  const found = ids.map((id) => document.getElementById(`s-${id}`)).filter(Boolean);
-  const names = found.map((row) => ("foreign" in row.dataset ? `${row.dataset.owner}'s ${row.dataset.name}` : row.dataset.name));
+  const found = ids.map((/** @type {string} */ id) => document.getElementById(`s-${id}`)).filter(Boolean);
+  const names = found.map((/** @type {Found} */ row) => ("foreign" in row.dataset ? `${row.dataset.owner}'s ${row.dataset.name}` : row.dataset.name));
   const reason = dialog.querySelector(".end-reason");
   if (reason) {
-    reason.hidden = !found.some((row) => "foreign" in row.dataset);
+    reason.hidden = !found.some((/** @type {Found} */ row) => "foreign" in row.dataset);
     reason.querySelector("input").value = "";
   }
   const one = ids.length === 1;
   document.getElementById("end-title").textContent = one ? `End ${names[0]}?` : `End ${selection.counted(ids.length)}?`;
   const list = dialog.querySelector(".end-names");
   list.hidden = one;
-  list.replaceChildren(...(one ? [] : names).map((name, place) => {
+  list.replaceChildren(...(one ? [] : names).map((/** @type {string | Node} */ name, /** @type {string | number} */ place) => {
     const item = document.createElement("li");
     const kept = document.createElement("span");
     kept.className = "sub";
@@ -54,6 +57,7 @@ document.addEventListener("click", (event) => {
   }
 });
 
+/** @param {number} status */
 function failed(status) {
   if (status === 404) return "Nothing was ended: some of these sessions no longer exist.";
   return `The portal did not answer. ${ending.length === 1 ? "It" : "They"} may not have been ended. The list will show it when the connection is back.`;

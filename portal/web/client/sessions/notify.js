@@ -23,6 +23,7 @@ function start() {
   }
 
   // Once each: other tabs share the stored list, and the tag merges simultaneous notifications.
+  /** @param {string} id @param {string} what @param {string} title @param {string} body */
   function notify(id, what, title, body) {
     const key = `${id} ${what}`;
     const list = notified();
@@ -50,6 +51,7 @@ function start() {
     return found;
   }
 
+  /** @param {string} id */
   function warn(id, { name, state, deadline, idle }) {
     if (state !== "RUNNING") return;
     near(id, name, deadline, WARNINGS, "before", "ends in",
@@ -58,15 +60,25 @@ function start() {
       "Use it, or press “Keep it” on this page, to keep it running.");
   }
 
+  /**
+   * @param {string} id
+   * @param {string} name
+   * @param {number} end
+   * @param {number[]} warnings
+   * @param {string} what
+   * @param {string} title
+   * @param {string} body
+   */
   function near(id, name, end, warnings, what, title, body) {
     if (Number.isNaN(end)) return;
     const left = (end - localTimes.now()) / 60e3;
     // Only the nearest of the due warnings; an extended session is warned about again.
-    const due = warnings.filter((minutes) => left <= minutes).pop();
+    const due = warnings.filter((/** @type {number} */ minutes) => left <= minutes).pop();
     if (due === undefined || left <= 0) return;
     notify(id, `${due} ${what} ${end}`, `${name} ${title} ${Math.max(1, Math.round(left))} min`, body);
   }
 
+  /** @param {string} id */
   async function ask(id, times = 10) {
     try {
       const answer = await fetch(`/sessions/${id}/outcome`);

@@ -22,13 +22,15 @@ const ENDED = ["done", "failed", "cancelled"];
 const KEY = "slipway-upload:";
 
 export const events = new EventTarget();
+/** @type {UploadItem[]} */
 export const items = [];
 let ensureServer = async () => {};
 let starting = null; // the promise of ensureServer
 let last = 0;
 
-const emit = (type, detail) => events.dispatchEvent(new CustomEvent(type, { detail }));
+const emit = (/** @type {string} */ type, /** @type {unknown} */ detail) => events.dispatchEvent(new CustomEvent(type, { detail }));
 
+/** @param {UploadItem} item @param {UploadState} state */
 function set(item, state, problem = "") {
   item.state = state;
   item.problem = problem;
@@ -38,8 +40,9 @@ function set(item, state, problem = "") {
 }
 
 // What is known of a file whose upload began earlier, also before a reload of the page.
-const keyOf = (item) => `${KEY}${item.target}|${item.size}|${item.file.lastModified}`;
+const keyOf = (/** @type {UploadItem} */ item) => `${KEY}${item.target}|${item.size}|${item.file.lastModified}`;
 
+/** @param {UploadItem} item */
 function remember(item) {
   try {
     if (item.url) localStorage.setItem(keyOf(item), item.url);
@@ -47,6 +50,9 @@ function remember(item) {
   } catch { /* no storage: only a reload loses it */ }
 }
 
+/**
+ * @param {UploadItem} item
+ */
 function recalled(item) {
   try {
     return localStorage.getItem(keyOf(item));
@@ -55,8 +61,9 @@ function recalled(item) {
   }
 }
 
-const encoded = (path) => path.split("/").map((name) => encodeURIComponent(name.toWellFormed?.() ?? name)).join("/");
+const encoded = (/** @type {string} */ path) => path.split("/").map((/** @type {string} */ name) => encodeURIComponent(name.toWellFormed?.() ?? name)).join("/");
 
+/** @param {(File | Chosen)[]} files @param {string} folder */
 export function add(files, folder) {
   const batch = { how: null }; // the answer for all conflicts of these files
   for (const each of files) {
@@ -86,6 +93,7 @@ function start() {
 }
 
 // What is called before the first request and before each new attempt.
+/** @param {() => Promise<void>} call */
 export function ensureWith(call) {
   ensureServer = call;
 }
@@ -95,6 +103,7 @@ function ensure() {
   return starting;
 }
 
+/** @param {UploadItem} item */
 async function run(item) {
   item.marks = [];
   item.heard = Date.now();
@@ -111,6 +120,9 @@ async function run(item) {
   item.upload.start();
 }
 
+/**
+ * @param {UploadItem} item
+ */
 function options(item) {
   const metadata = { path: item.target, on_conflict: item.how, modified: String(item.file.lastModified / 1000) };
   return {
@@ -122,13 +134,13 @@ function options(item) {
     uploadDataDuringCreation: item.size <= WHOLE,
     retryDelays: null,
     storeFingerprintForResuming: false,
-    onProgress: (sent) => progress(item, sent),
+    onProgress: (/** @type {any} */ sent) => progress(item, sent),
     onSuccess: () => {
       item.sent = item.size;
       forget(item);
       set(item, "done");
     },
-    onError: (error) => failed(item, error),
+    onError: (/** @type {import("tus-js-client").DetailedError} */ error) => failed(item, error),
     onUploadUrlAvailable: () => {
       if (item.size <= WHOLE && !item.url) return; // it is complete
       item.url = item.upload.url;
@@ -138,12 +150,17 @@ function options(item) {
   };
 }
 
+/** @param {UploadItem} item */
 function forget(item) {
   item.url = null;
   remember(item);
   sources.drop(item);
 }
 
+/**
+ * @param {UploadItem} item
+ * @param {number} sent
+ */
 function progress(item, sent) {
   const now = Date.now();
   if (sent > item.sent) item.attempt = 0;
@@ -165,6 +182,7 @@ const ANEW = ["no_upload", "gone", "checksum"];
 const BY_STATUS = { 404: "no_upload", 409: "exists", 410: "gone", 423: "locked", 500: "error", 503: "away" };
 
 // The server's answer as {code, detail}; null if it was not the file server that answered.
+/** @param {import("tus-js-client").DetailedError} error */
 function answerOf(error) {
   const response = error.originalResponse;
   if (!response?.getHeader("Tus-Resumable")) return null;
@@ -175,6 +193,7 @@ function answerOf(error) {
   }
 }
 
+/** @param {UploadItem} item @param {import("tus-js-client").DetailedError} error */
 async function failed(item, error) {
   if (item.state !== "running") return;
   const answer = answerOf(error);
@@ -183,6 +202,7 @@ async function failed(item, error) {
   else set(item, "failed", "This file was changed or moved on your computer. Choose it again.");
 }
 
+/** @param {UploadItem} item */
 function decide(item, { code, detail }) {
   if (code === "exists") conflict(item);
   else if (AGAIN.includes(code)) retry(item);
@@ -194,8 +214,9 @@ function decide(item, { code, detail }) {
   } else set(item, "failed", detail);
 }
 
-const isReadable = (file) => file.slice(0, 1).arrayBuffer().then(() => true, () => false);
+const isReadable = (/** @type {File} */ file) => file.slice(0, 1).arrayBuffer().then(() => true, () => false);
 
+/** @param {UploadItem} item */
 function retry(item) {
   set(item, "retrying");
   const pause = PAUSES[Math.min(item.attempt, PAUSES.length - 1)];
@@ -203,13 +224,14 @@ function retry(item) {
   item.timer = setTimeout(() => run(item), pause * 1000 * (0.8 + 0.4 * Math.random()));
 }
 
+/** @param {UploadItem} item */
 function stop(item) {
   clearTimeout(item.timer);
   item.upload?.abort();
   item.upload = null;
 }
 
-const all = (state) => items.filter((item) => item.state === state);
+const all = (/** @type {UploadState} */ state) => items.filter((item) => item.state === state);
 
 addEventListener("online", () => {
   for (const item of all("retrying")) {
@@ -219,6 +241,7 @@ addEventListener("online", () => {
 });
 
 // A line can be lost without an error: the request would wait for minutes.
+/** @param {number} silence */
 function interrupt(silence) {
   for (const item of all("running")) {
     if (Date.now() - item.heard < silence) continue;
@@ -235,6 +258,7 @@ addEventListener("beforeunload", (event) => {
 
 // --- names that exist ---------------------------------------------------------------------------
 
+/** @param {UploadItem} item */
 function conflict(item) {
   const how = item.how === "refuse" ? item.batch.how : item.how;
   if (how) {
@@ -242,15 +266,17 @@ function conflict(item) {
     return;
   }
   set(item, "asking");
-  emit("conflict", { item, answer: (chosen, forAll) => chosen && answered(item, chosen, forAll) });
+  emit("conflict", { item, answer: (/** @type {OnConflict} */ chosen, /** @type {boolean} */ forAll) => chosen && answered(item, chosen, forAll) });
 }
 
+/** @param {UploadItem} item @param {OnConflict} how @param {boolean} forAll */
 function answered(item, how, forAll) {
   if (forAll) item.batch.how = how;
   const same = items.filter((each) => each === item || (forAll && each.batch === item.batch));
   for (const each of same) if (each.state === "asking") solve(each, how);
 }
 
+/** @param {UploadItem} item @param {OnConflict} how */
 function solve(item, how) {
   if (how === "skip") {
     cancel(item.id);
@@ -265,6 +291,7 @@ function solve(item, how) {
 }
 
 // All has arrived and waits for a name.
+/** @param {UploadItem} item */
 async function finish(item) {
   set(item, "running");
   const headers = { "Tus-Resumable": "1.0.0", "Upload-Offset": String(item.size), "Upload-On-Conflict": item.how,
@@ -283,8 +310,9 @@ async function finish(item) {
 
 // --- the user -----------------------------------------------------------------------------------
 
-const find = (id) => items.find((item) => item.id === id);
+const find = (/** @type {number} */ id) => items.find((item) => item.id === id);
 
+/** @param {number} id */
 export function pause(id) {
   const item = find(id);
   if (!["waiting", "running", "retrying"].includes(item?.state)) return;
@@ -292,6 +320,7 @@ export function pause(id) {
   set(item, "paused");
 }
 
+/** @param {number} id */
 export function resume(id) {
   const item = find(id);
   if (!["paused", "failed"].includes(item?.state)) return;
@@ -299,6 +328,7 @@ export function resume(id) {
   set(item, "waiting");
 }
 
+/** @param {number} id */
 export function cancel(id) {
   const item = find(id);
   if (!item || ["done", "cancelled"].includes(item.state)) return;

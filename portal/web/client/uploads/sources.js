@@ -19,6 +19,7 @@ function opened() {
   });
 }
 
+/** @param {IDBTransactionMode} mode @param {(store: IDBObjectStore) => IDBRequest} work */
 async function stored(mode, work) {
   const database = await opened();
   try {
@@ -35,10 +36,10 @@ async function stored(mode, work) {
 
 // Without storage only the convenience is missing: the user picks the files again.
 export const keep = ({ handle, target, name }) => (handle
-  ? stored("readwrite", (store) => store.put({ handle, target, name })).catch(() => {}) : undefined);
+  ? stored("readwrite", (/** @type {IDBObjectStore} */ store) => store.put({ handle, target, name })).catch(() => {}) : undefined);
 export const drop = ({ handle, target }) => (handle
-  ? stored("readwrite", (store) => store.delete(target)).catch(() => {}) : undefined);
-export const kept = () => stored("readonly", (store) => store.getAll()).catch(() => []);
+  ? stored("readwrite", (/** @type {IDBObjectStore} */ store) => store.delete(target)).catch(() => {}) : undefined);
+export const kept = () => stored("readonly", (/** @type {IDBObjectStore} */ store) => store.getAll()).catch(() => []);
 
 export async function goOn() {
   for (const { handle, target } of await kept()) {
@@ -69,23 +70,25 @@ export async function pick({ folder = false } = {}) {
   });
 }
 
-const fromHandle = async (handle) => ({ file: await handle.getFile(), path: handle.name, handle });
+const fromHandle = async (/** @type {any_handle} */ handle) => ({ file: await handle.getFile(), path: handle.name, handle });
 
 // --- dropping ----------------------------------------------------------------------------------
 
 // What is dropped can be looked at only until the event's handler has returned.
+/** @param {DataTransfer} transfer */
 export function dropped(transfer) {
   const parts = [...transfer.items].filter(({ kind }) => kind === "file");
   if (parts[0]?.getAsFileSystemHandle) {
     // A picture dragged from another page is a file without a handle.
     return collected(parts.map((part) => [part.getAsFileSystemHandle(), part.getAsFile()]).map(
-      ([handle, file]) => handle.then((found) => (found ? ofHandle(found, "") : [{ file, path: file.name }]))));
+      ([handle, file]) => handle.then((/** @type {any} */ found) => (found ? ofHandle(found, "") : [{ file, path: file.name }]))));
   }
   return collected(parts.map((part) => ofEntry(part.webkitGetAsEntry())));
 }
 
-const collected = async (lists) => (await Promise.all(lists)).flat();
+const collected = async (/** @type {Promise<Chosen[]>[]} */ lists) => (await Promise.all(lists)).flat();
 
+/** @param {any_handle} handle @param {string} above */
 async function ofHandle(handle, above) {
   const path = above + handle.name;
   if (handle.kind === "file") return [{ ...await fromHandle(handle), path }];
@@ -94,6 +97,9 @@ async function ofHandle(handle, above) {
   return found;
 }
 
+/**
+ * @param {FileSystemEntry} entry
+ */
 async function ofEntry(entry) {
   const path = entry.fullPath.replace(/^\/+/, "");
   if (entry.isFile) return [{ file: await new Promise((done, fail) => { entry.file(done, fail); }), path }];
