@@ -240,7 +240,10 @@ def test_files_and_folders_are_uploaded_by_button_and_by_dropping(
     with page.expect_file_chooser() as chooser:
         page.get_by_role("button", name="Upload", exact=True).click()
     chooser.value.set_files(cut)
-    page.wait_for_function("() => slipwayUploads.items.at(-1).sent > 4_000_000")
+    page.wait_for_function(
+        "() => import(document.querySelector('script[type=module]').src)"
+        ".then((page) => page.uploads.at(-1).sent > 4_000_000)"
+    )
     expect(page.locator("#work")).to_contain_text("left")
     picture(page, "files-upload")
     page.on("dialog", lambda dialog: dialog.accept())

@@ -60,7 +60,7 @@ await copy("pdf.worker.mjs", path.join(HERE, "node_modules/pdfjs-dist/legacy/bui
 if (tests) {
   await copyFile(path.join(HERE, "node_modules/axe-core/axe.min.js"), path.join(out, "axe.min.js"));
   await esbuild.build({
-    ...COMMON, entryPoints: ["uploads/queue.js"], format: "iife", globalName: "uploads", entryNames: "tests/uploads",
+    ...COMMON, entryPoints: ["uploads/queue.js"], format: "iife", globalName: "queue", entryNames: "tests/uploads",
   });
 }
 const sorted = Object.fromEntries(Object.entries(manifest).sort(([one], [other]) => (one < other ? -1 : 1)));

@@ -136,7 +136,8 @@ export const modesOf = (/** @type {string} */ name) => KINDS.find(([pattern]) =>
 export async function show(mode) {
   close();
   close = () => {};
-  const mine = turn += 1;
+  turn += 1;
+  const mine = turn;
   note("");
   view().dataset.state = "loading";
   offer(mode);

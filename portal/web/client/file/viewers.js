@@ -120,7 +120,7 @@ function frame(html, label) {
 const clean = (/** @type {string} */ html) => parts.purify.sanitize(html, {
   FORBID_TAGS: ["style", "form", "input", "button", "textarea", "select", "video", "audio"], FORBID_ATTR: ["style", "id", "name", "target"],
 });
-const escape = (/** @type {string} */ text) => {
+const escaped = (/** @type {string} */ text) => {
   const place = element("p", "", text);
   return place.innerHTML.replaceAll('"', "&quot;");
 };
@@ -135,7 +135,7 @@ viewers.markdown = async () => {
   };
 };
 
-const plain = (/** @type {string} */ text) => escape(text.replaceAll(/\u001b\[[0-9;]*[A-Za-z]/g, ""));
+const plain = (/** @type {string} */ text) => escaped(text.replaceAll(/\u001b\[[0-9;]*[A-Za-z]/g, ""));
 
 /**
  * @param {Output} one
@@ -158,9 +158,9 @@ function output(one) {
 function cell(one) {
   const source = joined(one.source);
   if (one.cell_type === "markdown") return `<section class="md">${markdown(source)}</section>`;
-  if (one.cell_type !== "code") return `<section><pre>${escape(source)}</pre></section>`;
+  if (one.cell_type !== "code") return `<section><pre>${escaped(source)}</pre></section>`;
   const outputs = (one.outputs ?? []).map(output).join("");
-  return `<section class="code"><span class="label">[${one.execution_count === null || one.execution_count === undefined ? " " : Number(one.execution_count)}]</span><div><pre class="in">${escape(source)}</pre>${outputs}</div></section>`;
+  return `<section class="code"><span class="label">[${one.execution_count === null || one.execution_count === undefined ? " " : Number(one.execution_count)}]</span><div><pre class="in">${escaped(source)}</pre>${outputs}</div></section>`;
 }
 
 viewers.notebook = async () => {

@@ -96,7 +96,8 @@ export function remove(id) {
 let notes = 0;
 /** @param {string} text */
 export function note(text, bad = false) {
-  put(`note-${notes += 1}`, { title: text, state: bad ? "bad" : "good", icon: bad ? "exclamation-triangle-fill" : "check-circle-fill" });
+  notes += 1;
+  put(`note-${notes}`, { title: text, state: bad ? "bad" : "good", icon: bad ? "exclamation-triangle-fill" : "check-circle-fill" });
   wording.say(text);
 }
 

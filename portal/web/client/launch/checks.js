@@ -66,7 +66,8 @@ function show(errors, names) {
 
 // The server's errors by field; null when it cannot be asked, which must not hold anybody up.
 async function ask() {
-  const number = (latest += 1);
+  latest += 1;
+  const number = latest;
   try {
     const answer = await relogin.post("/sessions/new/check", () => new FormData(wizard()));
     if (!answer.ok) return null;

@@ -11,7 +11,8 @@ const decides = (/** @type {Found} */ field) => field.matches?.("[data-decides],
 let latest = 0;
 
 async function renew() {
-  const number = (latest += 1);
+  latest += 1;
+  const number = latest;
   const sent = new FormData(wizard());
   let text;
   try {

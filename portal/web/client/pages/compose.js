@@ -8,3 +8,6 @@ import "../common/relogin.js";
 import "../common/copy.js";
 import "../jobs/compose.js";
 import "../jobs/qos.js";
+
+// For the browser tests, which import this module from the page.
+export { send } from "../common/relogin.js";

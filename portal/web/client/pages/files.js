@@ -17,3 +17,7 @@ import "../files/uploads.js";
 import "../file/file.js";
 import "../file/viewers.js";
 import "../file/edit.js";
+
+// For the browser tests, which import this module from the page.
+export { refresh } from "../files/folder.js";
+export { items as uploads } from "../uploads/queue.js";

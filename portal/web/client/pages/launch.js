@@ -13,3 +13,6 @@ import "../launch/launch.js";
 import "../launch/draft.js";
 import "../launch/time_limit.js";
 import "../launch/options.js";
+
+// For the browser tests, which import this module from the page.
+export { default as htmx } from "htmx.org";

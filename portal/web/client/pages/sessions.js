@@ -10,3 +10,6 @@ import "../sessions/actions.js";
 import "../sessions/notify.js";
 import "../apps/apps.js";
 import "../sessions/no_folder.js";
+
+// For the browser tests, which import this module from the page.
+export { refresh as refreshTimes } from "../common/times.js";
