@@ -96,7 +96,7 @@ def test_files_arrive_with_their_times_and_a_name_that_exists_asks(
     assert (site.home / "up/empty").read_bytes() == b""
     small.write_text("changed")
     page.evaluate(
-        "queue.events.addEventListener('conflict', e => { globalThis.asked = e.detail; })"
+        "queue.onConflict((found) => { globalThis.asked = found; })"
     )
     add(page, file, small)
     wait(page, "queue.items.filter(item => item.state === 'asking').length === 2")

@@ -1,5 +1,6 @@
 // The app launcher: in a dialog of the Sessions page, or on its own page. It polls while it is open;
 // entered values stay.
+import { focused, formData } from "../common/dom.js";
 import * as times from "../common/times.js";
 
 const EVERY = 2000; // milliseconds between two polls
@@ -11,7 +12,7 @@ let timer;
 const stopping = new Map(); // the last request to stop or restart each app
 
 const launcher = () => document.querySelector("[data-app-launcher]");
-const parts = (/** @type {Found} */ root) => [...root.querySelectorAll("[data-live]")];
+const parts = (/** @type {PageElement} */ root) => [...root.querySelectorAll("[data-live]")];
 
 /** @param {string} text */
 function announce(text) {
@@ -19,7 +20,7 @@ function announce(text) {
   if (place) place.textContent = text;
 }
 
-/** @param {Found} root */
+/** @param {PageElement} root */
 function remember(root) {
   shown.clear();
   for (const part of parts(root)) shown.set(part.id, part.innerHTML);
@@ -30,12 +31,12 @@ async function load(address, options = {}) {
   const response = await fetch(address, { ...options, headers: { "HX-Request": "true" } });
   const redirect = response.headers.get("HX-Redirect"); // the login has expired
   if (redirect) location.href = redirect;
-  if (!response.ok) throw new Error(response.status);
+  if (!response.ok) throw new Error(String(response.status));
   return new DOMParser().parseFromString(await response.text(), "text/html").querySelector("[data-app-launcher]");
 }
 
 // Replaces only what has changed, and keeps the keyboard focus.
-/** @param {Found} fresh */
+/** @param {PageElement} fresh */
 function renew(fresh) {
   const now = parts(fresh);
   if (now.length !== shown.size || now.some((part) => !shown.has(part.id))) {
@@ -45,7 +46,7 @@ function renew(fresh) {
   for (const part of now) {
     const place = document.getElementById(part.id);
     if (!place || shown.get(part.id) === part.innerHTML) continue;
-    const held = place.contains(document.activeElement) ? document.activeElement : null;
+    const held = place.contains(focused()) ? focused() : null;
     const open = new Set([...place.querySelectorAll("details[open]")].map((detail) => detail.id));
     shown.set(part.id, part.innerHTML);
     place.replaceChildren(...part.cloneNode(true).childNodes);
@@ -57,9 +58,9 @@ function renew(fresh) {
 }
 
 // An app was added or removed: replaces everything, but keeps entered values and open details.
-/** @param {Found} old @param {Found} fresh */
+/** @param {PageElement} old @param {PageElement} fresh */
 function replace(old, fresh) {
-  const focused = old.contains(document.activeElement) ? document.activeElement.id : "";
+  const active = old.contains(focused()) ? focused()?.id : "";
   const entered = [...old.querySelectorAll("[data-open] input[id]")].filter(
     (field) => field.value !== field.defaultValue || field.checked !== field.defaultChecked,
   );
@@ -72,14 +73,14 @@ function replace(old, fresh) {
     now.checked = field.checked;
   }
   for (const id of unfolded) document.getElementById(id)?.setAttribute("open", "");
-  if (focused) document.getElementById(focused)?.focus();
+  if (active) document.getElementById(active)?.focus();
 }
 
 // A card's state for screen readers.
-/** @param {Found} part */
+/** @param {PageElement} part */
 function announceState(part) {
   const word = part.id.startsWith("chip-") && part.textContent.trim();
-  const title = document.getElementById(part.id)?.closest("h2, h3")?.firstChild.textContent.trim();
+  const title = document.getElementById(part.id)?.closest("h2, h3")?.firstChild.textContent?.trim();
   if (word && title) announce(`${title}: ${word}`);
 }
 
@@ -121,17 +122,17 @@ async function show(address) {
   pollSoon();
 }
 
-/** @param {Found | HTMLFormElement | undefined} form @param {Found} button */
+/** @param {HTMLElement} form @param {PageElement} button */
 function act(form, button) {
   button.disabled = true; // against double clicks
-  const body = new FormData(form);
+  const body = formData(form);
   const ending = button.closest(".app-stop")?.id;
   // At the server, a stop could overtake the restart before it. Nothing else waits for either.
   const sent = Promise.resolve(stopping.get(ending)).then(() => send(body, button));
   if (ending) stopping.set(ending, sent);
 }
 
-/** @param {FormData} body @param {Found} button */
+/** @param {FormData} body @param {PageElement} button */
 async function send(body, button) {
   try {
     const fresh = await load(button.formAction, { method: "POST", body });
@@ -143,7 +144,7 @@ async function send(body, button) {
   button.disabled = false; // it stays in the page where its part has not changed
 }
 
-/** @param {Found} button */
+/** @param {PageElement} button */
 async function copy(button) {
   const field = document.getElementById(button.dataset.copy);
   field.select();
@@ -158,7 +159,7 @@ async function copy(button) {
 }
 
 // Shows the fields of an app, at one of them.
-/** @param {Found} field */
+/** @param {PageElement} field */
 function unfold(field) {
   field.closest("details").open = true;
   field.focus();
@@ -185,9 +186,9 @@ document.addEventListener("click", (event) => {
 document.addEventListener("submit", (event) => {
   if (event.target.id === "apps-act") {
     event.preventDefault();
-    act(event.target, event.submitter);
+    if (event.submitter) act(event.target, event.submitter);
   } else if ("open" in event.target.dataset && event.target.closest("[data-app-launcher]")) {
-    const needed = document.getElementById(event.submitter?.dataset.needs);
+    const needed = document.getElementById(event.submitter?.dataset.needs ?? "");
     if (needed && !needed.value.trim()) {
       event.preventDefault();
       return unfold(needed);

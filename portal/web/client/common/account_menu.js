@@ -1,4 +1,6 @@
 // The account menu opens without this; it adds Escape, the arrow keys, and closing by a click elsewhere.
+import { focused } from "./dom.js";
+
 function start() {
   const menu = document.getElementById("account-menu");
   if (!menu) return;
@@ -37,7 +39,7 @@ function start() {
     event.preventDefault();
     menu.open = true;
     const all = items();
-    const place = all.indexOf(document.activeElement);
+    const place = items().indexOf(/** @type {PageElement} */ (focused()));
     all[place < 0 && step < 0 ? all.length - 1 : (place + step + all.length) % all.length].focus();
   });
 }

@@ -39,7 +39,7 @@ document.addEventListener("htmx:afterSettle", () => {
 
 // The end of a log, from the login node: rarely, and only while somebody looks.
 const timers = new Map();
-/** @param {Found} end */
+/** @param {PageElement} end */
 async function readLog(end) {
   clearTimeout(timers.get(end));
   let over = false;
@@ -57,7 +57,7 @@ async function readLog(end) {
   if (!over) timers.set(end, setTimeout(readLog, LOG_EVERY, end));
 }
 
-/** @param {Found} end @param {string} words */
+/** @param {PageElement} end @param {string} words */
 function say(end, words) {
   const line = document.createElement("p");
   line.className = "sub";
@@ -66,7 +66,7 @@ function say(end, words) {
 }
 
 /**
- * @param {Found} end
+ * @param {PageElement} end
  * @param {string} text
  */
 function show(end, text) {

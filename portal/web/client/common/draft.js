@@ -1,6 +1,8 @@
 // What was entered in a long form, kept in this tab until it is sent: a reload, the Back button or
 // another page loses nothing. Where a form asks for it (`closed`), another tab finds it as well, after
 // this one was closed, for some days or until its user logs out (account_menu.js).
+import { formData } from "./dom.js";
+
 const NOT_KEPT = new Set(["csrf_token", "who", "key", "replace", "confirmed", "afresh"]);
 const TICKED = new Set(["mount", "read_only"]);
 const PREFIX = "slipway-draft ";
@@ -13,7 +15,7 @@ function storages(closed) {
   const found = [];
   for (const name of closed ? ["sessionStorage", "localStorage"] : ["sessionStorage"]) {
     try {
-      found.push(globalThis[name]);
+      found.push(name === "localStorage" ? localStorage : sessionStorage);
     } catch {
       // Without it.
     }
@@ -21,8 +23,22 @@ function storages(closed) {
   return found;
 }
 
-// form: returns the form, which responses replace. wrong: whether it shows what was sent, which is
-// newer. more: {read, lost, write} for what is no plain field.
+/**
+ * What is no plain field, by its `name`: `lost` says whether some of it would not be kept.
+ * @typedef {{ name: string, read: () => object, lost: () => boolean, write: (draft: any) => void }} More
+ */
+
+/**
+ * What is kept; `more` of the form may have fields of its own.
+ * @typedef {{ fields: [string, FormDataEntryValue][], key?: string, at?: number } & Record<string, any>} Draft
+ */
+
+/**
+ * Keeps what is entered in a form.
+ * @param {{ form: () => PageElement, wrong: () => boolean, more?: More | null, closed?: boolean }} options `form`: the
+ *   form, which responses replace; `wrong`: whether it shows what was sent, which is newer; `more`: for what is
+ *   no plain field.
+ */
 export function keep({ form, wrong, more = null, closed = false }) {
   const user = form().querySelector("[name=who]").value;
   const name = `${PREFIX}${user} ${location.pathname}${location.search}`;
@@ -30,13 +46,14 @@ export function keep({ form, wrong, more = null, closed = false }) {
   let done = false; // sent: nothing is kept any more
   let begun = false; // being sent: its key is kept, so that it is not sent twice after a reload
   let restoring = false;
-  /** @type {[string, string][] | null} */
+  /** @type {[string, FormDataEntryValue][] | null} */
   let waiting = null; // ticked folders, until the list of folders has been loaded
   let timer = 0;
 
   function current() {
+    /** @type {[string, FormDataEntryValue][]} */
     const fields = [];
-    for (const [field, value] of new FormData(form())) {
+    for (const [field, value] of formData(form())) {
       if (NOT_KEPT.has(field) || more?.name === field || (waiting && TICKED.has(field))) continue;
       fields.push([field, value]);
     }
@@ -51,7 +68,7 @@ export function keep({ form, wrong, more = null, closed = false }) {
   }
 
   // Whether the draft is kept; null removes it.
-  /** @param {Draft} draft */
+  /** @param {Draft | null} draft */
   function store(draft) {
     if (!draft) {
       remove();
@@ -97,7 +114,7 @@ export function keep({ form, wrong, more = null, closed = false }) {
     }
     for (const place of places) {
       try {
-        const draft = JSON.parse(place.getItem(name));
+        const draft = JSON.parse(place.getItem(name) ?? "null");
         if (draft && Date.now() - (draft.at ?? Date.now()) < DAYS * 86_400_000) return draft;
       } catch {
         // Not ours.
@@ -106,7 +123,7 @@ export function keep({ form, wrong, more = null, closed = false }) {
     return null;
   }
 
-  /** @param {[string, string][]} fields */
+  /** @param {[string, FormDataEntryValue][]} fields */
   function tick(fields) {
     const ticked = new Set(fields.map(([field, value]) => `${field} ${value}`));
     const boxes = form().querySelectorAll("[type=checkbox][name]:not(:disabled)");
@@ -119,7 +136,7 @@ export function keep({ form, wrong, more = null, closed = false }) {
     for (const [name, value] of draft.fields) {
       for (const field of form().querySelectorAll(`[name="${CSS.escape(name)}"]`)) {
         if (field.type === "radio") field.checked ||= field.value === value && !field.disabled;
-        else if (field.type !== "checkbox") field.value = value;
+        else if (field.type !== "checkbox") field.value = String(value);
         if (field.type !== "radio" || field.checked) field.dispatchEvent(new Event("input", { bubbles: true }));
       }
     }

@@ -8,5 +8,5 @@ const morphStyle = (style) => (style === "morph:innerHTML" ? "innerHTML" : "oute
 htmx.defineExtension("morph", {
   isInlineSwap: (style) => style === "morph" || style === "morph:outerHTML",
   handleSwap: (style, target, fragment) => style.startsWith("morph")
-    && Idiomorph.morph(target, fragment.children, { morphStyle: morphStyle(style) }),
+    && Idiomorph.morph(target, /** @type {DocumentFragment} */ (fragment).children, { morphStyle: morphStyle(style) }),
 });

@@ -3,7 +3,7 @@
 import htmx from "htmx.org";
 import * as times from "./times.js";
 
-/** @param {Found} element @param {() => string} [address] */
+/** @param {PageElement} element @param {() => string} [address] */
 export function poll(element, address) {
   const link = document.getElementById("link");
   const HIDDEN_EVERY = 5; // a hidden page polls less often

@@ -102,9 +102,7 @@ new BroadcastChannel("slipway-login").addEventListener("message", () => dialog.o
 document.addEventListener("visibilitychange", () => dialog.open && !document.hidden && check());
 
 // A request by a script; `make` makes it anew for each attempt, with the current token.
-/**
- * @param {(headers: Record<string, string>) => Promise<Response>} make
- */
+/** @param {(headers: Record<string, string>) => Promise<Response>} make */
 export async function send(make) {
   const answer = await make(HEADERS);
   if (answer.status !== 401 && answer.status !== 400) return answer;

@@ -1,14 +1,16 @@
 // Colour scheme: the system's, or the one chosen with the button. Loaded before the first paint.
 const KEY = "slipway-theme";
 const ORDER = ["auto", "light", "dark"];
+/** @type {Record<string, string>} */
 const ICONS = { auto: "circle-half", light: "sun", dark: "moon-stars" };
+/** @type {Record<string, string>} */
 const WORDS = { auto: "as on this computer", light: "light", dark: "dark" };
 const dark = matchMedia("(prefers-color-scheme: dark)");
 
 function chosen() {
   try {
     const value = localStorage.getItem(KEY);
-    return ORDER.includes(value) ? value : "auto";
+    return value && ORDER.includes(value) ? value : "auto";
   } catch {
     return "auto"; // storage may be blocked
   }

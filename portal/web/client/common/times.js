@@ -71,9 +71,9 @@ export function refresh() {
 // By the server's clock.
 export const now = () => Date.now() - ahead;
 
-/** @param {string} date */
+/** @param {string | null} date the header of an answer */
 export function setServerTime(date) {
-  const offset = Date.now() - Date.parse(date);
+  const offset = Date.now() - Date.parse(date ?? "");
   // The header has whole seconds and takes a while to arrive: ignore small differences.
   if (Number.isFinite(offset)) ahead = Math.abs(offset) > 3000 ? offset : 0;
 }

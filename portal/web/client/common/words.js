@@ -20,7 +20,7 @@ export const visible = (/** @type {string} */ name) => name.replaceAll(/[\p{C}\p
 // The last name of a location, for people.
 /** @param {string} location */
 export function nameOf(location) {
-  const last = location.split("/").pop();
+  const last = location.split("/").pop() ?? "";
   try {
     return visible(decodeURIComponent(last));
   } catch {

@@ -1,6 +1,6 @@
 // Editing a text file. It is saved only if nobody has changed it meanwhile; what is not saved is kept
 // in this browser, so that a cut line, a reload or an expired login loses nothing.
-import { element } from "../common/dom.js";
+import { element, messageOf } from "../common/dom.js";
 import * as wording from "../common/words.js";
 import * as viewer from "./file.js";
 import { MOST_EDIT, button, load, note, page, put, read } from "./file.js";
@@ -12,15 +12,23 @@ import * as panel from "../files/panel.js";
 const user = document.getElementById("relogin").dataset.user;
 const SOON = 300;
 /**
- * @type {Edited | null}
+ * The file that is edited.
+ * @typedef {{ at: string, name: string, saved: string, text: string, etag: string, crlf: boolean, mark: boolean,
+ *   handle: ReturnType<typeof import("../libraries/editor.js").edit> | null, timer: number,
+ *   edit: typeof import("../libraries/editor.js").edit }} Edited
  */
-let now = null; // {at, name, saved, text, etag, crlf, mark, handle, timer}
+
+/** What is kept of it in this browser. @typedef {{ text: string, etag: string, at: number }} Kept */
+
+const NONE = /** @type {any} */ (null);
+/** The file that is edited, else NONE. @type {Edited} */
+let now = NONE;
 
 const key = (/** @type {string} */ at) => `slipway-draft ${user} /files/${at}`;
 /** @param {string} at */
 function stored(at) {
   try {
-    return JSON.parse(localStorage.getItem(key(at)));
+    return /** @type {Kept | null} */ (JSON.parse(localStorage.getItem(key(at)) ?? "null"));
   } catch {
     return null;
   }
@@ -90,7 +98,7 @@ export async function begin() {
   } catch (error) {
     if (!viewer.isShown(mine)) return;
     await viewer.show(viewer.modesOf(name)[0]);
-    panel.note(error.message, true);
+    panel.note(messageOf(error), true);
   }
 }
 
@@ -115,7 +123,7 @@ function closed() {
   keep();
   now.handle?.destroy();
   if (isChanged()) panel.note(`“${now.name}” has changes that are not saved. They are kept in this browser: open the file again to go on.`);
-  now = null;
+  now = NONE;
 }
 function leave() {
   viewer.show(viewer.modesOf(page().dataset.name)[0]);
@@ -123,6 +131,7 @@ function leave() {
 
 const bytesOf = (/** @type {string} */ text) => new Blob([now.mark ? "\ufeff" : "", now.crlf ? text.replaceAll("\n", "\r\n") : text]);
 
+/** @param {Record<string, string>} [headers] @param {string} [at] */
 async function send(headers = { "If-Match": now.etag }, at = now.at) {
   const mine = now;
   const text = now.text;
@@ -145,8 +154,8 @@ async function send(headers = { "If-Match": now.etag }, at = now.at) {
     note(isChanged() ? "Not saved yet." : `Saved at ${new Date().toLocaleTimeString()}.`);
   } catch (error) {
     if (now !== mine) return false;
-    note(`Not saved: ${error.message} Your changes are kept in this browser.`);
-    if (error.code === "changed" || error.status === 412) conflict();
+    note(`Not saved: ${messageOf(error)} Your changes are kept in this browser.`);
+    if (error instanceof server.Refused && (error.code === "changed" || error.status === 412)) conflict();
     else if (at !== now.at) throw error;
   }
   if (save) save.disabled = !isChanged();

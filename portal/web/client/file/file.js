@@ -1,6 +1,6 @@
 // One file: shown by kind, without running anything of it. The bytes come from below /data/.
 import { onShow } from "../files/shown.js";
-import { element, icon } from "../common/dom.js";
+import { element, icon, messageOf } from "../common/dom.js";
 import { size } from "../common/words.js";
 import * as editing from "./edit.js";
 import * as server from "../files/ask.js";
@@ -17,6 +17,7 @@ export const address = () => `/data/files/${page().dataset.location}`;
 
 // A part of the program that is loaded only when it is needed.
 /**
+ * @template T
  * @param {Promise<T>} part
  */
 export async function load(part) {
@@ -148,12 +149,12 @@ export async function show(mode) {
     if (mine !== turn || !page()) return;
     const box = element("div", "empty");
     box.setAttribute("role", "alert");
-    box.append(element("p", "empty-title", "This file cannot be shown"), element("p", "", error.message));
+    box.append(element("p", "empty-title", "This file cannot be shown"), element("p", "", messageOf(error)));
     put(box);
   }
 }
 
-/** @param {string} word @param {string} symbol @param {() => unknown} call @param {undefined} [pressed] */
+/** @param {string} word @param {string} symbol @param {() => unknown} call @param {boolean} [pressed] */
 export function button(word, symbol, call, pressed) {
   const made = element("button", "btn btn-quiet");
   made.type = "button";

@@ -10,9 +10,7 @@ const MOST_ROWS = 1000;
 const MOST_COLUMNS = 200;
 const MOST_NOTEBOOK = 30 * 1024 * 1024;
 
-/**
- * @type {typeof import("../libraries/viewers.js")}
- */
+/** @type {typeof import("../libraries/viewers.js")} */
 let parts; // of the libraries, once they are needed
 async function libraries() {
   parts = await load(import("../libraries/viewers.js"));
@@ -29,7 +27,7 @@ viewers.table = async () => {
       put();
       return;
     }
-    const columns = Math.min(MOST_COLUMNS, Math.max(...data.slice(0, 100).map((/** @type {string[]} */ row) => row.length)));
+    const columns = Math.min(MOST_COLUMNS, Math.max(...data.slice(0, 100).map((row) => row.length)));
     const table = element("table", "data");
     const line = (/** @type {string[]} */ cells, /** @type {"td" | "th"} */ tag, /** @type {string} */ label) => {
       const row = element("tr");
@@ -46,7 +44,7 @@ viewers.table = async () => {
     };
     const [head, body] = [element("thead"), element("tbody")];
     head.append(line(data[0], "th", ""));
-    body.append(...data.slice(1, MOST_ROWS + 1).map((/** @type {string[]} */ row, /** @type {number} */ place) => line(row, "td", String(place + 1))));
+    body.append(...data.slice(1, MOST_ROWS + 1).map((row, place) => line(row, "td", String(place + 1))));
     table.append(head, body);
     const box = element("div", "table-view");
     box.tabIndex = 0;
@@ -63,12 +61,12 @@ viewers.pdf = async () => {
   await server.bytes(address(), { method: "HEAD" });
   const pdf = await load(import("pdfjs-dist/legacy/build/pdf.min.mjs"));
   pdf.GlobalWorkerOptions.workerSrc = assets.pdfWorker;
-  const task = pdf.getDocument({ url: address(), isEvalSupported: false, enableXfa: false, useSystemFonts: true, useWasm: false, rangeChunkSize: 1024 * 1024 });
+  const task = pdf.getDocument({ url: address(), enableXfa: false, useSystemFonts: true, useWasm: false, rangeChunkSize: 1024 * 1024 });
   let file;
   try {
     file = await task.promise;
   } catch (error) {
-    throw new Error(error.name === "PasswordException" ? "This PDF is protected by a password. Download it to open it." : "This is no PDF that can be read. Download it to look at it.");
+    throw new Error(error instanceof Error && error.name === "PasswordException" ? "This PDF is protected by a password. Download it to open it." : "This is no PDF that can be read. Download it to look at it.");
   }
   return async () => {
     onClose(() => task.destroy());
@@ -78,12 +76,12 @@ viewers.pdf = async () => {
       for (const { isIntersecting, target } of seen) {
         if (!isIntersecting) continue;
         observer.unobserve(target);
-        draw(file, target).catch(() => {});
+        draw(file, /** @type {HTMLCanvasElement} */ (target)).catch(() => {});
       }
     }, { rootMargin: "800px" });
     for (let place = 1; place <= file.numPages; place += 1) {
       const canvas = element("canvas");
-      canvas.dataset.page = place;
+      canvas.dataset.page = String(place);
       [canvas.width, canvas.height] = [first.width, first.height];
       canvas.setAttribute("role", "img");
       canvas.setAttribute("aria-label", `Page ${place} of ${file.numPages}`);
@@ -98,11 +96,11 @@ viewers.pdf = async () => {
 /** @param {import("pdfjs-dist").PDFDocumentProxy} file @param {HTMLCanvasElement} canvas */
 async function draw(file, canvas) {
   const page = await file.getPage(Number(canvas.dataset.page));
-  const wide = Math.min(canvas.parentElement.clientWidth, 1100) || 800;
+  const wide = Math.min((canvas.parentElement?.clientWidth ?? 0), 1100) || 800;
   const base = page.getViewport({ scale: 1 });
   const viewport = page.getViewport({ scale: Math.min(4, (wide / base.width) * Math.min(devicePixelRatio, 2)) });
   [canvas.width, canvas.height] = [viewport.width, viewport.height];
-  await page.render({ canvasContext: canvas.getContext("2d"), viewport, canvas }).promise;
+  await page.render({ canvasContext: canvas.getContext("2d") ?? undefined, viewport, canvas }).promise;
   canvas.dataset.drawn = "yes";
 }
 
@@ -135,11 +133,10 @@ viewers.markdown = async () => {
   };
 };
 
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the codes of colours begin with one.
 const plain = (/** @type {string} */ text) => escaped(text.replaceAll(/\u001b\[[0-9;]*[A-Za-z]/g, ""));
 
-/**
- * @param {Output} one
- */
+/** @param {Output} one */
 function output(one) {
   if (one.output_type === "stream") return `<pre class="out ${one.name === "stderr" ? "err" : ""}">${plain(joined(one.text))}</pre>`;
   if (one.output_type === "error") return `<pre class="out err">${plain(joined(one.traceback?.map?.((/** @type {string} */ line) => `${line}\n`)) || `${one.ename}: ${one.evalue}`)}</pre>`;
@@ -154,7 +151,7 @@ function output(one) {
   return data["text/plain"] ? `<pre class="out">${plain(joined(data["text/plain"]))}</pre>` : "";
 }
 
-/** @param {Output} one */
+/** @param {Cell} one */
 function cell(one) {
   const source = joined(one.source);
   if (one.cell_type === "markdown") return `<section class="md">${markdown(source)}</section>`;

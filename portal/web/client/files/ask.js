@@ -16,7 +16,7 @@ export class Refused extends Error {
 }
 
 /** @param {Response} answer */
-async function foundIn(answer) {
+async function jsonOf(answer) {
   const found = await answer.json().catch(() => ({}));
   if (!answer.ok) throw new Refused(answer.status, found);
   return found;
@@ -42,11 +42,11 @@ async function patiently(send) {
 const address = (/** @type {string} */ action, /** @type {string} */ location) => `/files-ask/${action}${location ? `/${location}` : ""}`;
 
 export const get = (/** @type {string} */ action, location = "", query = {}) => patiently(() => relogin.send(
-  (headers) => fetch(`${address(action, location)}?${new URLSearchParams(query)}`, { headers }))).then(foundIn).catch(lost);
+  (headers) => fetch(`${address(action, location)}?${new URLSearchParams(query)}`, { headers }))).then(jsonOf).catch(lost);
 
 export const change = (/** @type {string} */ action, /** @type {string} */ location, body = {}, method = "POST") => patiently(() => relogin.post(
   address(action, location),
-  () => new URLSearchParams({ csrf_token: token(), method, body: JSON.stringify(body) }))).then(foundIn).catch(lost);
+  () => new URLSearchParams({ csrf_token: token(), method, body: JSON.stringify(body) }))).then(jsonOf).catch(lost);
 
 // Starts the user's file server if there is none, and lets this browser reach it.
 export const admit = () => relogin.post("/files-access", () => new URLSearchParams({ csrf_token: token() }));
@@ -60,8 +60,9 @@ export async function bytes(path, options = {}) {
     await admit().catch(lost);
     answer = await send().catch(lost);
   }
-  if (!answer.ok && answer.status !== 416) await foundIn(answer);
+  if (!answer.ok && answer.status !== 416) await jsonOf(answer);
   return answer;
 }
 
-export const read = (/** @type {Response} */ answer) => answer.then(foundIn).catch(lost);
+/** @param {Promise<Response>} answer */
+export const read = (answer) => answer.then(jsonOf).catch(lost);

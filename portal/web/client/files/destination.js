@@ -1,5 +1,5 @@
 // Choosing a destination: a dialog with the folders of all areas; and dropping entries on a folder.
-import { element, icon } from "../common/dom.js";
+import { element, focused, icon, messageOf } from "../common/dom.js";
 import * as wording from "../common/words.js";
 import * as server from "./ask.js";
 import * as dialogs from "./dialogs.js";
@@ -14,7 +14,7 @@ let at = "";
 let moved = [];
 
 const areas = () => [...document.querySelectorAll("#files-areas option")].map((one) => [one.value, one.textContent]);
-const titleOf = (/** @type {string | string[]} */ path) => (path.includes("/") ? wording.nameOf(path) : areas().find(([root]) => root === path)?.[1] ?? path);
+const titleOf = (/** @type {string} */ path) => (path.includes("/") ? wording.nameOf(path) : areas().find(([root]) => root === path)?.[1] ?? path);
 
 /** @param {string} path @param {string} text @param {string} symbol */
 function link(path, text, symbol) {
@@ -33,7 +33,7 @@ async function show(path) {
   at = path;
   const parts = path ? path.split("/") : [];
   const area = parts[0] === "shared" ? 3 : 1; // another user's folder is an area of its own
-  const way = parts.map((/** @type {any} */ _, /** @type {number} */ place) => parts.slice(0, place + 1).join("/")).slice(area - 1);
+  const way = parts.map((_, place) => parts.slice(0, place + 1).join("/")).slice(area - 1);
   crumbs.replaceChildren(...["", ...way].map((each) => {
     const item = element("li");
     const button = element("button", "crumb", each ? titleOf(each) : "Files");
@@ -53,25 +53,25 @@ async function show(path) {
       const found = await server.get("list", path, { limit: 1000 });
       if (at !== path) return;
       const own = new Set(moved.map((one) => one.path));
-      const folders = found.entries.filter((/** @type {Item} */ one) => one.is_folder && !own.has(one.path));
-      list.replaceChildren(...folders.map((/** @type {Item} */ one) => link(one.path, wording.visible(one.name), "folder-fill")));
+      const folders = found.entries.filter((/** @type {Entry} */ one) => one.is_folder && !own.has(one.path));
+      list.replaceChildren(...folders.map((/** @type {Entry} */ one) => link(one.path, wording.visible(one.name), "folder-fill")));
       if (!folders.length) list.replaceChildren(element("p", "sub", "No folders in here."));
       box.querySelector("[data-go]").disabled = !found.writable;
       if (!found.writable) dialogs.trouble(box, "You may not put anything into this folder.");
     } catch (error) {
       list.replaceChildren();
-      dialogs.trouble(box, error.message);
+      dialogs.trouble(box, messageOf(error));
     }
   }
   (list.querySelector("button") ?? crumbs.querySelector("[aria-current]"))?.focus();
 }
 
 list.addEventListener("keydown", (event) => {
-  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
   if (event.key === "Backspace" && at) crumbs.querySelector("li:nth-last-child(2) button").click();
   else if (step) {
     const all = [...list.querySelectorAll("button")];
-    all[Math.max(0, Math.min(all.length - 1, all.indexOf(document.activeElement) + step))]?.focus();
+    all[Math.max(0, Math.min(all.length - 1, all.indexOf(/** @type {PageElement} */ (focused())) + step))]?.focus();
   } else return;
   event.preventDefault();
 });
@@ -94,7 +94,7 @@ export function choose(verb, items) {
 
 // Entries that are dragged to a folder of the list, or of the way to it.
 const KIND = "application/x-slipway-files";
-const target = (/** @type {Heard<DragEvent>} */ event) => event.target.closest?.("[data-drop]");
+const target = (/** @type {PageEvent<DragEvent>} */ event) => event.target.closest?.("[data-drop]");
 document.addEventListener("dragstart", (event) => {
   const row = event.target.closest?.("#folder tr[data-path]");
   if (!row) return;

@@ -1,5 +1,5 @@
 // What is done with files: dialogs for names, destinations, permissions and confirmations.
-import { element } from "../common/dom.js";
+import { element, messageOf } from "../common/dom.js";
 import * as wording from "../common/words.js";
 import { counted, encode, nameOf, parentOf } from "../common/words.js";
 import * as server from "./ask.js";
@@ -12,7 +12,7 @@ const dialog = (/** @type {string} */ id) => document.getElementById(id);
 const LONGEST = 6000; // characters of an address
 const words = (/** @type {Item[]} */ items) => (items.length === 1 ? `“${items[0].name}”` : counted(items.length, "item"));
 
-/** @param {Found} box @param {string} text */
+/** @param {PageElement} box @param {string} text */
 export function trouble(box, text) {
   const line = box.querySelector("[role=alert]");
   if (!line) return; // a dialog that only asks
@@ -20,31 +20,32 @@ export function trouble(box, text) {
   line.hidden = !text;
 }
 
-// Opens a dialog; `act` runs when its form is sent, and keeps it open by throwing. Resolves to
-// what it returned, or null if the dialog was closed.
 /**
+ * Opens a dialog; `act` runs when its form is sent, and keeps it open by throwing.
+ * @template T
  * @param {string} id
- * @param {(value: string) => unknown} act
+ * @param {(value: string) => T | Promise<T>} act gets the value of the button
+ * @returns {Promise<T | null>} what it returned; null if the dialog was closed
  */
 export function ask(id, act) {
   const box = dialog(id);
   const form = box.querySelector("form");
   trouble(box, "");
   return new Promise((resolve) => {
-    /** @type {null} */
+    /** @type {T | null} */
     let result = null;
-    const send = async (/** @type {Heard<SubmitEvent>} */ event) => {
+    const send = async (/** @type {SubmitEvent} */ event) => {
       event.preventDefault();
       if (form.dataset.busy) return;
       form.dataset.busy = "yes";
       try {
-        result = await act(event.submitter?.value);
+        result = await act(/** @type {HTMLButtonElement | null} */ (event.submitter)?.value ?? "");
         box.close();
       } catch (error) {
-        trouble(box, error.message);
+        trouble(box, messageOf(error));
         box.querySelector("input:not([type=checkbox])")?.focus();
       } finally {
-        delete form.dataset.busy;
+        form.removeAttribute("data-busy");
       }
     };
     form.addEventListener("submit", send);
@@ -59,9 +60,11 @@ document.addEventListener("click", (event) => {
   if (event.target.closest?.("dialog [data-cancel]")) event.target.closest("dialog").close();
 });
 
-// A name; `act` gets it.
 /**
- * @param {(value: string) => unknown} act
+ * Asks for a name, which `act` gets.
+ * @template T
+ * @param {{ title: string, go: string, value?: string, label?: string, note?: string }} words
+ * @param {(text: string) => T | Promise<T>} act
  */
 export function askName({ title, go, value = "", label = "Name", note = "" }, act) {
   const box = dialog("ask-name");
@@ -88,18 +91,19 @@ export function exists(title, text, several = false) {
   const all = box.querySelector("[data-all]");
   all.hidden = !several;
   all.querySelector("input").checked = false;
-  return ask("ask-exists", (/** @type {string} */ value) => ({ value, all: all.querySelector("input").checked }));
+  return ask("ask-exists", (value) => ({ value: /** @type {OnConflict} */ (value), all: all.querySelector("input").checked }));
 }
 
 // Sends an operation; names that exist are asked about once, for all of them.
 /** @param {Record<string, unknown> & { items: string[] }} body */
 export async function operate(body) {
+  /** @type {Operation} */
   let started;
   try {
     started = await server.change("operations", "", body);
   } catch (error) {
-    if (error.code !== "exists" || body.on_conflict) throw error;
-    const answer = await exists("It exists already", `${error.message} Shall those be replaced, kept beside the new ones, or skipped?`);
+    if (!(error instanceof server.Refused) || error.code !== "exists" || body.on_conflict) throw error;
+    const answer = await exists("It exists already", `${messageOf(error)} Shall those be replaced, kept beside the new ones, or skipped?`);
     if (!answer) return null;
     started = await server.change("operations", "", { ...body, on_conflict: answer.value });
   }
@@ -107,9 +111,9 @@ export async function operate(body) {
   panel.follow(started);
   return started;
 }
-export const failed = (/** @type {Error} */ error) => panel.note(error.message, true);
+export const failed = (/** @type {Error} */ error) => panel.note(messageOf(error), true);
 
-export const makeFolder = (/** @type {string} */ parent, what = "New folder") => askName({ title: what, go: "Create" }, async (/** @type {string | number | boolean} */ text) => {
+export const makeFolder = (/** @type {string} */ parent, what = "New folder") => askName({ title: what, go: "Create" }, async (/** @type {string} */ text) => {
   const made = await server.change("folder", `${parent}/${encode(text)}`);
   return made.path;
 });
@@ -128,7 +132,7 @@ export async function rename(item, extra = {}) {
  * @param {() => boolean} isOpen
  */
 async function count(items, show, isOpen) {
-  const folders = items.filter((/** @type {Item} */ one) => one.folder);
+  const folders = items.filter((one) => one.folder);
   const sums = new Map();
   const plain = items.length - folders.length;
   while (isOpen()) {
@@ -137,7 +141,7 @@ async function count(items, show, isOpen) {
     }
     const all = [...sums.values()];
     const files = all.reduce((sum, one) => sum + one.files, plain);
-    const bytes = all.reduce((sum, one) => sum + one.bytes, items.reduce((/** @type {any} */ sum, /** @type {Item} */ one) => sum + (one.size || 0), 0));
+    const bytes = all.reduce((sum, one) => sum + one.bytes, items.reduce((sum, one) => sum + (one.size || 0), 0));
     const complete = all.every((one) => one.complete);
     show(`${counted(files, "file")}${folders.length ? ` in ${counted(all.reduce((sum, one) => sum + one.folders, folders.length), "folder")}` : ""}, ${wording.size(bytes)}${complete ? "" : " so far, still counting…"}`);
     if (complete) return;
@@ -151,14 +155,14 @@ export async function remove(items, warning = "") {
   box.querySelector("h2").textContent = `Delete ${words(items)}?`;
   const list = box.querySelector(".end-names");
   list.hidden = items.length === 1;
-  list.replaceChildren(...items.slice(0, 200).map((/** @type {Item} */ one) => element("li", "", `${one.name}${one.folder ? "/" : ""}`)));
+  list.replaceChildren(...items.slice(0, 200).map((one) => element("li", "", `${one.name}${one.folder ? "/" : ""}`)));
   const line = box.querySelector("[data-warning]");
   line.textContent = warning;
   line.hidden = !warning;
   box.querySelector("[data-go]").textContent = "Delete for good";
   const place = box.querySelector("[data-count]");
   place.textContent = "";
-  const done = ask("ask-delete", () => operate({ kind: "delete", items: items.map((/** @type {Item} */ one) => one.path) }));
+  const done = ask("ask-delete", () => operate({ kind: "delete", items: items.map((one) => one.path) }));
   count(items, (/** @type {string} */ text) => { place.textContent = `${text}. This cannot be undone.`; }, () => box.open);
   return done;
 }
@@ -173,8 +177,8 @@ async function mode(items) {
     for (const one of boxes) one.checked = Boolean(number & Number(one.dataset.bit));
   };
   box.querySelector("h2").textContent = `Permissions of ${words(items)}`;
-  box.querySelector("[data-note]").textContent = items.some((/** @type {Item} */ one) => one.folder) ? "Folders: everything in them gets the same; files get “Execute” only where they had it." : "";
-  field.value = items[0].mode.slice(-3);
+  box.querySelector("[data-note]").textContent = items.some((one) => one.folder) ? "Folders: everything in them gets the same; files get “Execute” only where they had it." : "";
+  field.value = (items[0].mode ?? "").slice(-3);
   draw();
   field.oninput = draw;
   for (const one of boxes) {
@@ -182,7 +186,7 @@ async function mode(items) {
       field.value = boxes.reduce((sum, bit) => sum + (bit.checked ? Number(bit.dataset.bit) : 0), 0).toString(8).padStart(3, "0");
     };
   }
-  return ask("ask-mode", () => operate({ kind: "mode", items: items.map((/** @type {Item} */ one) => one.path), mode: field.value }));
+  return ask("ask-mode", () => operate({ kind: "mode", items: items.map((one) => one.path), mode: field.value }));
 }
 
 /** @param {Item[]} items */
@@ -193,11 +197,11 @@ async function download(items) {
   const format = await ask("ask-format", (/** @type {string} */ value) => value);
   if (!format) return null;
   if (items.length === 1) return fetchFile(`/data/archive/${items[0].path}?format=${format}`);
-  const parents = new Set(items.map((/** @type {Item} */ one) => parentOf(one.path)));
+  const parents = new Set(items.map((one) => parentOf(one.path)));
   if (parents.size > 1) throw new Error("These are in different folders. Select those of one folder to download them together.");
   const [parent] = parents;
-  const names = items.map((/** @type {Item} */ one) => one.path.slice(parent.length + 1).replaceAll("+", "%2B"));
-  const address = `/data/archive/${parent}?format=${format}&${names.map((/** @type {Item} */ one) => `name=${one}`).join("&")}`;
+  const names = items.map((one) => one.path.slice(parent.length + 1).replaceAll("+", "%2B"));
+  const address = `/data/archive/${parent}?format=${format}&${names.map((one) => `name=${one}`).join("&")}`;
   return address.length < LONGEST ? fetchFile(address) : sendNames(parent, format, names);
 }
 
@@ -207,7 +211,7 @@ async function sendNames(parent, format, names) {
   const form = element("form");
   Object.assign(form, { method: "post", action: `/data/archive/${parent}`, target: "_blank", rel: "noopener", hidden: true });
   try {
-    for (const [key, value] of [["format", format], ...names.map((/** @type {Item} */ one) => ["name", decodeURIComponent(one)])]) {
+    for (const [key, value] of [["format", format], ...names.map((one) => ["name", decodeURIComponent(one)])]) {
       const field = element("input");
       Object.assign(field, { type: "hidden", name: key, value });
       form.append(field);
@@ -236,29 +240,30 @@ async function fetchFile(address) {
   return true;
 }
 
+/** @type {Record<string, (items: Item[]) => Promise<unknown>>} */
 const kinds = {
   folder: async () => {
     const path = await makeFolder(listing.here());
     if (path) listing.refresh(path);
   },
   file: async () => {
-    const path = await askName({ title: "New text file", go: "Create and edit", value: "new.txt" }, async (/** @type {string | number | boolean} */ text) => {
+    const path = await askName({ title: "New text file", go: "Create and edit", value: "new.txt" }, async (/** @type {string} */ text) => {
       const at = `${listing.here()}/${encode(text)}`;
       await server.bytes(`/data/files/${at}`, { method: "PUT", body: "", headers: { "If-None-Match": "*" } });
       return at;
     });
     if (path) listing.go(`/files/${path}?view&edit`);
   },
-  rename: async ([item]) => {
+  rename: async (/** @type {Item[]} */ [item]) => {
     const path = await rename(item);
     if (path) listing.refresh(path);
   },
-  copy: (/** @type {Item[]} */ items) => destination.choose("Copy", items).then((to) => to && operate({ kind: "copy", items: items.map((/** @type {Item} */ one) => one.path), to })),
-  move: (/** @type {Item[]} */ items) => destination.choose("Move", items).then((to) => to && operate({ kind: "move", items: items.map((/** @type {Item} */ one) => one.path), to })),
+  copy: (/** @type {Item[]} */ items) => destination.choose("Copy", items).then((to) => (to ? operate({ kind: "copy", items: items.map((one) => one.path), to }) : null)),
+  move: (/** @type {Item[]} */ items) => destination.choose("Move", items).then((to) => (to ? operate({ kind: "move", items: items.map((one) => one.path), to }) : null)),
   delete: (/** @type {Item[]} */ items) => remove(items),
   mode, download,
   usage: async () => {
-    const here = { path: listing.here(), folder: true };
+    const here = { path: listing.here(), name: "", folder: true, size: 0 };
     const id = "usage";
     panel.put(id, { title: `Counting “${listing.folder().dataset.name}”`, state: "running", share: null });
     let open = true;

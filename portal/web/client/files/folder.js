@@ -1,6 +1,7 @@
 // The Files pages: what is shown is exchanged without leaving the page, and can be worked with from
 // the keyboard.
 import htmx from "htmx.org";
+import { focused, textFields } from "../common/dom.js";
 import { shown } from "./shown.js";
 import * as times from "../common/times.js";
 import * as wording from "../common/words.js";
@@ -16,9 +17,9 @@ export const here = () => folder()?.dataset.location ?? "";
 export const rows = () => [...document.querySelectorAll("#folder tr[data-path]")];
 export const rowOf = (/** @type {string} */ path) => rows().find((row) => row.dataset.path === path);
 
-/** @param {string | URL | null | undefined} address */
+/** @param {string} address */
 export function go(address) {
-  return htmx.ajax("GET", address, { target: "#files", select: "#files", swap: "outerHTML show:none", source: "#files" })
+  return htmx.ajax("get", address, { target: "#files", select: "#files", swap: "outerHTML show:none", source: "#files" })
     .then(() => { if (location.pathname + location.search !== address) history.pushState({ htmx: true }, "", address); });
 }
 
@@ -40,16 +41,16 @@ for (const kind of ["pointerup", "pointercancel"]) {
 let refreshes = 0;
 export async function refresh(place = "") {
   refreshes += 1;
-  const active = document.activeElement?.closest?.("tr[data-path]")?.dataset.path;
+  const active = focused()?.closest?.("tr[data-path]")?.dataset.path;
   wanted = place || active || "";
   wasInside = Boolean(place || active);
   const scroll = scrollY;
-  await htmx.ajax("GET", location.pathname + location.search,
+  await htmx.ajax("get", location.pathname + location.search,
     { target: "#files", select: "#files", swap: "outerHTML show:none", source: "#files" }).finally(() => { refreshes -= 1; });
   scrollTo({ top: scroll, behavior: "instant" });
 }
 
-/** @param {Found} row */
+/** @param {PageElement} row */
 export function focusRow(row, { scroll = true } = {}) {
   if (!row) return;
   for (const other of rows()) other.tabIndex = other === row ? 0 : -1;
@@ -57,15 +58,15 @@ export function focusRow(row, { scroll = true } = {}) {
   if (scroll) row.scrollIntoView({ block: "nearest" });
 }
 
-const open = (/** @type {Found} */ row) => row.querySelector("a.name").click();
+const open = (/** @type {PageElement} */ row) => row.querySelector("a.name").click();
 
 let last = "";
 function show() {
   times.refresh();
   const now = here() || document.getElementById("file")?.dataset.location || "start";
-  const moved = last && last !== now;
+  const moved = Boolean(last) && last !== now;
   shown(moved);
-  if (moved && !document.activeElement?.closest?.("#files, dialog")) {
+  if (moved && !focused()?.closest?.("#files, dialog")) {
     // The row that one came from, else the first one.
     focusRow(rowOf(wanted) ?? rowOf(last) ?? rows()[0], { scroll: Boolean(rowOf(last)) });
     wording.say(`${document.title.split(" · ")[0]}${folder() ? `, ${wording.counted(Number(folder().dataset.total), "entry", "entries")}` : ""}`);
@@ -106,7 +107,7 @@ document.addEventListener("input", (event) => {
   timer = setTimeout(async () => {
     const form = document.querySelector(".files-filters");
     if (!form) return;
-    const query = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
+    const query = new URLSearchParams(textFields(form).filter(([, value]) => value));
     const at = event.target.selectionStart;
     await go(`${form.getAttribute("action")}${query.size ? `?${query}` : ""}`);
     const field = document.getElementById("q");
@@ -116,13 +117,14 @@ document.addEventListener("input", (event) => {
   }, 350);
 });
 
-const typing = (/** @type {Found} */ target) => target.closest?.("input:not([type=checkbox]), textarea, select, dialog, .editor, [contenteditable]");
+const typing = (/** @type {PageElement} */ target) => target.closest?.("input:not([type=checkbox]), textarea, select, dialog, .editor, [contenteditable]");
+/** @type {Record<string, number>} */
 const MOVES = { ArrowDown: 1, ArrowUp: -1, PageDown: 15, PageUp: -15, Home: -Infinity, End: Infinity };
 
-/** @param {Heard<KeyboardEvent>} event */
+/** @param {PageEvent<KeyboardEvent>} event */
 function move(event) {
   const all = rows();
-  const at = all.indexOf(document.activeElement?.closest?.("tr[data-path]"));
+  const at = all.indexOf(/** @type {PageElement} */ (focused()?.closest("tr[data-path]")));
   const step = MOVES[event.key];
   const next = at < 0 ? (step < 0 ? all.length - 1 : 0) : Math.max(0, Math.min(all.length - 1, at + step));
   event.preventDefault();
@@ -130,7 +132,7 @@ function move(event) {
   if (event.shiftKey) selection.extend(all[next]);
 }
 
-/** @param {Heard<KeyboardEvent>} event @param {Found} row */
+/** @param {PageEvent<KeyboardEvent>} event @param {PageElement} row */
 function onRow(event, row) {
   if (event.key === "Enter" && !event.target.closest("a, button")) open(row);
   else if (event.key === " " && !event.target.closest("button, input")) selection.toggle(row);

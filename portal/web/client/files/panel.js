@@ -1,6 +1,6 @@
 // The panel of what goes on: operations in the file server, uploads of this browser, and notes. The
 // operations are the server's: another folder or a reload finds them again.
-import { element, icon } from "../common/dom.js";
+import { element, focused, icon, messageOf } from "../common/dom.js";
 import * as wording from "../common/words.js";
 import * as server from "./ask.js";
 import * as listing from "./folder.js";
@@ -45,7 +45,7 @@ function hide(id) {
 export function put(id, what) {
   const before = shown.get(id)?.item;
   const item = before ?? element("li");
-  const focused = before?.contains(document.activeElement) ? document.activeElement.dataset.word : "";
+  const word = before?.contains(focused()) ? focused()?.dataset.word : "";
   item.className = `is-${what.state}`;
   const head = element("div", "work-line");
   const words = element("div", "work-words");
@@ -54,12 +54,12 @@ export function put(id, what) {
   title.append(icon(what.icon ?? "arrow-repeat"), name);
   words.append(title, element("span", "sub", what.detail ?? ""));
   head.append(words);
-  for (const [word, symbol, call] of what.actions ?? []) {
+  for (const [verb, symbol, call] of what.actions ?? []) {
     const button = element("button", "btn btn-quiet btn-small");
     button.type = "button";
-    button.dataset.word = word;
-    button.setAttribute("aria-label", `${word}: ${what.title}`);
-    button.append(icon(symbol), element("span", "", word));
+    button.dataset.word = verb;
+    button.setAttribute("aria-label", `${verb}: ${what.title}`);
+    button.append(icon(symbol), element("span", "", verb));
     button.addEventListener("click", call);
     head.append(button);
   }
@@ -82,7 +82,7 @@ export function put(id, what) {
   }
   if (!before) list.prepend(item);
   shown.set(id, { item, ended: !["running", "paused", "asking"].includes(what.state), operation: what.operation });
-  if (focused) item.querySelector(`[data-word="${focused}"]`)?.focus({ preventScroll: true });
+  if (word) item.querySelector(`[data-word="${word}"]`)?.focus({ preventScroll: true });
   panel.hidden = false;
 }
 
@@ -116,11 +116,10 @@ function figures(operation) {
   return parts.join(", ");
 }
 
+/** @type {Record<string, string>} */
 const RESULTS = { failed: "failed", cancelled: "was cancelled", interrupted: "was interrupted" };
 
-/**
- * @param {Operation} operation
- */
+/** @param {Operation} operation */
 function draw(operation) {
   const [doing, done] = VERBS[operation.kind];
   const running = operation.state === "running";
@@ -135,12 +134,12 @@ function draw(operation) {
     icon: running ? "arrow-repeat" : operation.state === "done" && !troubled ? "check-circle-fill" : "exclamation-triangle-fill",
     detail: running ? (operation.waiting ? "Waits for other operations" : [figures(operation), wording.visible(operation.current)].filter(Boolean).join(" · ")) : operation.detail || figures(operation),
     actions: running ? [["Cancel", "x-lg", () => cancel(operation.id)]] : [["Hide", "x-lg", () => { hide(operation.id); remove(operation.id); }]],
-    problems: operation.problems.map((/** @type {Operation["problems"][number]} */ one) => `${wording.visible(one.name)}: ${one.detail}`),
+    problems: operation.problems.map((one) => `${wording.visible(one.name)}: ${one.detail}`),
     problemWords: wording.counted(operation.problem_count, "problem"),
   });
 }
 
-const cancel = (/** @type {string} */ id) => server.change("operations", id, {}, "DELETE").then(draw).then(soon).catch((error) => note(error.message, true));
+const cancel = (/** @type {string} */ id) => server.change("operations", id, {}, "DELETE").then(draw).then(soon).catch((error) => note(messageOf(error), true));
 
 // Follows an operation that this page has begun, to its end.
 /** @param {Operation} operation */
@@ -177,7 +176,7 @@ async function poll() {
     const { operations } = await server.get("operations");
     if (operations.map(took).some(Boolean)) timer = setTimeout(poll, EVERY);
   } catch (error) {
-    if (followed.size && error.status !== 401) timer = setTimeout(poll, 4 * EVERY);
+    if (followed.size && !(error instanceof server.Refused && error.status === 401)) timer = setTimeout(poll, 4 * EVERY);
   }
 }
 function soon() {

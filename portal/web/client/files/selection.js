@@ -1,4 +1,5 @@
 // Which files are selected: by their boxes, by clicks with Shift or Ctrl, or from the keyboard.
+import { focused } from "../common/dom.js";
 import { onShow } from "./shown.js";
 import * as wording from "../common/words.js";
 import * as listing from "./folder.js";
@@ -8,7 +9,7 @@ let anchor = ""; // where a range begins
 let place = ""; // the folder that the selection belongs to
 const bar = () => document.getElementById("picked");
 
-export const fact = (/** @type {Found} */ row) => ({
+export const fact = (/** @type {PageElement} */ row) => ({
   path: row.dataset.path, name: row.dataset.name, kind: row.dataset.kind, mode: row.dataset.mode,
   folder: "folder" in row.dataset, size: Number(row.dataset.size),
 });
@@ -39,13 +40,13 @@ function say() {
   wording.say(picked.size ? `${wording.number.format(picked.size)} selected` : "Nothing selected");
 }
 
-/** @param {Found} row @param {boolean} wanted */
+/** @param {PageElement} row @param {boolean} wanted */
 function set(row, wanted) {
   if (wanted) picked.set(row.dataset.path, fact(row));
   else picked.delete(row.dataset.path);
 }
 
-/** @param {Found} row */
+/** @param {PageElement} row */
 export function toggle(row) {
   set(row, !picked.has(row.dataset.path));
   anchor = row.dataset.path;
@@ -54,7 +55,7 @@ export function toggle(row) {
 }
 
 // From the anchor to this row, and nothing else.
-/** @param {Found} row */
+/** @param {PageElement} row */
 export function extend(row) {
   const all = listing.rows();
   const first = Math.max(0, all.findIndex((one) => one.dataset.path === anchor));
@@ -93,7 +94,7 @@ document.addEventListener("click", (event) => {
   if (event.target.closest("a") && !command && !event.shiftKey) return;
   if (event.shiftKey) {
     event.preventDefault();
-    getSelection().removeAllRanges();
+    getSelection()?.removeAllRanges();
     extend(row);
   } else if (command || event.target.closest("input, .c-pick")) toggle(row);
   else if (String(getSelection())) return; // a name is being marked to copy it
@@ -128,7 +129,7 @@ onShow(() => {
 // The selected ones, else the one that the keyboard is at.
 export function list() {
   if (picked.size) return [...picked.values()];
-  const row = document.activeElement?.closest?.("#folder tr[data-path]");
+  const row = focused()?.closest?.("#folder tr[data-path]");
   return row ? [fact(row)] : [];
 }
 

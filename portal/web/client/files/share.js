@@ -1,5 +1,5 @@
 // Sharing a storage folder: who has it, giving and taking back.
-import { element, icon } from "../common/dom.js";
+import { element, textFields, icon, messageOf } from "../common/dom.js";
 import * as relogin from "../common/relogin.js";
 import * as wording from "../common/words.js";
 import * as server from "./ask.js";
@@ -9,16 +9,19 @@ import * as listing from "./folder.js";
 const box = document.getElementById("ask-share");
 const list = box.querySelector("[data-shares]");
 const form = box.querySelector("form");
+/** @type {Record<string, string>} */
+const CHANGES = { giving: ", is being set up", ending: ", is being taken back" };
 let folder = "";
 let changed = false;
 
 const address = () => `/files-shares/${wording.encode(folder)}`;
 
+/** @param {{ shares: Share[], change?: { problem?: string, running?: boolean, others?: { count: number } } }} found */
 function draw({ shares, change }) {
-  list.replaceChildren(...shares.map((/** @type {Share} */ one) => {
+  list.replaceChildren(...shares.map((one) => {
     const item = element("li");
     const words = element("span");
-    words.append(element("bdi", "", wording.visible(one.name)), element("span", "sub", ` ${one.kind}, may ${one.access === "write" ? "read and change" : "read"}${{ giving: ", is being set up", ending: ", is being taken back" }[one.state] ?? ""}`));
+    words.append(element("bdi", "", wording.visible(one.name)), element("span", "sub", ` ${one.kind}, may ${one.access === "write" ? "read and change" : "read"}${CHANGES[one.state] ?? ""}`));
     const back = element("button", "btn btn-quiet btn-small", "Take back");
     back.type = "button";
     back.setAttribute("aria-label", `Take back from ${one.name}`);
@@ -32,7 +35,7 @@ function draw({ shares, change }) {
   if (change?.running && box.open) setTimeout(show, 1500);
 }
 
-const show = () => server.read(fetchShares()).then(draw).catch((error) => dialogs.trouble(box, error.message));
+const show = () => server.read(fetchShares()).then(draw).catch((/** @type {unknown} */ error) => dialogs.trouble(box, messageOf(error)));
 const fetchShares = () => relogin.send((headers) => fetch(address(), { headers }));
 
 /** @param {Record<string, string>} values */
@@ -44,7 +47,7 @@ async function send(values) {
     form.elements.name.value = "";
     wording.say(values.access ? `Shared with ${values.name}.` : `Taken back from ${values.name}.`);
   } catch (error) {
-    dialogs.trouble(box, error.message);
+    dialogs.trouble(box, messageOf(error));
     return;
   }
   await show();
@@ -52,7 +55,7 @@ async function send(values) {
 
 form.addEventListener("submit", (event) => {
   event.preventDefault();
-  send(Object.fromEntries(new FormData(form)));
+  send(Object.fromEntries(textFields(form)));
 });
 box.addEventListener("close", () => { if (changed) listing.go("/files"); });
 document.addEventListener("click", (event) => {

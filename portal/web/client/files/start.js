@@ -10,7 +10,7 @@ import * as listing from "./folder.js";
 const start = () => document.getElementById("start");
 let turn = 0; // of the page that is shown: counts of an earlier one end
 
-/** @param {Found} row @param {number} mine */
+/** @param {PageElement} row @param {number} mine */
 async function count(row, mine) {
   for (;;) {
     let found;
@@ -29,7 +29,7 @@ async function count(row, mine) {
   }
 }
 
-/** @param {Found} area */
+/** @param {PageElement} area */
 async function quota(area) {
   const found = await server.get("quota", area.dataset.quota).catch(() => null);
   if (!found || found.source === "none" || !found.limit) return;
@@ -49,7 +49,7 @@ async function show() {
   // A few at a time: each count is a walk through a file system.
   const rows = [...start().querySelectorAll("[data-usage]")];
   const work = async () => {
-    while (rows.length && mine === turn) await count(rows.shift(), mine);
+    while (rows.length && mine === turn) await count(/** @type {PageElement} */ (rows.shift()), mine);
   };
   await Promise.all([work(), work()]);
 }
@@ -61,7 +61,7 @@ const check = (/** @type {string} */ text) => {
   if (text === "home") throw new Error("“home” stands for your home directory; choose another name.");
   if (text.startsWith(".")) throw new Error("Begin the name with something else than a dot, which hides a folder.");
 };
-const mounted = (/** @type {Found} */ row) => (row.dataset.mounted ? `It is mounted in a live session: ${row.dataset.mounted}.` : "");
+const mounted = (/** @type {PageElement} */ row) => (row.dataset.mounted ? `It is mounted in a live session: ${row.dataset.mounted}.` : "");
 
 async function make() {
   const made = await dialogs.askName({ title: "New storage folder", go: "Create", note: NOTE }, async (text) => {
@@ -71,7 +71,7 @@ async function make() {
   if (made) again();
 }
 
-/** @param {Found} row */
+/** @param {PageElement} row */
 async function rename(row) {
   const note = [mounted(row) && `${mounted(row)} There it keeps its old name until it ends; new sessions find it under the new one.`, NOTE].filter(Boolean).join(" ");
   const item = { path: row.dataset.path, name: row.dataset.name };
@@ -82,7 +82,7 @@ async function rename(row) {
   if (made) again();
 }
 
-/** @param {Found} row */
+/** @param {PageElement} row */
 async function remove(row) {
   const item = { path: row.dataset.path, name: row.dataset.name, folder: true, size: 0 };
   const warning = mounted(row) && `${mounted(row)} Its files vanish there, too, and programs that use them may fail.`;

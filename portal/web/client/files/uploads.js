@@ -1,5 +1,6 @@
 // Uploads on the Files page: chosen or dropped files go to the queue (upload.js), whose items are
 // lines of the panel. Those of an earlier visit go on after the same files are chosen again.
+import { messageOf } from "../common/dom.js";
 import * as wording from "../common/words.js";
 import { counted, nameOf, parentOf, size, span, visible } from "../common/words.js";
 import * as server from "./ask.js";
@@ -13,7 +14,7 @@ const LINES = 30; // single lines of the panel; further files are only counted
 const total = document.querySelector("[data-upload-total]");
 const lines = new Set();
 const settled = new Set(["done", "failed", "cancelled"]);
-/** @type {Conflict[]} */
+/** @type {import("../uploads/queue.js").Conflict[]} */
 const asked = []; // conflicts that wait for an answer, one dialog at a time
 let asking = false;
 let begun = false;
@@ -38,12 +39,12 @@ document.addEventListener("click", async (event) => {
   try {
     add(await sources.pick({ folder: button.dataset.upload === "folder" }), folder);
   } catch (error) {
-    panel.note(`These files could not be read: ${error.message}`, true);
+    panel.note(`These files could not be read: ${messageOf(error)}`, true);
   }
 });
 
 // Dropping, anywhere on the list.
-const zone = (/** @type {Heard<DragEvent>} */ event) => (event.dataTransfer?.types.includes("Files") ? document.querySelector("#drop") : null);
+const zone = (/** @type {PageEvent<DragEvent>} */ event) => (event.dataTransfer?.types.includes("Files") ? document.querySelector("#drop") : null);
 /** @param {boolean} wanted */
 function over(wanted) {
   document.getElementById("drop")?.classList.toggle("is-over", wanted);
@@ -65,26 +66,30 @@ document.addEventListener("drop", async (event) => {
   try {
     add(await sources.dropped(event.dataTransfer), into);
   } catch (error) {
-    panel.note(`What was dropped could not be read: ${error.message}`, true);
+    panel.note(`What was dropped could not be read: ${messageOf(error)}`, true);
   }
 });
 
 // Lines of the panel
+/** @type {Record<UploadState, (item: UploadItem) => string>} */
 const WORDS = {
   waiting: () => "Waits",
-  running: (/** @type {UploadItem} */ item) => [`${size(item.sent)} of ${size(item.size)}`, item.rate ? `${size(item.rate)}/s` : "", item.remaining ? `${span(item.remaining)} left` : ""].filter(Boolean).join(" · "),
-  retrying: (/** @type {UploadItem} */ item) => `${size(item.sent)} of ${size(item.size)} · the connection is lost, trying again`,
-  paused: (/** @type {UploadItem} */ item) => `${size(item.sent)} of ${size(item.size)} · paused`,
+  running: (item) => [`${size(item.sent)} of ${size(item.size)}`, item.rate ? `${size(item.rate)}/s` : "", item.remaining ? `${span(item.remaining)} left` : ""].filter(Boolean).join(" · "),
+  retrying: (item) => `${size(item.sent)} of ${size(item.size)} · the connection is lost, trying again`,
+  paused: (item) => `${size(item.sent)} of ${size(item.size)} · paused`,
   asking: () => "This name exists",
-  done: (/** @type {UploadItem} */ item) => `${size(item.size)} · uploaded`,
-  failed: (/** @type {UploadItem} */ item) => item.problem,
+  done: (item) => `${size(item.size)} · uploaded`,
+  failed: (item) => item.problem,
   cancelled: () => "Cancelled",
 };
+/** @type {Record<UploadState, string>} */
 const STATES = { waiting: "running", running: "running", retrying: "paused", paused: "paused", asking: "asking", done: "good", failed: "bad", cancelled: "bad" };
+/** @type {Partial<Record<UploadState, string>>} */
 const ICONS = { done: "check-circle-fill", failed: "exclamation-triangle-fill", asking: "question-circle-fill" };
 
-/** @param {UploadItem} item */
+/** @param {UploadItem} item @returns {Action[]} */
 function actions(item) {
+  /** @type {Action} */
   const cancel = ["Cancel", "x-lg", () => queue.cancel(item.id)];
   if (["waiting", "running", "retrying"].includes(item.state)) return [["Pause", "pause-fill", () => queue.pause(item.id)], cancel];
   if (item.state === "paused") return [["Go on", "play-fill", () => queue.resume(item.id)], cancel];
@@ -125,7 +130,7 @@ function sum() {
 
 const drawn = new Map(); // id → [state, time]: progress is drawn a few times a second
 let refreshing = 0;
-queue.events.addEventListener("change", ({ detail: item }) => {
+queue.onChange((item) => {
   const [state, time] = drawn.get(item.id) ?? ["", 0];
   if (state === item.state && Date.now() - time < 250) return;
   drawn.set(item.id, [item.state, Date.now()]);
@@ -143,8 +148,8 @@ queue.events.addEventListener("change", ({ detail: item }) => {
   }
 });
 
-queue.events.addEventListener("conflict", ({ detail }) => {
-  asked.push(detail);
+queue.onConflict((conflict) => {
+  asked.push(conflict);
   answer();
 });
 async function answer() {
@@ -179,7 +184,7 @@ async function earlier() {
       title: visible(one.name), state: "paused", share, icon: "upload",
       detail: `${size(one.offset)} of ${size(one.length)} of an earlier upload to “${nameOf(parentOf(one.path))}”. ${mine ? "" : "Choose the same file to go on. "}Kept until ${new Date(one.expires * 1000).toLocaleString()}.`,
       actions: [
-        mine ? ["Choose: go on", "play-fill", () => goOn(uploads)] : ["Choose file", "folder2-open", () => again(one, uploads)],
+        mine ? ["Choose: go on", "play-fill", () => goOn(uploads)] : ["Choose file", "folder2-open", () => again(uploads)],
         ["Discard", "trash3", () => discard(one)],
       ],
     });
@@ -193,14 +198,14 @@ async function goOn(uploads) {
   clear(uploads);
 }
 
-/** @param {Unfinished} one @param {Unfinished[]} uploads */
-async function again(one, uploads) {
+/** @param {Unfinished[]} uploads */
+async function again(uploads) {
   const files = await sources.pick();
   begun = true;
   const rest = [];
   for (const each of files) {
-    const file = each.file ?? each;
-    const match = uploads.find((/** @type {Unfinished} */ known) => known.length === file.size && visible(known.name) === visible(file.name)) ?? null;
+    const file = each instanceof File ? each : each.file;
+    const match = uploads.find((known) => known.length === file.size && visible(known.name) === visible(file.name)) ?? null;
     if (match) queue.add([each], parentOf(match.path));
     else rest.push(file.name);
   }
@@ -214,7 +219,7 @@ function clear(uploads) {
   }
 }
 const discard = (/** @type {Unfinished} */ one) => server.change("uploads", one.id, {}, "DELETE")
-  .then(() => panel.remove(`earlier-${one.id}`)).catch((error) => panel.note(error.message, true));
+  .then(() => panel.remove(`earlier-${one.id}`)).catch((error) => panel.note(messageOf(error), true));
 
 panel.onClose(() => {
   for (const item of queue.items) if (settled.has(item.state)) drop(item);

@@ -11,6 +11,7 @@ let began = Date.now(); // when the current step began, by the browser's clock
 /** @type {string | null} */
 let shown = null;
 
+/** @param {{ step: string, message: string, advice: string, log: string, waited?: number }} progress */
 function show({ step, message, advice, log, waited }) {
   const stuck = step === "failed" || step === "over";
   if (step !== shown) began = Date.now() - (waited ?? 0) * 1000;

@@ -11,6 +11,7 @@ export function askBeforeActions(selection) {
   const form = dialog.querySelector("form");
   const button = form.querySelector(".btn-danger");
   /** @type {never[]} */
+  /** @type {string[]} */
   let ids = [];
   let action = "";
 
@@ -20,7 +21,7 @@ export function askBeforeActions(selection) {
   /** @param {string} wanted @param {string[]} numbers */
   function ask(wanted, numbers) {
     [action, ids] = [wanted, numbers];
-    const names = ids.map((/** @type {string} */ id) => element(id)?.dataset.called ?? `job ${id}`);
+    const names = ids.map((id) => element(id)?.dataset.called ?? `job ${id}`);
     const single = ids.length === 1;
     let verb = "";
     for (const text of dialog.querySelectorAll("[data-for]")) {
@@ -31,7 +32,7 @@ export function askBeforeActions(selection) {
     document.getElementById("job-dialog-title").textContent = `${verb} ${single ? names[0] : counted(ids.length)}?`;
     const list = dialog.querySelector(".end-names");
     list.hidden = single;
-    list.replaceChildren(...(single ? [] : names).map((/** @type {string | null} */ name) => {
+    list.replaceChildren(...(single ? [] : names).map((name) => {
       const item = document.createElement("li");
       item.textContent = name;
       return item;
@@ -50,7 +51,7 @@ export function askBeforeActions(selection) {
     if (one) {
       event.preventDefault();
       ask(one.dataset.act, [one.value]);
-    } else if (many) {
+    } else if (many && selection) {
       ask(many.dataset.actPicked, selection.chosen(many.dataset.actPicked));
     } else if (event.target.closest?.("[data-job-dialog-close]") || event.target === dialog) {
       dialog.close();

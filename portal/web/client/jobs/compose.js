@@ -5,8 +5,12 @@ import { edit } from "../libraries/editor.js";
 
 const form = () => document.getElementById("compose");
 const textarea = () => form().querySelector("[name=script]");
+/**
+ * The editor of the text that the form shows.
+ * @typedef {{ host: HTMLElement, invalid: boolean, text: string, handle: ReturnType<typeof edit> }} Shown
+ */
 /** @type {Shown | null} */
-let editor = null; // {host, invalid, handle}, for the text of the form that is shown
+let editor = null;
 
 function host() {
   const made = document.createElement("div");
@@ -26,7 +30,7 @@ function mount() {
   }
   editor?.handle.destroy();
   const place = host();
-  const made = { host: place, invalid, text: field.value };
+  const made = /** @type {Shown} */ (/** @type {unknown} */ ({ host: place, invalid, text: field.value }));
   const error = document.getElementById("error-script");
   made.handle = edit(place, {
     text: field.value,

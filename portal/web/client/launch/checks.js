@@ -1,5 +1,6 @@
 // Errors beside the wizard's fields, found by the server's rules: when a field is left, before the
 // next step, and before a launch.
+import { focused, formData } from "../common/dom.js";
 import * as relogin from "../common/relogin.js";
 
 const touched = new Set();
@@ -7,6 +8,7 @@ const local = new Map(); // errors that only this page knows: what was not kept 
 let latest = 0;
 
 const wizard = () => document.getElementById("wizard");
+/** The names of each step's fields. @returns {Record<string, string[]>} */
 const fieldsOf = () => JSON.parse(wizard().dataset.fields);
 const named = (/** @type {string} */ name) => wizard().querySelector(`[name="${name}"]`);
 const slug = (/** @type {string} */ name) => name.replaceAll(".", "-");
@@ -28,7 +30,7 @@ function line(name) {
   const id = `error-${slug(name)}`;
   const found = document.getElementById(id);
   if (found) return found;
-  const made = document.getElementById("field-error").content.firstElementChild.cloneNode(true);
+  const made = /** @type {PageElement} */ (document.getElementById("field-error").content.firstElementChild?.cloneNode(true));
   made.id = id;
   part(name).querySelector("h2, .lead:last-of-type").after(made);
   return made;
@@ -69,7 +71,7 @@ async function ask() {
   latest += 1;
   const number = latest;
   try {
-    const answer = await relogin.post("/sessions/new/check", () => new FormData(wizard()));
+    const answer = await relogin.post("/sessions/new/check", () => formData(wizard()));
     if (!answer.ok) return null;
     const found = await answer.json();
     if (number !== latest) return null;
@@ -84,7 +86,7 @@ async function ask() {
 /** @param {string} name @param {string} value */
 function rewrite(name, value) {
   const field = wizard().querySelector(`[name="${name}"]`);
-  if (!field || field === document.activeElement || field.value === value || !value) return;
+  if (!field || field === focused() || field.value === value || !value) return;
   if (!value.startsWith(field.value.trim())) return; // typed on meanwhile
   field.value = value;
   field.dispatchEvent(new Event("input", { bubbles: true }));
@@ -111,7 +113,7 @@ export async function step(name) {
   const errors = await ask();
   if (!errors) return true;
   show(errors, touched);
-  return !names.some((/** @type {string} */ field) => errors[field]);
+  return !names.some((field) => errors[field]);
 }
 
 export async function firstWrong() {
@@ -120,7 +122,7 @@ export async function firstWrong() {
   if (!errors) return null;
   for (const field of all) touched.add(field);
   show(errors, all);
-  return Object.entries(fieldsOf()).find(([, names]) => names.some((/** @type {string | number} */ name) => errors[name]))?.[0];
+  return Object.entries(fieldsOf()).find(([, names]) => names.some((name) => errors[name]))?.[0];
 }
 
 /** @param {string} name */

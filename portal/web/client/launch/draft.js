@@ -16,6 +16,7 @@ drafts.keep({
       secret: secret(),
     }),
     lost: () => secret().length > 0,
+    /** @param {{ variables: [string, string][], secret: string[] }} kept */
     write({ variables, secret: lost }) {
       if (!variables.length && !lost.length) return;
       const kept = Object.fromEntries(variables);

@@ -1,6 +1,7 @@
 // The dialog for environment variables. Saved values are in a hidden field of the launch panel, so
 // they are submitted with it and come back with it after an error.
 import * as relogin from "../common/relogin.js";
+import { assignments } from "./assignments.js";
 import * as checks from "./checks.js";
 
 const dialog = document.getElementById("env");
@@ -14,7 +15,7 @@ let before = "";
 let missing = []; // names whose values were not kept over a reload
 
 const field = () => document.querySelector("[data-env]");
-const part = (/** @type {Found} */ row, /** @type {string} */ name) => row.querySelector(`[data-env-${name}]`);
+const part = (/** @type {PageElement} */ row, /** @type {string} */ name) => row.querySelector(`[data-env-${name}]`);
 
 export function stored() {
   try {
@@ -42,7 +43,7 @@ function label() {
 }
 
 // Hides values that are probably secrets, and says what a $ does.
-/** @param {Found} row */
+/** @param {PageElement} row */
 function dress(row) {
   const [name, value] = [part(row, "name").value, part(row, "value")];
   const secret = SECRET.test(name);
@@ -54,11 +55,12 @@ function dress(row) {
   const hint = part(row, "hint");
   hint.hidden = !found || secret;
   if (hint.hidden) hint.textContent = "";
-  else if (name.trim() === "PATH" && /PATH/.test(found)) {
+  else if (name.trim() === "PATH" && /PATH/.test(found ?? "")) {
     hint.textContent = `PATH is put in front of the image's own: leave out ${found}, which is taken literally.`;
   } else hint.textContent = `${found} is taken literally; nothing is put in its place.`;
 }
 
+/** @param {PageElement | null} [after] */
 function add(name = "", value = "", after = null) {
   const line = document.getElementById("env-line").content.cloneNode(true);
   if (after) after.after(line);
@@ -77,7 +79,7 @@ function clear() {
   return part(add(), "name");
 }
 
-/** @param {Found} row */
+/** @param {PageElement} row */
 function remove(row) {
   const next = row.nextElementSibling ?? row.previousElementSibling;
   row.remove();
@@ -86,20 +88,7 @@ function remove(row) {
   label();
 }
 
-// Lines such as NAME=value or export NAME="value"; what is no such line becomes a name, which
-// is marked when it is saved.
-/** @param {string} text */
-function lines(text) {
-  return text.split(/\r?\n/).map((/** @type {string} */ line) => line.trim()).filter((/** @type {string} */ line) => line && !line.startsWith("#"))
-    .map((/** @type {string} */ line) => {
-      const [, name, value] = /^(?:export\s+)?([^\s=]+)=(.*)$/.exec(line) ?? [null, line, ""];
-      const quoted = /^(["'])([\s\S]*)\1;?$/.exec(value.trim());
-      if (!quoted) return [name, value.trim()];
-      return [name, quoted[1] === '"' ? quoted[2].replace(/\\(["\\$`])/g, "$1") : quoted[2]];
-    });
-}
-
-/** @param {Heard<ClipboardEvent>} event */
+/** @param {PageEvent<ClipboardEvent>} event */
 function paste(event) {
   const text = event.clipboardData?.getData("text") ?? "";
   const several = text.trim().includes("\n");
@@ -110,7 +99,7 @@ function paste(event) {
   event.preventDefault();
   let row = event.target.closest(".env-row");
   const empty = !part(row, "name").value.trim() && !part(row, "value").value;
-  for (const pair of lines(text)) row = add(...pair, row);
+  for (const [name, value] of assignments(text)) row = add(name, value, row);
   if (empty) event.target.closest(".env-row").remove();
   label();
   part(row, "value").focus();
@@ -138,7 +127,7 @@ function close() {
   else ask.showModal();
 }
 
-/** @param {Found} row @param {string} text */
+/** @param {PageElement} row @param {string} text */
 function markRow(row, text, at = "name") {
   const wrong = part(row, "wrong");
   wrong.textContent = text ?? "";
@@ -175,6 +164,7 @@ async function refused() {
     form.set("env", JSON.stringify(Object.fromEntries(typed().filter(([name]) => name))));
     return form;
   };
+  /** @type {{ errors?: Record<string, string>, variables?: Record<string, string> }} */
   let found = {};
   try {
     const answer = await relogin.post("/sessions/new/check", body);

@@ -37,7 +37,7 @@ document.addEventListener("keydown", (event) => {
   draw();
 });
 
-/** @param {Found | undefined} card */
+/** @param {PageElement | undefined} card */
 function choose(card) {
   const radio = card?.querySelector(":checked") ?? card?.querySelector(".proposed input");
   if (!radio || radio.checked) return;

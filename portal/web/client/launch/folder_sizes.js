@@ -1,10 +1,10 @@
 // The sizes of folders in the launcher, and what is free: asked for while the list is shown.
 const PAUSE = 1500;
 const MOST_TURNS = 40;
-/** @type {Found | null} */
+/** @type {PageElement | null} */
 let list = null;
 
-/** @param {Found} mine */
+/** @param {PageElement} mine */
 async function fill(mine) {
   const places = [...mine.querySelectorAll("[data-size-of]")];
   if (!places.length) return;

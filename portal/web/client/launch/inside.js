@@ -3,7 +3,7 @@ import htmx from "htmx.org";
 
 const dialog = document.getElementById("inside");
 const body = document.getElementById("inside-body");
-/** @type {Found | null} */
+/** @type {PageElement | null} */
 let from = null; // the link that opened it, which may have been replaced meanwhile
 
 const put = (/** @type {string} */ name) => body.replaceChildren(document.getElementById(`inside-${name}`).content.cloneNode(true));
@@ -15,7 +15,7 @@ document.addEventListener("click", (event) => {
   from = link;
   put("loading");
   dialog.showModal();
-  htmx.ajax("GET", link.getAttribute("href"), { target: "#inside-body", swap: "innerHTML" });
+  htmx.ajax("get", link.getAttribute("href") ?? "", { target: "#inside-body", swap: "innerHTML" });
 });
 
 dialog.querySelector("[data-inside-close]").addEventListener("click", () => dialog.close());

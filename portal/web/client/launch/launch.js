@@ -81,7 +81,7 @@ function bounds() {
 }
 
 // Shows the GPUs of the chosen resource group; keeps the chosen amount if it is offered there.
-/** @param {Found} group */
+/** @param {PageElement} group */
 function gpusOf(group) {
   const menu = named("gpu");
   if (!menu) return;
@@ -94,14 +94,14 @@ function gpusOf(group) {
     part.hidden = part.disabled = !open.some((option) => option.parentElement === part);
   }
   if (before.disabled) {
-    const amount = (/** @type {Found} */ option) => option.value.split("/").pop();
+    const amount = (/** @type {PageElement} */ option) => option.value.split("/").pop();
     menu.value = (open.find((option) => amount(option) === amount(before)) ?? open[0]).value;
   }
   wizard().querySelector("[data-gpu-field]").hidden = open.length < 2;
   wizard().querySelector("[data-gpu-bound]").textContent = group.dataset.gpu ?? "";
 }
 
-const choices = (/** @type {Found} */ menu) => [...menu.options].filter((option) => !option.disabled);
+const choices = (/** @type {PageElement} */ menu) => [...menu.options].filter((option) => !option.disabled);
 
 function gpuWords() {
   const chosen = named("gpu")?.selectedOptions[0];
@@ -160,8 +160,8 @@ function change(name, direction) {
   } else if (field.type === "number") {
     const most = field.max ? Number(field.max) : Infinity;
     const from = field.value || (direction > 0 ? "0" : "2");
-    field.value = Math.min(most, Math.max(1, Number(from) + direction));
-    if (name === "count" && direction > 0 && from === "0") field.value = Math.min(most, 2);
+    field.value = String(Math.min(most, Math.max(1, Number(from) + direction)));
+    if (name === "count" && direction > 0 && from === "0") field.value = String(Math.min(most, 2));
   } else {
     field.value = stepped(name, direction);
   }
@@ -226,7 +226,7 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-/** @param {HtmxEvent} event @param {string} button */
+/** @param {PageEvent<KeyboardEvent>} event @param {string} button */
 function press(event, button) {
   event.preventDefault();
   wizard().querySelector(button).click();

@@ -1,22 +1,23 @@
 // Account, QOS, reservation and resource group decide what else may be chosen: when one of them
 // changes, the server writes the resources' step anew, with what was entered.
 import htmx from "htmx.org";
+import { focused, formData } from "../common/dom.js";
 import * as relogin from "../common/relogin.js";
 import * as checks from "./checks.js";
 
 const wizard = () => document.getElementById("wizard");
 const place = () => document.getElementById("resource-fields");
-const decides = (/** @type {Found} */ field) => field.matches?.("[data-decides], [name=resource_group]")
+const decides = (/** @type {PageElement} */ field) => field.matches?.("[data-decides], [name=resource_group]")
   && place()?.querySelector("[data-slurm-options]");
 let latest = 0;
 
 async function renew() {
   latest += 1;
   const number = latest;
-  const sent = new FormData(wizard());
+  const sent = formData(wizard());
   let text;
   try {
-    const answer = await relogin.post("/sessions/new/choice", () => new FormData(wizard()));
+    const answer = await relogin.post("/sessions/new/choice", () => formData(wizard()));
     if (!answer.ok) return;
     text = await answer.text();
   } catch {
@@ -27,9 +28,9 @@ async function renew() {
 
 /** @param {string} text @param {FormData} sent */
 function replace(text, sent) {
-  const focused = document.activeElement;
-  const id = place().contains(focused) ? focused.id : "";
-  const picked = focused?.name === "resource_group" && place().contains(focused);
+  const active = focused();
+  const id = place().contains(active) ? active?.id ?? "" : "";
+  const picked = active?.name === "resource_group" && place().contains(active);
   const byHand = "byHand" in (place().querySelector("[name=exclusive]")?.dataset ?? {});
   const typed = [...place().querySelectorAll("input.form-control")].filter(
     (field) => field.value !== (sent.get(field.name) ?? "")).map((field) => [field.name, field.value]);
@@ -54,7 +55,7 @@ function replace(text, sent) {
 }
 
 // A template says whether it is for a whole node, unless the box was ticked or unticked by hand.
-/** @param {Found} template */
+/** @param {PageElement} template */
 function wholeNode(template) {
   const box = place()?.querySelector("[name=exclusive]");
   if (!box) return;

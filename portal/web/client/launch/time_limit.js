@@ -13,7 +13,7 @@ function minutes(text) {
   if (clock) return Number(clock[1]) * 60 + Number(clock[2]);
   const found = clean && UNITS.exec(clean);
   if (!found) return NaN;
-  const [days, hours, rest] = found.slice(1).map((/** @type {Found} */ part) => Number(part ?? 0));
+  const [days, hours, rest] = found.slice(1).map((part) => Number(part ?? 0));
   return Math.round(days * 1440 + hours * 60 + rest);
 }
 

@@ -20,12 +20,14 @@ import { EditorView, drawSelection, highlightActiveLine, highlightActiveLineGutt
 import { tags } from "@lezer/highlight";
 
 const SHELL = StreamLanguage.define(shell);
+/** @type {[string, import("@codemirror/language").StreamParser<unknown>][]} */
 const MODES = [
   ["c h", c], ["cpp hpp cc hh cu", cpp], ["css", css], ["dockerfile", dockerFile], ["f f90 f95 for", fortran], ["js mjs", javascript],
   ["json ipynb", json], ["ts", typescript], ["jl", julia], ["r", r], ["tex sty bib", stex], ["toml def", toml], ["html htm", html],
   ["xml svg", xml], ["yaml yml", yaml], ["sh bash zsh slurm sbatch", shell],
 ];
-const BY_ENDING = new Map(MODES.flatMap(([endings, mode]) => endings.split(" ").map((/** @type {any} */ ending) => [ending, StreamLanguage.define(mode)])));
+/** @type {Map<string, import("@codemirror/language").Language>} */
+const BY_ENDING = new Map(MODES.flatMap(([endings, mode]) => endings.split(" ").map((ending) => [ending, StreamLanguage.define(mode)])));
 BY_ENDING.set("py", pythonLanguage);
 
 /** @type {never[]} */
@@ -63,14 +65,18 @@ const colours = HighlightStyle.define([
 // By a file's name, else by the first line. A job's script has no name, and is shell if it does not say.
 /** @param {string} text @param {string | undefined} name */
 function languageOf(text, name) {
-  const known = BY_ENDING.get((name ?? "").split(".").pop().toLowerCase());
+  const known = BY_ENDING.get((name ?? "").split(".").pop()?.toLowerCase() ?? "");
   if (known) return known;
   if (/^#!.*python/.test(text)) return pythonLanguage;
   return name === undefined || text.startsWith("#!") ? SHELL : PLAIN;
 }
 
-// An editor in `parent`; `changed` gets its text whenever that changes.
-/** @param {HTMLDivElement} parent */
+/**
+ * An editor in `parent`.
+ * @param {HTMLElement} parent
+ * @param {{ text: string, label: string, description: string, invalid: boolean, changed: (text: string) => void,
+ *   name?: string, readOnly?: boolean }} options `changed` gets the text whenever it changes; `name`: of a file
+ */
 export function edit(parent, { text, label, description, invalid, changed, name, readOnly = false }) {
   const language = new Compartment();
   let current = languageOf(text, name);
@@ -108,6 +114,6 @@ export function edit(parent, { text, label, description, invalid, changed, name,
   return {
     focus: () => view.focus(),
     destroy: () => view.destroy(),
-    replace: (/** @type {any} */ written) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: written } }),
+    replace: (/** @type {string} */ written) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: written } }),
   };
 }

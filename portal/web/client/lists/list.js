@@ -1,6 +1,7 @@
 // A list of sessions or jobs: applies the filters, announces changes.
 // The URL alone determines what is shown: polls, filters and the back button use it.
 import htmx from "htmx.org";
+import { textFields } from "../common/dom.js";
 import { poll } from "../common/poll.js";
 import * as times from "../common/times.js";
 
@@ -28,7 +29,7 @@ function show() {
 
 function asked() {
   const query = new URLSearchParams();
-  for (const [name, value] of new FormData(filters)) {
+  for (const [name, value] of textFields(filters)) {
     const byDefault = name === "sort" && value === newest;
     if (value.trim() && !byDefault) query.set(name, value.trim());
   }
@@ -84,6 +85,7 @@ function follow() {
   show();
 }
 
+/** @type {Record<string, string>} */
 const WORDS = {
   PENDING: "is pending",
   CONFIGURING: "is starting",

@@ -11,16 +11,16 @@ const boxes = () => [...rows.querySelectorAll("input[name=ids]")];
 export const counted = (/** @type {number} */ number) => (number === 1 ? one : `${number} ${many}`);
 
 // The selected rows that a button acts on: all, or those that offer its action.
-/** @param {string} action */
+/** @param {string} [action] */
 function chosenBoxes(action) {
   const found = boxes().filter((box) => picked.has(box.value));
   return action ? found.filter((box) => box.closest("tr").dataset.actions.split(" ").includes(action)) : found;
 }
 
-// Their ids.
-export const chosen = (/** @type {string | undefined} */ action) => chosenBoxes(action).map((box) => box.value);
+/** Their ids. @param {string} [action] */
+export const chosen = (action) => chosenBoxes(action).map((box) => box.value);
 
-/** @param {Found} button */
+/** @param {PageElement} button */
 function label(button) {
   const number = chosenBoxes(button.dataset.action).length;
   button.hidden = number === 0;
@@ -95,9 +95,10 @@ function focusBeside(ids) {
 // Sends a dialog's form; the response is the list. A message of failed() goes away with the next
 // answer if it is only that the portal did not answer: the list tells how it went.
 /**
- * @param {Found} form
+ * @param {PageElement} form
  * @param {string} address
  * @param {Record<string, unknown>} values
+ * @param {{ failed: (status: number) => string, focus?: string[] }} options
  */
 export function send(form, address, values, { failed, focus = [] }) {
   const trouble = document.getElementById("trouble");
@@ -108,12 +109,12 @@ export function send(form, address, values, { failed, focus = [] }) {
   draw();
   rows.dataset.mark = "";
   problems.set(form, failed);
-  htmx.ajax("POST", `${address}${location.search}`, { source: form, target: rows, swap: "morph:innerHTML", values });
+  htmx.ajax("post", `${address}${location.search}`, { source: form, target: rows, swap: "morph:innerHTML", values });
 }
 
 const problems = new Map();
 let outdated = false;
-/** @param {Event} event */
+/** @param {HtmxEvent} event */
 function report(event) {
   const failed = problems.get(event.detail.elt);
   if (!failed) return;

@@ -7,7 +7,7 @@ function start() {
   for (const link of document.querySelectorAll("a[href^='/login/oidc?next=']:not([target])")) {
     const address = new URL(link.href);
     address.searchParams.set("next", address.searchParams.get("next") + location.hash);
-    link.href = address;
+    link.href = String(address);
   }
 }
 start();

@@ -1,4 +1,5 @@
 // A log: its end first, earlier parts on request; follows while what writes it is live.
+import { messageOf } from "../common/dom.js";
 import { LogText } from "./text.js";
 import * as localTimes from "../common/times.js";
 
@@ -10,15 +11,23 @@ const earlier = document.getElementById("earlier");
 const find = document.getElementById("find");
 const text = new LogText(box);
 const EVERY = 2000;
-/** @type {number | null} */
-let start = null; // the loaded part, in bytes of the log
-/** @type {number | null} */
-let next = null;
+let start = 0; // the loaded part, in bytes of the log
+let next = 0;
+let loaded = false; // whether there is one
 // What writes the log, its name for the log, a query for a part of it, and whether lines begin with times.
 const { url, writer, log, part, app, times } = box.dataset;
 const shown = (/** @type {string} */ body) => (times === undefined ? body : localTimes.logLines(body));
 
-/** @param {Record<string, string | number>} query */
+/** An answer without the log; `final`: nothing will change. */
+class Unreadable extends Error {
+  /** @param {string} message @param {boolean} final */
+  constructor(message, final) {
+    super(message);
+    this.final = final;
+  }
+}
+
+/** @param {Record<string, string>} query */
 async function ask(query) {
   const asked = new URLSearchParams({ ...query, ...Object.fromEntries(new URLSearchParams(part)) });
   const response = await fetch(`${url}?${asked}`, { redirect: "error" });
@@ -26,19 +35,18 @@ async function ask(query) {
   const over = response.headers.get("X-Over") === "yes";
   if (!response.ok) {
     const known = [409, 503].includes(response.status);
-    const error = new Error(known ? body : `The ${log} cannot be read.`);
-    error.final = response.status === 409 && over; // nothing will change
-    throw error;
+    throw new Unreadable(known ? body : `The ${log} cannot be read.`, response.status === 409 && over);
   }
   const number = (/** @type {string} */ name) => Number(response.headers.get(name));
   return { text: body, offset: number("X-Offset"), next: number("X-Next-Offset"), over };
 }
 
 async function read() {
+  /** @type {number | null} */
   let wait = EVERY;
   try {
-    const piece = await ask(next === null ? {} : { offset: next });
-    const first = next === null;
+    const piece = await ask(loaded ? { offset: String(next) } : {});
+    const first = !loaded;
     if (!first && piece.offset < next) anew();
     if (first || piece.offset < next) begin(piece.offset);
     const body = whole(piece.text);
@@ -51,11 +59,13 @@ async function read() {
     else if (piece.over && !first) wait = null;
     else if (first) wait = 0;
     next = piece.next;
+    loaded = true;
     state.textContent = says(piece.over && wait === null);
   } catch (error) {
     const lost = error instanceof TypeError; // the browser's own message says little to users
-    state.textContent = error.final ? error.message : `${lost ? "Connection lost." : error.message} Trying again…`;
-    wait = error.final ? null : 2 * EVERY;
+    const final = error instanceof Unreadable && error.final;
+    state.textContent = final ? error.message : `${lost ? "Connection lost." : messageOf(error)} Trying again…`;
+    wait = final ? null : 2 * EVERY;
   }
   if (wait !== null) setTimeout(read, wait);
 }
@@ -102,7 +112,7 @@ earlier.firstElementChild.addEventListener("click", async (event) => {
   const button = event.target;
   button.disabled = true;
   try {
-    const piece = await ask({ before: start });
+    const piece = await ask({ before: String(start) });
     follow.checked = false;
     text.prepend(shown(piece.text));
     counted();

@@ -4,8 +4,10 @@ const PIECE = 20_000; // characters, approximately
 const LINE = 21; // pixels; an estimate for pieces that were never visible
 const MANY = 5000; // matches that are highlighted at once, around the visible ones
 
+/** A match: where it begins and ends in a piece. @typedef {{ piece: HTMLElement, start: number, end: number }} Match */
+
 export class LogText {
-  /** @param {Found} box */
+  /** @param {PageElement} box */
   constructor(box) {
     this.box = box;
     this.pattern = null;
@@ -30,7 +32,7 @@ export class LogText {
     const last = [...this.pieces].at(-1);
     if (last && (!last.textContent.endsWith("\n") || last.textContent.length < PIECE)) {
       const [head, rest] = cut(text, Math.max(PIECE - last.textContent.length, 0));
-      last.firstChild.appendData(head);
+      /** @type {Text} */ (last.firstChild).appendData(head);
       this.#measure(last);
       text = rest;
     }
@@ -53,9 +55,7 @@ export class LogText {
     return piece;
   }
 
-  /**
-   * @param {HTMLElement} piece
-   */
+  /** @param {HTMLElement} piece */
   #measure(piece) {
     const lines = piece.textContent.split("\n").length;
     piece.style.containIntrinsicBlockSize = `auto ${lines * LINE}px`;
@@ -75,6 +75,8 @@ export class LogText {
 
   /** @param {HTMLElement} piece */
   #search(piece) {
+    if (!this.pattern) return;
+    /** @type {[number, number][]} */
     const found = [];
     for (const match of piece.textContent.matchAll(this.pattern)) {
       found.push([match.index, match.index + match[0].length]);
@@ -91,6 +93,7 @@ export class LogText {
 
   // All matches in order; pieces may have been prepended since they were found.
   #all() {
+    /** @type {Match[]} */
     const all = [];
     for (const piece of this.pieces) {
       for (const [start, end] of this.matches.get(piece) ?? []) all.push({ piece, start, end });
@@ -141,10 +144,12 @@ export class LogText {
   }
 }
 
+/** @param {Match} match */
 function range({ piece, start, end }) {
   const found = document.createRange();
-  found.setStart(piece.firstChild, start);
-  found.setEnd(piece.firstChild, end);
+  const text = /** @type {Text} */ (piece.firstChild);
+  found.setStart(text, start);
+  found.setEnd(text, end);
   return found;
 }
 

@@ -1,5 +1,6 @@
 // The list's small buttons (extend, keep, release); keeps the last lines of logs open across updates.
 import htmx from "htmx.org";
+import { formData, messageOf } from "../common/dom.js";
 import * as times from "../common/times.js";
 
 function start() {
@@ -11,8 +12,8 @@ function start() {
 
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    const button = event.submitter;
-    const body = new FormData(form, button); // before: a disabled button's value is left out
+    const button = /** @type {PageElement} */ (event.submitter);
+    const body = formData(form, button); // before: a disabled button's value is left out
     button.disabled = true; // a second click would extend twice
     button.closest("[popover]")?.hidePopover();
     problem.hidden = done.hidden = true;
@@ -26,7 +27,7 @@ function start() {
       done.hidden = !text;
       times.refresh();
     } catch (error) {
-      problem.textContent = error instanceof TypeError ? "The portal does not answer. Try again." : error.message;
+      problem.textContent = error instanceof TypeError ? "The portal does not answer. Try again." : messageOf(error);
       problem.hidden = false;
     }
     button.disabled = false;

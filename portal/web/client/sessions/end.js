@@ -7,7 +7,7 @@ const dialog = document.getElementById("end");
 let ending = [];
 
 // Two sessions may have similar names: the job's number and the age tell them apart.
-/** @param {Found} row */
+/** @param {PageElement} row */
 function detail(row) {
   const text = document.createElement("span");
   text.className = "sub";
@@ -18,18 +18,18 @@ function detail(row) {
 /** @param {string[]} ids */
 function ask(ids) {
   ending = ids;
-  const found = ids.map((/** @type {string} */ id) => document.getElementById(`s-${id}`)).filter(Boolean);
-  const names = found.map((/** @type {Found} */ row) => ("foreign" in row.dataset ? `${row.dataset.owner}'s ${row.dataset.name}` : row.dataset.name));
+  const found = ids.map((id) => document.getElementById(`s-${id}`)).filter(Boolean);
+  const names = found.map((row) => ("foreign" in row.dataset ? `${row.dataset.owner}'s ${row.dataset.name}` : row.dataset.name));
   const reason = dialog.querySelector(".end-reason");
   if (reason) {
-    reason.hidden = !found.some((/** @type {Found} */ row) => "foreign" in row.dataset);
+    reason.hidden = !found.some((row) => "foreign" in row.dataset);
     reason.querySelector("input").value = "";
   }
   const one = ids.length === 1;
   document.getElementById("end-title").textContent = one ? `End ${names[0]}?` : `End ${selection.counted(ids.length)}?`;
   const list = dialog.querySelector(".end-names");
   list.hidden = one;
-  list.replaceChildren(...(one ? [] : names).map((/** @type {string | Node} */ name, /** @type {string | number} */ place) => {
+  list.replaceChildren(...(one ? [] : names).map((name, place) => {
     const item = document.createElement("li");
     const kept = document.createElement("span");
     kept.className = "sub";
@@ -63,9 +63,9 @@ function failed(status) {
   return `The portal did not answer. ${ending.length === 1 ? "It" : "They"} may not have been ended. The list will show it when the connection is back.`;
 }
 
-dialog.querySelector("form").addEventListener("submit", (event) => {
+const form = dialog.querySelector("form");
+form.addEventListener("submit", (event) => {
   event.preventDefault();
-  const form = event.target;
   const values = { csrf_token: form.elements.csrf_token.value, ids: ending, reason: form.elements.reason?.value ?? "" };
   selection.send(form, "/sessions/end", values, { failed, focus: ending.map((id) => `s-${id}`) });
 });

@@ -3,8 +3,8 @@
 function start() {
   const NEVER_ASK = "slipway-no-folder-is-fine"; // the same as in launch.js
   const ask = document.getElementById("no-folder");
-  /** @type {Found | null} */
-  let asking = null; // the button of the preset
+  /** @type {PageElement} */
+  let asking; // the button of the preset
   if (!ask) return;
 
   function mayGoWithout() {
@@ -15,7 +15,7 @@ function start() {
     }
   }
 
-  /** @param {Found & HTMLFormElement} form */
+  /** @param {PageElement & HTMLFormElement} form */
   function agree(form) {
     const agreed = document.createElement("input");
     Object.assign(agreed, { type: "hidden", name: "confirmed", value: "yes" });

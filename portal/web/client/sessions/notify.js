@@ -16,7 +16,7 @@ function start() {
 
   function notified() {
     try {
-      return JSON.parse(localStorage.getItem(NOTIFIED)) ?? {};
+      return JSON.parse(localStorage.getItem(NOTIFIED) ?? "{}") ?? {};
     } catch {
       return {};
     }
@@ -51,7 +51,7 @@ function start() {
     return found;
   }
 
-  /** @param {string} id */
+  /** @param {string} id @param {{ name: string, state: string, deadline: number, idle: number }} session */
   function warn(id, { name, state, deadline, idle }) {
     if (state !== "RUNNING") return;
     near(id, name, deadline, WARNINGS, "before", "ends in",
@@ -73,7 +73,7 @@ function start() {
     if (Number.isNaN(end)) return;
     const left = (end - localTimes.now()) / 60e3;
     // Only the nearest of the due warnings; an extended session is warned about again.
-    const due = warnings.filter((/** @type {number} */ minutes) => left <= minutes).pop();
+    const due = warnings.filter((minutes) => left <= minutes).pop();
     if (due === undefined || left <= 0) return;
     notify(id, `${due} ${what} ${end}`, `${name} ${title} ${Math.max(1, Math.round(left))} min`, body);
   }

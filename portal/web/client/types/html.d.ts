@@ -5,7 +5,7 @@
  * whether it is there: a template has what its page's modules ask for, and what may be missing is asked
  * for with ?. or an if.
  */
-interface Found extends HTMLElement {
+interface PageElement extends HTMLElement {
   accept: string;
   action: string;
   checked: boolean;
@@ -16,28 +16,30 @@ interface Found extends HTMLElement {
   defaultChecked: boolean;
   defaultValue: string;
   disabled: boolean;
-  elements: Found[] & Record<string, Found>;
-  firstElementChild: Found;
-  form: Found & HTMLFormElement;
+  elements: Record<string, PageElement> & { [Symbol.iterator](): Iterator<PageElement> };
+  firstChild: ChildNode;
+  firstElementChild: PageElement;
+  form: PageElement & HTMLFormElement;
   formAction: string;
   href: string;
   indeterminate: boolean;
   label: string;
-  lastElementChild: Found;
+  lastElementChild: PageElement;
   max: string;
+  method: string;
   name: string;
-  nextElementSibling: Found;
+  nextElementSibling: PageElement;
   open: boolean;
-  options: Found[];
-  parentElement: Found;
+  options: PageElement[];
+  parentElement: PageElement;
   placeholder: string;
-  previousElementSibling: Found;
+  previousElementSibling: PageElement;
   returnValue: string;
-  selectedOptions: Found[];
+  selectedOptions: PageElement[];
   selectionStart: number;
   type: string;
   value: string;
-  readonly children: HTMLCollectionOf<Found>;
+  readonly children: HTMLCollectionOf<PageElement>;
   close(returnValue?: string): void;
   requestSubmit(submitter?: HTMLElement | null): void;
   select(): void;
@@ -47,34 +49,36 @@ interface Found extends HTMLElement {
 }
 
 interface ParentNode {
-  querySelector<K extends keyof HTMLElementTagNameMap>(selectors: K): HTMLElementTagNameMap[K] & Found;
-  querySelector(selectors: string): Found;
-  querySelectorAll(selectors: string): NodeListOf<Found>;
+  querySelector<K extends keyof HTMLElementTagNameMap>(selectors: K): HTMLElementTagNameMap[K] & PageElement;
+  querySelector(selectors: string): PageElement;
+  querySelectorAll(selectors: string): NodeListOf<PageElement>;
 }
 
 interface NonElementParentNode {
-  getElementById(id: string): Found;
+  getElementById(id: string): PageElement;
 }
 
 interface Document {
-  getElementById(id: string): Found;
+  getElementById(id: string): PageElement;
 }
 
 interface Element {
-  closest(selectors: string): Found;
+  closest(selectors: string): PageElement;
 }
 
 /** An event, whose target is an element of a template. */
-type Heard<E> = Omit<E, "target" | "relatedTarget" | "submitter"> & {
-  target: Found;
-  relatedTarget: Found | null;
-  submitter: Found | null;
+type PageEvent<E> = Omit<E, "target" | "relatedTarget" | "submitter" | "dataTransfer"> & {
+  /** There is always one, but in events that scripts make. */
+  dataTransfer: DataTransfer;
+  target: PageElement;
+  relatedTarget: PageElement | null;
+  submitter: PageElement | null;
 };
 
 /** What htmx says about a request; each event has some of it. */
 interface HtmxDetail {
-  elt: Found;
-  target: Found;
+  elt: PageElement;
+  target: PageElement;
   xhr: XMLHttpRequest;
   shouldSwap: boolean;
   isError: boolean;
@@ -85,16 +89,16 @@ interface HtmxDetail {
   issueRequest(skipConfirmation?: boolean): void;
 }
 
-type HtmxEvent = Heard<CustomEvent<HtmxDetail>>;
+type HtmxEvent = PageEvent<CustomEvent<HtmxDetail>>;
 type Options = boolean | AddEventListenerOptions;
 
 interface Document {
-  addEventListener<K extends keyof DocumentEventMap>(type: K, listener: (event: Heard<DocumentEventMap[K]>) => unknown, options?: Options): void;
+  addEventListener<K extends keyof DocumentEventMap>(type: K, listener: (event: PageEvent<DocumentEventMap[K]>) => unknown, options?: Options): void;
   addEventListener(type: string, listener: (event: HtmxEvent) => unknown, options?: Options): void;
 }
 
 interface HTMLElement {
-  addEventListener<K extends keyof HTMLElementEventMap>(type: K, listener: (event: Heard<HTMLElementEventMap[K]>) => unknown, options?: Options): void;
+  addEventListener<K extends keyof HTMLElementEventMap>(type: K, listener: (event: PageEvent<HTMLElementEventMap[K]>) => unknown, options?: Options): void;
   addEventListener(type: string, listener: (event: HtmxEvent) => unknown, options?: Options): void;
 }
 
@@ -106,4 +110,22 @@ declare module "idiomorph/dist/idiomorph.esm.js" {
 
 declare module "pdfjs-dist/legacy/build/pdf.min.mjs" {
   export * from "pdfjs-dist";
+}
+
+// Where browsers have it: handles of files, which a page may read again after a reload.
+interface FileSystemHandle {
+  requestPermission(options: { mode: "read" | "readwrite" }): Promise<PermissionState>;
+}
+
+interface DataTransferItem {
+  getAsFileSystemHandle?(): Promise<FileSystemHandle | null>;
+}
+
+declare function showOpenFilePicker(options: { multiple: boolean }): Promise<FileSystemFileHandle[]>;
+
+declare module "papaparse" {
+  const papa: {
+    parse(text: string, options: { preview: number; skipEmptyLines: boolean; delimiter: string }): { data: string[][] };
+  };
+  export default papa;
 }

@@ -1,13 +1,4 @@
-// Uploads that go on after an interruption (tus), three at a time.
-//
-//   add(files, folder)    files: File, or {file, path, handle} (upload_files.js); folder: a location
-//   slipwayUploads.items                 [{id, name, target, size, sent, rate, remaining, state, problem}]
-//   pause(id) resume(id) cancel(id)      resume also tries one again that has failed
-//   ensureServer = async () => …         called before the first request and before each new attempt
-//   events "change" (detail: the item) and "conflict" (detail: {item, answer(how, forAll)},
-//   how: "replace", "rename" or "skip")
-//
-// State: waiting, running, retrying, paused, asking, done, failed, cancelled. A failed one says why in `problem`.
+// Uploads that go on after an interruption (tus), three at a time. A failed one says why in `problem`.
 import { Upload } from "tus-js-client";
 import * as sources from "./sources.js";
 
@@ -21,21 +12,41 @@ const ENDPOINT = "/data/uploads/";
 const ENDED = ["done", "failed", "cancelled"];
 const KEY = "slipway-upload:";
 
-export const events = new EventTarget();
+/** A name that exists; `answer` says what to do, for all files that were added with it if `forAll`. */
+/** @typedef {{ item: UploadItem, answer: (how: OnConflict, forAll: boolean) => void }} Conflict */
+
+/** @type {((item: UploadItem) => void)[]} */
+const changeCalls = [];
+/** @type {((conflict: Conflict) => void)[]} */
+const conflictCalls = [];
 /** @type {UploadItem[]} */
 export const items = [];
 let ensureServer = async () => {};
+/** @type {Promise<void> | null} */
 let starting = null; // the promise of ensureServer
 let last = 0;
 
-const emit = (/** @type {string} */ type, /** @type {unknown} */ detail) => events.dispatchEvent(new CustomEvent(type, { detail }));
+/** @param {(item: UploadItem) => void} call */
+export function onChange(call) {
+  changeCalls.push(call);
+}
+
+/** @param {(conflict: Conflict) => void} call */
+export function onConflict(call) {
+  conflictCalls.push(call);
+}
+
+/** @param {UploadItem} item */
+function changed(item) {
+  for (const call of changeCalls) call(item);
+}
 
 /** @param {UploadItem} item @param {UploadState} state */
 function set(item, state, problem = "") {
   item.state = state;
   item.problem = problem;
   if (state !== "running") Object.assign(item, { rate: 0, remaining: null, marks: [] });
-  emit("change", item);
+  changed(item);
   if (state !== "retrying") start();
 }
 
@@ -50,9 +61,7 @@ function remember(item) {
   } catch { /* no storage: only a reload loses it */ }
 }
 
-/**
- * @param {UploadItem} item
- */
+/** @param {UploadItem} item */
 function recalled(item) {
   try {
     return localStorage.getItem(keyOf(item));
@@ -61,22 +70,24 @@ function recalled(item) {
   }
 }
 
-const encoded = (/** @type {string} */ path) => path.split("/").map((/** @type {string} */ name) => encodeURIComponent(name.toWellFormed?.() ?? name)).join("/");
+const encoded = (/** @type {string} */ path) => path.split("/").map((name) => encodeURIComponent(name.toWellFormed?.() ?? name)).join("/");
 
-/** @param {(File | Chosen)[]} files @param {string} folder */
+/** @param {Iterable<File | Chosen>} files @param {string} folder a location */
 export function add(files, folder) {
+  /** @type {UploadItem["batch"]} */
   const batch = { how: null }; // the answer for all conflicts of these files
   for (const each of files) {
-    const { file, path, handle } = each instanceof Blob ? { file: each } : each;
+    const { file, path, handle } = each instanceof File ? { file: each, path: "", handle: undefined } : each;
     const target = `${folder}/${encoded(path || file.webkitRelativePath || file.name)}`;
     if (items.some((item) => item.target === target && !ENDED.includes(item.state))) continue;
     last += 1;
+    /** @type {UploadItem} */
     const item = { id: last, name: file.name, target, file, handle, size: file.size, sent: 0, rate: 0,
-      remaining: null, state: "waiting", problem: "", marks: [], attempt: 0, how: "refuse", batch, url: null };
+      remaining: null, state: "waiting", problem: "", marks: [], attempt: 0, how: "refuse", batch, url: null, heard: 0, timer: 0, upload: null };
     item.url = recalled(item);
     items.push(item);
     sources.keep(item);
-    emit("change", item);
+    changed(item);
   }
   start();
 }
@@ -120,9 +131,7 @@ async function run(item) {
   item.upload.start();
 }
 
-/**
- * @param {UploadItem} item
- */
+/** @param {UploadItem} item @returns {import("tus-js-client").UploadOptions} */
 function options(item) {
   const metadata = { path: item.target, on_conflict: item.how, modified: String(item.file.lastModified / 1000) };
   return {
@@ -140,9 +149,10 @@ function options(item) {
       forget(item);
       set(item, "done");
     },
-    onError: (/** @type {import("tus-js-client").DetailedError} */ error) => failed(item, error),
+    onError: (error) => failed(item, /** @type {import("tus-js-client").DetailedError} */ (error)),
     onUploadUrlAvailable: () => {
       if (item.size <= WHOLE && !item.url) return; // it is complete
+      if (!item.upload) return;
       item.url = item.upload.url;
       item.upload.options.endpoint = null;
       remember(item);
@@ -171,7 +181,7 @@ function progress(item, sent) {
   const [time, before] = item.marks[0];
   item.rate = now > time ? Math.max(sent - before, 0) / (now - time) * 1000 : 0;
   item.remaining = item.rate ? (item.size - sent) / item.rate : null;
-  emit("change", item);
+  changed(item);
 }
 
 // --- what goes wrong ---------------------------------------------------------------------------
@@ -179,6 +189,7 @@ function progress(item, sent) {
 // What the file server's code means for an upload; any other is told to the user.
 const AGAIN = ["offset", "locked", "busy", "away", "error"];
 const ANEW = ["no_upload", "gone", "checksum"];
+/** @type {Record<number, string>} */
 const BY_STATUS = { 404: "no_upload", 409: "exists", 410: "gone", 423: "locked", 500: "error", 503: "away" };
 
 // The server's answer as {code, detail}; null if it was not the file server that answered.
@@ -202,7 +213,7 @@ async function failed(item, error) {
   else set(item, "failed", "This file was changed or moved on your computer. Choose it again.");
 }
 
-/** @param {UploadItem} item */
+/** @param {UploadItem} item @param {{ code: string, detail: string }} answer */
 function decide(item, { code, detail }) {
   if (code === "exists") conflict(item);
   else if (AGAIN.includes(code)) retry(item);
@@ -266,7 +277,9 @@ function conflict(item) {
     return;
   }
   set(item, "asking");
-  emit("conflict", { item, answer: (/** @type {OnConflict} */ chosen, /** @type {boolean} */ forAll) => chosen && answered(item, chosen, forAll) });
+  /** @type {Conflict} */
+  const found = { item, answer: (chosen, forAll) => answered(item, chosen, forAll) };
+  for (const call of conflictCalls) call(found);
 }
 
 /** @param {UploadItem} item @param {OnConflict} how @param {boolean} forAll */
@@ -296,7 +309,7 @@ async function finish(item) {
   set(item, "running");
   const headers = { "Tus-Resumable": "1.0.0", "Upload-Offset": String(item.size), "Upload-On-Conflict": item.how,
     "Content-Type": "application/offset+octet-stream" };
-  const answer = await fetch(item.url, { method: "PATCH", headers }).catch(() => null);
+  const answer = await fetch(item.url ?? "", { method: "PATCH", headers }).catch(() => null);
   if (answer?.ok) {
     item.sent = item.size;
     forget(item);
@@ -315,7 +328,7 @@ const find = (/** @type {number} */ id) => items.find((item) => item.id === id);
 /** @param {number} id */
 export function pause(id) {
   const item = find(id);
-  if (!["waiting", "running", "retrying"].includes(item?.state)) return;
+  if (!item || !["waiting", "running", "retrying"].includes(item.state)) return;
   stop(item);
   set(item, "paused");
 }
@@ -323,7 +336,7 @@ export function pause(id) {
 /** @param {number} id */
 export function resume(id) {
   const item = find(id);
-  if (!["paused", "failed"].includes(item?.state)) return;
+  if (!item || !["paused", "failed"].includes(item.state)) return;
   item.attempt = 0;
   set(item, "waiting");
 }

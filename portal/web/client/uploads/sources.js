@@ -1,15 +1,11 @@
 // Files to upload: chosen, dropped with their folders, and kept over a reload where the browser can.
-//
-//   slipwayUploadFiles.pick({folder: true})      a dialog; resolves to files for queue.add
-//   slipwayUploadFiles.dropped(dataTransfer)     call it in the event's handler; resolves to files
-//   slipwayUploadFiles.kept()                    uploads of an earlier page, [{target, name}]
-//   slipwayUploadFiles.goOn()                    continue them; call it in a click, since the browser may ask
 import * as queue from "./queue.js";
 
 const STORE = "files";
 
 // --- handles in IndexedDB: a handle lets a page read the file again without choosing it ------------
 
+/** @returns {Promise<IDBDatabase>} */
 function opened() {
   return new Promise((resolve, reject) => {
     const request = indexedDB.open("slipway-uploads", 1);
@@ -19,7 +15,11 @@ function opened() {
   });
 }
 
-/** @param {IDBTransactionMode} mode @param {(store: IDBObjectStore) => IDBRequest} work */
+/**
+ * @template T
+ * @param {IDBTransactionMode} mode @param {(store: IDBObjectStore) => IDBRequest<T>} work
+ * @returns {Promise<T>}
+ */
 async function stored(mode, work) {
   const database = await opened();
   try {
@@ -34,13 +34,19 @@ async function stored(mode, work) {
   }
 }
 
-// Without storage only the convenience is missing: the user picks the files again.
-export const keep = ({ handle, target, name }) => (handle
-  ? stored("readwrite", (/** @type {IDBObjectStore} */ store) => store.put({ handle, target, name })).catch(() => {}) : undefined);
-export const drop = ({ handle, target }) => (handle
-  ? stored("readwrite", (/** @type {IDBObjectStore} */ store) => store.delete(target)).catch(() => {}) : undefined);
-export const kept = () => stored("readonly", (/** @type {IDBObjectStore} */ store) => store.getAll()).catch(() => []);
+/** @typedef {{ handle?: FileSystemFileHandle, target: string, name: string }} Kept */
 
+// Without storage only the convenience is missing: the user picks the files again.
+/** @param {Kept} file */
+export const keep = ({ handle, target, name }) => (handle
+  ? stored("readwrite", (store) => store.put({ handle, target, name })).catch(() => {}) : undefined);
+/** @param {Pick<Kept, "handle" | "target">} file */
+export const drop = ({ handle, target }) => (handle
+  ? stored("readwrite", (store) => store.delete(target)).catch(() => {}) : undefined);
+/** Uploads of an earlier page. @returns {Promise<Required<Kept>[]>} */
+export const kept = () => stored("readonly", (store) => store.getAll()).catch(() => []);
+
+// Continues them; to be called in a click, since the browser may ask.
 export async function goOn() {
   for (const { handle, target } of await kept()) {
     try {
@@ -56,21 +62,23 @@ export async function goOn() {
 
 // --- choosing ----------------------------------------------------------------------------------
 
+/** Lets the user choose files, or a folder. @returns {Promise<(File | Chosen)[]>} */
 export async function pick({ folder = false } = {}) {
-  if (!folder && globalThis.showOpenFilePicker) {
+  if (!folder && "showOpenFilePicker" in globalThis) {
     const handles = await showOpenFilePicker({ multiple: true }).catch(() => []);
     return Promise.all(handles.map(fromHandle));
   }
   return new Promise((resolve) => {
     const input = document.createElement("input");
     Object.assign(input, { type: "file", multiple: true, webkitdirectory: folder });
-    input.onchange = () => resolve([...input.files]);
+    input.onchange = () => resolve([...(input.files ?? [])]);
     input.oncancel = () => resolve([]);
     input.click();
   });
 }
 
-const fromHandle = async (/** @type {any_handle} */ handle) => ({ file: await handle.getFile(), path: handle.name, handle });
+/** @param {FileSystemFileHandle} handle @returns {Promise<Chosen>} */
+const fromHandle = async (handle) => ({ file: await handle.getFile(), path: handle.name, handle });
 
 // --- dropping ----------------------------------------------------------------------------------
 
@@ -78,36 +86,43 @@ const fromHandle = async (/** @type {any_handle} */ handle) => ({ file: await ha
 /** @param {DataTransfer} transfer */
 export function dropped(transfer) {
   const parts = [...transfer.items].filter(({ kind }) => kind === "file");
-  if (parts[0]?.getAsFileSystemHandle) {
-    // A picture dragged from another page is a file without a handle.
-    return collected(parts.map((part) => [part.getAsFileSystemHandle(), part.getAsFile()]).map(
-      ([handle, file]) => handle.then((/** @type {any} */ found) => (found ? ofHandle(found, "") : [{ file, path: file.name }]))));
-  }
-  return collected(parts.map((part) => ofEntry(part.webkitGetAsEntry())));
+  if (parts[0]?.getAsFileSystemHandle) return collected(parts.map(ofPart));
+  return collected(parts.map((part) => part.webkitGetAsEntry()).filter((entry) => entry !== null).map(ofEntry));
+}
+
+// A picture dragged from another page is a file without a handle.
+/** @param {DataTransferItem} part @returns {Promise<Chosen[]>} */
+function ofPart(part) {
+  const [handle, file] = [part.getAsFileSystemHandle?.(), part.getAsFile()];
+  return Promise.resolve(handle).then((found) => (found ? ofHandle(found, "") : file ? [{ file, path: file.name }] : []));
 }
 
 const collected = async (/** @type {Promise<Chosen[]>[]} */ lists) => (await Promise.all(lists)).flat();
 
-/** @param {any_handle} handle @param {string} above */
+/** @param {FileSystemHandle} handle @param {string} above @returns {Promise<Chosen[]>} */
 async function ofHandle(handle, above) {
   const path = above + handle.name;
-  if (handle.kind === "file") return [{ ...await fromHandle(handle), path }];
+  if (handle.kind === "file") return [{ ...await fromHandle(/** @type {FileSystemFileHandle} */ (handle)), path }];
   const found = [];
-  for await (const inner of handle.values()) found.push(...await ofHandle(inner, `${path}/`));
+  for await (const inner of /** @type {FileSystemDirectoryHandle} */ (handle).values()) found.push(...await ofHandle(inner, `${path}/`));
   return found;
 }
 
-/**
- * @param {FileSystemEntry} entry
- */
+/** @param {FileSystemEntry} entry @returns {Promise<Chosen[]>} */
 async function ofEntry(entry) {
   const path = entry.fullPath.replace(/^\/+/, "");
-  if (entry.isFile) return [{ file: await new Promise((done, fail) => { entry.file(done, fail); }), path }];
+  if (entry.isFile) return [{ file: await fileOf(/** @type {FileSystemFileEntry} */ (entry)), path }];
   const found = [];
-  const reader = entry.createReader();
+  const reader = /** @type {FileSystemDirectoryEntry} */ (entry).createReader();
   for (;;) { // a reader gives up to 100 entries at a time
-    const some = await new Promise((done, fail) => { reader.readEntries(done, fail); });
+    const some = await read(reader);
     if (!some.length) return found;
     for (const inner of some) found.push(...await ofEntry(inner));
   }
 }
+
+/** @param {FileSystemFileEntry} entry @returns {Promise<File>} */
+const fileOf = (entry) => new Promise((done, fail) => { entry.file(done, fail); });
+
+/** @param {FileSystemDirectoryReader} reader @returns {Promise<FileSystemEntry[]>} */
+const read = (reader) => new Promise((done, fail) => { reader.readEntries(done, fail); });
