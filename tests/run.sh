@@ -205,7 +205,7 @@ run_check() {
     check "shellcheck" shellcheck_all
     check "browser code: lint" npm --prefix portal/web/client run --silent lint
     check "browser code: types" npm --prefix portal/web/client run --silent types
-    check "browser code: unit tests" node --test tests/unit/web/client/*.test.js
+    check "browser code: unit tests" node --test tests/unit/web/client/*.test.mjs
 }
 
 # The output names the images that are not built.

@@ -1,9 +1,9 @@
-// The switch for browser notifications; notify.js shows them on the Sessions page.
+// The switch for browser notifications; sessions/notify.js shows them on the Sessions page.
 function start() {
   const button = document.getElementById("notify");
   const state = document.getElementById("notify-state");
   const say = document.getElementById("notify-say");
-  const ON = "slipway-notify"; // as in notify.js
+  const ON = "slipway-notify"; // as in sessions/notify.js
   const FORBIDDEN = "Your browser blocks notifications of this site. Allow them in its settings "
     + "(beside the address), then press again.";
   if (!("Notification" in window)) {

@@ -1,5 +1,6 @@
 // The account menu opens without this; it adds Escape, the arrow keys, and closing by a click elsewhere.
 import { focused } from "./dom.js";
+import { removeDrafts } from "./drafts.js";
 
 function start() {
   const menu = document.getElementById("account-menu");
@@ -20,15 +21,7 @@ function start() {
     if (relatedTarget && !menu.contains(relatedTarget)) close(false);
   });
   // What was entered and not sent ends with the login (draft.js); an expired login keeps it.
-  menu.querySelector("[action='/logout']").addEventListener("submit", () => {
-    try {
-      for (const name of Object.keys(localStorage)) {
-        if (name.startsWith("slipway-draft ")) localStorage.removeItem(name);
-      }
-    } catch {
-      // Storage is blocked: nothing is in it.
-    }
-  });
+  menu.querySelector("[action='/logout']").addEventListener("submit", removeDrafts);
   menu.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && menu.open) {
       event.stopPropagation();

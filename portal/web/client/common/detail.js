@@ -1,6 +1,7 @@
 // The page of one session or job: shows its news, announces changes, and shows the ends of its logs.
 import htmx from "htmx.org";
 import { poll } from "./poll.js";
+import { logLines } from "./spans.js";
 import * as times from "./times.js";
 
 const head = document.getElementById("detail-head");
@@ -71,7 +72,7 @@ function say(end, words) {
  */
 function show(end, text) {
   const last = text.trimEnd().split("\n").slice(-LINES).join("\n");
-  const lines = "times" in end.dataset ? times.logLines(last) : last;
+  const lines = "times" in end.dataset ? logLines(last) : last;
   if (!lines) {
     say(end, "Nothing has been written yet.");
     return;

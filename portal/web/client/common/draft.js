@@ -2,11 +2,10 @@
 // another page loses nothing. Where a form asks for it (`closed`), another tab finds it as well, after
 // this one was closed, for some days or until its user logs out (account_menu.js).
 import { formData } from "./dom.js";
+import { PREFIX, readDraft } from "./drafts.js";
 
 const NOT_KEPT = new Set(["csrf_token", "who", "key", "replace", "confirmed", "afresh"]);
 const TICKED = new Set(["mount", "read_only"]);
-const PREFIX = "slipway-draft ";
-const DAYS = 7;
 const SOON = 200; // milliseconds: a long script is not written with every letter
 
 // Browsers may block storage: reading the property fails then.
@@ -28,10 +27,7 @@ function storages(closed) {
  * @typedef {{ name: string, read: () => object, lost: () => boolean, write: (draft: any) => void }} More
  */
 
-/**
- * What is kept; `more` of the form may have fields of its own.
- * @typedef {{ fields: [string, FormDataEntryValue][], key?: string, at?: number } & Record<string, any>} Draft
- */
+/** @typedef {import("./drafts.js").Draft} Draft */
 
 /**
  * Keeps what is entered in a form.
@@ -105,24 +101,6 @@ export function keep({ form, wrong, more = null, closed = false }) {
     timer = setTimeout(now, SOON);
   }
 
-  function read() {
-    for (const place of places) {
-      // Drafts of other users of this browser are of no use to anybody.
-      for (const one of Object.keys(place)) {
-        if (one.startsWith(PREFIX) && !one.startsWith(`${PREFIX}${user} `)) place.removeItem(one);
-      }
-    }
-    for (const place of places) {
-      try {
-        const draft = JSON.parse(place.getItem(name) ?? "null");
-        if (draft && Date.now() - (draft.at ?? Date.now()) < DAYS * 86_400_000) return draft;
-      } catch {
-        // Not ours.
-      }
-    }
-    return null;
-  }
-
   /** @param {[string, FormDataEntryValue][]} fields */
   function tick(fields) {
     const ticked = new Set(fields.map(([field, value]) => `${field} ${value}`));
@@ -185,6 +163,6 @@ export function keep({ form, wrong, more = null, closed = false }) {
     if (lost && JSON.stringify(current()) !== first) event.preventDefault();
   });
 
-  const draft = read();
+  const draft = readDraft(places, user, name);
   if (draft && !wrong()) restore(draft);
 }

@@ -1,5 +1,5 @@
 // Asks the user's file server: JSON through the portal, bytes below /data/. An expired login asks for
-// the password and goes on (relogin.js).
+// the password and goes on (common/relogin.js).
 import * as relogin from "../common/relogin.js";
 
 export const token = () => document.querySelector("#files-token [name=csrf_token]").value;

@@ -1,4 +1,4 @@
-// Uploads on the Files page: chosen or dropped files go to the queue (upload.js), whose items are
+// Uploads on the Files page: chosen or dropped files go to the queue (uploads/queue.js), whose items are
 // lines of the panel. Those of an earlier visit go on after the same files are chosen again.
 import { messageOf } from "../common/dom.js";
 import * as wording from "../common/words.js";

@@ -1,5 +1,5 @@
 // The composer works without this; it adds the editor, and keeps what was entered while a response
-// replaces the form, and after that (draft.js).
+// replaces the form, and after that (common/draft.js).
 import * as drafts from "../common/draft.js";
 import { edit } from "../libraries/editor.js";
 

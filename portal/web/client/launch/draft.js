@@ -1,4 +1,4 @@
-// The wizard's draft (draft.js). Values of variables that look secret are not kept, since browsers may
+// The wizard's draft (common/draft.js). Values of variables that look secret are not kept, since browsers may
 // write a tab's storage to disk.
 import * as drafts from "../common/draft.js";
 import * as env from "./env.js";

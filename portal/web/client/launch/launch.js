@@ -4,9 +4,10 @@ import htmx from "htmx.org";
 import * as times from "../common/times.js";
 import * as checks from "./checks.js";
 import * as env from "./env.js";
+import { mayGoWithout, neverAsk } from "./never_ask.js";
+import { megabytes, stepped, written } from "./sizes.js";
 
 const STEPS = ["environment", "folders", "resources", "review"];
-const NEVER_ASK = "slipway-no-folder-is-fine";
 const ask = document.getElementById("no-folder");
 let agreed = false;
 /** @type {Map<string, boolean> | null} */
@@ -129,27 +130,16 @@ function summary() {
   wizard().querySelector("[data-so-far]").textContent = parts.filter(Boolean).join(" · ");
 }
 
-// The + and − buttons: numbers change by one, sizes by 256 MB, 512 MB or 1 GB.
-/** @param {string} text */
-function megabytes(text) {
-  const size = /^\s*([0-9.]+)\s*([mgt]?)/i.exec(text ?? "");
-  return size ? Number(size[1]) * ({ m: 1, t: 1048576 }[size[2].toLowerCase()] ?? 1024) : 0;
-}
-
-const written = (/** @type {number} */ mb) => (mb % 1024 ? `${mb} MB` : `${mb / 1024} GB`);
-
 /** @param {string} name @param {number} direction */
-function stepped(name, direction) {
+function steppedSize(name, direction) {
   const memory = megabytes(named("resources.memory").value) || 1024;
   const mb = megabytes(named(name).value);
   if (!mb) return written(name === "resources.memory" ? memory : Math.floor(memory / 2));
-  const by = mb + direction < 1024 ? 256 : mb + direction < 4096 ? 512 : 1024;
-  const value = (direction > 0 ? Math.floor(mb / by) + 1 : Math.ceil(mb / by) - 1) * by;
   const bound = megabytes(wizard().querySelector("[data-bound=memory]")?.textContent);
-  const most = name === "resources.memory" ? bound : memory;
-  return written(Math.min(Math.max(256, value), Math.floor(most) || Infinity));
+  return written(stepped(mb, direction, name === "resources.memory" ? bound : memory));
 }
 
+// The + and − buttons: numbers change by one, sizes by 256 MB, 512 MB or 1 GB.
 /** @param {string} name @param {number} direction */
 function change(name, direction) {
   const field = named(name);
@@ -163,7 +153,7 @@ function change(name, direction) {
     field.value = String(Math.min(most, Math.max(1, Number(from) + direction)));
     if (name === "count" && direction > 0 && from === "0") field.value = String(Math.min(most, 2));
   } else {
-    field.value = stepped(name, direction);
+    field.value = steppedSize(name, direction);
   }
   field.dispatchEvent(new Event("input", { bubbles: true }));
   field.dispatchEvent(new Event("change", { bubbles: true }));
@@ -171,23 +161,9 @@ function change(name, direction) {
 
 // No folder is mounted
 
-function mayGoWithout() {
-  try {
-    return localStorage.getItem(NEVER_ASK) === "yes";
-  } catch {
-    return false; // storage may be blocked
-  }
-}
-
 ask.querySelector("[data-bare]").addEventListener("click", () => {
   agreed = true;
-  if (ask.querySelector("[data-never-ask]").checked) {
-    try {
-      localStorage.setItem(NEVER_ASK, "yes");
-    } catch {
-      // Storage is blocked: it applies to this page only.
-    }
-  }
+  if (ask.querySelector("[data-never-ask]").checked) neverAsk();
   ask.close();
   wizard().requestSubmit();
 });

@@ -1,7 +1,7 @@
 // A log: its end first, earlier parts on request; follows while what writes it is live.
 import { messageOf } from "../common/dom.js";
 import { LogText } from "./text.js";
-import * as localTimes from "../common/times.js";
+import { logLines } from "../common/spans.js";
 
 const box = document.getElementById("log");
 const state = document.getElementById("log-state");
@@ -16,7 +16,7 @@ let next = 0;
 let loaded = false; // whether there is one
 // What writes the log, its name for the log, a query for a part of it, and whether lines begin with times.
 const { url, writer, log, part, app, times } = box.dataset;
-const shown = (/** @type {string} */ body) => (times === undefined ? body : localTimes.logLines(body));
+const shown = (/** @type {string} */ body) => (times === undefined ? body : logLines(body));
 
 /** An answer without the log; `final`: nothing will change. */
 class Unreadable extends Error {

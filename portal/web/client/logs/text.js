@@ -160,8 +160,8 @@ function cut(text, letters) {
   return end < 0 ? [text, ""] : [text.slice(0, end + 1), text.slice(end + 1)];
 }
 
-/** @param {string} text */
-function* split(text) {
+/** Pieces that end with a line. @param {string} text */
+export function* split(text) {
   while (text) {
     const [piece, rest] = cut(text, PIECE);
     yield piece;

@@ -1,19 +1,12 @@
 // Asks before a preset without a folder is launched, as the wizard does; without this script a page
 // asks.
+import { mayGoWithout, neverAsk } from "../launch/never_ask.js";
+
 function start() {
-  const NEVER_ASK = "slipway-no-folder-is-fine"; // the same as in launch.js
   const ask = document.getElementById("no-folder");
   /** @type {PageElement} */
   let asking; // the button of the preset
   if (!ask) return;
-
-  function mayGoWithout() {
-    try {
-      return localStorage.getItem(NEVER_ASK) === "yes";
-    } catch {
-      return false; // storage may be blocked
-    }
-  }
 
   /** @param {PageElement & HTMLFormElement} form */
   function agree(form) {
@@ -37,13 +30,7 @@ function start() {
   });
 
   ask.querySelector("[data-bare]").addEventListener("click", () => {
-    if (ask.querySelector("[data-never-ask]").checked) {
-      try {
-        localStorage.setItem(NEVER_ASK, "yes");
-      } catch {
-        // Storage is blocked: it is asked again.
-      }
-    }
+    if (ask.querySelector("[data-never-ask]").checked) neverAsk();
     ask.close();
     agree(asking.form);
     asking.form.requestSubmit(asking);
