@@ -12,7 +12,6 @@ from portal.services.container import Services
 from portal.version import release
 from portal.web import (
     branding,
-    bundles,
     context,
     errors,
     monitoring,
@@ -83,7 +82,6 @@ def _portal(services: Services) -> Flask:
     context.install(app)
     errors.install(app)
     install_filters(app)
-    bundles.install(app)
     warnings.install(app)
     words.install(app)
     settings = services.settings

@@ -28,9 +28,7 @@ def page(browser: Browser, site: UploadSite) -> Iterator[Page]:
     context = browser.new_context()
     page = context.new_page()
     page.expose_function("startServer", site.start_server)
-    page.add_init_script(
-        "addEventListener('load', () => { queue.ensureWith(startServer); })"
-    )
+    page.add_init_script("addEventListener('load', () => { queue.ensureWith(startServer); })")
     page.goto(site.url)
     yield page
     context.close()
@@ -46,9 +44,7 @@ def file(tmp_path: Path) -> Path:
 
 def add(page: Page, *files: Path, folder: str = "home/up") -> None:
     page.set_input_files("input", [str(file) for file in files])
-    page.evaluate(
-        "folder => queue.add(document.querySelector('input').files, folder)", folder
-    )
+    page.evaluate("folder => queue.add(document.querySelector('input').files, folder)", folder)
 
 
 def slow(page: Page, bytes_per_second: int) -> CDPSession:
@@ -95,9 +91,7 @@ def test_files_arrive_with_their_times_and_a_name_that_exists_asks(
     assert (site.home / "up/a b%.txt").read_text() == "hello"
     assert (site.home / "up/empty").read_bytes() == b""
     small.write_text("changed")
-    page.evaluate(
-        "queue.onConflict((found) => { globalThis.asked = found; })"
-    )
+    page.evaluate("queue.onConflict((found) => { globalThis.asked = found; })")
     add(page, file, small)
     wait(page, "queue.items.filter(item => item.state === 'asking').length === 2")
     page.evaluate("asked.answer('rename', true)")
