@@ -69,12 +69,16 @@ def test_before_a_build_pages_are_shown_without(tmp_path: Path) -> None:
     assert _render(application, "{{ built('help.css') }}") == "/static/built/help.css"
 
 
+def _cache_control(app: Flask, path: str) -> str:
+    with app.test_client().get(path) as answer:
+        return answer.headers.get("Cache-Control", "")
+
+
 def test_browsers_keep_what_was_built_and_only_that(app: Flask) -> None:
-    client = app.test_client()
-    kept = client.get("/static/built/list-B2.js").headers["Cache-Control"]
+    kept = _cache_control(app, "/static/built/list-B2.js")
     assert kept == "public, max-age=31536000, immutable"
     for path in ("/static/favicon.svg", "/static/built/list-OLD.js"):
-        assert "immutable" not in client.get(path).headers.get("Cache-Control", ""), path
+        assert "immutable" not in _cache_control(app, path), path
 
 
 def test_templates_name_entries_that_exist_and_all_are_named() -> None:
