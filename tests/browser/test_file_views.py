@@ -240,7 +240,8 @@ def test_files_and_folders_are_uploaded_by_button_and_by_dropping(
     with page.expect_file_chooser() as chooser:
         page.get_by_role("button", name="Upload", exact=True).click()
     chooser.value.set_files(cut)
-    sent = "import(document.querySelector('script[type=module]').src).then((m) => m.uploads.at(-1).sent)"
+    module = "import(document.querySelector('script[type=module]').src)"
+    sent = f"{module}.then((module) => module.uploads.at(-1).sent)"
     wait_for("4 MB to be sent", lambda: page.evaluate(sent) > 4_000_000)
     expect(page.locator("#work")).to_contain_text("left")
     picture(page, "files-upload")
