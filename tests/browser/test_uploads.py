@@ -125,10 +125,7 @@ def test_it_goes_on_after_a_reload_when_the_same_file_is_chosen(
     wait(page, HALF)
     page.reload()
     assert page.evaluate("queue.items.length") == 0
-    page.evaluate(
-        "queue.events.addEventListener('change', "
-        "({ detail }) => { if (detail.sent) globalThis.first ??= detail.sent; })"
-    )
+    page.evaluate("queue.onChange((item) => { if (item.sent) globalThis.first ??= item.sent; })")
     add(page, file)
     wait(page, DONE)
     assert page.evaluate("first") >= SIZE // 4
