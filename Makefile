@@ -67,7 +67,7 @@ docs:
 	@bash tests/run.sh docs
 
 assets:
-	@bash portal/web/assets/build.sh
+	@bash portal/web/client/build.sh
 
 packages:
 	@bash deploy/packages/build.sh

@@ -14,7 +14,7 @@ from setuptools.command.build_py import build_py
 from setuptools.errors import SetupError
 
 ROOT = Path(__file__).parent
-VENDOR = ROOT / "portal" / "web" / "static" / "vendor"
+BUILT = ROOT / "portal" / "web" / "static" / "built"
 
 
 class BuildPortal(build_py):
@@ -25,8 +25,8 @@ class BuildPortal(build_py):
         if self.editable_mode:
             super().run()
             return
-        if not (VENDOR / "bootstrap.min.css").is_file():
-            raise SetupError(f"{VENDOR} is not there: run `make assets` first")
+        if not (BUILT / "manifest.json").is_file():
+            raise SetupError(f"{BUILT} is not there: run `make assets` first")
         super().run()
         if commit := _commit():
             file = Path(self.build_lib, "portal", "data", "revision")

@@ -73,7 +73,7 @@ build_builder_image() {
 }
 
 build_assets_image() {
-    build_image assets "localhost/slipway-assets:$SLIPWAY_CLONE" cluster/Containerfile cluster/build portal/web/assets
+    build_image assets "localhost/slipway-assets:$SLIPWAY_CLONE" cluster/Containerfile cluster/build portal/web/client
 }
 
 build_cluster_images() {

@@ -148,6 +148,6 @@ is_running() {
 
 # A hash of the content of files and folders.
 fingerprint() {
-    (cd "$REPO_DIR" && find "$@" -type f ! -path '*/__pycache__/*' ! -path '*/node_modules/*' ! -path '*/static/vendor/*' -print0 |
+    (cd "$REPO_DIR" && find "$@" -type f ! -path '*/__pycache__/*' ! -path '*/node_modules/*' ! -path '*/static/built/*' -print0 |
         sort -z | xargs -0 sha256sum | sha256sum | cut -c1-16)
 }

@@ -75,7 +75,10 @@ take() {
 
 needs_of() {
     case $1 in
-        check) need shellcheck shellcheck ;;
+        check)
+            need shellcheck shellcheck
+            need npm npm
+            ;;
         unit)
             take promtool prometheus usr/bin/promtool
             need haproxy haproxy
@@ -134,9 +137,8 @@ prepare() {
     [ ${#missing[@]} -eq 0 ] || install "${missing[@]}"
     prepare_python
     [[ " $* " != *" unit "* ]] || prepare_clients
-    if [[ " $* " =~ \ (browser|attack|images)\  ]] && [ ! -e portal/web/static/vendor/axe.min.js ]; then
-        bash portal/web/assets/build.sh tests > /dev/null
-    fi
+    if [[ " $* " =~ \ (browser|attack|images)\  ]]; then bash portal/web/client/build.sh tests > /dev/null; fi
+    if [[ " $* " == *" check "* ]]; then bash portal/web/client/build.sh packages > /dev/null; fi
 }
 
 # The generators of clients in TypeScript, for the unit tests of the API's document.
@@ -201,6 +203,9 @@ run_check() {
     check "path calls" .venv/bin/python -m tests.path_calls
     check "waits" .venv/bin/python -m tests.waits
     check "shellcheck" shellcheck_all
+    check "browser code: lint" npm --prefix portal/web/client run --silent lint
+    check "browser code: types" npm --prefix portal/web/client run --silent types
+    check "browser code: unit tests" node --test tests/unit/web/client/*.test.mjs
 }
 
 # The output names the images that are not built.

@@ -35,7 +35,7 @@ copy_source() {
         tar --null --no-recursion --ignore-failed-read -cf - -T - | tar -C "$work/source" -xf -
     build_assets_image
     container=$(engine create "localhost/slipway-assets:$SLIPWAY_CLONE" true)
-    engine cp "$container:/src/portal/web/static/vendor" "$work/source/portal/web/static/vendor"
+    engine cp "$container:/src/portal/web/static/built" "$work/source/portal/web/static/built"
     engine rm "$container" > /dev/null
 }
 

@@ -27,6 +27,7 @@ from portal.core.units import (
 )
 from portal.errors import visible
 from portal.services.notices.notices import Shown
+from portal.web import bundles
 from portal.web.context import services
 
 log = logging.getLogger(__name__)
@@ -60,6 +61,7 @@ def install_filters(app: Flask) -> None:
         sentence=sentence,
         worker_down=lambda status: status.worker_down(services().clock()),
     )
+    bundles.install(app)
     app.jinja_env.globals.update(
         icon=icon,
         asset=_Assets(app).url,

@@ -33,7 +33,7 @@ REQUESTS = {
     "forged cookie": ("POST /data/archive", ["Content-Length: 9", "Cookie: slipway=x"], "x"),
     "long body": ("POST /api/v1/sessions", ["Content-Length: 1000000", NOT_ADMITTED], LONG),
     "long page": ("POST /sessions/end", ["Content-Length: 1000000", "Cookie: slipway=x"], LONG),
-    "reader": ("GET /static/vendor/pdf.worker.min.mjs", [], ""),
+    "reader": ("GET /static/built/{large}", [], ""),
     "logged in": ("POST /data/uploads/", ["Content-Length: 1000", "{login}"], "x"),
     "logged in, long": ("POST /api/v1/sessions", ["Content-Length: 1000000", "{token}"], LONG),
 }
@@ -152,7 +152,9 @@ def message(cluster: Cluster, name: str, login: str, token: str) -> str:
     line, headers, body = REQUESTS[name]
     host = f"Host: {urlsplit(cluster.url).netloc}"
     known = [each.format(login=login, token=token) for each in headers]
-    return "\r\n".join([f"{line} HTTP/1.1", host, *known, "", body])
+    find = "cd /opt/slipway/portal/web/static/built && echo pdf.worker-*"
+    asked = line.format(large=cluster.shell("portal", find).strip()) if "{" in line else line
+    return "\r\n".join([f"{asked} HTTP/1.1", host, *known, "", body])
 
 
 @pytest.mark.parametrize("name", ATTACKS)

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, ViewportSize
 
 from tests.cluster import ROOT, wait_for
 
-AXE = ROOT / "portal" / "web" / "static" / "vendor" / "axe.min.js"
+AXE = ROOT / "portal" / "web" / "static" / "built" / "axe.min.js"
 
 _RUN = """async ([where, rules]) => (await axe.run(where, rules.length
     ? {runOnly: {type: 'rule', values: rules}} : {})).violations.map(

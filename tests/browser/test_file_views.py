@@ -14,7 +14,7 @@ from tests.browser.axe import clean_in_both_themes, fits
 from tests.browser.conftest import LogIn, Picture, Researcher
 from tests.browser.test_files import bash, listed, row
 from tests.client import Api
-from tests.cluster import Cluster
+from tests.cluster import Cluster, wait_for
 
 WHO = "alice"
 PNG = base64.b64encode(
@@ -240,7 +240,9 @@ def test_files_and_folders_are_uploaded_by_button_and_by_dropping(
     with page.expect_file_chooser() as chooser:
         page.get_by_role("button", name="Upload", exact=True).click()
     chooser.value.set_files(cut)
-    page.wait_for_function("() => slipwayUploads.items.at(-1).sent > 4_000_000")
+    module = "import(document.querySelector('script[type=module]').src)"
+    sent = f"{module}.then((module) => module.uploads.at(-1).sent)"
+    wait_for("4 MB to be sent", lambda: page.evaluate(sent) > 4_000_000)
     expect(page.locator("#work")).to_contain_text("left")
     picture(page, "files-upload")
     page.on("dialog", lambda dialog: dialog.accept())

@@ -162,7 +162,9 @@ def test_the_keyboard_selects_opens_and_comes_back(
     # A click counts though the folder is shown anew in the middle of it.
     row(page, "run9.txt").locator(".c-size").hover()
     page.mouse.down()
-    page.evaluate("slipwayFiles.refresh()")
+    page.evaluate(
+        "import(document.querySelector('script[type=module]').src).then((page) => page.refresh())"
+    )
     page.mouse.up()
     expect(page.locator("#picked-count")).to_contain_text("1 selected")
     expect(page.locator("body")).not_to_have_class(re.compile("is-loading"))

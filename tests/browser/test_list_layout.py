@@ -82,10 +82,11 @@ def test_five_columns_down_to_760_pixels(log_in: LogIn, api: Api, picture: Pictu
     clean_in_both_themes(page)
 
 
-OTHER_DAY = """() => {
+OTHER_DAY = """async () => {
   const times = document.querySelectorAll("time[datetime]");
   for (const time of times) time.dateTime = "2026-09-28T22:58:00Z";
-  slipwayTimes.refresh();
+  const page = await import(document.querySelector("script[type=module]").src);
+  page.refreshTimes();
   const wide = document.documentElement.scrollWidth;
   return [innerWidth, wide, document.querySelector("#rows").innerText];
 }"""

@@ -122,8 +122,9 @@ def test_a_page_goes_on_after_a_log_in_in_another_tab(site: Site, context: Brows
     page = log_in(site, context, "alice", "/jobs/new")
     site.world.services.logins.revoke_all("alice", "alice")
     again = page.evaluate(
-        """() => {
-            slipwayLogin.send((headers) => fetch("/jobs/new", { headers })).then(
+        """async () => {
+            const page = await import(document.querySelector("script[type=module]").src);
+            page.send((headers) => fetch("/jobs/new", { headers })).then(
                 (answer) => { document.body.dataset.outcome = answer.status; });
         }"""
     )

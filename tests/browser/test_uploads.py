@@ -28,9 +28,7 @@ def page(browser: Browser, site: UploadSite) -> Iterator[Page]:
     context = browser.new_context()
     page = context.new_page()
     page.expose_function("startServer", site.start_server)
-    page.add_init_script(
-        "addEventListener('load', () => { slipwayUploads.ensureServer = startServer; })"
-    )
+    page.add_init_script("addEventListener('load', () => { queue.ensureWith(startServer); })")
     page.goto(site.url)
     yield page
     context.close()
@@ -46,9 +44,7 @@ def file(tmp_path: Path) -> Path:
 
 def add(page: Page, *files: Path, folder: str = "home/up") -> None:
     page.set_input_files("input", [str(file) for file in files])
-    page.evaluate(
-        "folder => slipwayUploads.add(document.querySelector('input').files, folder)", folder
-    )
+    page.evaluate("folder => queue.add(document.querySelector('input').files, folder)", folder)
 
 
 def slow(page: Page, bytes_per_second: int) -> CDPSession:
@@ -70,11 +66,11 @@ def set_line(line: CDPSession, bytes_per_second: int, *, offline: bool = False) 
 
 
 def wait(page: Page, condition: str) -> None:
-    page.wait_for_function(f"slipwayUploads.items.length && ({condition})", timeout=30_000)
+    page.wait_for_function(f"queue.items.length && ({condition})", timeout=30_000)
 
 
-DONE = "slipwayUploads.items.every(item => item.state === 'done')"
-HALF = f"slipwayUploads.items[0].sent > {SIZE // 3}"
+DONE = "queue.items.every(item => item.state === 'done')"
+HALF = f"queue.items[0].sent > {SIZE // 3}"
 
 
 def same(one: Path, other: Path) -> bool:
@@ -95,11 +91,9 @@ def test_files_arrive_with_their_times_and_a_name_that_exists_asks(
     assert (site.home / "up/a b%.txt").read_text() == "hello"
     assert (site.home / "up/empty").read_bytes() == b""
     small.write_text("changed")
-    page.evaluate(
-        "slipwayUploads.events.addEventListener('conflict', e => { globalThis.asked = e.detail; })"
-    )
+    page.evaluate("queue.onConflict((found) => { globalThis.asked = found; })")
     add(page, file, small)
-    wait(page, "slipwayUploads.items.filter(item => item.state === 'asking').length === 2")
+    wait(page, "queue.items.filter(item => item.state === 'asking').length === 2")
     page.evaluate("asked.answer('rename', true)")
     wait(page, DONE)
     assert (site.home / "up/a b% (2).txt").read_text() == "changed"
@@ -115,7 +109,7 @@ def test_it_goes_on_after_the_server_was_killed(page: Page, site: UploadSite, fi
     site.kill_server()
     arrived = part.stat().st_size
     assert not (site.home / "up/data.bin").exists()
-    wait(page, "slipwayUploads.items[0].state === 'retrying'")
+    wait(page, "queue.items[0].state === 'retrying'")
     line.detach()
     wait(page, DONE)
     assert site.starts == 2
@@ -130,11 +124,8 @@ def test_it_goes_on_after_a_reload_when_the_same_file_is_chosen(
     add(page, file)
     wait(page, HALF)
     page.reload()
-    assert page.evaluate("slipwayUploads.items.length") == 0
-    page.evaluate(
-        "slipwayUploads.events.addEventListener('change', "
-        "({ detail }) => { if (detail.sent) globalThis.first ??= detail.sent; })"
-    )
+    assert page.evaluate("queue.items.length") == 0
+    page.evaluate("queue.onChange((item) => { if (item.sent) globalThis.first ??= item.sent; })")
     add(page, file)
     wait(page, DONE)
     assert page.evaluate("first") >= SIZE // 4
@@ -146,9 +137,9 @@ def test_it_goes_on_at_once_when_the_line_is_back(page: Page, site: UploadSite, 
     line = slow(page, 4_000_000)
     add(page, file)
     wait(page, HALF)
-    page.evaluate("slipwayUploads.items[0].attempt = 5")  # the next pause would be half a minute
+    page.evaluate("queue.items[0].attempt = 5")  # the next pause would be half a minute
     set_line(line, 4_000_000, offline=True)
-    wait(page, "slipwayUploads.items[0].state === 'retrying'")
+    wait(page, "queue.items[0].state === 'retrying'")
     since = time.monotonic()
     set_line(line, -1)
     wait(page, DONE)
@@ -160,12 +151,12 @@ def test_pause_and_cancel(page: Page, site: UploadSite, file: Path) -> None:
     slow(page, 4_000_000)
     add(page, file)
     wait(page, HALF)
-    page.evaluate("slipwayUploads.pause(1)")
-    assert page.evaluate("slipwayUploads.items[0].state") == "paused"
-    page.evaluate("slipwayUploads.resume(1)")
-    wait(page, f"slipwayUploads.items[0].sent > {SIZE // 2}")
+    page.evaluate("queue.pause(1)")
+    assert page.evaluate("queue.items[0].state") == "paused"
+    page.evaluate("queue.resume(1)")
+    wait(page, f"queue.items[0].sent > {SIZE // 2}")
     with page.expect_response(lambda answer: answer.request.method == "DELETE") as answered:
-        page.evaluate("slipwayUploads.cancel(1)")
+        page.evaluate("queue.cancel(1)")
     assert answered.value.status == 204
     assert list((site.home / "up").iterdir()) == []
     assert page.evaluate("Object.keys(localStorage).length") == 0

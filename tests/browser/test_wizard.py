@@ -128,8 +128,9 @@ def test_l1_the_focus_stays_when_the_folders_arrive_late(page: Page) -> None:
     page.get_by_label("Home directory").focus()
     page.keyboard.press("Space")
     page.evaluate(
-        """htmx.ajax("GET", "/sessions/new/folders",
-        {source: "#folder-list", target: "#folder-list", swap: "outerHTML"})"""
+        """import(document.querySelector("script[type=module]").src).then(({ htmx }) =>
+        htmx.ajax("GET", "/sessions/new/folders",
+        {source: "#folder-list", target: "#folder-list", swap: "outerHTML"}))"""
     )
     expect(page.get_by_label("Home directory")).to_be_checked()
     expect(page.get_by_label("Home directory")).to_be_focused()

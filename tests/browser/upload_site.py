@@ -18,7 +18,7 @@ from tests.cluster import ROOT
 ID = "fedcba9876543210"
 STATIC = ROOT / "portal/web/static"
 PAGE = """<!doctype html><title>Uploads</title><input type=file multiple>
-<script src=/tus.js></script><script src=/files.js></script><script src=/queue.js></script>"""
+<script src=/queue.js></script>"""
 CONFIG = """\
 global
     {buffer}
@@ -42,11 +42,8 @@ BUFFER = """tune.bufsize 65536
 """As in the portal's own configuration."""
 PAGES = """\
     http-request return content-type text/html file {folder}/page.html if {{ path / }}
-    http-request return content-type text/javascript file {static}/vendor/tus.min.js \
-if {{ path /tus.js }}
-    http-request return content-type text/javascript file {static}/upload_files.js \
-if {{ path /files.js }}
-    http-request return content-type text/javascript file {static}/upload.js if {{ path /queue.js }}
+    http-request return content-type text/javascript file {static}/built/tests/uploads.js \
+if {{ path /queue.js }}
 """
 
 

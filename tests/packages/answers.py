@@ -26,7 +26,7 @@ def main(base: str) -> None:
             time.sleep(0.5)
     assert re.search(r"Slipway \d+\.\d+\.\d+", page), page
     sheets = re.findall(r'href="(/[^"]+\.css[^"]*)"', page)
-    assert any("bootstrap.min.css" in sheet for sheet in sheets), sheets
+    assert any("/static/built/shared-" in sheet for sheet in sheets), sheets
     for sheet in sheets:
         assert len(fetch(base + sheet)) > 100, sheet
     print(f"- {base} answers, with {len(sheets)} style sheets")

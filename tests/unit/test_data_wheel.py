@@ -25,7 +25,7 @@ def files(folder: Path) -> set[str]:
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy, since setuptools leaves files in what it builds; without browser libraries."""
+    """A copy, since setuptools leaves files in what it builds; without bundles."""
     source = tmp_path_factory.mktemp("source")
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard",
@@ -37,7 +37,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["tar", "-C", str(ROOT), "-cf", str(source / "all.tar"), *sorted(set(names))], check=True
     )
     subprocess.run(["tar", "-C", str(source), "-xf", str(source / "all.tar")], check=True)
-    shutil.rmtree(source / "portal" / "web" / "static" / "vendor", ignore_errors=True)
+    shutil.rmtree(source / "portal" / "web" / "static" / "built", ignore_errors=True)
     return source
 
 
@@ -52,18 +52,18 @@ def build(source: Path, out: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With a style sheet in the place of all browser libraries."""
-    out, vendor = tmp_path_factory.mktemp("wheel"), source / "portal" / "web" / "static" / "vendor"
-    vendor.mkdir()
-    (vendor / "bootstrap.min.css").write_text("")
+    """With an empty manifest in the place of all bundles."""
+    out, built = tmp_path_factory.mktemp("wheel"), source / "portal" / "web" / "static" / "built"
+    built.mkdir()
+    (built / "manifest.json").write_text("{}")
     done = build(source, out)
-    shutil.rmtree(vendor)
+    shutil.rmtree(built)
     assert done.returncode == 0, done.stderr
-    (built,) = out.glob("*.whl")
-    return built
+    (made,) = out.glob("*.whl")
+    return made
 
 
-def test_a_build_without_browser_libraries_fails(source: Path, tmp_path: Path) -> None:
+def test_a_build_without_bundles_fails(source: Path, tmp_path: Path) -> None:
     done = build(source, tmp_path)
     assert done.returncode != 0
     assert "run `make assets` first" in done.stderr

@@ -110,7 +110,7 @@ def test_strangers_at_a_public_app_learn_nothing_but_its_name(
             runner.session.id,
             "queue",
             "exit code",
-            "module",
+            "no such module",
         ):
             assert secret not in text, secret
         assert (now["log"], now["waited"]) == ("", None)

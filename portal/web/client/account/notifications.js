@@ -1,0 +1,43 @@
+// The switch for browser notifications; sessions/notify.js shows them on the Sessions page.
+function start() {
+  const button = document.getElementById("notify");
+  const state = document.getElementById("notify-state");
+  const say = document.getElementById("notify-say");
+  const ON = "slipway-notify"; // as in sessions/notify.js
+  const FORBIDDEN = "Your browser blocks notifications of this site. Allow them in its settings "
+    + "(beside the address), then press again.";
+  if (!("Notification" in window)) {
+    say.textContent = "This browser has no notifications, or allows them only over https.";
+    return;
+  }
+
+  const active = () => localStorage.getItem(ON) === "on" && Notification.permission === "granted";
+
+  /** @param {string | null | undefined} [text] */
+  function show(text) {
+    const on = active();
+    button.hidden = false;
+    state.hidden = false;
+    state.textContent = on ? "On" : "Off";
+    state.className = `chip ${on ? "live" : "quiet"}`;
+    button.setAttribute("aria-pressed", String(on));
+    button.className = `btn ${on ? "btn-quiet" : "btn-primary"}`;
+    button.querySelector(".bi").className = `bi bi-${on ? "bell-slash" : "bell"}`;
+    button.querySelector("span").textContent = on ? "Turn off" : "Turn on";
+    if (text !== undefined) say.textContent = text;
+  }
+
+  button.addEventListener("click", async () => {
+    if (active()) {
+      localStorage.removeItem(ON);
+      show("Notifications are off.");
+      return;
+    }
+    const answer = await Notification.requestPermission();
+    if (answer === "granted") localStorage.setItem(ON, "on");
+    show(answer === "granted" ? "Notifications are on." : answer === "denied" ? FORBIDDEN : "");
+  });
+  addEventListener("storage", ({ key }) => { if (key === ON) show(); });
+  show();
+}
+start();

@@ -1,0 +1,22 @@
+// The announcements that this browser has hidden: the marks of their texts.
+const KEY = "slipway-hidden-announcements";
+const MOST = 100; // those that were hidden first are forgotten first
+
+/** @returns {string[]} */
+export function hidden() {
+  try {
+    const found = JSON.parse(localStorage.getItem(KEY) ?? "[]");
+    return Array.isArray(found) ? found.filter((mark) => typeof mark === "string") : [];
+  } catch {
+    return []; // storage may be blocked, or hold something else
+  }
+}
+
+/** @param {string} mark */
+export function hide(mark) {
+  try {
+    localStorage.setItem(KEY, JSON.stringify([...hidden(), mark].slice(-MOST)));
+  } catch {
+    // It is hidden on this page only.
+  }
+}

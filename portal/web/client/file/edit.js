@@ -1,0 +1,183 @@
+// Editing a text file. It is saved only if nobody has changed it meanwhile; what is not saved is kept
+// in this browser, so that a cut line, a reload or an expired login loses nothing.
+import { element, messageOf } from "../common/dom.js";
+import * as wording from "../common/words.js";
+import * as viewer from "./file.js";
+import { MOST_EDIT, button, load, note, page, put, read } from "./file.js";
+import * as server from "../files/ask.js";
+import * as dialogs from "../files/dialogs.js";
+import * as listing from "../files/folder.js";
+import * as panel from "../files/panel.js";
+
+const user = document.getElementById("relogin").dataset.user;
+const SOON = 300;
+/**
+ * The file that is edited.
+ * @typedef {{ at: string, name: string, saved: string, text: string, etag: string, crlf: boolean, mark: boolean,
+ *   handle: ReturnType<typeof import("../libraries/editor.js").edit> | null, timer: number,
+ *   edit: typeof import("../libraries/editor.js").edit }} Edited
+ */
+
+/** What is kept of it in this browser. @typedef {{ text: string, etag: string, at: number }} Kept */
+
+const NONE = /** @type {any} */ (null);
+/** The file that is edited, else NONE. @type {Edited} */
+let now = NONE;
+
+const key = (/** @type {string} */ at) => `slipway-draft ${user} /files/${at}`;
+/** @param {string} at */
+function stored(at) {
+  try {
+    return /** @type {Kept | null} */ (JSON.parse(localStorage.getItem(key(at)) ?? "null"));
+  } catch {
+    return null;
+  }
+}
+// Whether it is kept; a file that is saved needs nothing.
+function keep() {
+  clearTimeout(now.timer);
+  try {
+    if (now.text === now.saved) localStorage.removeItem(key(now.at));
+    else localStorage.setItem(key(now.at), JSON.stringify({ text: now.text, etag: now.etag, at: Date.now() }));
+    return true;
+  } catch {
+    return now.text === now.saved; // the storage is full, or blocked
+  }
+}
+const isChanged = () => Boolean(now) && now.text !== now.saved;
+
+function drawTools() {
+  const save = button("Save", "check2", () => send());
+  save.className = "btn btn-primary";
+  save.disabled = !isChanged();
+  save.dataset.save = "";
+  save.title = "Ctrl S";
+  viewer.tools(save, button("Close", "x-lg", () => leave()));
+}
+
+/** @param {string} text */
+function changed(text) {
+  now.text = text;
+  clearTimeout(now.timer);
+  now.timer = setTimeout(keep, SOON);
+  const save = page()?.querySelector("[data-save]");
+  if (save) save.disabled = !isChanged();
+  note(isChanged() ? "Not saved yet." : "");
+}
+
+/** @param {string} text */
+function open(text) {
+  now.handle?.destroy();
+  now.text = text;
+  const host = element("div", "editor file-editor");
+  put(host);
+  now.handle = now.edit(host, {
+    text, name: now.name, label: `Contents of ${now.name}`, description: "Press Escape, then Tab, to leave the editor. Ctrl S saves.", invalid: false, changed,
+  });
+  now.handle.focus();
+  drawTools();
+}
+
+export async function begin() {
+  const mine = viewer.begin();
+  viewer.view().dataset.state = "loading";
+  const { location: at, name } = page().dataset;
+  try {
+    const [found, { edit }] = await Promise.all([read(MOST_EDIT + 1), load(import("../libraries/editor.js"))]);
+    if (!viewer.isShown(mine)) return;
+    const problem = found.binary ? "This file is not text." : !found.complete || found.whole > MOST_EDIT ? "Files of up to 2 MB can be edited here. Open it in a session, or with a program of yours."
+      : !found.plain ? "This is no UTF-8 text. Saving it from here would change its letters." : "";
+    if (problem) throw new Error(problem);
+    // The editor knows one kind of line ends; they are written as they were.
+    const saved = found.text.replaceAll("\r\n", "\n");
+    now = { edit, at, name, saved, text: saved, etag: found.etag, crlf: found.crlf, mark: found.mark, handle: null, timer: 0 };
+    const draft = stored(at);
+    viewer.onClose(closed);
+    open(draft && draft.text !== saved ? draft.text : saved);
+    if (draft && draft.text !== saved) restored(draft);
+  } catch (error) {
+    if (!viewer.isShown(mine)) return;
+    await viewer.show(viewer.modesOf(name)[0]);
+    panel.note(messageOf(error), true);
+  }
+}
+
+/** @param {Kept} draft */
+function restored(draft) {
+  const other = draft.etag !== now.etag;
+  if (other) now.etag = draft.etag; // saving asks, since the file has changed since then
+  note(`Your changes of ${new Date(draft.at).toLocaleString()}, which were not saved, are back.${other ? " The file itself has changed since then." : ""} `);
+  const line = page().querySelector("[data-file-note]");
+  line.append(button("Discard them", "trash3", discard));
+}
+
+// The file as it is now, without what was changed here.
+function discard() {
+  now.text = now.saved;
+  keep();
+  begin();
+}
+
+function closed() {
+  if (!now) return;
+  keep();
+  now.handle?.destroy();
+  if (isChanged()) panel.note(`“${now.name}” has changes that are not saved. They are kept in this browser: open the file again to go on.`);
+  now = NONE;
+}
+function leave() {
+  viewer.show(viewer.modesOf(page().dataset.name)[0]);
+}
+
+const bytesOf = (/** @type {string} */ text) => new Blob([now.mark ? "\ufeff" : "", now.crlf ? text.replaceAll("\n", "\r\n") : text]);
+
+/** @param {Record<string, string>} [headers] @param {string} [at] */
+async function send(headers = { "If-Match": now.etag }, at = now.at) {
+  const mine = now;
+  const text = now.text;
+  const save = page().querySelector("[data-save]");
+  if (save) save.disabled = true;
+  note("Saving…");
+  try {
+    const answer = await server.bytes(`/data/files/${at}`, { method: "PUT", body: bytesOf(text), headers });
+    const entry = await answer.json();
+    if (now !== mine) return true;
+    if (at !== now.at) {
+      now.text = now.saved; // nothing is left here
+      keep();
+      listing.go(`/files/${at}?view&edit`);
+      return true;
+    }
+    now.etag = entry.etag;
+    now.saved = text;
+    keep();
+    note(isChanged() ? "Not saved yet." : `Saved at ${new Date().toLocaleTimeString()}.`);
+  } catch (error) {
+    if (now !== mine) return false;
+    note(`Not saved: ${messageOf(error)} Your changes are kept in this browser.`);
+    if (error instanceof server.Refused && (error.code === "changed" || error.status === 412)) conflict();
+    else if (at !== now.at) throw error;
+  }
+  if (save) save.disabled = !isChanged();
+  return true;
+}
+
+async function conflict() {
+  const choice = await dialogs.ask("ask-conflict", (/** @type {string} */ value) => value);
+  if (choice === "theirs") discard();
+  else if (choice === "overwrite") send({});
+  else if (choice === "other") {
+    const dot = now.name.lastIndexOf(".");
+    const proposed = dot > 0 ? `${now.name.slice(0, dot)} (mine)${now.name.slice(dot)}` : `${now.name} (mine)`;
+    await dialogs.askName({ title: "Save under another name", go: "Save", value: proposed }, (/** @type {string} */ text) => send(
+      { "If-None-Match": "*" }, `${wording.parentOf(now.at)}/${wording.encode(text)}`));
+  }
+}
+
+document.addEventListener("keydown", (event) => {
+  if (!now || !(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "s") return;
+  event.preventDefault();
+  if (isChanged()) send();
+});
+addEventListener("pagehide", () => { if (now) keep(); });
+addEventListener("beforeunload", (event) => { if (isChanged() && !keep()) event.preventDefault(); });

@@ -1,0 +1,285 @@
+// What is done with files: dialogs for names, destinations, permissions and confirmations.
+import { element, messageOf } from "../common/dom.js";
+import * as wording from "../common/words.js";
+import { counted, encode, nameOf, parentOf } from "../common/words.js";
+import * as server from "./ask.js";
+import * as destination from "./destination.js";
+import * as listing from "./folder.js";
+import * as panel from "./panel.js";
+import * as selection from "./selection.js";
+
+const dialog = (/** @type {string} */ id) => document.getElementById(id);
+const LONGEST = 6000; // characters of an address
+const words = (/** @type {Item[]} */ items) => (items.length === 1 ? `“${items[0].name}”` : counted(items.length, "item"));
+
+/** @param {PageElement} box @param {string} text */
+export function trouble(box, text) {
+  const line = box.querySelector("[role=alert]");
+  if (!line) return; // a dialog that only asks
+  line.textContent = text;
+  line.hidden = !text;
+}
+
+/**
+ * Opens a dialog; `act` runs when its form is sent, and keeps it open by throwing.
+ * @template T
+ * @param {string} id
+ * @param {(value: string) => T | Promise<T>} act gets the value of the button
+ * @returns {Promise<T | null>} what it returned; null if the dialog was closed
+ */
+export function ask(id, act) {
+  const box = dialog(id);
+  const form = box.querySelector("form");
+  trouble(box, "");
+  return new Promise((resolve) => {
+    /** @type {T | null} */
+    let result = null;
+    const send = async (/** @type {SubmitEvent} */ event) => {
+      event.preventDefault();
+      if (form.dataset.busy) return;
+      form.dataset.busy = "yes";
+      try {
+        result = await act(/** @type {HTMLButtonElement | null} */ (event.submitter)?.value ?? "");
+        box.close();
+      } catch (error) {
+        trouble(box, messageOf(error));
+        box.querySelector("input:not([type=checkbox])")?.focus();
+      } finally {
+        form.removeAttribute("data-busy");
+      }
+    };
+    form.addEventListener("submit", send);
+    box.addEventListener("close", () => {
+      form.removeEventListener("submit", send);
+      resolve(result);
+    }, { once: true });
+    box.showModal();
+  });
+}
+document.addEventListener("click", (event) => {
+  if (event.target.closest?.("dialog [data-cancel]")) event.target.closest("dialog").close();
+});
+
+/**
+ * Asks for a name, which `act` gets.
+ * @template T
+ * @param {{ title: string, go: string, value?: string, label?: string, note?: string }} words
+ * @param {(text: string) => T | Promise<T>} act
+ */
+export function askName({ title, go, value = "", label = "Name", note = "" }, act) {
+  const box = dialog("ask-name");
+  const field = document.getElementById("ask-name-field");
+  box.querySelector("h2").textContent = title;
+  box.querySelector("label").textContent = label;
+  box.querySelector("[data-go]").textContent = go;
+  const line = box.querySelector("[data-note]");
+  line.textContent = note;
+  line.hidden = !note;
+  field.value = value;
+  const done = ask("ask-name", () => act(field.value.trim()));
+  field.focus();
+  const dot = value.lastIndexOf(".");
+  field.setSelectionRange(0, dot > 0 ? dot : value.length);
+  return done;
+}
+
+/** @param {string} title @param {string} text */
+export function exists(title, text, several = false) {
+  const box = dialog("ask-exists");
+  box.querySelector("h2").textContent = title;
+  box.querySelector("[data-text]").textContent = text;
+  const all = box.querySelector("[data-all]");
+  all.hidden = !several;
+  all.querySelector("input").checked = false;
+  return ask("ask-exists", (value) => ({ value: /** @type {OnConflict} */ (value), all: all.querySelector("input").checked }));
+}
+
+// Sends an operation; names that exist are asked about once, for all of them.
+/** @param {Record<string, unknown> & { items: string[] }} body */
+export async function operate(body) {
+  /** @type {Operation} */
+  let started;
+  try {
+    started = await server.change("operations", "", body);
+  } catch (error) {
+    if (!(error instanceof server.Refused) || error.code !== "exists" || body.on_conflict) throw error;
+    const answer = await exists("It exists already", `${messageOf(error)} Shall those be replaced, kept beside the new ones, or skipped?`);
+    if (!answer) return null;
+    started = await server.change("operations", "", { ...body, on_conflict: answer.value });
+  }
+  selection.deselect(body.items); // not what was selected while the server answered
+  panel.follow(started);
+  return started;
+}
+export const failed = (/** @type {Error} */ error) => panel.note(messageOf(error), true);
+
+export const makeFolder = (/** @type {string} */ parent, what = "New folder") => askName({ title: what, go: "Create" }, async (/** @type {string} */ text) => {
+  const made = await server.change("folder", `${parent}/${encode(text)}`);
+  return made.path;
+});
+
+/** @param {Item} item */
+export async function rename(item, extra = {}) {
+  const made = await askName({ title: `Rename “${item.name}”`, go: "Rename", value: item.name, ...extra },
+    (/** @type {string} */ text) => (text === item.name ? item : server.change("rename", item.path, { name: text })));
+  return made?.path;
+}
+
+// How much lies below, while a confirmation is open.
+/**
+ * @param {Item[]} items
+ * @param {(text: string) => void} show
+ * @param {() => boolean} isOpen
+ */
+async function count(items, show, isOpen) {
+  const folders = items.filter((one) => one.folder);
+  const sums = new Map();
+  const plain = items.length - folders.length;
+  while (isOpen()) {
+    for (const one of folders) {
+      if (!sums.get(one.path)?.complete) sums.set(one.path, await server.get("usage", one.path).catch(() => ({ complete: true, files: 0, bytes: 0, folders: 0 })));
+    }
+    const all = [...sums.values()];
+    const files = all.reduce((sum, one) => sum + one.files, plain);
+    const bytes = all.reduce((sum, one) => sum + one.bytes, items.reduce((sum, one) => sum + (one.size || 0), 0));
+    const complete = all.every((one) => one.complete);
+    show(`${counted(files, "file")}${folders.length ? ` in ${counted(all.reduce((sum, one) => sum + one.folders, folders.length), "folder")}` : ""}, ${wording.size(bytes)}${complete ? "" : " so far, still counting…"}`);
+    if (complete) return;
+    await new Promise((then) => setTimeout(then, 700));
+  }
+}
+
+/** @param {Item[]} items */
+export async function remove(items, warning = "") {
+  const box = dialog("ask-delete");
+  box.querySelector("h2").textContent = `Delete ${words(items)}?`;
+  const list = box.querySelector(".end-names");
+  list.hidden = items.length === 1;
+  list.replaceChildren(...items.slice(0, 200).map((one) => element("li", "", `${one.name}${one.folder ? "/" : ""}`)));
+  const line = box.querySelector("[data-warning]");
+  line.textContent = warning;
+  line.hidden = !warning;
+  box.querySelector("[data-go]").textContent = "Delete for good";
+  const place = box.querySelector("[data-count]");
+  place.textContent = "";
+  const done = ask("ask-delete", () => operate({ kind: "delete", items: items.map((one) => one.path) }));
+  count(items, (/** @type {string} */ text) => { place.textContent = `${text}. This cannot be undone.`; }, () => box.open);
+  return done;
+}
+
+/** @param {Item[]} items */
+async function mode(items) {
+  const box = dialog("ask-mode");
+  const field = document.getElementById("ask-mode-field");
+  const boxes = [...box.querySelectorAll("[data-bit]")];
+  const draw = () => {
+    const number = parseInt(field.value, 8) || 0;
+    for (const one of boxes) one.checked = Boolean(number & Number(one.dataset.bit));
+  };
+  box.querySelector("h2").textContent = `Permissions of ${words(items)}`;
+  box.querySelector("[data-note]").textContent = items.some((one) => one.folder) ? "Folders: everything in them gets the same; files get “Execute” only where they had it." : "";
+  field.value = (items[0].mode ?? "").slice(-3);
+  draw();
+  field.oninput = draw;
+  for (const one of boxes) {
+    one.onchange = () => {
+      field.value = boxes.reduce((sum, bit) => sum + (bit.checked ? Number(bit.dataset.bit) : 0), 0).toString(8).padStart(3, "0");
+    };
+  }
+  return ask("ask-mode", () => operate({ kind: "mode", items: items.map((one) => one.path), mode: field.value }));
+}
+
+/** @param {Item[]} items */
+async function download(items) {
+  if (items.length === 1 && !items[0].folder) return fetchFile(`/data/files/${items[0].path}?download`);
+  const box = dialog("ask-format");
+  box.querySelector("h2").textContent = `Download ${words(items)}`;
+  const format = await ask("ask-format", (/** @type {string} */ value) => value);
+  if (!format) return null;
+  if (items.length === 1) return fetchFile(`/data/archive/${items[0].path}?format=${format}`);
+  const parents = new Set(items.map((one) => parentOf(one.path)));
+  if (parents.size > 1) throw new Error("These are in different folders. Select those of one folder to download them together.");
+  const [parent] = parents;
+  const names = items.map((one) => one.path.slice(parent.length + 1).replaceAll("+", "%2B"));
+  const address = `/data/archive/${parent}?format=${format}&${names.map((one) => `name=${one}`).join("&")}`;
+  return address.length < LONGEST ? fetchFile(address) : sendNames(parent, format, names);
+}
+
+// More names than an address can have: they are sent as a form, which knows only UTF-8.
+/** @param {string} parent @param {string} format @param {string[]} names */
+async function sendNames(parent, format, names) {
+  const form = element("form");
+  Object.assign(form, { method: "post", action: `/data/archive/${parent}`, target: "_blank", rel: "noopener", hidden: true });
+  try {
+    for (const [key, value] of [["format", format], ...names.map((one) => ["name", decodeURIComponent(one)])]) {
+      const field = element("input");
+      Object.assign(field, { type: "hidden", name: key, value });
+      form.append(field);
+    }
+  } catch {
+    throw new Error("Some of these names are not in UTF-8: download the whole folder, or fewer of them at once.");
+  }
+  await server.admit().catch(() => {});
+  document.body.append(form);
+  form.submit();
+  form.remove();
+  return true;
+}
+
+// The browser's own download, once the file server is there.
+/** @param {string} address */
+async function fetchFile(address) {
+  await server.admit().catch(() => {});
+  const link = document.createElement("a");
+  link.href = address;
+  link.download = "";
+  document.body.append(link);
+  link.click();
+  link.remove();
+  wording.say("The download begins.");
+  return true;
+}
+
+/** @type {Record<string, (items: Item[]) => Promise<unknown>>} */
+const kinds = {
+  folder: async () => {
+    const path = await makeFolder(listing.here());
+    if (path) listing.refresh(path);
+  },
+  file: async () => {
+    const path = await askName({ title: "New text file", go: "Create and edit", value: "new.txt" }, async (/** @type {string} */ text) => {
+      const at = `${listing.here()}/${encode(text)}`;
+      await server.bytes(`/data/files/${at}`, { method: "PUT", body: "", headers: { "If-None-Match": "*" } });
+      return at;
+    });
+    if (path) listing.go(`/files/${path}?view&edit`);
+  },
+  rename: async (/** @type {Item[]} */ [item]) => {
+    const path = await rename(item);
+    if (path) listing.refresh(path);
+  },
+  copy: (/** @type {Item[]} */ items) => destination.choose("Copy", items).then((to) => (to ? operate({ kind: "copy", items: items.map((one) => one.path), to }) : null)),
+  move: (/** @type {Item[]} */ items) => destination.choose("Move", items).then((to) => (to ? operate({ kind: "move", items: items.map((one) => one.path), to }) : null)),
+  delete: (/** @type {Item[]} */ items) => remove(items),
+  mode, download,
+  usage: async () => {
+    const here = { path: listing.here(), name: "", folder: true, size: 0 };
+    const id = "usage";
+    panel.put(id, { title: `Counting “${listing.folder().dataset.name}”`, state: "running", share: null });
+    let open = true;
+    await count([here], (/** @type {string} */ text) => panel.put(id, { title: `“${nameOf(here.path)}”: ${text}`, state: text.endsWith("…") ? "running" : "good", share: null, icon: "pie-chart" }), () => open);
+    open = false;
+  },
+};
+const NEED = new Set(["rename", "copy", "move", "delete", "mode", "download"]);
+
+/** @param {string} kind */
+export function act(kind) {
+  const items = NEED.has(kind) ? selection.list() : [];
+  if (NEED.has(kind) && !items.length) return;
+  Promise.resolve(kinds[kind](items)).catch(failed);
+}
+document.addEventListener("click", (event) => {
+  const button = event.target.closest?.("[data-do]");
+  if (button) act(button.dataset.do);
+});

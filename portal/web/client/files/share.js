@@ -1,0 +1,72 @@
+// Sharing a storage folder: who has it, giving and taking back.
+import { element, textFields, icon, messageOf } from "../common/dom.js";
+import * as relogin from "../common/relogin.js";
+import * as wording from "../common/words.js";
+import * as server from "./ask.js";
+import * as dialogs from "./dialogs.js";
+import * as listing from "./folder.js";
+
+const box = document.getElementById("ask-share");
+const list = box.querySelector("[data-shares]");
+const form = box.querySelector("form");
+/** @type {Record<string, string>} */
+const CHANGES = { giving: ", is being set up", ending: ", is being taken back" };
+let folder = "";
+let changed = false;
+
+const address = () => `/files-shares/${wording.encode(folder)}`;
+
+/** @param {{ shares: Share[], change?: { problem?: string, running?: boolean, others?: { count: number } } }} found */
+function draw({ shares, change }) {
+  list.replaceChildren(...shares.map((one) => {
+    const item = element("li");
+    const words = element("span");
+    words.append(element("bdi", "", wording.visible(one.name)), element("span", "sub", ` ${one.kind}, may ${one.access === "write" ? "read and change" : "read"}${CHANGES[one.state] ?? ""}`));
+    const back = element("button", "btn btn-quiet btn-small", "Take back");
+    back.type = "button";
+    back.setAttribute("aria-label", `Take back from ${one.name}`);
+    back.addEventListener("click", () => send({ kind: one.kind, name: one.name, access: "" }));
+    item.append(icon(one.kind === "group" ? "people-fill" : "person-fill"), words, back);
+    return item;
+  }));
+  if (!shares.length) list.replaceChildren(element("li", "sub", "Shared with nobody."));
+  if (change?.problem) dialogs.trouble(box, change.problem);
+  else if (change?.others?.count) dialogs.trouble(box, `${wording.counted(change.others.count, "file")} in it belong to somebody else, and keep their permissions.`);
+  if (change?.running && box.open) setTimeout(show, 1500);
+}
+
+const show = () => server.read(fetchShares()).then(draw).catch((/** @type {unknown} */ error) => dialogs.trouble(box, messageOf(error)));
+const fetchShares = () => relogin.send((headers) => fetch(address(), { headers }));
+
+/** @param {Record<string, string>} values */
+async function send(values) {
+  dialogs.trouble(box, "");
+  try {
+    await server.read(relogin.post(address(), () => new URLSearchParams({ csrf_token: server.token(), ...values })));
+    changed = true;
+    form.elements.name.value = "";
+    wording.say(values.access ? `Shared with ${values.name}.` : `Taken back from ${values.name}.`);
+  } catch (error) {
+    dialogs.trouble(box, messageOf(error));
+    return;
+  }
+  await show();
+}
+
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  send(Object.fromEntries(textFields(form)));
+});
+box.addEventListener("close", () => { if (changed) listing.go("/files"); });
+document.addEventListener("click", (event) => {
+  const row = event.target.closest?.("[data-storage-share]")?.closest("tr");
+  if (!row) return;
+  folder = row.dataset.name;
+  changed = false;
+  box.querySelector("h2").textContent = `Share “${folder}”`;
+  list.replaceChildren();
+  dialogs.trouble(box, "");
+  box.showModal();
+  form.elements.name.focus();
+  show();
+});

@@ -1,0 +1,17 @@
+// Goes to the page of a job as soon as there is one.
+const SECONDS = 2;
+
+async function look() {
+  try {
+    const answer = await fetch(location.href, { headers: { "HX-Request": "true" } });
+    if (answer.redirected) {
+      location.replace(answer.url);
+      return;
+    }
+  } catch {
+    // The portal cannot be reached: it is asked again.
+  }
+  setTimeout(look, SECONDS * 1000);
+}
+
+setTimeout(look, SECONDS * 1000);

@@ -1,0 +1,16 @@
+/**
+ * The names and values of lines such as NAME=value or export NAME="value". What is no such line becomes a
+ * name, which is marked when it is saved; empty lines and comments are left out.
+ * @param {string} text
+ * @returns {[name: string, value: string][]}
+ */
+export const assignments = (text) => text.split(/\r?\n/).map((line) => line.trim())
+  .filter((line) => line && !line.startsWith("#")).map(assignment);
+
+/** @param {string} line @returns {[string, string]} */
+function assignment(line) {
+  const [, name, value] = /^(?:export\s+)?([^\s=]+)=(.*)$/.exec(line) ?? ["", line, ""];
+  const quoted = /^(["'])([\s\S]*)\1;?$/.exec(value.trim());
+  if (!quoted) return [name, value.trim()];
+  return [name, quoted[1] === '"' ? quoted[2].replace(/\\(["\\$`])/g, "$1") : quoted[2]];
+}

@@ -1,0 +1,4 @@
+// Administration.
+import "../common/page.js";
+import "../common/times.js";
+import "../admin/admin.js";

@@ -1,0 +1,5 @@
+// What is inside an image.
+import "../common/page.js";
+import "htmx.org";
+import "../common/times.js";
+import "../common/copy.js";

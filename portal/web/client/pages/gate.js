@@ -1,0 +1,2 @@
+// The waiting page of an app.
+import "../gate/gate.js";

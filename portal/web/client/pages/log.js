@@ -1,0 +1,4 @@
+// A log.
+import "../common/page.js";
+import "../common/times.js";
+import "../logs/log.js";

@@ -1,0 +1,3 @@
+// Notifications of the browser.
+import "../common/page.js";
+import "../account/notifications.js";

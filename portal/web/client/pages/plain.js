@@ -1,0 +1,2 @@
+// The pages without a script of their own.
+import "../common/page.js";

@@ -1,0 +1,3 @@
+// The presets.
+import "../common/page.js";
+import "../sessions/no_folder.js";

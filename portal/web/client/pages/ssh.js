@@ -1,0 +1,5 @@
+// SSH to a session.
+import "../common/page.js";
+import "htmx.org";
+import "../common/copy.js";
+import "../apps/ssh.js";

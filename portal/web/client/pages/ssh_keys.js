@@ -1,0 +1,3 @@
+// The SSH keys.
+import "../common/page.js";
+import "../common/copy.js";
