@@ -16,7 +16,8 @@ from portal.adapters.db.tables import RegistryLoginRow
 from portal.adapters.ssh.transport import Completed
 from portal.config.images import ImageSettings
 from portal.errors import Unavailable
-from tests.fakes import FakeJob, World, make_world
+from tests.fakes import World, make_world
+from tests.support.slurm import FakeJob
 from tests.unit.web.conftest import Api, Browser, Runner, make_settings
 
 MakeApi = Callable[[str], Api]

@@ -175,7 +175,7 @@ def test_the_command_is_shown_quoted(alice: Browser) -> None:
 
 
 def test_a_file_is_opened_in_the_editor(alice: Browser, world: World) -> None:
-    world.slurm.scripts["~/run.sh"] = b"#!/bin/csh\r\nid\r\n"
+    world.slurm.files["/home/alice/run.sh"] = b"#!/bin/csh\r\nid\r\n"
     given = {"source": "file", "path": "~/run.sh", "array": "0-1"}
     answer = alice.post("/jobs/new/script", FORM | given)
     assert script(answer.text) == "#!/bin/csh\nid\n"
@@ -215,7 +215,7 @@ def test_pages_need_a_login(app: Flask) -> None:
 
 
 def test_folders_are_listed_without_the_path_of_sessions(alice: Browser, world: World) -> None:
-    world.slurm.storage["alice"] = {"data"}
+    world.slurm.files["/home/alice/storage/data/"] = b""
     page = alice.get("/jobs/new/folders?mount=data&read_only=data").text
     assert "at the same path in the image" in page
     assert "/sessions/new/folders" not in page
