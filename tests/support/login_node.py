@@ -108,7 +108,7 @@ class LoginNode:
 
     commands: list[str] = field(default_factory=list)
     """User and words of each command."""
-    programs: dict[str, Program] = field(default_factory=dict)
+    programs: dict[str, Program] = field(default_factory=dict, repr=False)
     """What answers the programs of NAMES."""
 
     @cached_property
