@@ -90,7 +90,8 @@ def test_an_ended_job_does_not_hide_other_errors(
     gone = "scancel: error: Kill job error on job id 1: Invalid job id specified\n"
     lost = "scancel: error: Kill job error on job id 2: Unable to contact slurm controller\n"
     for text, succeeded in ((gone, True), (gone + lost, False), ("", False)):
-        monkeypatch.setattr(world.slurm, "_scancel", lambda _w, t=text: Completed(1, b"", t))
+        failed = Completed(1, b"", text)
+        monkeypatch.setitem(world.slurm.programs, "scancel", lambda _, failed=failed: failed)
         try:
             world.scheduler.cancel("alice", "1", "2")
         except Exception as error:

@@ -201,7 +201,7 @@ def test_batch_jobs_of_the_composer(api: MakeApi, world: World, folder: Path) ->
 def test_refused_files_are_not_proposed(app: Flask, world: World, folder: Path) -> None:
     hide(world)
     files = [str(folder / "tool" / name) for name in ("2/image-2222222222222222.sif", "3/a.sif")]
-    world.slurm.image_files[""] = files
+    (folder / "tool/3/a.sif").touch()
     shown = {
         who: Browser(app).log_in(who).get("/sessions/new/images").text for who in ("alice", "bob")
     }

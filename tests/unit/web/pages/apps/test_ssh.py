@@ -184,7 +184,7 @@ def test_only_the_owner_gets_the_key(world: World, alice: Browser, runner: Runne
     assert alice.post(f"{page_of(runner)}/new-key").status_code == 303
     assert alice.post(f"{page_of(runner)}/key").text == PRIVATE_KEY.format("alice2")
     world.slurm.homes_away = True
-    assert alice.post(f"{page_of(runner)}/key").status_code == 503
+    assert alice.post(f"{page_of(runner)}/key").status_code == 409
 
 
 def test_the_journal_records_who_downloaded_a_key(

@@ -76,13 +76,14 @@ def test_a_job_is_submitted_and_its_page_awaited(
         "mount": "data", "read_only": "data", "directory": "~/work", "array": "0-3",
         "options": "--hold --comment 'a b'", "args": "-n 'two words' ''",
     }  # fmt: skip
+    world.slurm.files["/home/alice/work/"] = b""
     answer = alice.post("/jobs/new", FORM | given)
     assert (answer.status_code, answer.location) == (303, "/jobs/submitted/1")
     assert world.slurm.submitted == [
         (
             "alice",
             [
-                "--job-name=first", "--image=python/3.13", "--partition=main", "--nodes=1",
+                "--chdir=/home/alice/work", "--job-name=first", "--image=python/3.13", "--partition=main", "--nodes=1",
                 "--ntasks=2", "--cpus-per-task=3", "--mem=2G", "--shm=512m", "--time=90",
                 "--array=0-3", "--mount=data:ro", "--hold", "--comment=a b",
                 "/dev/stdin", "-n", "two words", "",
