@@ -25,7 +25,7 @@ from portal.adapters.ssh.transport import Completed
 
 NAMES = (
     "id", "sacct", "sacctmgr", "sbatch", "scancel", "scontrol", "sinfo", "slipway", "squeue",
-    "ssh-keygen", "sstat",
+    "sstat",
 )  # fmt: skip
 BIN = "usr/local/bin"
 # The words and the input lie in the call's folder, where the answer's output is found as well; the
@@ -42,6 +42,25 @@ read -r code < "/proc/self/fd/$TEST_ANSWERS" || exit 1
 [ ! -s "$TEST_CALL/errors" ] || cat "$TEST_CALL/errors" >&2
 exit "$code"
 """
+PRIVATE_KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\n{}\n-----END OPENSSH PRIVATE KEY-----\n"
+_SSH_KEYGEN = """\
+#!/bin/sh
+public=
+while [ $# -gt 0 ]; do
+    case $1 in -y) public=yes ;; -f) file=$2 ;; esac
+    shift
+done
+if [ -n "$public" ]; then
+    { read -r line; read -r line; } < "$file"
+    echo "ssh-ed25519 $line"
+else
+    { read -r number < "$HOME/.keys"; } 2>/dev/null || number=1
+    echo $((number + 1)) > "$HOME/.keys"
+    printf '%s\\n' "-----BEGIN OPENSSH PRIVATE KEY-----" "${HOME##*/}$((number + 1))" \\
+        "-----END OPENSSH PRIVATE KEY-----" > "$file"
+fi
+"""
+"""The keys of a user are named by their number. ssh-keygen itself takes ten times as long."""
 _LOGIN_SHELL = "#!/bin/sh\nprintf 'Umask:\\t0022\\n'\n"
 """Answers the portal's question for the umask; this machine's start-up files may take long."""
 
@@ -188,9 +207,15 @@ class LoginNode:
         return Completed(process.returncode, printed, errors.decode())
 
     def _home(self, user: str) -> Path:
+        """The user's home, made if it is missing.
+
+        It has a first SSH key, as after an earlier launch: creating one takes ten processes.
+        """
         home = self.root / "home" / user
-        if not self.homes_away:
-            home.mkdir(exist_ok=True)
+        portal = f"/home/{user}/.slipway"
+        if not self.homes_away and not home.joinpath(".slipway/key").exists():
+            self.files[f"{portal}/key/id_container"] = PRIVATE_KEY.format(f"{user}1").encode()
+            self.files[f"{portal}/ssh/authorized_keys"] = f"ssh-ed25519 {user}1\n".encode()
         return home
 
     def _environment(self, user: str, folder: Path, ask: int, answer: int) -> dict[str, str]:
@@ -242,7 +267,8 @@ def _machine() -> Path:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     programs = folder / BIN
     programs.mkdir(parents=True)
-    texts = dict.fromkeys(NAMES, _PROGRAM) | {"login-shell": _LOGIN_SHELL}
+    texts = dict.fromkeys(NAMES, _PROGRAM)
+    texts |= {"login-shell": _LOGIN_SHELL, "ssh-keygen": _SSH_KEYGEN}
     for name, text in texts.items():
         (programs / name).write_text(text)
         (programs / name).chmod(0o755)

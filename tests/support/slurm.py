@@ -17,7 +17,6 @@ from tests.support.clock import FakeClock
 from tests.support.login_node import Call, LoginNode
 
 GUESS = "sbatch: Job 7 to start at 1795186800 using 1 processors on nodes n1 in partition main\n"
-PRIVATE_KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\n{}\n-----END OPENSSH PRIVATE KEY-----\n"
 CONTACT = "sbatch: error: Batch job submission failed: Unable to contact slurm controller\n"
 NODES = ("n1", "n2")
 USERS = ("alice", "bob", "admin", "carol")
@@ -147,8 +146,6 @@ class FakeSlurm(LoginNode):
     """What sstat prints about a job's running steps, or else sacct about its record and steps."""
     guess: Completed = field(default_factory=lambda: Completed(0, b"", GUESS))
     """Output of sbatch --test-only."""
-    keys: dict[str, int] = field(default_factory=dict)
-    """How often each user's SSH key was created."""
     per_user: str = "cpu=3,mem=3G"
     """The QOS's MaxTRESPerUser."""
     tracked: str = "cpu,mem,gres/gpu,gres/shard"
@@ -173,7 +170,6 @@ class FakeSlurm(LoginNode):
             "sinfo": self._sinfo,
             "slipway": self._slipway,
             "squeue": self._squeue,
-            "ssh-keygen": self._ssh_keygen,
             "sstat": self._steps,
         }
 
@@ -252,15 +248,6 @@ class FakeSlurm(LoginNode):
         script = call.stdin.decode()
         self.submitted.append((call.user, words, script))
         return self._add(FakeJob(len(self.jobs) + 1, call.user, "sbatch", script, ""))
-
-    def _ssh_keygen(self, call: Call) -> Completed:
-        """Create a key, or print the public one of a private key."""
-        file = f"/home/{call.user}/{call.words[call.words.index('-f') + 1]}"
-        if "-y" in call.words:
-            return Completed(0, b"ssh-ed25519 %s\n" % self.files[file].split(b"\n")[1], "")
-        self.keys[call.user] = self.keys.get(call.user, 0) + 1
-        self.files[file] = PRIVATE_KEY.format(f"{call.user}{self.keys[call.user]}").encode()
-        return Completed(0, b"", "")
 
     def _unreachable(self, call: Call) -> Completed | None:
         if self.down or (self.accounting_down and call.words[0] in ("sacct", "sacctmgr")):

@@ -13,7 +13,7 @@ from portal.core.apps.access import AppState
 from portal.core.apps.catalog import AppSpec, Catalog, Image
 from portal.core.session.session import State
 from tests.fakes import CATALOG, World
-from tests.support.slurm import PRIVATE_KEY
+from tests.support.login_node import PRIVATE_KEY
 from tests.unit.services.session.test_sessions import ALICE
 from tests.unit.web.conftest import Api, Browser, Runner
 from tests.unit.web.pages.launch.test_slurm_fields import two_accounts

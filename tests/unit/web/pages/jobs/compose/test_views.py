@@ -84,7 +84,8 @@ def test_a_job_is_submitted_and_its_page_awaited(
             "alice",
             [
                 "--chdir=/home/alice/work", "--job-name=first", "--image=python/3.13",
-                "--partition=main", "--nodes=1", "--ntasks=2", "--cpus-per-task=3", "--mem=2G", "--shm=512m", "--time=90",
+                "--partition=main", "--nodes=1", "--ntasks=2", "--cpus-per-task=3",
+                "--mem=2G", "--shm=512m", "--time=90",
                 "--array=0-3", "--mount=data:ro", "--hold", "--comment=a b",
                 "/dev/stdin", "-n", "two words", "",
             ],
