@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from portal.adapters.slurm.commands import SEPARATOR
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.jobs.job import Job, JobTexts
-from tests.fakes import US, World
+from tests.fakes import World
 from tests.listed_jobs import store_jobs
 
 OUT, ERR = "/home/alice/run/job.out", "/home/alice/run/job.err"
@@ -70,4 +71,4 @@ def record(number: int, elapsed: int, total: str = "00:02:00", peak: str = "1024
     tres = "billing=4,cpu=4,mem=8G,node=1"
     whole = [number, "COMPLETED", 1795176000, elapsed, 4, tres, "", total, "", ""]
     batch = [f"{number}.batch", "COMPLETED", 1795176000, elapsed, 4, tres, 1, total, peak, "n1"]
-    return [US.join(map(str, line)) for line in (whole, batch)]
+    return [SEPARATOR.join(map(str, line)) for line in (whole, batch)]

@@ -21,7 +21,7 @@ from portal.core.session.end_reasons import (
     tail,
 )
 from portal.core.session.session import OVER, Cause, Facts, Session, State
-from portal.errors import Conflict, PortalError
+from portal.errors import Conflict, HomeUnusable, PortalError
 from portal.services.apps.starter import AppStarter
 from portal.services.launch.launcher import Launcher
 from portal.services.owner_queue import SessionQueue
@@ -157,10 +157,10 @@ class Housekeeping:
         since = self._clock() - (session.ended or self._clock())
         try:
             data = self._files.log_tail(session.owner, session.id, LOG_BYTES)
-        except Conflict:  # not a regular file: waiting does not help
-            return _explained(session, "")
-        except PortalError:
-            if since < LOG_GIVEN_UP:
+        except PortalError as error:
+            # If it is not a regular file, waiting does not help; a home may be mounted again.
+            final = isinstance(error, Conflict) and not isinstance(error, HomeUnusable)
+            if since < LOG_GIVEN_UP and not final:
                 raise
             return _explained(session, "")
         if not data.strip() and since < LOG_LAG:

@@ -15,8 +15,9 @@ from portal.cli.findings import Finding
 from portal.cli.main import main
 from portal.core.cluster.fgpu import GpuKind
 from portal.core.cluster.gpu_offers import Gpus
-from tests.fakes import FakeClock, FakeSlurm
 from tests.paths import ROOT
+from tests.support.clock import FakeClock
+from tests.support.slurm import FakeSlurm
 
 DEMO = GpuKind("demo", "Demo", 8192, Fraction(1, 2), Fraction(1, 2))
 GOOD = {"n1": "gpu:demo:1,shard:demo:4"}

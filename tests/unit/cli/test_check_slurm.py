@@ -16,7 +16,8 @@ from portal.config import LoginSettings
 from portal.core.cluster.inventory import Node, NodeGpus
 from portal.core.cluster.limits import Association, Limits, Minutes, PartitionAccess
 from portal.errors import Unavailable
-from tests.fakes import FakeClock, FakeSlurm
+from tests.support.clock import FakeClock
+from tests.support.slurm import FakeSlurm
 from tests.unit.adapters.slurm.limits.recordings import read
 from tests.unit.adapters.slurm.test_commands import VERSIONS
 

@@ -13,7 +13,8 @@ from portal.core.cluster.jobs import JobState
 from portal.core.jobs.actions import JobAction
 from portal.core.jobs.job import JobTexts
 from portal.errors import Unavailable
-from tests.fakes import FakeClock, FakeJob, FakeSlurm
+from tests.support.clock import FakeClock
+from tests.support.slurm import FakeJob, FakeSlurm
 from tests.unit.adapters.slurm.test_client import Replay
 
 

@@ -92,9 +92,9 @@ def test_a_repeated_request_is_answered_although_its_file_is_gone(world: World) 
     request = composer.parse(ALICE, {"path": "~/run.sh"})
     with pytest.raises(InvalidRequest, match="path: there is no such file"):
         composer.submit(ALICE, request, "k")
-    world.slurm.scripts["~/run.sh"] = SCRIPT.encode()
+    world.slurm.files["/home/alice/run.sh"] = SCRIPT.encode()
     assert composer.submit(ALICE, request, "k") == "1"
-    del world.slurm.scripts["~/run.sh"]
+    del world.slurm.files["/home/alice/run.sh"]
     assert composer.submit(ALICE, request, "k") == "1"
     assert len(world.slurm.submitted) == 1
 
@@ -158,14 +158,14 @@ def test_a_file_is_looked_at_before_it_is_submitted(world: World) -> None:
     request = composer.parse(ALICE, {"path": "~/run.sh"})
     with pytest.raises(InvalidRequest, match="path: there is no such file"):
         composer.submit(ALICE, request)
-    world.slurm.scripts["~/run.sh"] = b"echo\n"
+    world.slurm.files["/home/alice/run.sh"] = b"echo\n"
     with pytest.raises(InvalidRequest, match="path: begin the first line with #!"):
         composer.check(ALICE, request)
     for script in (SCRIPT.encode("utf-8-sig"), SCRIPT.encode("utf-16")):
-        world.slurm.scripts["~/run.sh"] = script
+        world.slurm.files["/home/alice/run.sh"] = script
         with pytest.raises(InvalidRequest, match=r"path: .*byte-order mark \(BOM\)"):
             composer.check(ALICE, request)
-    world.slurm.scripts["~/run.sh"] = SCRIPT.encode()
+    world.slurm.files["/home/alice/run.sh"] = SCRIPT.encode()
     assert composer.submit(ALICE, request) == "1"
     assert world.slurm.submitted == [("alice", ["./run.sh"], "")]
 
@@ -185,16 +185,23 @@ def test_a_check_of_an_array_tells_its_tasks(world: World) -> None:
     directive = "#!/bin/sh\n#SBATCH -a 1-9:2\nhostname\n"
     assert last_line(script=directive) == "This is the first of 5 tasks."
     assert last_line(script=directive, options=["--array=1-3"]) == "This is the first of 3 tasks."
-    world.slurm.scripts["~/run.sh"] = directive.encode()
+    world.slurm.files["/home/alice/run.sh"] = directive.encode()
     assert last_line(script=None, path="~/run.sh") == "This is the first of 5 tasks."
     assert "tasks" not in last_line(array="7")
 
 
 def test_a_file_is_read_for_the_editor(world: World) -> None:
     composer = world.services.composer
-    world.slurm.scripts |= {"~/a": b"#!/bin/sh\r\nid\r\n", "~/b": b"\xff", "~/c": b"a\0b"}
+    world.slurm.files |= {
+        "/home/alice/a": b"#!/bin/sh\r\nid\r\n",
+        "/home/alice/b": b"\xff",
+        "/home/alice/c": b"a\0b",
+    }
     assert composer.read_script(ALICE, "~/a") == "#!/bin/sh\nid\n"
-    world.slurm.scripts |= {"~/m": SCRIPT.encode("utf-8-sig"), "~/w": SCRIPT.encode("utf-16")}
+    world.slurm.files |= {
+        "/home/alice/m": SCRIPT.encode("utf-8-sig"),
+        "/home/alice/w": SCRIPT.encode("utf-16"),
+    }
     assert composer.read_script(ALICE, "~/m") == SCRIPT
     with pytest.raises(InvalidRequest, match="path: this file is in UTF-16"):
         composer.read_script(ALICE, "~/w")
@@ -257,7 +264,7 @@ def test_the_file_with_the_scripts_text_tells_a_path_from_arguments(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.slurm.stored["7"] = SCRIPT.encode()
-    world.slurm.scripts |= {"/my dir/run": b"#!/bin/sh\nid\n", "/my dir/run me": SCRIPT.encode()}
+    world.slurm.files |= {"/my dir/run": b"#!/bin/sh\nid\n", "/my dir/run me": SCRIPT.encode()}
     found = again(world, job(world, command="/my dir/run me x y"), monkeypatch)
     assert (found["path"], found["args"]) == ("/my dir/run me", ["x", "y"])
 
@@ -324,7 +331,7 @@ def test_gpus_that_slurm_does_not_know_yet_are_no_refusal(world: World, how: str
     world.worker.read_partitions()
     world.slurm.refuse = "Invalid generic resource (gres) specification"
     script = f"#!/bin/sh\n#SBATCH --gres=gpu:demo:1\n{SCRIPT}"
-    world.slurm.scripts["~/job.sh"] = script.encode()
+    world.slurm.files["/home/alice/job.sh"] = script.encode()
     body = {"script": script} if by == "script" else {"path": "~/job.sh"}
     composer = world.services.composer
     asked = composer.parse(ALICE, body)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from portal.adapters.ssh.transport import Completed
 from portal.core.auth.person import Person
 from portal.core.cluster.jobs import JobState
 from portal.core.jobs.output import FilePiece, Reading, Stream
@@ -70,8 +71,16 @@ def test_a_path_that_cannot_be_opened_is_not_sent(world: World, path: str) -> No
     assert world.slurm.commands == []
 
 
+def test_a_failing_disk(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    end(world, state=JobState.COMPLETED)
+    failed = Completed(1, b"", f"dd: error reading '{OUT}': Input/output error\n")
+    monkeypatch.setattr(world.slurm, "run", lambda *_, **__: failed)
+    with pytest.raises(Unavailable, match="Input/output error"):
+        world.services.job_outputs.read(ALICE, "7", Stream.STDOUT, 0)
+
+
 def test_an_account_whose_home_is_away(world: World) -> None:
     end(world, state=JobState.COMPLETED)
     world.slurm.homes_away = True
-    with pytest.raises(Unavailable, match="no such home"):
+    with pytest.raises(Conflict, match="is not on the login node"):
         world.services.job_outputs.read(ALICE, "7", Stream.STDOUT, 0)

@@ -12,7 +12,9 @@ from portal.core.session.query import ListQuery, Page
 from portal.core.session.session import Session, State
 from portal.errors import Conflict, InvalidRequest, OutcomeUnknown, Unavailable
 from portal.web.api.models.sessions import SessionContext, SessionOut
-from tests.fakes import CONTACT, World
+from tests.fakes import World
+from tests.support.login_node import Call
+from tests.support.slurm import CONTACT
 from tests.unit.services.session.test_sessions import ALICE
 
 SECRET = "open-sesame"
@@ -33,17 +35,17 @@ def fail_at(
     world: World, monkeypatch: pytest.MonkeyPatch, number: int, end: Completed | BaseException
 ) -> None:
     """Make this submission and all later ones end this way."""
-    real, seen = world.slurm._sbatch, []
+    real, seen = world.slurm.programs["sbatch"], []
 
-    def sbatch(user: str, line: str, text: str) -> Completed:
-        seen.append(line)
+    def sbatch(call: Call) -> Completed:
+        seen.append(call)
         if len(seen) < number:
-            return real(user, line, text)
+            return real(call)
         if isinstance(end, BaseException):
             raise end
         return end
 
-    monkeypatch.setattr(world.slurm, "_sbatch", sbatch)
+    monkeypatch.setitem(world.slurm.programs, "sbatch", sbatch)
 
 
 def live_jobs(world: World) -> list[str]:
@@ -99,7 +101,7 @@ def test_slurm_becomes_silent_during_a_launch(
 ) -> None:
     with monkeypatch.context() as patch:
         fail_at(world, patch, 3, Completed(1, b"", CONTACT))
-        patch.setattr(world.slurm, "_scancel", lambda _words: Completed(1, b"", CONTACT))
+        patch.setitem(world.slurm.programs, "scancel", lambda _: Completed(1, b"", CONTACT))
         with pytest.raises(Unavailable):
             world.launch_all(ALICE, launch_request(3))
     assert len(live_jobs(world)) == 2
@@ -158,14 +160,14 @@ def test_sessions_with_lost_responses_are_recovered(world: World) -> None:
 def test_a_slow_slurm_does_not_block_the_request(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = world.slurm._sbatch
+    real = world.slurm.programs["sbatch"]
 
-    def slow(user: str, line: str, text: str) -> Completed:
+    def slow(call: Call) -> Completed:
         world.clock.advance(seconds=7)
-        return real(user, line, text)
+        return real(call)
 
     with monkeypatch.context() as patch:
-        patch.setattr(world.slurm, "_sbatch", slow)
+        patch.setitem(world.slurm.programs, "sbatch", slow)
         batch = world.launch_all(ALICE, launch_request(5))
     assert len(world.slurm.jobs) == 2
     assert len(batch) == 5

@@ -20,7 +20,8 @@ from portal.core.launch.request import LaunchRequest
 from portal.core.session.session import Session, State
 from portal.errors import Gone, SessionUnknown
 from portal.services.session.adoption import BELIEVED, HEARD, LOOKED
-from tests.fakes import FakeJob, World
+from tests.fakes import World
+from tests.support.slurm import FakeJob
 from tests.unit.services.session.test_reconciler import poll_slurm
 from tests.unit.services.session.test_sessions import ALICE, REQUEST, ready
 
@@ -268,7 +269,9 @@ def test_a_waiting_job_is_taken_in_as_waiting(world: World) -> None:
 def test_a_job_of_another_portal_is_left_alone(world: World) -> None:
     """A second portal on the same cluster, with a database of its own."""
     job = waiting(world)
-    job.spec = json.dumps(json.loads(job.spec) | {"callback": "https://test-portal:8443"})
+    spec = json.loads(job.spec) | {"callback": "https://test-portal:8443"}
+    place = f"/home/alice/.slipway/sessions/{job.name}/spec.json"
+    world.slurm.files[place] = json.dumps(spec).encode()
     world.services.adoption.adopt_waiting()
     assert world.store.live() == []
 

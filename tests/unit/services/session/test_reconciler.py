@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from portal.adapters.ssh.transport import Completed
 from portal.config import Settings
 from portal.core.session.session import Cause, Session, State
 from portal.core.session.status import UNKNOWN, shown_reason, shown_state
 from portal.errors import Unavailable
-from tests.fakes import FakeJob, FakeSlurm, World, make_world
+from tests.fakes import World, make_world
+from tests.support.login_node import Program
+from tests.support.slurm import FakeJob, FakeSlurm
 from tests.unit.services.session.test_sessions import ALICE, REQUEST, ready
 
 
@@ -257,7 +258,7 @@ def test_lagging_accounting_is_waited_for_within_a_limit(
     job = world.slurm.jobs[0]
     world.slurm.finish(job, "CANCELLED")
     running = replace(job, state="RUNNING")
-    monkeypatch.setattr(world.slurm, "_sacct", lambda words: sacct_of(world, running, words))
+    monkeypatch.setitem(world.slurm.programs, "sacct", sacct_of(world, running))
     poll_slurm(world)
     assert get(world, session).state is State.RUNNING
     world.clock.advance(seconds=10)
@@ -273,14 +274,14 @@ def test_a_clock_of_slurm_that_is_ahead_delays_no_end(
     world.slurm.finish(job, "CANCELLED")
     job.end += 3600
     running = replace(job, state="RUNNING")
-    monkeypatch.setattr(world.slurm, "_sacct", lambda words: sacct_of(world, running, words))
+    monkeypatch.setitem(world.slurm.programs, "sacct", sacct_of(world, running))
     poll_slurm(world)
     assert get(world, session).cause is Cause.CANCELLED
 
 
-def sacct_of(world: World, job: FakeJob, words: list[str]) -> Completed:
-    """Accounting's output if it has only this job."""
-    return FakeSlurm(world.clock, [job])._sacct(words)
+def sacct_of(world: World, job: FakeJob) -> Program:
+    """Accounting's command if it has only this job."""
+    return FakeSlurm(world.clock, [job]).programs["sacct"]
 
 
 def test_the_place_in_the_queue(world: World) -> None:

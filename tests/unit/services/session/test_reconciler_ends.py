@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
-from portal.adapters.ssh.transport import Completed
 from portal.core.apps.access import AppState
 from portal.core.cluster.usage import SlurmStatus
 from portal.core.job.runner_protocol import Heartbeat
@@ -52,13 +52,12 @@ def test_a_failed_start_is_explained_by_its_log(world: World) -> None:
     assert ended.cleaned
 
 
-def test_a_file_that_is_no_log_is_ignored_without_delay(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_is_no_log_is_ignored_without_delay(world: World) -> None:
     """B40: a FIFO in place of the log was read repeatedly, for ten minutes."""
-    no_file = Completed(5, b"", "")
-    monkeypatch.setattr(world.slurm, "_in_home", lambda *_: no_file)
     session = not_started(world)
+    log = world.slurm.root / f"home/alice/.slipway/logs/{session.id}.log"
+    log.unlink()
+    os.mkfifo(log)
     world.worker.clean()
     ended = get(world, session)
     assert ended.cleaned
@@ -66,8 +65,8 @@ def test_a_file_that_is_no_log_is_ignored_without_delay(
 
 
 def test_an_unreadable_log_delays_nothing(world: World) -> None:
-    world.slurm.homes_away = True
     session = not_started(world)
+    world.slurm.homes_away = True
     reconciler = world.worker
     reconciler.clean()
     assert get(world, session).cause is Cause.START_FAILED
@@ -82,8 +81,8 @@ def test_an_unreadable_log_delays_nothing(world: World) -> None:
 
 
 def test_a_log_is_given_up_eventually(world: World) -> None:
-    world.slurm.homes_away = True
     session = not_started(world, code=3)
+    world.slurm.homes_away = True
     world.clock.advance(minutes=11)
     world.worker.clean()
     assert get(world, session).cleaned

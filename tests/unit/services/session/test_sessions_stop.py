@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from portal.core.session.query import ListQuery, end_reason
 from portal.core.session.session import Session, State
 from portal.errors import NotFound
 from tests.fakes import World, make_world
+from tests.support.login_node import Call
 from tests.unit.web.conftest import make_settings
 
 ALICE = Person("alice", admin=False, login="a")
@@ -84,13 +86,18 @@ def test_failed_cancels_are_repeated(world: World) -> None:
     assert [job.state for job in world.slurm.jobs] == ["CANCELLED", "CANCELLED"]
 
 
+def answer(done: Completed, _call: Call) -> Completed:
+    return done
+
+
 def test_an_ended_job_does_not_hide_other_errors(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = "scancel: error: Kill job error on job id 1: Invalid job id specified\n"
     lost = "scancel: error: Kill job error on job id 2: Unable to contact slurm controller\n"
     for text, succeeded in ((gone, True), (gone + lost, False), ("", False)):
-        monkeypatch.setattr(world.slurm, "_scancel", lambda _w, t=text: Completed(1, b"", t))
+        failed = Completed(1, b"", text)
+        monkeypatch.setitem(world.slurm.programs, "scancel", partial(answer, failed))
         try:
             world.scheduler.cancel("alice", "1", "2")
         except Exception as error:

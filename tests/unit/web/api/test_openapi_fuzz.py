@@ -146,7 +146,7 @@ def full(world: World, api: Callable[[str], Api], launched: Callable[..., Runner
     """A portal with a session, a preset, a folder and a template; the session's id."""
     runner = launched("admin")
     assert runner.ready().status_code == 200
-    world.slurm.storage["admin"] = {"data"}
+    world.slurm.files["/home/admin/storage/data/"] = b""
     admin = api("admin")
     assert admin("PUT", "/presets/known", json=LAUNCH).status_code == 201
     assert admin("PUT", "/admin/templates/known", json=TEMPLATE).status_code == 200

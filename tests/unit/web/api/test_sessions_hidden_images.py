@@ -14,8 +14,9 @@ from portal.config.images import ImageSettings
 from portal.core.admin.images import ImageRequest
 from portal.core.auth.logins import OIDC, Proof
 from portal.core.auth.person import Person
-from tests.fakes import FakeJob, World, make_world
+from tests.fakes import World, make_world
 from tests.sif import sif
+from tests.support.slurm import FakeJob
 from tests.unit.web.conftest import Api, Browser, make_settings
 
 MakeApi = Callable[[str], Api]
@@ -200,7 +201,7 @@ def test_batch_jobs_of_the_composer(api: MakeApi, world: World, folder: Path) ->
 def test_refused_files_are_not_proposed(app: Flask, world: World, folder: Path) -> None:
     hide(world)
     files = [str(folder / "tool" / name) for name in ("2/image-2222222222222222.sif", "3/a.sif")]
-    world.slurm.image_files[""] = files
+    (folder / "tool/3/a.sif").touch()
     shown = {
         who: Browser(app).log_in(who).get("/sessions/new/images").text for who in ("alice", "bob")
     }

@@ -16,7 +16,8 @@ from portal.adapters.db.tables import RegistryLoginRow
 from portal.adapters.ssh.transport import Completed
 from portal.config.images import ImageSettings
 from portal.errors import Unavailable
-from tests.fakes import FakeJob, World, make_world
+from tests.fakes import World, make_world
+from tests.support.slurm import FakeJob
 from tests.unit.web.conftest import Api, Browser, Runner, make_settings
 
 MakeApi = Callable[[str], Api]
@@ -175,7 +176,8 @@ def test_the_wizard_offers_it_where_the_site_permits_it(alice: Browser, api: Mak
 def test_the_forms_propose_the_files_that_the_user_has(alice: Browser, world: World) -> None:
     page = "/sessions/new/images"
     assert "There is no .sif file in your storage folders yet." in alice.get(page).text
-    world.slurm.image_files["alice"] = ["images/mine.sif", "images/two words.sif", "<b>/x.sif"]
+    for name in ("images/mine.sif", "images/two words.sif", "<b>/x.sif"):
+        world.slurm.files[f"/home/alice/storage/{name}"] = bytes(5 << 20)
     text = alice.get(page).text
     assert 'data-own-file="images/mine.sif"' in text
     assert "5 MB" in text

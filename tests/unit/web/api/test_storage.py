@@ -109,7 +109,7 @@ def test_an_unavailable_login_node(
     def away(*_words: object, **_more: object) -> None:
         raise Unavailable("The login node does not answer.")
 
-    monkeypatch.setattr(world.slurm, "_folders", away)
+    monkeypatch.setattr(world.slurm, "run", away)
     assert program("GET", "/folders").status_code == 503
     assert program("POST", "/folders", json={"name": "x"}).status_code == 503
     assert program("POST", "/sessions", json=LAUNCH | {"mounts": ["x"]}).status_code == 503

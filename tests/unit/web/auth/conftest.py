@@ -13,8 +13,9 @@ from werkzeug.test import TestResponse
 
 from portal import create_app
 from portal.config import Settings
-from tests.fakes import FakeClock, World, make_world
+from tests.fakes import World, make_world
 from tests.openid import CLIENT, SECRET, OpenIdServer
+from tests.support.clock import FakeClock
 from tests.unit.web.conftest import PORTAL, Browser, make_settings
 
 

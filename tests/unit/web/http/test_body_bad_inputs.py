@@ -264,7 +264,7 @@ def test_a_blocked_storage_root_is_not_an_error_of_the_name(
     world: World, api: MakeApi, alice: Browser
 ) -> None:
     """B8."""
-    world.slurm.storage_blocked = True
+    world.slurm.files["/home/alice/storage"] = b""
     answer = api("alice")("POST", "/folders", json={"name": "data"})
     assert answer.status_code == 409
     assert "errors" not in response_json(answer)

@@ -160,7 +160,7 @@ def full(world: World, api: Callable[[str], Api], launched: Callable[..., Runner
     for name in ("alice", "admin"):
         runner = launched(name)
         assert runner.ready().status_code == 200
-        world.slurm.storage[name] = {"data"}
+        world.slurm.files[f"/home/{name}/storage/data/"] = b""
         assert api(name)("PUT", "/presets/known", json=LAUNCH).status_code == 201
     for name in ("known", "other"):
         assert api("admin")("PUT", f"/admin/templates/{name}", json=TEMPLATE).status_code == 200

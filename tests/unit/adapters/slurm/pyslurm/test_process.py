@@ -15,7 +15,8 @@ from portal.adapters.slurm.pyslurm.process import PySlurmProcess
 from portal.cli.checks.queue_reader import check_queue_reader
 from portal.config.cluster import SlurmSettings
 from portal.errors import Unavailable
-from tests.fakes import FakeClock, FakeSlurm
+from tests.support.clock import FakeClock
+from tests.support.slurm import FakeSlurm
 from tests.unit.adapters.slurm.pyslurm.fake_pyslurm import RECORD
 
 LINES = RECORD["squeue"].splitlines()

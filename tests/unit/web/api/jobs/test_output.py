@@ -60,7 +60,7 @@ def test_the_log_of_a_session_is_on_its_own_page(
     answer = api("alice")("GET", f"/jobs/{number}/output")
     assert answer.status_code == 409
     assert "log is on the session's own page" in answer.text
-    assert not any("--dereference" in line for line in world.slurm.commands)
+    assert not any(OUT in line for line in world.slurm.commands)
 
 
 def test_the_use_of_a_running_job(world: World, api: MakeApi) -> None:

@@ -12,7 +12,8 @@ from flask import Flask
 from portal.core.apps.access import AppState
 from portal.core.apps.catalog import AppSpec, Catalog, Image
 from portal.core.session.session import State
-from tests.fakes import CATALOG, PRIVATE_KEY, World
+from tests.fakes import CATALOG, World
+from tests.support.login_node import PRIVATE_KEY
 from tests.unit.services.session.test_sessions import ALICE
 from tests.unit.web.conftest import Api, Browser, Runner
 from tests.unit.web.pages.launch.test_slurm_fields import two_accounts
@@ -183,7 +184,7 @@ def test_only_the_owner_gets_the_key(world: World, alice: Browser, runner: Runne
     assert alice.post(f"{page_of(runner)}/new-key").status_code == 303
     assert alice.post(f"{page_of(runner)}/key").text == PRIVATE_KEY.format("alice2")
     world.slurm.homes_away = True
-    assert alice.post(f"{page_of(runner)}/key").status_code == 503
+    assert alice.post(f"{page_of(runner)}/key").status_code == 409
 
 
 def test_the_journal_records_who_downloaded_a_key(

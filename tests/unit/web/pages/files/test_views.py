@@ -260,7 +260,7 @@ def test_what_others_share_has_its_own_place(world: World, app: Flask, alice: Br
 def test_a_file_opens_in_jupyterlab_of_a_session_that_has_it(
     world: World, home: Path, alice: Browser, launched: Callable[..., Runner]
 ) -> None:
-    world.slurm.storage["alice"] = {"data"}
+    world.slurm.files["/home/alice/storage/data/"] = b""
     (home / "storage" / "data").mkdir()
     (home / "storage" / "data" / "a b.ipynb").write_text("{}")
     runner = launched("alice", mounts=["data"])

@@ -74,7 +74,7 @@ def test_others_get_the_same_answer_as_for_no_job(
     refused, missing = bob.get(f"/jobs/7{path}"), alice.get(f"/jobs/8{path}")
     assert refused.status_code == missing.status_code == 404
     assert refused.text.replace("bob", "") == missing.text.replace("alice", "")
-    assert not any("statx" in line or "sstat" in line for line in world.slurm.commands)
+    assert not any("job.out" in line or "sstat" in line for line in world.slurm.commands)
 
 
 def test_others_cannot_extend_it(world: World, bob: Browser) -> None:

@@ -122,7 +122,7 @@ def test_the_whole_output_is_a_file(world: World, alice: Browser) -> None:
     assert answer.headers["Content-Length"] == str(len(world.slurm.files[OUT]))
     assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
     assert answer.headers["Content-Disposition"] == 'attachment; filename="job-20_4.out"'
-    reads = [line for line in world.slurm.commands if "--dereference" in line]
+    reads = [line for line in world.slurm.commands if OUT in line]
     assert len(reads) == 1 + -(-len(world.slurm.files[OUT]) // PIECE)  # never all at once
     assert all(line.startswith("alice: ") for line in reads)
 

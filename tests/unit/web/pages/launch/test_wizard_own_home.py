@@ -65,7 +65,7 @@ def test_a_launch_without_a_folder_does_not_ask(world: World, alice: Browser) ->
 
 
 def test_the_wizard_says_where_files_are_and_warns_of_nothing(world: World, alice: Browser) -> None:
-    world.slurm.storage = {"alice": {"climate"}}
+    world.slurm.files["/home/alice/storage/climate/"] = b""
     page = alice.get("/sessions/new").text
     assert "Your home directory in the session is the one on the cluster." in page
     assert "data-own-home" in page
@@ -96,7 +96,7 @@ def test_a_preset_without_a_folder_does_not_ask(world: World, alice: Browser) ->
 def test_chosen_folders_are_where_the_cluster_has_them(
     world: World, api: MakeApi, alice: Browser, storage: str, path: str, workdir: str
 ) -> None:
-    world.slurm.storage = {"alice": {"climate"}}
+    world.slurm.files["/home/alice/storage/climate/"] = b""
     sessions = world.services.settings.sessions
     object.__setattr__(sessions, "storage", storage)
     rules = world.services.launcher._job_settings

@@ -31,7 +31,7 @@ def beats(world: World, session: Session, count: int, memory: int = 2**29) -> No
 @pytest.fixture
 def runner(world: World, launched: Launched) -> Runner:
     """A running session with a folder and a variable."""
-    world.slurm.storage = {"alice": {"climate"}}
+    world.slurm.files["/home/alice/storage/climate/"] = b""
     found = launched(
         "alice",
         name="harbour7",

@@ -66,7 +66,7 @@ def test_the_whole_log_is_a_file(world: World, alice: Browser, launched: Launche
     assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
     name = f"training1-{session.id[:8]}.log"
     assert answer.headers["Content-Disposition"] == f'attachment; filename="{name}"'
-    reads = [line for line in world.slurm.commands if "exec dd" in line]
+    reads = [line for line in world.slurm.commands if f"{session.id}.log " in line]
     assert len(reads) == -(-len(world.slurm.log) // PIECE)  # in pieces, never all at once
 
 

@@ -76,14 +76,16 @@ def test_a_job_is_submitted_and_its_page_awaited(
         "mount": "data", "read_only": "data", "directory": "~/work", "array": "0-3",
         "options": "--hold --comment 'a b'", "args": "-n 'two words' ''",
     }  # fmt: skip
+    world.slurm.files["/home/alice/work/"] = b""
     answer = alice.post("/jobs/new", FORM | given)
     assert (answer.status_code, answer.location) == (303, "/jobs/submitted/1")
     assert world.slurm.submitted == [
         (
             "alice",
             [
-                "--job-name=first", "--image=python/3.13", "--partition=main", "--nodes=1",
-                "--ntasks=2", "--cpus-per-task=3", "--mem=2G", "--shm=512m", "--time=90",
+                "--chdir=/home/alice/work", "--job-name=first", "--image=python/3.13",
+                "--partition=main", "--nodes=1", "--ntasks=2", "--cpus-per-task=3",
+                "--mem=2G", "--shm=512m", "--time=90",
                 "--array=0-3", "--mount=data:ro", "--hold", "--comment=a b",
                 "/dev/stdin", "-n", "two words", "",
             ],
@@ -175,7 +177,7 @@ def test_the_command_is_shown_quoted(alice: Browser) -> None:
 
 
 def test_a_file_is_opened_in_the_editor(alice: Browser, world: World) -> None:
-    world.slurm.scripts["~/run.sh"] = b"#!/bin/csh\r\nid\r\n"
+    world.slurm.files["/home/alice/run.sh"] = b"#!/bin/csh\r\nid\r\n"
     given = {"source": "file", "path": "~/run.sh", "array": "0-1"}
     answer = alice.post("/jobs/new/script", FORM | given)
     assert script(answer.text) == "#!/bin/csh\nid\n"
@@ -215,7 +217,7 @@ def test_pages_need_a_login(app: Flask) -> None:
 
 
 def test_folders_are_listed_without_the_path_of_sessions(alice: Browser, world: World) -> None:
-    world.slurm.storage["alice"] = {"data"}
+    world.slurm.files["/home/alice/storage/data/"] = b""
     page = alice.get("/jobs/new/folders?mount=data&read_only=data").text
     assert "at the same path in the image" in page
     assert "/sessions/new/folders" not in page
