@@ -15,6 +15,7 @@ RECIPES = "/repo/tests/slurm/recipes"
 ENVIRONMENT = "foreign"
 SIZE = {"cpus": 2, "memory": "1500m"}
 BUILD_SECONDS = 900
+pytestmark = pytest.mark.timeout(BUILD_SECONDS + 240)
 READY_SECONDS = 150.0
 """Most of them import hundreds of modules, from a cold file system."""
 

@@ -32,7 +32,8 @@ NOTEBOOK = {
 }
 EXECUTE = "jupyter nbconvert --to notebook --execute n.ipynb --output done.ipynb"
 CONSOLE = "echo 'print(6*7, \"said\")' | jupyter run"
-COUNT = "grep -c 42 done.ipynb"
+COUNT = """grep -c '"42' done.ipynb"""
+"""A cell's output; the times of its execution may have the number in them."""
 # Knows only TCP: a kernel whose answers are ipykernel's, without the guard that refuses ports.
 TCP_ONLY = """
 import json, os, runpy, sys
