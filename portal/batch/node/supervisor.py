@@ -58,7 +58,7 @@ class Supervisor:
         self._terminal = os.isatty(0)  # whose signals reach the whole process group
         self._sentinel = Sentinel() if is_batch and not self._terminal else None
         self._job_begun = time.monotonic() - _age()
-        self._held: list[Signal] = []
+        self._queue: list[Signal] = []
         self._launcher: Launcher
 
     def launcher(self, environment: bytes, on_end: Callable[[], None]) -> str:
@@ -92,7 +92,7 @@ class Supervisor:
         """Wait for the container's end."""
         launcher, was_here, until = self._launcher, False, float("inf")
         while container.code() is None and time.monotonic() < until:
-            self._take(PAUSE if self._held or launcher.status is not None else None)
+            self._take(PAUSE if self._queue or launcher.status is not None else None)
             if launcher.was_here and not was_here:
                 was_here = True
                 on_start(launcher.instance)
@@ -115,34 +115,34 @@ class Supervisor:
         if taken is not None and is_for_program(taken):
             to_group = self._sentinel is not None and self._sentinel.has_got(taken.si_signo)
             opposite = OPPOSITE.get(taken.si_signo, ())
-            self._held = [held for held in self._held if held.number not in opposite]
+            self._queue = [queued for queued in self._queue if queued.number not in opposite]
             age = time.monotonic() - self._job_begun
-            self._held.append(Signal(taken.si_signo, age, to_group=to_group))
+            self._queue.append(Signal(taken.si_signo, age, to_group=to_group))
         if self._launcher.status is not None:
-            self._held = []  # nobody is left to get them
-        elif self._launcher.script and self._held:
+            self._queue = []  # nobody is left to get them
+        elif self._launcher.script and self._queue:
             self._send_due()
 
     def _send_due(self) -> None:
         """Send the signals that are due."""
         script = self._launcher.script
         expected, pending = signals_of(script)  # the same for all: they keep their order
-        late = []
-        for held in self._held:
-            bit = 1 << (held.number - 1)
-            if not self._is_due(held, bool(expected & bit), bool(pending & bit)):
-                late.append(held)
+        remaining = []
+        for queued in self._queue:
+            bit = 1 << (queued.number - 1)
+            if not self._is_due(queued, bool(expected & bit), bool(pending & bit)):
+                remaining.append(queued)
                 continue
             pending |= bit & _MERGED
             with contextlib.suppress(ProcessLookupError):
-                (os.killpg if held.to_group else os.kill)(script, held.number)
-        self._held = late
+                (os.killpg if queued.to_group else os.kill)(script, queued.number)
+        self._queue = remaining
 
-    def _is_due(self, held: Signal, is_expected: bool, is_pending: bool) -> bool:
+    def _is_due(self, queued: Signal, is_expected: bool, is_pending: bool) -> bool:
         age = time.monotonic() - self._launcher.begun_at
-        if age < min(held.age, BEGUN) or (is_pending and age < held.age + SETTLED):
+        if age < min(queued.age, BEGUN) or (is_pending and age < queued.age + SETTLED):
             return False
-        return is_expected or age >= min(SETTLED, held.age + GRACE)
+        return is_expected or age >= min(SETTLED, queued.age + GRACE)
 
 
 def signals_of(process: int) -> tuple[int, int]:
@@ -150,7 +150,8 @@ def signals_of(process: int) -> tuple[int, int]:
 
     All and none if it has ended.
     """
-    expected, pending = -1 if _waits_for_signals(process) else 0, 0
+    expected = -1 if _waits_for_signals(process) else 0
+    pending = 0
     try:
         with open(f"/proc/{process}/status", encoding="ascii", errors="replace") as stream:
             for line in stream:

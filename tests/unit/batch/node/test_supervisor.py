@@ -307,7 +307,7 @@ for name in sys.argv[1:]:
     subprocess.run(["/bin/sh", "-c", f"kill -{name} $PPID"], check=True)
     for _ in range(4):  # SIGCHLD is taken as well
         found._take(0.05)
-print(*[signal.Signals(held.number).name[3:] for held in found._held])
+print(*[signal.Signals(held.number).name[3:] for held in found._queue])
 """
 
 
