@@ -14,7 +14,7 @@ from portal.core.cluster.inventory import Node
 from portal.core.cluster.jobs import HOLDING, JobReport
 from portal.core.cluster.node_use import NodeUse, measure_nodes
 from portal.core.cluster.usage import SlurmStatus, measure_usage
-from portal.core.cluster.view import ClusterView, UnixGroups
+from portal.core.cluster_view import ClusterView, UnixGroups
 from portal.core.interfaces.monitoring.measures import HeartbeatStore
 from portal.core.interfaces.status import StatusStore
 from portal.core.interfaces.systems import Scheduler

@@ -9,7 +9,7 @@ from typing import ParamSpec, TypeVar, cast
 from flask import Flask, current_app, g, request
 
 from portal.core.auth.person import Person
-from portal.core.cluster.view import ClusterView
+from portal.core.cluster_view import ClusterView
 from portal.core.site_rules import SiteRules
 from portal.errors import Unauthorized
 from portal.logs import context as log_context

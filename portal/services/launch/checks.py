@@ -11,7 +11,7 @@ from portal.core.admin.site_settings import SiteSettings
 from portal.core.apps.catalog import Catalog
 from portal.core.auth.person import Person
 from portal.core.cluster.gpu_offers import Gpus
-from portal.core.cluster.view import ClusterView
+from portal.core.cluster_view import ClusterView
 from portal.core.interfaces.systems import Clock
 from portal.core.job.description import JobSettings
 from portal.core.launch.hub import check_prefix

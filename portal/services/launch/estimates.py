@@ -13,7 +13,7 @@ from portal.core.cluster.fgpu import of_gres
 from portal.core.cluster.jobs import Estimate
 from portal.core.cluster.limits import Tres
 from portal.core.cluster.usage import limit_reached
-from portal.core.cluster.view import ClusterView
+from portal.core.cluster_view import ClusterView
 from portal.core.interfaces.systems import Clock, Scheduler
 from portal.core.notices.maintenance import UnderMaintenance
 from portal.core.session.session import Session

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from portal.core.cluster.limits import Limits, PartitionAccess, Reservation
-from portal.core.cluster.view import names_groups
+from portal.core.cluster_view import names_groups
 from portal.core.launch.request import parse_launch
 from portal.errors import InvalidRequest
 from portal.services import unix_groups
