@@ -7,7 +7,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from portal.adapters.certificates import CertificateAuthority
-from portal.adapters.encryption import read_keys
 from portal.adapters.slurm.asking import Asker, RefusedError
 from portal.adapters.slurm.users import user_argv, user_parse
 from portal.adapters.ssh.transport import SshTransport
@@ -42,6 +41,7 @@ from portal.core.cluster.gpu_offers import Gpus, is_of
 from portal.core.cluster.inventory import Node
 from portal.core.interfaces.systems import Scheduler
 from portal.errors import PortalError
+from portal.store.encryption import read_keys
 from portal.wiring import now, real_systems
 
 

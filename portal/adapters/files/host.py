@@ -28,7 +28,7 @@ from portal.core.files.server import (
     NoReply,
     StartOrder,
 )
-from portal.core.interfaces.files.servers import FileServerHost
+from portal.core.interfaces.file_servers import FileServerHost
 from portal.core.json_text import NotJson, decode_object
 from portal.errors import Starting, Unavailable
 

@@ -14,8 +14,7 @@ from typing import NamedTuple
 from portal.core.apps.catalog import Catalog, Image
 from portal.core.auth.person import Person, hash_secret
 from portal.core.cluster.fgpu import to_number
-from portal.core.interfaces.monitoring.measures import Measures
-from portal.core.interfaces.sessions import SessionStore
+from portal.core.interfaces.monitoring import Measures
 from portal.core.interfaces.systems import Certificates, Clock, Scheduler, UserFiles
 from portal.core.job.adoption import PROOF_INSIDE, about
 from portal.core.job.batch_script import render_script
@@ -35,6 +34,7 @@ from portal.services.job_control import JobControl
 from portal.services.launch.checks import LaunchChecks, LaunchView, Plan
 from portal.services.launch.submission import submit_job
 from portal.services.storage import GrantMounts
+from portal.store.sessions import SessionStore
 
 log = logging.getLogger(__name__)
 

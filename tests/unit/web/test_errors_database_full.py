@@ -19,9 +19,9 @@ from flask import Flask
 from sqlalchemy import event
 
 from portal import create_app
-from portal.adapters.db.monitoring import failures
 from portal.errors import DatabaseFull
 from portal.logs.seldom import Seldom
+from portal.store import failures
 from tests.fakes import World, make_world
 from tests.unit.web.conftest import PORTAL, Api, Browser, make_settings
 
