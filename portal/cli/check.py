@@ -36,11 +36,11 @@ from portal.cli.checks.running import check_worker
 from portal.cli.checks.tls import check_browsers_tls, check_callback
 from portal.cli.findings import Finding
 from portal.config import LoginSettings, Settings, WebSettings
-from portal.core.cluster.fgpu import GpuKind, to_number
 from portal.core.cluster.gpu_offers import Gpus, is_of
 from portal.core.cluster.inventory import Node
 from portal.core.interfaces.systems import Scheduler
 from portal.errors import PortalError
+from portal.node.common.fgpu import GpuKind, to_number
 from portal.store.encryption import read_keys
 from portal.wiring import now, real_systems
 

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from portal.core.apps.catalog import Catalog, Image
 from portal.core.auth.person import Person, hash_secret
-from portal.core.cluster.fgpu import to_number
 from portal.core.interfaces.monitoring import Measures
 from portal.core.interfaces.systems import Certificates, Clock, Scheduler, UserFiles
 from portal.core.job.adoption import PROOF_INSIDE, about
@@ -28,6 +27,7 @@ from portal.core.session.relaunch import describe_launch
 from portal.core.session.session import LIVE, Session, State
 from portal.core.session.transitions import stop, submitted
 from portal.errors import HomeUnusable, InvalidRequest, OutcomeUnknown, Unavailable
+from portal.node.common.fgpu import to_number
 from portal.services.admin.administration import Administration
 from portal.services.cluster import Cluster, refuse_while_down
 from portal.services.job_control import JobControl

@@ -183,7 +183,7 @@ def test_internal_columns_are_not_shown(column: str) -> None:
 @pytest.mark.parametrize("meter", ["gpu_kills", "gpu_memory_used"])
 def test_a_meter_is_named_in_four_files(meter: str) -> None:
     """The value, the table, the runner's report and the response; pages may name it as well."""
-    folders = ("core", "services", "adapters", "web/api")
+    folders = ("core", "services", "store", "adapters", "web/api")
     found = [p for folder in folders for p in (ROOT / "portal" / folder).rglob("*.py")]
     naming = {
         str(path.relative_to(ROOT / "portal"))
