@@ -54,7 +54,7 @@ def outside(caller: Mapping[str, str], node: Mapping[str, str]) -> dict[str, str
 
 
 def step_folder(chdir: str, environment: Mapping[str, str], folder: str) -> str:
-    """Return the folder in which srun starts a step; `folder`: the caller's, `chdir`: the option."""
+    """Return srun's folder for a step; `folder`: the caller's, `chdir`: srun's option."""
     start = chdir or environment.get("SLURM_WORKING_DIR", "")
     return os.path.join(folder, start) if start else folder
 
