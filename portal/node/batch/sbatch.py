@@ -139,7 +139,7 @@ def _submit_file(
 
 
 def _show(words: list[str], line: CommandLine, batch_file: Script, request: Request) -> NoReturn:
-    """Print what would be submitted."""
+    """Print the command and the script instead of submitting them."""
     from shlex import quote  # noqa: PLC0415
 
     from portal.node.batch.submit.wrapped import batch_script  # noqa: PLC0415

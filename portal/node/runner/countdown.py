@@ -12,8 +12,8 @@ MARKS = (1, 5, 15)
 MESSAGE_MILLISECONDS = 15_000
 TIMEOUT = 3.0
 # In tmux's default status line.
-USUAL = "#{=21:pane_title}"
-OURS = "#{@slipway}"
+DEFAULT_STATUS = "#{=21:pane_title}"
+STATUS = "#{@slipway}"
 
 
 def time_left(seconds: float) -> str:
@@ -66,8 +66,8 @@ class Tmux:
         if self.run("set", "-g", "@slipway", text) is None:
             return False
         right = (self.run("show", "-gv", "status-right") or "").rstrip("\n")
-        if USUAL in right and OURS not in right:
-            self.run("set", "-g", "status-right", f"{OURS}  {right}")
+        if DEFAULT_STATUS in right and STATUS not in right:
+            self.run("set", "-g", "status-right", f"{STATUS}  {right}")
         return True
 
     def show_message(self, text: str) -> bool:

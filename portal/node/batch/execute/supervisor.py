@@ -20,9 +20,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-BEGUN = 1.0
+STARTUP = 1.0
 """Seconds in which a shell reads the traps of its script; some signals it catches before that."""
-SETTLED = 5.0
+SETTLING = 5.0
 """Seconds after which a program has installed its signal handlers, if it has any."""
 GRACE = 1.0
 """Extra seconds, for the container, before a program is signalled that does not expect it."""
@@ -140,9 +140,9 @@ class Supervisor:
 
     def _is_due(self, queued: Signal, is_expected: bool, is_pending: bool) -> bool:
         age = time.monotonic() - self._launcher.begun_at
-        if age < min(queued.age, BEGUN) or (is_pending and age < queued.age + SETTLED):
+        if age < min(queued.age, STARTUP) or (is_pending and age < queued.age + SETTLING):
             return False
-        return is_expected or age >= min(SETTLED, queued.age + GRACE)
+        return is_expected or age >= min(SETTLING, queued.age + GRACE)
 
 
 def signals_of(process: int) -> tuple[int, int]:

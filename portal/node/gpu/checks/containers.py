@@ -23,7 +23,7 @@ LIBRARIES = {
     "libnvidia-gpucomp.so": "the driver's compilers and graphics do not load",
     "libcudadebugger.so": "cuda-gdb cannot debug",
 }
-"""Libraries that the driver loads by name, and what fails in sessions without them."""
+"""Libraries that the driver loads by name, and the effect of their absence in sessions."""
 
 
 def check_apptainer(

@@ -161,7 +161,7 @@ class Node:
             self._pause(0.5)
         return reason
 
-    def _undrain(self, known: _History) -> Iterator[str]:
+    def _undrain(self, _history: _History) -> Iterator[str]:
         """Resume a node that Slurm drained for a step which has ended since it was freed."""
         freed = {file.name[len(FREED) :]: file for file in self._state.glob(f"{FREED}*")}
         for job, file in list(freed.items()):

@@ -122,8 +122,8 @@ class Unkillable:
 def _abort(fuse: Fuse, numbers: list[int], waiting: dict[int, int]) -> Iterator[str]:
     """Abort connections; yields one log text per owner."""
     for uid in sorted({waiting[number] for number in numbers}):
-        theirs = [number for number in numbers if waiting[number] == uid]
-        for number in theirs:
+        owned = [number for number in numbers if waiting[number] == uid]
+        for number in owned:
             fuse.abort(number)
-        kind = "connection" if len(theirs) == 1 else f"{len(theirs)} connections"
-        yield f"aborted FUSE {kind} {', '.join(map(str, theirs))} of UID {uid}"
+        kind = "connection" if len(owned) == 1 else f"{len(owned)} connections"
+        yield f"aborted FUSE {kind} {', '.join(map(str, owned))} of UID {uid}"

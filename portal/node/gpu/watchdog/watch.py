@@ -165,7 +165,7 @@ class Watch:
         return gpu
 
     def _record(self, uses: dict[int, Use], failed: Collection[str], now: float) -> None:
-        """Write what jobs use, unless one of their GPUs could not be measured."""
+        """Write each job's use, unless one of its GPUs could not be measured."""
         jobs = self._jobs.watched
         for job, use in uses.items():
             if any(use.memory.values()):

@@ -31,7 +31,7 @@ SLOW, REPORT = 5.0, 15.0
 REPORT_AGAIN = 0.5
 # Above the runner's and the gateway's: out of memory, the apps are killed first.
 OOM_SCORE = 500
-# The job's, which is that of its owner's login; the runner's own files are private (gateway.py).
+# The job's umask, as of its owner's login; the runner's own files are private (gateway.py).
 UMASK = os.umask(0o077)
 os.umask(UMASK)
 STARTING, READY, FAILED, STOPPED = "starting", "ready", "failed", "stopped"

@@ -46,7 +46,7 @@ def words(toolkit: str, socket_path: str, authority: str, fd: int, name: str) ->
     """The X server's command; it writes the number of its display to `fd`."""
     return [
         f"{toolkit}/bin/Xvnc", "-displayfd", str(fd), "-auth", authority, "-geometry", SIZE,
-        # No port, and no abstract socket, which would be visible to everybody on the node.
+        # No port, and no abstract socket, which would be visible to all users of the node.
         "-rfbport", "-1", "-rfbunixpath", socket_path, "-rfbunixmode", "0600",
         "-nolisten", "tcp", "-nolisten", "local",
         # The gateway has authenticated all clients of the socket.

@@ -54,7 +54,7 @@ class Share:
 
 
 class Slice:
-    """All GPU shares of the session; `compute`: what enforces the share of multiprocessors."""
+    """All GPU shares of the session; `compute`: the mechanism that limits multiprocessors."""
 
     __slots__ = ("compute", "shares")
 

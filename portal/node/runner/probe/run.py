@@ -67,13 +67,13 @@ def fact(key: str, value: str) -> None:
 def _fences(root: str = CGROUP) -> None:
     limit = read_memory_limit(root)
     fact("memory-limit", "none" if limit is None else str(limit))
-    mine = os.sched_getaffinity(0)
+    affinity = os.sched_getaffinity(0)
     # An affinity alone can be changed by every process; a cgroup's cpuset stays in effect.
     with contextlib.suppress(OSError):
         os.sched_setaffinity(0, range(os.cpu_count() or 1))
     fact("cpus-inside", str(len(os.sched_getaffinity(0))))
     with contextlib.suppress(OSError):
-        os.sched_setaffinity(0, mine)
+        os.sched_setaffinity(0, affinity)
 
 
 def _reach(spec: Spec) -> None:
@@ -94,7 +94,7 @@ def _reach(spec: Spec) -> None:
 def _ask(stream: ssl.SSLSocket, host: str) -> None:
     """Report for a session that does not exist, which a portal answers with an error."""
     try:
-        status, _body, _more = wire.post(
+        status, _body, _reusable = wire.post(
             stream, host, f"/runner/v1/sessions/{NO_SESSION}/usage", NO_SESSION, b"{}"
         )
     except wire.TooOften:
