@@ -10,7 +10,7 @@ from functools import cache
 from portal.core.cluster.choice.account_use import AccountUse, account_use
 from portal.core.cluster.choice.chooser import job_offers, launch_options
 from portal.core.cluster.choice.offers import JobOffers, LaunchOptions
-from portal.core.cluster.choice.problems import Asked, choice_problems, option_problems
+from portal.core.cluster.choice.problems import RequestedJob, choice_problems, option_problems
 from portal.core.cluster.choice.submit_limits import CountJobs
 from portal.core.cluster.effective_limits import UserPartition, partitions_for
 from portal.core.cluster.gpu_offers import Gpus
@@ -114,7 +114,7 @@ class ClusterView:
         if name not in {partition.name for partition in self.partitions}:
             return []  # an error of its own
         sizes = request.resources
-        asked = Asked(
+        asked = RequestedJob(
             request.slurm, sizes.cpus, sizes.memory, bool(sizes.fgpu), count=request.count
         )
         count = count_jobs or self.count_jobs

@@ -321,10 +321,10 @@ def _permits(name: str, allowed: tuple[str, ...], denied: tuple[str, ...]) -> bo
 
 def _chain(association: Association, limits: Limits) -> Iterator[Association]:
     yield association
-    yield from line_of(association.account, limits)
+    yield from with_ancestors(association.account, limits)
 
 
-def line_of(account: str, limits: Limits) -> Iterator[Association]:
+def with_ancestors(account: str, limits: Limits) -> Iterator[Association]:
     """An account and those above it, each once, as far as they are known."""
     seen: set[str] = set()
     row = limits.accounts.get(account)
