@@ -90,10 +90,9 @@ def job_offers(
     names = accounts_of(user, limits) if limits.accounting else []
     usual = SlurmOptions(account=limits.default_accounts.get(user, ""))
     groups = [
-        candidate.name
-        for candidate in _groups(user, names, partitions, limits, usual)
-        if not entry_of(candidate.name, limits).hidden
-        and in_groups(candidate.name, limits, unix_groups)
+        group.name
+        for group in _groups(user, names, partitions, limits, usual)
+        if not entry_of(group.name, limits).hidden and in_groups(group.name, limits, unix_groups)
     ]
     accounts, qos = dict[str, Offer](), dict[str, Offer]()
     qos_of: dict[str, set[str]] = {name: set() for name in names}
@@ -103,11 +102,9 @@ def job_offers(
             continue
         if options.account not in accounts:
             accounts[options.account] = _account(options.account, usual.account, limits)
-        if definition := limits.named_qos.get(options.qos):
-            qos.setdefault(
-                options.qos,
-                Offer(options.qos, definition.description, _about(definition, partition, limits)),
-            )
+        if row := limits.named_qos.get(options.qos):
+            note = _about(row, partition, limits)
+            qos.setdefault(options.qos, Offer(options.qos, row.description, note))
             qos_of[options.account].add(options.qos)
     pairs = [
         (group, name, options_in_effect(user, group, SlurmOptions(account=name), limits)[1])
