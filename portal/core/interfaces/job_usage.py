@@ -8,7 +8,7 @@ from typing import Protocol
 
 from portal.core.jobs.job import Job
 from portal.core.jobs.output import Reading
-from portal.core.jobs.usage import Ended, JobUsage, StepUse
+from portal.core.jobs.usage import EndedUse, JobUsage, StepUse
 
 
 class JobMeter(Protocol):
@@ -18,7 +18,7 @@ class JobMeter(Protocol):
         """The running steps of a job, asked as its owner; [] if there are none."""
         ...
 
-    def ended(self, job: Job) -> Ended | None:
+    def ended(self, job: Job) -> EndedUse | None:
         """What accounting has of a job that is over; None while it does not have its end."""
         ...
 
