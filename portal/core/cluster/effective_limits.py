@@ -93,8 +93,8 @@ def _default_minutes(
     """The partition's DefaultTime, else its MaxTime, as far as the user's limits permit."""
     if limits is None:
         return None
-    usual = limits.entry.default_minutes or partition.max_minutes
-    return min((minutes for minutes in (usual, most) if minutes is not None), default=None)
+    default = limits.entry.default_minutes or partition.max_minutes
+    return min((minutes for minutes in (default, most) if minutes is not None), default=None)
 
 
 def _bounds(partition: Partition, effective: UserLimits | None) -> Bounds:
@@ -143,10 +143,10 @@ def _of_one_kind(
         yield Bound(entry, f"a session in {partition.name} may have {words(entry)} at most")
     for amount, source in _per_session(effective, pick):
         yield Bound(amount, f"a session of yours may have {words(amount)} at most ({source})")
-    for total in group_limits(effective):
-        value = pick(total.amount)
+    for limit in group_limits(effective):
+        value = pick(limit.amount)
         if value is not None:
-            yield Bound(value, f"{total.text.format(amount=words(value))}")
+            yield Bound(value, f"{limit.text.format(amount=words(value))}")
 
 
 def _per_session(effective: UserLimits, pick: Pick) -> Iterator[tuple[int, str]]:

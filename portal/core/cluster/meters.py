@@ -79,9 +79,9 @@ def usage_meters(
 ) -> tuple[Meter[int], Meter[int], Meter[float] | None]:
     """One user's cores, memory and fGPU in one partition; the last None if it has no GPUs."""
     effective = user_limits(user, partition, limits, options) if limits else None
-    totals = [
-        _Total.of(total, user, partition, use)
-        for total in (group_limits(effective) if effective else ())
+    limit_uses = [
+        _LimitUse.of(limit, user, partition, use)
+        for limit in (group_limits(effective) if effective else ())
     ]
     nodes = next((capacity for capacity in use.rooms if capacity.partition == partition), None)
     in_partition = GroupLimit(Tres(), "", user, partitions=frozenset({partition}))
@@ -95,14 +95,14 @@ def usage_meters(
         _meter(
             mine.cpus or 0,
             [
-                *_limited(totals, lambda amount: amount.cpus),
+                *_limited(limit_uses, lambda amount: amount.cpus),
                 *([_Constraint(nodes.cpus, nodes.free_cpus, overlap.cpus)] if nodes else ()),
             ],
         ),
         _meter(
             mine.memory_mb or 0,
             [
-                *_limited(totals, lambda amount: amount.memory_mb),
+                *_limited(limit_uses, lambda amount: amount.memory_mb),
                 *(
                     [_Constraint(nodes.memory_mb, nodes.free_memory_mb, overlap.memory_mb)]
                     if nodes
@@ -110,12 +110,12 @@ def usage_meters(
                 ),
             ],
         ),
-        _fgpu_meter(fgpu, nodes.gpus, totals, overlap.fgpu) if nodes and nodes.gpus else None,
+        _fgpu_meter(fgpu, nodes.gpus, limit_uses, overlap.fgpu) if nodes and nodes.gpus else None,
     )
 
 
 @dataclass(frozen=True)
-class _Total:
+class _LimitUse:
     """A group limit, the allocation that it counts, and the user's part of that in other groups."""
 
     most: Tres
@@ -123,20 +123,20 @@ class _Total:
     elsewhere: Tres
 
     @classmethod
-    def of(cls, total: GroupLimit, user: str, partition: str, use: ClusterUsage) -> _Total:
+    def of(cls, limit: GroupLimit, user: str, partition: str, use: ClusterUsage) -> _LimitUse:
         elsewhere = ClusterUsage(
             tuple(h for h in use.holdings if h.user == user and h.partition != partition)
         )
-        return cls(total.amount, allocated_under(use, total), allocated_under(elsewhere, total))
+        return cls(limit.amount, allocated_under(use, limit), allocated_under(elsewhere, limit))
 
 
 def _limited(
-    totals: Iterable[_Total], pick: Callable[[Tres], int | None]
+    limit_uses: Iterable[_LimitUse], pick: Callable[[Tres], int | None]
 ) -> list[_Constraint[int]]:
     return [
-        _Constraint(most, most - (pick(total.allocated) or 0), pick(total.elsewhere) or 0)
-        for total in totals
-        if (most := pick(total.most)) is not None
+        _Constraint(most, most - (pick(use.allocated) or 0), pick(use.elsewhere) or 0)
+        for use in limit_uses
+        if (most := pick(use.most)) is not None
     ]
 
 
@@ -151,7 +151,7 @@ def _meter(mine: Number, constraints: Sequence[_Constraint[Number]]) -> Meter[Nu
 
 
 def _fgpu_meter(
-    mine: float, gpus: Sequence[GpuCapacity], totals: Sequence[_Total], overlap: float
+    mine: float, gpus: Sequence[GpuCapacity], limit_uses: Sequence[_LimitUse], overlap: float
 ) -> Meter[float]:
     """The fGPU meter: Slurm limits shards and whole GPUs separately, and a user may hold both.
 
@@ -168,7 +168,7 @@ def _fgpu_meter(
     ]
     most, left, elsewhere = 0.0, 0.0, 0.0
     for size_of_one, pick in units:
-        bound = _meter(0, _limited(totals, pick))
+        bound = _meter(0, _limited(limit_uses, pick))
         if size_of_one:  # one of the two without a limit means no limit
             most += math.inf if bound.allowed is None else size_of_one * bound.allowed
             left += math.inf if bound.available is None else size_of_one * bound.available
@@ -224,9 +224,9 @@ def _notes(
     user: str, partition: Partition, limits: Limits | None, options: SlurmOptions
 ) -> Iterable[str]:
     effective = user_limits(user, partition.name, limits, options) if limits else None
-    for total in group_limits(effective) if effective else ():
-        if amount := _amount(total.amount):
-            yield f"{_subject(total, effective)} may use {amount} at once{_where(total)}."
+    for limit in group_limits(effective) if effective else ():
+        if amount := _amount(limit.amount):
+            yield f"{_subject(limit, effective)} may use {amount} at once{_where(limit)}."
     largest = f"{format_cores(partition.max_cpus)} and {floor_size(partition.max_memory_mb)}"
     yield f"The largest node in {partition.name} has {largest}."
 
@@ -239,10 +239,10 @@ def _amount(most: Tres) -> str:
     return " and ".join(parts)
 
 
-def _subject(total: GroupLimit, effective: UserLimits | None) -> str:
-    if total.user is not None:
+def _subject(limit: GroupLimit, effective: UserLimits | None) -> str:
+    if limit.user is not None:
         return "You"
-    if total.accounts is None:
+    if limit.accounts is None:
         return "Everybody together"
     return (
         f"Account {effective.association.account}"
@@ -251,8 +251,8 @@ def _subject(total: GroupLimit, effective: UserLimits | None) -> str:
     )
 
 
-def _where(total: GroupLimit) -> str:
-    if total.partitions is None:
+def _where(limit: GroupLimit) -> str:
+    if limit.partitions is None:
         return " in all groups together"
-    names = sorted(total.partitions)
+    names = sorted(limit.partitions)
     return f" in {names[0]}" if len(names) == 1 else f" in {', '.join(names)} together"

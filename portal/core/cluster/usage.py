@@ -171,7 +171,7 @@ def capacity_of(capacities: Sequence[Capacity], partition: str, kind: str) -> Gp
 class BlockingLimit:
     """A group limit that currently prevents a user from getting more of one resource."""
 
-    total: GroupLimit
+    group_limit: GroupLimit
     resource: str
     """"cpus", "memory_mb" or "fgpu"."""
     bound: float
@@ -187,7 +187,7 @@ class BlockingLimit:
             "memory_mb": lambda mb: floor_size(int(mb)),
             "fgpu": format_fgpu,
         }
-        return self.total.text.format(amount=written[self.resource](self.bound))
+        return self.group_limit.text.format(amount=written[self.resource](self.bound))
 
 
 def blocking_limits(
@@ -206,8 +206,8 @@ def blocking_limits(
     effective = user_limits(user, partition, limits, options) if limits else None
     gpus = capacity_of(use.rooms, partition, gpu_kind)
     shard, gpu = (gpus.shard, gpus.gpu) if gpus else (0.0, 0.0)
-    for total in group_limits(effective) if effective else ():
-        most, allocated = total.amount, allocated_under(use, total)
+    for limit in group_limits(effective) if effective else ():
+        most, allocated = limit.amount, allocated_under(use, limit)
         for resource, bound, used, extra, size in (
             ("cpus", most.cpus, allocated.cpus, requested.cpus, 1.0),
             ("memory_mb", most.memory_mb, allocated.memory_mb, requested.memory_mb, 1.0),
@@ -215,7 +215,7 @@ def blocking_limits(
             ("fgpu", most.gpus, allocated.gpus, requested.gpus, gpu),
         ):
             if bound is not None and extra and (used or 0) + extra > bound:
-                yield BlockingLimit(total, resource, bound * size, (used or 0) * size, extra * size)
+                yield BlockingLimit(limit, resource, bound * size, (used or 0) * size, extra * size)
 
 
 def limit_reached(
@@ -232,21 +232,21 @@ def limit_reached(
     return next((limit.text for limit in blocking), "")
 
 
-def allocations_under(use: ClusterUsage, total: GroupLimit) -> list[Allocation]:
+def allocations_under(use: ClusterUsage, limit: GroupLimit) -> list[Allocation]:
     """The allocations that a group limit counts."""
     return [
         allocation
         for allocation in use.holdings
-        if total.user in (None, allocation.user)
-        and (total.accounts is None or allocation.account in total.accounts)
-        and total.qos in (None, allocation.qos)
-        and (total.partitions is None or allocation.partition in total.partitions)
+        if limit.user in (None, allocation.user)
+        and (limit.accounts is None or allocation.account in limit.accounts)
+        and limit.qos in (None, allocation.qos)
+        and (limit.partitions is None or allocation.partition in limit.partitions)
     ]
 
 
-def allocated_under(use: ClusterUsage, total: GroupLimit) -> Tres:
+def allocated_under(use: ClusterUsage, limit: GroupLimit) -> Tres:
     """The sum of the allocations that a group limit counts."""
-    allocations = allocations_under(use, total)
+    allocations = allocations_under(use, limit)
     return Tres(
         sum(h.cpus for h in allocations),
         sum(h.memory_mb for h in allocations),

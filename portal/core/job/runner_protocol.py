@@ -183,7 +183,7 @@ class AppReport(BaseModel):
 
 
 def fingerprint(callback_ca: str, client_ca: str) -> str:
-    """A short hash of the authorities; portal/runner/renewal.py computes the same."""
+    """A short hash of the authorities; portal/runner/trust/renewal.py computes the same."""
     text = "".join(f"{callback_ca}{client_ca}".split())
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -129,7 +129,7 @@ def _at_limit(session: Session, holdings: Holdings) -> tuple[str, str] | None:
     held = [
         (one, amount)
         for one, amount in holdings.held_for(session, resource)
-        if limit.total.partitions is None or one.partition in limit.total.partitions
+        if limit.group_limit.partitions is None or one.partition in limit.group_limit.partitions
     ]
     names = f" ({_names(held)})" if held else ""
     needs = format_amount(resource, limit.requested)
@@ -139,8 +139,8 @@ def _at_limit(session: Session, holdings: Holdings) -> tuple[str, str] | None:
 
 def _used(session: Session, limit: BlockingLimit, holdings: Holdings) -> str:
     held, bound = amounts(limit.resource, limit.used, limit.bound)
-    if limit.total.user is None:
-        return f"{_together(limit.total)} uses {held} of its {bound}"
+    if limit.group_limit.user is None:
+        return f"{_together(limit.group_limit)} uses {held} of its {bound}"
     if not holdings.is_owner(session):
         return f"{session.owner} uses {held} of {bound}"
     return f"You use {held} of your {bound}"

@@ -88,10 +88,10 @@ def job_offers(
     if limits is None:
         return JobOffers()
     names = accounts_of(user, limits) if limits.accounting else []
-    usual = SlurmOptions(account=limits.default_accounts.get(user, ""))
+    defaults = SlurmOptions(account=limits.default_accounts.get(user, ""))
     groups = [
         group.name
-        for group in _groups(user, names, partitions, limits, usual)
+        for group in _groups(user, names, partitions, limits, defaults)
         if not entry_of(group.name, limits).hidden and in_groups(group.name, limits, unix_groups)
     ]
     accounts, qos = dict[str, Offer](), dict[str, Offer]()
@@ -101,7 +101,7 @@ def job_offers(
         if partition is None:
             continue
         if options.account not in accounts:
-            accounts[options.account] = _account(options.account, usual.account, limits)
+            accounts[options.account] = _account(options.account, defaults.account, limits)
         if row := limits.named_qos.get(options.qos):
             note = _about(row, partition, limits)
             qos.setdefault(options.qos, Offer(options.qos, row.description, note))
@@ -141,14 +141,14 @@ def _warnings(partition: str, account: str, qos: str, limits: Limits) -> Iterato
 
 def _accounts(user: str, group: str, names: Sequence[str], limits: Limits) -> Iterator[Offer]:
     """The accounts that may use a partition with their default QOS or another one."""
-    usual = limits.default_accounts.get(user, "")
+    default_account = limits.default_accounts.get(user, "")
     for name in names:
         if any(_open(user, group, options, limits) for options in _choices(user, name, limits)):
-            yield _account(name, usual, limits)
+            yield _account(name, default_account, limits)
 
 
-def _account(name: str, usual: str, limits: Limits) -> Offer:
-    return Offer(name, _description(name, limits), remaining(name, limits), name == usual)
+def _account(name: str, default_account: str, limits: Limits) -> Offer:
+    return Offer(name, _description(name, limits), remaining(name, limits), name == default_account)
 
 
 def _choices(user: str, account: str, limits: Limits) -> Iterator[SlurmOptions]:
@@ -201,12 +201,15 @@ def _description(account: str, limits: Limits) -> str:
 
 def _qos(user: str, group: str, account: str, limits: Limits) -> Iterator[Offer]:
     by_name = limits.named_qos
-    usual = options_in_effect(user, group, SlurmOptions(account=account), limits)[1]
+    default_qos = options_in_effect(user, group, SlurmOptions(account=account), limits)[1]
     for options in _choices(user, account, limits):
         if options.qos in by_name and _open(user, group, options, limits):
             note = _about(by_name[options.qos], group, limits)
             yield Offer(
-                options.qos, by_name[options.qos].description, note, default=options.qos == usual
+                options.qos,
+                by_name[options.qos].description,
+                note,
+                default=options.qos == default_qos,
             )
 
 

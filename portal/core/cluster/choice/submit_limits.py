@@ -22,7 +22,7 @@ class SubmitLimit:
     """One of these limits, and the jobs that it counts."""
 
     most: int
-    where: str
+    source: str
     """The names of the limit and of its QOS or account in Slurm."""
     part: QueuePart | None
     """None if it is not known which jobs count."""
@@ -34,7 +34,7 @@ def too_many_jobs(
     """Why Slurm would not accept `count` more jobs; "" if it would, or if that is not known."""
     for limit in submit_limits(effective, limits):
         if count > limit.most:
-            return f"Slurm accepts {limit.most} at most ({limit.where})"
+            return f"Slurm accepts {limit.most} at most ({limit.source})"
         queued = count_jobs(limit.part) if count_jobs and limit.part else 0
         if queued + count > limit.most:
             return _with_queued(limit, queued)
@@ -46,7 +46,7 @@ def _with_queued(limit: SubmitLimit, queued: int) -> str:
         beside = f"{queued} of yours wait or run already"
     else:  # The number of other users' jobs is not shown: a site may keep it private.
         beside = "with those of others, so many wait or run already"
-    return f"Slurm accepts {limit.most} at most, and {beside} ({limit.where})"
+    return f"Slurm accepts {limit.most} at most, and {beside} ({limit.source})"
 
 
 def submit_limits(effective: UserLimits, limits: Limits) -> Iterator[SubmitLimit]:
@@ -61,19 +61,19 @@ def submit_limits(effective: UserLimits, limits: Limits) -> Iterator[SubmitLimit
             yield SubmitLimit(qos.group_submitted, f"QOS {qos.name}, GrpSubmitJobs", part)
         if qos.submitted_of_account is not None and not of_account and account:
             of_account = True
-            where = f"QOS {qos.name}, MaxSubmitJobsPerAccount"
-            yield SubmitLimit(qos.submitted_of_account, where, replace(part, accounts=accounts))
+            source = f"QOS {qos.name}, MaxSubmitJobsPerAccount"
+            yield SubmitLimit(qos.submitted_of_account, source, replace(part, accounts=accounts))
         if qos.submitted is not None and not of_user:
             of_user = True
-            where = f"QOS {qos.name}, MaxSubmitJobsPerUser"
-            yield SubmitLimit(qos.submitted, where, replace(part, user=effective.user))
+            source = f"QOS {qos.name}, MaxSubmitJobsPerUser"
+            yield SubmitLimit(qos.submitted, source, replace(part, user=effective.user))
     for link in effective.chain:
         if link.group_submitted is not None and not of_group:
-            where = f"account {link.account}, GrpSubmitJobs"
-            yield SubmitLimit(link.group_submitted, where, _of_association(link, limits))
+            source = f"account {link.account}, GrpSubmitJobs"
+            yield SubmitLimit(link.group_submitted, source, _of_association(link, limits))
         if link.user and link.submitted is not None and not (of_user or of_account):
-            where = f"account {link.account}, MaxSubmitJobs"
-            yield SubmitLimit(link.submitted, where, _of_association(link, limits))
+            source = f"account {link.account}, MaxSubmitJobs"
+            yield SubmitLimit(link.submitted, source, _of_association(link, limits))
 
 
 def _part(qos: Qos, effective: UserLimits) -> QueuePart:
