@@ -111,7 +111,7 @@ class Slice:
 
     @property
     def step_gres(self) -> str:
-        """The value of srun's --gres for all of it: steps inherit no shards with a type."""
+        """The value of srun's --gres for the whole slice: steps do not inherit typed shards."""
         return f"shard:{self.shards}" if self.shards else self.gres
 
 

@@ -43,7 +43,7 @@ class Association:
     jobs: int | None = None
     """MaxJobs: running jobs of the user."""
     submitted: int | None = None
-    """MaxSubmitJobs: waiting and running jobs."""
+    """MaxSubmitJobs: pending and running jobs."""
     group_jobs: int | None = None
     group_submitted: int | None = None
     """GrpJobs and GrpSubmitJobs: all users of the account together."""
@@ -77,7 +77,7 @@ class Qos:
     jobs_of_account: int | None = None
     """MaxJobsPerAccount."""
     submitted: int | None = None
-    """MaxSubmitJobsPerUser: waiting and running jobs of one user."""
+    """MaxSubmitJobsPerUser: pending and running jobs of one user."""
     submitted_of_account: int | None = None
     """MaxSubmitJobsPerAccount."""
     group_jobs: int | None = None
@@ -201,7 +201,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Bounds:
-    """The tightest bound of each kind; None is no limit."""
+    """The tightest bound of each kind; None means no limit."""
 
     cpus: Bound | None = None
     memory_mb: Bound | None = None

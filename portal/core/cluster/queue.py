@@ -44,7 +44,7 @@ def queue_positions(jobs: Iterable[JobReport]) -> dict[str, int]:
 
 
 def _waits_for_turn(job: JobReport) -> bool:
-    # Priority 0 is how Slurm holds a job.
+    # Slurm holds a job by priority 0.
     return job.state is JobState.PENDING and job.reason in QUEUE_REASONS and job.priority > 0
 
 

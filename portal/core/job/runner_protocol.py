@@ -222,7 +222,7 @@ def runner_spec(
             "apps": sorted({app.server for app in apps}),
             "detect": {app.name: app.detect for app in apps},
             "env": dict(env),
-            # The runner refuses to start only for a requested or capped size.
+            # The runner insists on the size only if it was requested or capped.
             "shared_memory": {"mb": session.shm_mb, "must": _must_have_shm(session)},
             # The runner refuses to start without the slice file that root writes for it.
             "gpu": bool(session.gres),
