@@ -51,7 +51,7 @@ class Gpus:
         return self.kinds[0].fgpu(shards, gpus)
 
     def within(self, group: Partition) -> Iterator[tuple[GpuKind, NodeGpus]]:
-        """The kinds in a resource group, with the largest numbers of GPUs and shards in one node."""
+        """The kinds in a resource group, with the largest GPU and shard numbers in one node."""
         for kind in self.kinds:
             for node_gpus in group.gpus:
                 if is_of_kind(node_gpus, kind) and node_gpus.gpus:
