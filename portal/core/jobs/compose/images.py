@@ -17,7 +17,7 @@ def image_problem(
 
     `catalog` has the images that the user may see; `own_images` is "file" and schemes such as
     "docker", as in the settings; `refused` are the site's files that the user may not start. The
-    command applies the same rules (portal/batch/request.py).
+    command applies the same rules (portal/node/batch/request.py).
     """
     scheme, colon, _ = image.partition("://")
     if colon:
