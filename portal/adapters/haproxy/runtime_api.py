@@ -23,7 +23,7 @@ _SILENT = "The proxy in front of the apps does not answer."
 
 
 class Haproxy:
-    """The running HAProxy: a master, a worker, and old workers that still have streams."""
+    """The running HAProxy: a master, the current worker, and old workers with open streams."""
 
     def __init__(self, run_directory: str) -> None:
         self._worker = f"{run_directory}/haproxy.sock"
@@ -48,17 +48,17 @@ class Haproxy:
         raise Unavailable(_SILENT)
 
     def reload(self) -> None:
-        """Have a new worker read the configuration; returns when it serves. Raises Unavailable.
+        """Make a new worker read the configuration; returns when it serves. Raises Unavailable.
 
-        Whoever calls this holds the lock of the maps' files (map_files.py). After a failure the
-        worker from before serves as before.
+        The caller holds the lock of the map files (map_files.py). After a failure the previous
+        worker continues to serve.
         """
         before = _say_to_master(self._master, "show proc")
         with contextlib.suppress(ConnectionError):
-            # Before 2.7 the master hangs up without an answer, and later it answers at the end.
-            said = _say_once(self._master, "reload", _RELOAD_SECONDS)
-            if said.startswith("Success=0"):
-                raise Unavailable(f"HAProxy has refused its configuration: {_last_words(said)}")
+            # Before 2.7 the master hangs up without a reply; later versions reply at the end.
+            reply = _say_once(self._master, "reload", _RELOAD_SECONDS)
+            if reply.startswith("Success=0"):
+                raise Unavailable(f"HAProxy has refused its configuration: {_alerts(reply)}")
         deadline = time.monotonic() + _RELOAD_SECONDS
         while time.monotonic() < deadline:
             now = _say_to_master(self._master, "show proc")
@@ -72,13 +72,13 @@ class Haproxy:
 
 @dataclass(frozen=True)
 class Process:
-    """One worker."""
+    """A worker process."""
 
     path: str
     prefix: str
 
     def ask(self, *commands: str) -> str:
-        """Send commands; for a worker that has exited the master reports that."""
+        """Send commands; if the worker has exited, the master's reply says so."""
         line = ";".join(self.prefix + command for command in commands)
         return _say_to_master(self.path, line) if self.prefix else _say(self.path, line)
 
@@ -120,6 +120,6 @@ def _say_once(path: str, line: str, seconds: float) -> str:
         return answer
 
 
-def _last_words(said: str) -> str:
-    alerts = [line.strip() for line in said.splitlines() if "[ALERT]" in line]
+def _alerts(reply: str) -> str:
+    alerts = [line.strip() for line in reply.splitlines() if "[ALERT]" in line]
     return "; ".join(alerts[:3]) or "its log says why"

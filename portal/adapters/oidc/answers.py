@@ -1,4 +1,4 @@
-"""Strict models of all that the provider answers: what the portal reads has a type and bounds."""
+"""Strict models of the provider's responses: every field that is read has a type and bounds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LAST_SECOND = 253_402_300_799
 """Of the year 9999."""
 
 
-class OddAnswerError(ValueError):
+class InvalidAnswerError(ValueError):
     """An answer that does not fit its model; the text names the field, for the log."""
 
 
@@ -36,7 +36,7 @@ class _Answer(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _without_null(cls, content: Any) -> Any:
-        """Some providers write null for what they do not have."""
+        """Drop null values, which some providers send for missing fields."""
         if not isinstance(content, dict):
             return content
         return {name: value for name, value in content.items() if value is not None}
@@ -57,20 +57,20 @@ class Discovery(_Answer):
 
 
 class PublishedKeys(_Answer):
-    """A JWK Set (RFC 7517). Its keys are read one by one: unknown kinds must be ignored."""
+    """A JWK Set (RFC 7517). Its keys are read one by one, since unknown types must be ignored."""
 
     keys: Annotated[list[Any], Field(max_length=100)]
 
 
 class TokenAnswer(_Answer):
-    """The answer to a code (RFC 6749, 5.1); `expires_in` is not used."""
+    """The access token response (RFC 6749, 5.1); `expires_in` is not used."""
 
     id_token: str
     access_token: Annotated[str, Field(max_length=MAX_TOKEN, pattern="^[ -~]+$")]
 
 
 class ErrorAnswer(_Answer):
-    """The refusal of a code (RFC 6749, 5.2)."""
+    """The error response of the token endpoint (RFC 6749, 5.2)."""
 
     error: Text
 
@@ -84,7 +84,7 @@ class TokenHeader(_Answer):
 
 
 class IdClaims(_Answer):
-    """The claims of an ID token that every log-in needs; those of the account are apart."""
+    """The ID token's claims that every log-in needs; claims of the account are read separately."""
 
     iss: Text
     aud: Text | Names
@@ -114,7 +114,7 @@ class LogoutClaims(_Answer):
 
 
 class Userinfo(_Answer):
-    """Claims that the ID token lacks; those of the account are read apart."""
+    """The userinfo response; claims of the account are read separately."""
 
     sub: Identifier
 
@@ -123,11 +123,11 @@ M = TypeVar("M", bound=_Answer)
 
 
 def read(model: type[M], content: object) -> M:
-    """The content as this model; raises OddAnswerError."""
+    """Validate the content against a model; raises InvalidAnswerError."""
     try:
         return model.model_validate(content)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(str(part) for part in first["loc"])
         text = f"{clip(field, 80)}: {first['msg']}"
-        raise OddAnswerError(clip(visible(text.removeprefix(": ")), 300)) from None
+        raise InvalidAnswerError(clip(visible(text.removeprefix(": ")), 300)) from None

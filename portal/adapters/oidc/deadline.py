@@ -1,4 +1,4 @@
-"""HTTP whose read timeout is one deadline for all of an answer, not for each of its pieces."""
+"""HTTP whose read timeout is one deadline for a whole response, not for each read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 
 class _Pieces(io.RawIOBase):
-    """A socket's bytes, until its timeout at the start has passed."""
+    """Reads from a socket until its initial timeout has passed."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock, self._raw = sock, sock.makefile("rb", buffering=0)
@@ -39,7 +39,7 @@ class _Pieces(io.RawIOBase):
 
 
 class _Response(http.client.HTTPResponse):
-    """An answer: status line, headers and body within the socket's timeout."""
+    """A response: status line, headers and body within the socket's timeout."""
 
     def __init__(self, sock: socket.socket, *args: Any, **options: Any) -> None:
         super().__init__(sock, *args, **options)

@@ -9,8 +9,8 @@ import pytest
 from portal.adapters.oidc.answers import (
     Discovery,
     IdClaims,
+    InvalidAnswerError,
     LogoutClaims,
-    OddAnswerError,
     PublishedKeys,
     TokenAnswer,
     read,
@@ -57,11 +57,11 @@ def test_what_fits() -> None:
     ],
 )
 def test_what_does_not_fit(model: Any, content: dict[str, Any], field: str) -> None:
-    with pytest.raises(OddAnswerError, match=rf"^{field}: "):
+    with pytest.raises(InvalidAnswerError, match=rf"^{field}: "):
         read(model, content)
 
 
 @pytest.mark.parametrize("content", [[], None, 7, "text"])
 def test_what_is_no_object(content: object) -> None:
-    with pytest.raises(OddAnswerError, match="valid dictionary"):
+    with pytest.raises(InvalidAnswerError, match="valid dictionary"):
         read(Discovery, content)
