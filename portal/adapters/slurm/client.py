@@ -73,13 +73,13 @@ class Slurm(Scheduler):
             home.ENTER,
             "umask=$(umask); umask 077",
             "export LC_ALL=C.UTF-8",  # other variables would be exported to the job
-            f"mkdir -p {self._directory}/logs {self._directory}/sessions {home.OR_TELL}",
-            f"mkdir {folder} {home.OR_TELL}",
+            f"mkdir -p {self._directory}/logs {self._directory}/sessions {home.OR_REPORT}",
+            f"mkdir {folder} {home.OR_REPORT}",
             umask.ask_step(login),
             # A session also starts without an SSH key.
             f"{{ {key_commands.make_step(self._directory)} || :; }}",
             "IFS= read -r spec",
-            f'printf "%s\\n" "$spec" | cat > {folder}/spec.json {home.OR_TELL}',
+            f'printf "%s\\n" "$spec" | cat > {folder}/spec.json {home.OR_REPORT}',
             umask.take_step(login),
             f"exec {sbatch}",
         )
@@ -155,9 +155,9 @@ class Slurm(Scheduler):
         steps = (
             home.ENTER,
             "umask 077; export LC_ALL=C.UTF-8",
-            f"rm -rf -- {folder} {home.OR_TELL}",
-            f"mkdir -p {self._directory}/logs {folder} {home.OR_TELL}",
-            f"cat > {folder}/spec.new {home.OR_TELL}",
+            f"rm -rf -- {folder} {home.OR_REPORT}",
+            f"mkdir -p {self._directory}/logs {folder} {home.OR_REPORT}",
+            f"cat > {folder}/spec.new {home.OR_REPORT}",
             f"mv {folder}/spec.new {folder}/spec.json",
         )
         argv = ["/bin/sh", "-c", "\n".join(steps)]
