@@ -68,14 +68,14 @@ class GatewayRunners(Runners):
                 raise Unavailable("The session's compute node does not answer.") from error
 
     def _ask(self, address: tuple[str, int], name: str, message: bytes, deadline: float) -> int:
-        with socket.create_connection(address, _left(deadline)) as plain:
-            plain.settimeout(_left(deadline))
+        with socket.create_connection(address, _seconds_left(deadline)) as plain:
+            plain.settimeout(_seconds_left(deadline))
             with self._tls.context().wrap_socket(plain, server_hostname=name) as stream:
-                stream.settimeout(_left(deadline))
+                stream.settimeout(_seconds_left(deadline))
                 stream.sendall(message)
                 line = b""
                 while not line.endswith(b"\n"):
-                    stream.settimeout(_left(deadline))
+                    stream.settimeout(_seconds_left(deadline))
                     piece = stream.recv(LONGEST_LINE)
                     line = _first_line(line + piece)
                     if not piece or len(line) > LONGEST_LINE:
@@ -94,7 +94,7 @@ def _first_line(data: bytes) -> bytes:
     return data[: end + 1] if (end := data.find(b"\n")) >= 0 else data
 
 
-def _left(deadline: float) -> float:
+def _seconds_left(deadline: float) -> float:
     remaining = deadline - time.monotonic()
     if remaining <= 0:
         raise TimeoutError

@@ -228,12 +228,12 @@ def _set_sequence(engine: Engine, new: Connection, table: Table) -> None:
         return
     if not isinstance(column.type, Integer):
         return
-    last = new.execute(select(func.max(column))).scalar()
+    highest_id = new.execute(select(func.max(column))).scalar()
     query = text("SELECT pg_get_serial_sequence(:table, :column)")
     names = {"table": f'"{table.name}"', "column": column.name}
     sequence = new.execute(query, names).scalar()
     if sequence:
-        values = {"sequence": sequence, "next": (last or 0) + 1}
+        values = {"sequence": sequence, "next": (highest_id or 0) + 1}
         new.execute(text("SELECT setval(:sequence, :next, false)"), values)
 
 

@@ -85,8 +85,8 @@ class SshFileServers(FileServerHost):
         return address, port
 
     def clean(self, owner: str, order: StartOrder) -> int:
-        left = self._run(owner, order, "--clean").get("left")
-        return left if isinstance(left, int) else 0
+        remaining = self._run(owner, order, "--clean").get("left")
+        return remaining if isinstance(remaining, int) else 0
 
     def _run(self, owner: str, order: StartOrder, *options: str) -> dict[str, object]:
         text = json.dumps(asdict(order)).encode()
@@ -129,9 +129,9 @@ class SshFileServers(FileServerHost):
 
     def _connect(self, server: FileServer, deadline: float) -> ssl.SSLSocket:
         address = server.address, server.port
-        plain = socket.create_connection(address, _left(deadline))
+        plain = socket.create_connection(address, _seconds_left(deadline))
         try:
-            plain.settimeout(_left(deadline))
+            plain.settimeout(_seconds_left(deadline))
             return self._tls.context().wrap_socket(plain, server_hostname=server.name(CONTROL))
         except BaseException:
             plain.close()
@@ -144,7 +144,7 @@ def _exchange(stream: ssl.SSLSocket, name: str, request: FileRequest, deadline: 
         f"{request.method} {request.path} HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
     )
-    stream.settimeout(_left(deadline))
+    stream.settimeout(_seconds_left(deadline))
     stream.sendall(head.encode("ascii") + body)
     answer = bytearray()
     while piece := _receive(stream, deadline):
@@ -155,7 +155,7 @@ def _exchange(stream: ssl.SSLSocket, name: str, request: FileRequest, deadline: 
 
 
 def _receive(stream: ssl.SSLSocket, deadline: float) -> bytes:
-    stream.settimeout(_left(deadline))
+    stream.settimeout(_seconds_left(deadline))
     return stream.recv(256 * 1024)
 
 
@@ -179,7 +179,7 @@ def _parse(data: bytes) -> FileReply:
     return FileReply(response.status, decode_object(text) if text else {})
 
 
-def _left(deadline: float) -> float:
+def _seconds_left(deadline: float) -> float:
     remaining = deadline - time.monotonic()
     if remaining <= 0:
         raise TimeoutError

@@ -99,7 +99,7 @@ class HaproxyRoutes(Routes):
             for process in processes:
                 _send(process, (f"del map {self._run}/{ROUTES} {key}" for key in keys))
         for process in processes:
-            _send(process, (f"shutdown session {it}" for it in _streams(process, frozenset(keys))))
+            _send(process, (f"shutdown session {id}" for id in _streams(process, frozenset(keys))))
         if failed is not None:
             raise failed
 

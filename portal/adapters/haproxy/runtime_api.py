@@ -31,14 +31,14 @@ class Haproxy:
 
     def ask(self, *commands: str) -> str:
         """Send commands to the worker that accepts new connections."""
-        return _say(self._worker, ";".join(commands))
+        return _send(self._worker, ";".join(commands))
 
     def processes(self) -> Iterator[Process]:
         """All workers; those from before a reload run until their streams end."""
         if not Path(self._master).exists():
             yield Process(self._worker, "")
             return
-        for pid in _WORKER.findall(_say_to_master(self._master, "show proc")):
+        for pid in _WORKER.findall(_send_to_master(self._master, "show proc")):
             yield Process(self._master, f"@!{pid} ")
 
     def newest(self) -> Process:
@@ -53,18 +53,18 @@ class Haproxy:
         The caller holds the lock of the map files (map_files.py). After a failure the previous
         worker continues to serve.
         """
-        before = _say_to_master(self._master, "show proc")
+        previous = _send_to_master(self._master, "show proc")
         with contextlib.suppress(ConnectionError):
             # Before 2.7 the master hangs up without a reply; later versions reply at the end.
-            reply = _say_once(self._master, "reload", _RELOAD_SECONDS)
+            reply = _send_once(self._master, "reload", _RELOAD_SECONDS)
             if reply.startswith("Success=0"):
                 raise Unavailable(f"HAProxy has refused its configuration: {_alerts(reply)}")
         deadline = time.monotonic() + _RELOAD_SECONDS
         while time.monotonic() < deadline:
-            now = _say_to_master(self._master, "show proc")
-            if _WORKER.findall(now)[:1] not in ([], _WORKER.findall(before)[:1]):
+            current = _send_to_master(self._master, "show proc")
+            if _WORKER.findall(current)[:1] not in ([], _WORKER.findall(previous)[:1]):
                 return
-            if _FAILED.findall(now) != _FAILED.findall(before):
+            if _FAILED.findall(current) != _FAILED.findall(previous):
                 raise Unavailable("HAProxy has refused its configuration; its log says why.")
             time.sleep(_PAUSE)
         raise Unavailable("HAProxy has no new process yet; its log says why.")
@@ -80,10 +80,10 @@ class Process:
     def ask(self, *commands: str) -> str:
         """Send commands; if the worker has exited, the master's reply says so."""
         line = ";".join(self.prefix + command for command in commands)
-        return _say_to_master(self.path, line) if self.prefix else _say(self.path, line)
+        return _send_to_master(self.path, line) if self.prefix else _send(self.path, line)
 
 
-def _say_to_master(path: str, line: str) -> str:
+def _send_to_master(path: str, line: str) -> str:
     """Send until there is an answer: all messages to the master are idempotent.
 
     After a start and after each reload the master re-executes itself. Until it listens again its
@@ -92,21 +92,21 @@ def _say_to_master(path: str, line: str) -> str:
     deadline = time.monotonic() + _PATIENCE
     while True:
         try:
-            return _say(path, line)
+            return _send(path, line)
         except Unavailable:
             if time.monotonic() > deadline:
                 raise
         time.sleep(_PAUSE)
 
 
-def _say(path: str, line: str) -> str:
+def _send(path: str, line: str) -> str:
     try:
-        return _say_once(path, line, _SECONDS)
+        return _send_once(path, line, _SECONDS)
     except OSError as error:
         raise Unavailable(_SILENT) from error
 
 
-def _say_once(path: str, line: str, seconds: float) -> str:
+def _send_once(path: str, line: str, seconds: float) -> str:
     """Send a line and return the answer; raises OSError."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(seconds)

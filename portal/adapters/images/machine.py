@@ -16,7 +16,9 @@ _SYSTEM = "/usr/local/sbin:/usr/sbin:/sbin"
 _PATIENCE = 10.0
 
 
-def look(files: tuple[Path, Path] = (Path("/etc/subuid"), Path("/etc/subgid"))) -> Machine:
+def detect_machine(
+    files: tuple[Path, Path] = (Path("/etc/subuid"), Path("/etc/subgid")),
+) -> Machine:
     """Detect programs and privileges."""
     try:
         user = pwd.getpwuid(os.geteuid()).pw_name

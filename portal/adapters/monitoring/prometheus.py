@@ -112,54 +112,50 @@ class _SnapshotCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """Yield all gauges."""
-        snapshot = self._snapshot
+        facts = self._snapshot
         yield _gauge(
-            "slipway_build_info", "The release that runs; always 1.", {(snapshot.version,): 1.0},
+            "slipway_build_info", "The release that runs; always 1.", {(facts.version,): 1.0},
             "version",
         )  # fmt: skip
         yield _gauge(
             "slipway_ready", "Whether each part of the portal works.",
-            {(part.name,): float(part.ok) for part in snapshot.parts}, "part",
+            {(part.name,): float(part.ok) for part in facts.parts}, "part",
         )  # fmt: skip
-        if snapshot.figures is not None:
+        if facts.figures is not None:
             yield _gauge(
                 "slipway_sessions", "Sessions that are not over, by state.",
-                {(state,): float(count) for state, count in snapshot.figures.sessions.items()},
+                {(state,): float(count) for state, count in facts.figures.sessions.items()},
                 "state",
             )  # fmt: skip
             yield _gauge(
                 "slipway_revocations_pending",
                 "Routes to apps that were revoked and that HAProxy has not confirmed to be gone.",
-                {(): float(snapshot.figures.revocations)},
+                {(): float(facts.figures.revocations)},
             )
             yield _gauge(
                 "slipway_jobs_followed", "Jobs of Slurm's queue that the portal follows.",
-                {(): float(snapshot.figures.jobs)},
+                {(): float(facts.figures.jobs)},
             )  # fmt: skip
         for name, text, age in (
-            (
-                "slipway_worker_age_seconds",
-                "Age of the worker's last sign of life.",
-                snapshot.worker,
-            ),
-            ("slipway_look_age_seconds", "Age of the worker's last look at Slurm.", snapshot.look),
-            ("slipway_slurm_age_seconds", "Age of Slurm's last answer.", snapshot.slurm),
+            ("slipway_worker_age_seconds", "Age of the worker's last sign of life.", facts.worker),
+            ("slipway_look_age_seconds", "Age of the worker's last look at Slurm.", facts.look),
+            ("slipway_slurm_age_seconds", "Age of Slurm's last answer.", facts.slurm),
         ):
             if age is not None:
                 yield _gauge(name, text, {(): age})
         yield _gauge(
             "slipway_certificate_days", "Days until a certificate of the portal expires.",
-            {(name,): days for name, days in snapshot.certificates.items()}, "certificate",
+            {(name,): days for name, days in facts.certificates.items()}, "certificate",
         )  # fmt: skip
-        yield from _cluster(snapshot)
-        if snapshot.room is not None:
+        yield from _cluster(facts)
+        if facts.room is not None:
             yield _gauge(
                 "slipway_state_free_bytes", "Free bytes in the portal's state directory.",
-                {(): float(snapshot.room.free)},
+                {(): float(facts.room.free)},
             )  # fmt: skip
             yield _gauge(
                 "slipway_state_size_bytes", "Size of that file system in bytes.",
-                {(): float(snapshot.room.total)},
+                {(): float(facts.room.total)},
             )  # fmt: skip
 
 

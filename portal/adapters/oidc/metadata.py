@@ -51,7 +51,7 @@ class Document(Generic[T]):
         self._monotonic = monotonic
         self._lock = threading.Lock()
         """Never held during a request."""
-        self._last: T | None = None
+        self._cached: T | None = None
         self._since = 0.0
         self._failure, self._silent_until = "", 0.0
         self._request_done: threading.Event | None = None
@@ -62,8 +62,8 @@ class Document(Generic[T]):
         with self._lock:
             now = self._monotonic()
             silent = now < self._silent_until
-            if self._last is not None and (silent or now - self._since < older_than):
-                return self._last
+            if self._cached is not None and (silent or now - self._since < older_than):
+                return self._cached
             if silent:
                 raise Unavailable(self._failure)
             in_progress = self._request_done
@@ -72,24 +72,24 @@ class Document(Generic[T]):
         try:
             if in_progress is None:
                 self._turns.run(self._ask)
-            elif self._last is None:
+            elif self._cached is None:
                 self._turns.run(partial(in_progress.wait, PATIENCE))
         except Unavailable as error:
             if in_progress is None and isinstance(error, Busy):
                 self._end()  # no request was sent
-            if self._last is None:
+            if self._cached is None:
                 raise
-        if self._last is None:
+        if self._cached is None:
             raise self._turns.late()
-        return self._last
+        return self._cached
 
     def _ask(self) -> None:
         try:
-            self._last, self._since = self._fetch(), self._monotonic()
+            self._cached, self._since = self._fetch(), self._monotonic()
         except Unavailable as error:
             self._failure = error.text
             self._silent_until = self._monotonic() + SILENT_SECONDS
-            if self._last is None:
+            if self._cached is None:
                 raise
             log.warning("the provider does not answer: its last metadata and keys still count")
         finally:
@@ -154,9 +154,9 @@ class Metadata:
             raise self.failure(f"{url}: status {answer.status}")
         return answer.content
 
-    def failure(self, why: str) -> Unavailable:
+    def failure(self, reason: str) -> Unavailable:
         """The error for users; the cause is written to the log."""
-        log.error("OpenID provider %s: %s", self._settings.issuer, clip(visible(why), 500))
+        log.error("OpenID provider %s: %s", self._settings.issuer, clip(visible(reason), 500))
         return Unavailable(
             f"{self._settings.title} does not answer as it should. Try again in a moment."
         )

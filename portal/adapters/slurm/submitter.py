@@ -110,8 +110,7 @@ class LoginNodeSubmitter(Submitter):
         argv = ["/bin/sh", "-c", _RUN, "sh", *words]
         script = (command.script or "").encode()
         result = self._transport.run(user, argv, script, self._seconds + 5 + _LOGIN_SECONDS)
-        before, mark, answer = result.stdout.rpartition(b"\n%s\n" % BEGIN)
-        del before
+        _, mark, answer = result.stdout.rpartition(b"\n%s\n" % BEGIN)
         return result, answer.decode(errors="replace") if mark else None
 
     def read_script(self, user: str, path: str) -> bytes:

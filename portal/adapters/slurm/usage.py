@@ -52,12 +52,12 @@ def sstat_argv(job: Job) -> list[str]:
 def sstat_parse(text: str, job_id: str) -> list[StepUse]:
     """Parse sstat's lines about this job; all others are left out."""
     rows = _rows(text, "|", len(_LIVE), job_id)
-    return [step for fields in rows if (step := _live(fields, job_id))]
+    return [step for fields in rows if (step := _running_step(fields, job_id))]
 
 
-def _live(fields: Sequence[str], job_id: str) -> StepUse | None:
+def _running_step(fields: Sequence[str], job_id: str) -> StepUse | None:
     id_, tasks, cpu, memory, peak, node, total = fields
-    step = _step(id_, job_id)
+    step = _step_id(id_, job_id)
     if step is None:
         return None
     count = min(_number(tasks), MOST_TASKS) or 1
@@ -96,7 +96,7 @@ def sacct_parse(text: str, job_id: str) -> Ended | None:
     allocation = next((row for row in rows if row[0] == job_id), None)
     if allocation is None or commands.read_time(allocation[2]) is None:
         return None
-    steps = [step for row in rows if (step := _over(row, job_id))]
+    steps = [step for row in rows if (step := _ended_step(row, job_id))]
     return Ended(
         steps=tuple(steps),
         cores=_number(allocation[4]),
@@ -105,8 +105,8 @@ def sacct_parse(text: str, job_id: str) -> Ended | None:
     )
 
 
-def _over(fields: Sequence[str], job_id: str) -> StepUse | None:
-    step = _step(fields[0], job_id)
+def _ended_step(fields: Sequence[str], job_id: str) -> StepUse | None:
+    step = _step_id(fields[0], job_id)
     if step is None:
         return None
     tasks, cpu, peak, node = fields[6:10]
@@ -130,7 +130,7 @@ def _rows(text: str, separator: str, length: int, job_id: str) -> Iterator[list[
             yield fields
 
 
-def _step(id_: str, job_id: str) -> str | None:
+def _step_id(id_: str, job_id: str) -> str | None:
     job, _, step = id_.partition(".")
     return (
         step

@@ -152,10 +152,10 @@ def login_problem(
             f"the clocks differ: this machine's is {ahead} {login.host}'s, which therefore refuses "
             "the portal's certificates; synchronise both (chrony, systemd-timesyncd)"
         )
-    for other in others[:_MAX_OTHERS]:
-        if is_safe(other) and _log_in(login, authority, other, ANYWHERE)[0]:
+    for account in others[:_MAX_OTHERS]:
+        if is_safe(account) and _log_in(login, authority, account, ANYWHERE)[0]:
             return (
-                f"sshd trusts the portal's certificates ({other} can log in), but not for "
+                f"sshd trusts the portal's certificates ({account} can log in), but not for "
                 f"login.reader {reader}: is there such an account on {login.host}, with a shell, "
                 "not locked, and permitted by AllowUsers, AllowGroups and pam_access?"
             )

@@ -42,14 +42,14 @@ class HostOrder:
         self._port = port
         self._probe = probe
         self._pause = pause
-        self._away: set[str] = set()
+        self._unreachable: set[str] = set()
         self._probing = False
         self._lock = threading.Lock()
 
     def candidates(self) -> list[str]:
         """All login nodes: those that answer before the others, each group in the site's order."""
         with self._lock:
-            return sorted(self._hosts, key=self._away.__contains__)
+            return sorted(self._hosts, key=self._unreachable.__contains__)
 
     def is_first(self, host: str) -> bool:
         """Whether this is the first candidate; connections to others are replaced."""
@@ -58,9 +58,9 @@ class HostOrder:
     def failed(self, host: str) -> None:
         """Record that a host did not answer, or refused the portal's own account."""
         with self._lock:
-            if len(self._hosts) < 2 or host in self._away:
+            if len(self._hosts) < 2 or host in self._unreachable:
                 return
-            self._away.add(host)
+            self._unreachable.add(host)
             starts, self._probing = not self._probing, True
         log.warning("login node %s does not answer; others are tried before it", host)
         if starts:
@@ -72,12 +72,12 @@ class HostOrder:
         while True:
             self._pause(PROBE_SECONDS)
             with self._lock:
-                away = sorted(self._away)
-            back = {host for host in away if self._probe(host, self._port)}
-            for host in sorted(back):
+                unreachable = sorted(self._unreachable)
+            answering = {host for host in unreachable if self._probe(host, self._port)}
+            for host in sorted(answering):
                 log.warning("login node %s answers again", host)
             with self._lock:
-                self._away -= back
-                if not self._away:
+                self._unreachable -= answering
+                if not self._unreachable:
                     self._probing = False
                     return

@@ -34,14 +34,14 @@ __all__ = ["Completed", "SshTransport", "Transport"]
 
 IDLE_SECONDS = 600.0
 """Seconds that an idle connection is kept; it may outlive its certificate."""
-PEOPLE = ThrottleLimits(at_once=3, waiting=3, seconds=PATIENT)
+USER_LIMITS = ThrottleLimits(at_once=3, waiting=3, seconds=PATIENT)
 """Concurrent commands per user and process: fewer than gunicorn's threads (8)."""
-OURS = ThrottleLimits(at_once=8, waiting=64, seconds=5.0)
+PORTAL_LIMITS = ThrottleLimits(at_once=8, waiting=64, seconds=5.0)
 """The same for the portal's own accounts. sshd refuses the eleventh concurrent command of a
 connection (MaxSessions), and a refusal would close the connection for the other commands."""
 MOST_OUTPUT = 256 * 1024
 """Maximum bytes of output, except for commands that read a file or list folders."""
-MOST_OF_OURS = 64 * 1024 * 1024
+MOST_PORTAL_OUTPUT = 64 * 1024 * 1024
 """The same for the portal's own accounts: a large site's queue has megabytes."""
 BUSY = (
     "Your commands on the login node do not end in time, or there are too many of them at once. "
@@ -94,12 +94,12 @@ class SshTransport(Transport):
         self._settings = settings
         self._hosts = hosts or HostOrder(settings.all_hosts, settings.port)
         self._authority = authority
-        self._our_accounts = {settings.reader, operator}
+        self._portal_accounts = {settings.reader, operator}
         self._pool: dict[str, _Connection] = {}
         self._lock = threading.Lock()
         self._user_locks: dict[str, threading.Lock] = {}
-        self._people = UserThrottle(PEOPLE, BUSY, budget=budget)
-        self._ours = UserThrottle(OURS, BUSY)
+        self._user_throttle = UserThrottle(USER_LIMITS, BUSY, budget=budget)
+        self._portal_throttle = UserThrottle(PORTAL_LIMITS, BUSY)
 
     def run(
         self,
@@ -110,22 +110,22 @@ class SshTransport(Transport):
         most: int = MOST_OUTPUT,
     ) -> Completed:
         """Run a command on the login node as the user; waits for a slot if necessary."""
-        if self._is_ours(user):
-            with self._ours.slot(user):
-                return self._run(user, argv, stdin, seconds, MOST_OF_OURS)
-        with self._people.slot(user):
+        if self._is_portal_account(user):
+            with self._portal_throttle.slot(user):
+                return self._run(user, argv, stdin, seconds, MOST_PORTAL_OUTPUT)
+        with self._user_throttle.slot(user):
             try:
                 return self._run(user, argv, stdin, seconds, most)
             except (Unresponsive, CommandTimeout):
-                self._people.penalize(user)
+                self._user_throttle.penalize(user)
                 raise
 
-    def _is_ours(self, user: str) -> bool:
-        return user in self._our_accounts
+    def _is_portal_account(self, user: str) -> bool:
+        return user in self._portal_accounts
 
     def _is_account(self, user: str) -> bool:
-        ours = self._is_ours(user) and is_safe(user)
-        return ours or self._settings.names.permits(user)
+        is_safe_portal_account = self._is_portal_account(user) and is_safe(user)
+        return is_safe_portal_account or self._settings.names.permits(user)
 
     def _run(
         self, user: str, argv: Sequence[str], stdin: bytes, seconds: float, most: int
@@ -147,7 +147,7 @@ class SshTransport(Transport):
             self._close(user, connection, channel, retire=not ended)
 
     def _open(self, user: str) -> tuple[_Connection, paramiko.Channel]:
-        window = None if self._is_ours(user) else WINDOW
+        window = None if self._is_portal_account(user) else WINDOW
         for attempt in (1, 2):
             connection = self._connection(user)
             try:
