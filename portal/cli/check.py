@@ -7,7 +7,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from portal.adapters.certificates import CertificateAuthority
-from portal.adapters.encryption import read_keys
 from portal.adapters.slurm.asking import QueryRunner, RefusedError
 from portal.adapters.slurm.users import user_argv, user_parse
 from portal.adapters.ssh.transport import SshTransport
@@ -37,11 +36,12 @@ from portal.cli.checks.running import check_worker
 from portal.cli.checks.tls import check_browsers_tls, check_callback
 from portal.cli.findings import Finding
 from portal.config import LoginSettings, Settings, WebSettings
-from portal.core.cluster.fgpu import GpuKind, to_number
 from portal.core.cluster.gpu_offers import Gpus, is_of
 from portal.core.cluster.inventory import Node
 from portal.core.interfaces.systems import Scheduler
 from portal.errors import PortalError
+from portal.node.common.fgpu import GpuKind, to_number
+from portal.store.encryption import read_keys
 from portal.wiring import now, real_systems
 
 

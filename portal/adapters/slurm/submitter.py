@@ -15,7 +15,7 @@ from portal.adapters.slurm.commands import is_job_id
 from portal.adapters.ssh.shell.home import ENTER, check_home
 from portal.adapters.ssh.transport import Completed, Transport
 from portal.core.cluster.jobs import known_start
-from portal.core.interfaces.submission import Submitter
+from portal.core.interfaces.jobs import Submitter
 from portal.core.jobs.compose.command import SubmitCommand
 from portal.core.jobs.compose.refusals import ScriptTooLong, ScriptUnreadable, SubmissionRefused
 from portal.core.jobs.compose.submission import MAX_SCRIPT

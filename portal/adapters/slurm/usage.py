@@ -14,7 +14,7 @@ from itertools import islice
 from portal.adapters.slurm import commands
 from portal.adapters.slurm.commands import SEPARATOR, TARGET
 from portal.adapters.ssh.transport import Completed, Transport
-from portal.core.interfaces.job_usage import JobMeter
+from portal.core.interfaces.jobs import JobMeter
 from portal.core.jobs.job import Job
 from portal.core.jobs.usage import Ended, StepUse
 from portal.errors import Unavailable

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from portal.core.cluster.effective_limits import PLACE
-from portal.core.cluster.fgpu import GpuKind, Slice, of_gres, smallest
 from portal.core.cluster.inventory import NodeGpus, Partition
 from portal.core.units import fgpu_number, floor_size, format_fgpu
 from portal.errors import FieldError
+from portal.node.common.fgpu import GpuKind, Slice, of_gres, smallest
 
 AMOUNT, KIND = "resources.fgpu", "resources.gpu_kind"
 

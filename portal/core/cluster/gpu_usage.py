@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from portal.core.cluster.fgpu import GpuKind
 from portal.core.cluster.gpu_offers import Gpus, is_of
 from portal.core.cluster.inventory import Node, NodeGpus
 from portal.core.cluster.jobs import JobReport
+from portal.node.common.fgpu import GpuKind
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from portal.core.cluster.fgpu import of_gres
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.job.runner_protocol import JobNumber, NodeName
-from portal.core.json_text import NotJson, decode_object
 from portal.core.launch.environment import NAME
 from portal.core.launch.hub import MAX_PREFIX
 from portal.core.launch.mounts import Mounts
@@ -27,6 +25,8 @@ from portal.core.launch.own_image import OwnImage
 from portal.core.launch.request import SessionName
 from portal.core.session.session import Home, Session
 from portal.core.validation import STRICT, Matching, Word
+from portal.node.common.fgpu import of_gres
+from portal.node.common.json_text import NotJson, decode_object
 
 PROOF = "tmp/.slipway-runner"
 """The file below a session's folder in which its runner proves to be its owner's; the runner knows

@@ -1,6 +1,6 @@
 """Messages between the portal and a session's runner: its specification, and its reports.
 
-Reports are validated on arrival. portal/runner/spec.py reads the specification.
+Reports are validated on arrival. portal/node/runner/spec.py reads the specification.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class AppReport(BaseModel):
 
 
 def fingerprint(callback_ca: str, client_ca: str) -> str:
-    """A short hash of the authorities; portal/runner/renewal.py computes the same."""
+    """A short hash of the authorities; portal/node/runner/renewal.py computes the same."""
     text = "".join(f"{callback_ca}{client_ca}".split())
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -204,7 +204,7 @@ def runner_spec(
     """Write the runner's specification as one line of JSON; `apps` are all that can be started.
 
     `registry`: user and password for the registry of the session's own image, `refused`: files of
-    the site's that it must not be. portal/batch/node/session.py takes both out before the
+    the site's that it must not be. portal/node/batch/execute/session.py takes both out before the
     container starts.
 
     Secret: it contains the token, and environment variables that often hold passwords.

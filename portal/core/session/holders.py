@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from portal.core.cluster.choice.charge import charge_of
-from portal.core.cluster.fgpu import of_gres, to_number
 from portal.core.cluster.limits import GroupLimit, Limits, Tres
 from portal.core.cluster.usage import (
     ClusterUsage,
@@ -24,6 +23,7 @@ from portal.core.session.pending_reasons import (
 )
 from portal.core.session.session import Session, State
 from portal.core.units import amounts, fgpu_number, format_amount, format_fgpu
+from portal.node.common.fgpu import of_gres, to_number
 
 HOLDING = frozenset({State.STARTING, State.RUNNING, State.ENDING})
 """States of sessions that hold their resources."""

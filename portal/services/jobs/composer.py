@@ -14,7 +14,7 @@ from typing import Any
 from portal.core.admin.images import refused_files
 from portal.core.apps.catalog import Catalog
 from portal.core.auth.person import Person, hash_secret
-from portal.core.interfaces.submission import SubmissionStore, Submitter
+from portal.core.interfaces.jobs import Submitter
 from portal.core.interfaces.systems import Clock
 from portal.core.jobs.compose.again import Stored, is_of, same_job
 from portal.core.jobs.compose.command import (
@@ -57,6 +57,7 @@ from portal.services.admin.administration import Administration
 from portal.services.cluster import Cluster
 from portal.services.launch.submission import NOT_YET
 from portal.services.storage import GrantMounts
+from portal.store.submissions import SubmissionStore
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from portal.core.auth.person import Person
 from portal.core.cluster.extensions import Extensions
 from portal.core.cluster.jobs import JobState
-from portal.core.interfaces.jobs import JobScheduler, JobStore
+from portal.core.interfaces.jobs import JobScheduler
 from portal.core.interfaces.systems import Clock, Scheduler
 from portal.core.jobs.actions import (
     DONE,
@@ -31,6 +31,7 @@ from portal.core.session.pending_reasons import Reason
 from portal.errors import Conflict, FieldError, InvalidRequest, NotFound, Unavailable
 from portal.services.admin.administration import Administration
 from portal.services.extending import LEASE, Extender, Minutes, Queue
+from portal.store.jobs.store import JobStore
 
 _NONE = "There is no such job."
 _ONLY_RUNNING = "Only a running job can be given more time."

@@ -15,8 +15,6 @@ from datetime import datetime, timedelta
 
 from portal.core.auth.person import hash_secret
 from portal.core.cluster.jobs import JobReport, JobState
-from portal.core.interfaces.jobs import JobStore
-from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Clock, RecordEvent, Scheduler, UserFiles
 from portal.core.job.adoption import (
     MAX_PROOF,
@@ -41,6 +39,8 @@ from portal.core.session.session import LIVE, OVER, Session, State
 from portal.core.session.transitions import STOPPABLE, follow
 from portal.errors import Conflict, Gone, PortalError, SessionUnknown
 from portal.services.owner_queue import RunForOwner
+from portal.store.jobs.store import JobStore
+from portal.store.sessions import SessionStore
 
 log = logging.getLogger(__name__)
 

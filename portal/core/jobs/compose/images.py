@@ -17,7 +17,7 @@ def image_problem(
 
     `catalog`: what the user may see; `own_images`: "file" and schemes such as "docker", as in the
     settings; `refused`: files of the site's that the user may not start. The same rules as those
-    of the command (portal/batch/request.py).
+    of the command (node/batch/request.py).
     """
     scheme, colon, _ = image.partition("://")
     if colon:

@@ -10,7 +10,6 @@ import pytest
 from sqlmodel import Session as Database
 from sqlmodel import delete
 
-from portal.adapters.db.tables import AppRow, SessionEnvRow, SessionRow
 from portal.core.admin.audit import AuditFilter
 from portal.core.auth.person import hash_secret
 from portal.core.job import adoption
@@ -20,6 +19,7 @@ from portal.core.launch.request import LaunchRequest
 from portal.core.session.session import Session, State
 from portal.errors import Gone, SessionUnknown
 from portal.services.session.adoption import BELIEVED, HEARD, LOOKED
+from portal.store.tables import AppRow, SessionEnvRow, SessionRow
 from tests.fakes import World
 from tests.support.slurm import FakeJob
 from tests.unit.services.session.test_reconciler import poll_slurm

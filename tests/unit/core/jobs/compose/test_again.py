@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from portal.batch.request import Request
-from portal.batch.submit.wrapped import batch_script
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.jobs.compose.again import Stored, same_job
 from portal.core.jobs.job import Job, JobTexts
+from portal.node.batch.request import Request
+from portal.node.batch.submit.wrapped import batch_script
 
 SCRIPT = b"#!/bin/bash\n#SBATCH --mem=1G\npython train.py\n"
 RECORD = {"name": "seven", "resource_group": "main", "directory": "/data", "time_limit": 30}
