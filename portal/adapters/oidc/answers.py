@@ -13,7 +13,7 @@ _LAST_SECOND = 253_402_300_799
 """Of the year 9999."""
 
 
-class InvalidAnswerError(ValueError):
+class InvalidResponseError(ValueError):
     """An answer that does not fit its model; the text names the field, for the log."""
 
 
@@ -30,7 +30,7 @@ Seconds = Annotated[float, Field(ge=0, le=_LAST_SECOND, allow_inf_nan=False)]
 """Since 1970 (RFC 7519's NumericDate)."""
 
 
-class _Answer(BaseModel):
+class _Response(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
     @model_validator(mode="before")
@@ -42,7 +42,7 @@ class _Answer(BaseModel):
         return {name: value for name, value in content.items() if value is not None}
 
 
-class Discovery(_Answer):
+class Discovery(_Response):
     """The metadata (OpenID Connect Discovery 1.0)."""
 
     issuer: Text
@@ -56,26 +56,26 @@ class Discovery(_Answer):
     code_challenge_methods_supported: Names | None = None
 
 
-class PublishedKeys(_Answer):
+class PublishedKeys(_Response):
     """A JWK Set (RFC 7517). Its keys are read one by one, since unknown types must be ignored."""
 
     keys: Annotated[list[Any], Field(max_length=100)]
 
 
-class TokenAnswer(_Answer):
+class TokenResponse(_Response):
     """The access token response (RFC 6749, 5.1); `expires_in` is not used."""
 
     id_token: str
     access_token: Annotated[str, Field(max_length=MAX_TOKEN, pattern="^[ -~]+$")]
 
 
-class ErrorAnswer(_Answer):
+class ErrorResponse(_Response):
     """The error response of the token endpoint (RFC 6749, 5.2)."""
 
     error: Text
 
 
-class TokenHeader(_Answer):
+class TokenHeader(_Response):
     """The header of a signed token (RFC 7515), which chooses the key."""
 
     alg: Text
@@ -83,7 +83,7 @@ class TokenHeader(_Answer):
     typ: Text = ""
 
 
-class IdClaims(_Answer):
+class IdClaims(_Response):
     """The ID token's claims that every log-in needs; claims of the account are read separately."""
 
     iss: Text
@@ -99,7 +99,7 @@ class IdClaims(_Answer):
     sid: Identifier = ""
 
 
-class LogoutClaims(_Answer):
+class LogoutClaims(_Response):
     """The claims of a logout token (OpenID Connect Back-Channel Logout 1.0)."""
 
     iss: Text
@@ -113,21 +113,21 @@ class LogoutClaims(_Answer):
     sid: Identifier = ""
 
 
-class Userinfo(_Answer):
+class Userinfo(_Response):
     """The userinfo response; claims of the account are read separately."""
 
     sub: Identifier
 
 
-M = TypeVar("M", bound=_Answer)
+M = TypeVar("M", bound=_Response)
 
 
 def read(model: type[M], content: object) -> M:
-    """Validate the content against a model; raises InvalidAnswerError."""
+    """Validate the content against a model; raises InvalidResponseError."""
     try:
         return model.model_validate(content)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(str(part) for part in first["loc"])
         text = f"{clip(field, 80)}: {first['msg']}"
-        raise InvalidAnswerError(clip(visible(text.removeprefix(": ")), 300)) from None
+        raise InvalidResponseError(clip(visible(text.removeprefix(": ")), 300)) from None

@@ -15,7 +15,7 @@ from portal.adapters.oidc.deadline import DeadlineAdapter
 from portal.node.common.json_text import decode_object
 
 CONNECT_SECONDS = 4.0
-MAX_ANSWER = 1 << 20
+MAX_RESPONSE = 1 << 20
 """Bytes of a response's body."""
 SLOW_SECONDS = 1.0
 SILENT_SECONDS = 10.0
@@ -27,12 +27,12 @@ connections because of their input.
 _MOST_ADDRESSES = 16
 
 
-class AnswerError(Exception):
+class ResponseError(Exception):
     """There is no valid response; the text gives the reason for the log."""
 
 
 @dataclass(frozen=True)
-class Answer:
+class Response:
     """A response: its status and the JSON object of its body."""
 
     status: int
@@ -86,23 +86,23 @@ class ProviderClient:
         *,
         auth: AuthBase | None = None,
         data: dict[str, str] | None = None,
-    ) -> Answer:
-        """The response, complete within `seconds`; raises AnswerError. Follows no redirect."""
+    ) -> Response:
+        """The response, complete within `seconds`; raises ResponseError. Follows no redirect."""
         if self._silent.get(url, 0.0) > time.monotonic():
-            raise AnswerError(f"it did not answer less than {SILENT_SECONDS:.0f} s ago")
+            raise ResponseError(f"it did not answer less than {SILENT_SECONDS:.0f} s ago")
         start = time.monotonic()
         try:
             status, body = self._exchange(method, url, seconds, auth or NoAuth(), data)
         except (requests.RequestException, HTTPError, OSError, ValueError) as error:
             if time.monotonic() - start > SLOW_SECONDS:
                 self._note_silence(url)
-            raise AnswerError(str(error)) from error
-        if len(body) > MAX_ANSWER:
-            raise AnswerError(f"more than {MAX_ANSWER} bytes")
+            raise ResponseError(str(error)) from error
+        if len(body) > MAX_RESPONSE:
+            raise ResponseError(f"more than {MAX_RESPONSE} bytes")
         try:
-            return Answer(status, decode_object(body))
+            return Response(status, decode_object(body))
         except ValueError as error:
-            raise AnswerError(f"status {status}, and its answer {error}") from error
+            raise ResponseError(f"status {status}, and its answer {error}") from error
 
     def _exchange(
         self, method: str, url: str, seconds: float, auth: AuthBase, data: dict[str, str] | None
@@ -121,9 +121,9 @@ class ProviderClient:
                 timeout=timeout,
                 verify=self._verify,
                 stream=True,
-            ) as answer,
+            ) as response,
         ):
-            return answer.status_code, answer.raw.read(MAX_ANSWER + 1, decode_content=False)
+            return response.status_code, response.raw.read(MAX_RESPONSE + 1, decode_content=False)
 
     def _note_silence(self, url: str) -> None:
         if len(self._silent) >= _MOST_ADDRESSES:

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from joserfc.jwk import KeySet
 
-from portal.adapters.oidc.answers import Discovery, InvalidAnswerError, PublishedKeys, read
-from portal.adapters.oidc.client import SILENT_SECONDS, Answer, AnswerError, ProviderClient
+from portal.adapters.oidc.answers import Discovery, InvalidResponseError, PublishedKeys, read
+from portal.adapters.oidc.client import SILENT_SECONDS, ProviderClient, Response, ResponseError
 from portal.adapters.oidc.turns import Busy, Turns, seconds_left
 from portal.adapters.ssh.per_user import ThreadBudget
 from portal.config import OidcSettings
@@ -140,19 +140,19 @@ class Metadata:
         keys = self._published.get(RETRY_SECONDS if refresh else CACHE_SECONDS)
         return KeySet.import_key_set({"keys": keys})
 
-    def ask(self, method: str, url: str, **options: Any) -> Answer:
+    def ask(self, method: str, url: str, **options: Any) -> Response:
         """The provider's JSON response, within the remaining time; raises Unavailable."""
         try:
             return self._client.ask(method, url, seconds_left(), **options)
-        except AnswerError as error:
+        except ResponseError as error:
             raise self.failure(f"{url}: {error}") from error
 
     def get_object(self, url: str, **options: Any) -> dict[str, Any]:
         """The JSON object of a successful response; raises Unavailable."""
-        answer = self.ask("GET", url, **options)
-        if answer.status != 200:
-            raise self.failure(f"{url}: status {answer.status}")
-        return answer.content
+        response = self.ask("GET", url, **options)
+        if response.status != 200:
+            raise self.failure(f"{url}: status {response.status}")
+        return response.content
 
     def failure(self, reason: str) -> Unavailable:
         """The error for users; the cause is written to the log."""
@@ -165,18 +165,18 @@ class Metadata:
         issuer = self._settings.issuer
         url = issuer.rstrip("/") + "/.well-known/openid-configuration"
         try:
-            answer = read(Discovery, self.get_object(url))
-        except InvalidAnswerError as error:
+            metadata = read(Discovery, self.get_object(url))
+        except InvalidResponseError as error:
             raise self.failure(f"{url}: {error}") from error
-        if answer.issuer != issuer:
-            raise self.failure(f"it calls itself {clip(answer.issuer, 200)!r}, not {issuer!r}")
-        return answer
+        if metadata.issuer != issuer:
+            raise self.failure(f"it calls itself {clip(metadata.issuer, 200)!r}, not {issuer!r}")
+        return metadata
 
     def _fetch_keys(self) -> list[dict[str, Any]]:
         url = self.endpoint("jwks_uri")
         try:
             keys = read(PublishedKeys, self.get_object(url)).keys
-        except InvalidAnswerError as error:
+        except InvalidResponseError as error:
             raise self.failure(f"{url}: {error}") from error
         usable = [key for key in keys if _is_usable(key)]
         if not usable:

@@ -13,9 +13,9 @@ from urllib.parse import quote, urlencode
 from requests.auth import AuthBase, HTTPBasicAuth
 
 from portal.adapters.oidc.answers import (
-    ErrorAnswer,
-    InvalidAnswerError,
-    TokenAnswer,
+    ErrorResponse,
+    InvalidResponseError,
+    TokenResponse,
     Userinfo,
     read,
 )
@@ -118,7 +118,7 @@ class OidcProvider(IdentityProvider):
         except TokenError as error:
             raise self._refused(error) from error
 
-    def _exchange(self, code: str, verifier: str) -> TokenAnswer:
+    def _exchange(self, code: str, verifier: str) -> TokenResponse:
         endpoint, (auth, data) = self._metadata.endpoint("token_endpoint"), self._credentials()
         data |= {
             "grant_type": "authorization_code",
@@ -126,13 +126,15 @@ class OidcProvider(IdentityProvider):
             "code_verifier": verifier,
             "redirect_uri": self._portal + CALLBACK,
         }
-        answer = self._metadata.ask("POST", endpoint, auth=auth, data=data)
+        response = self._metadata.ask("POST", endpoint, auth=auth, data=data)
         try:
-            if answer.status == 200 and "error" not in answer.content:
-                return read(TokenAnswer, answer.content)
-            refusal = read(ErrorAnswer, answer.content).error
-        except InvalidAnswerError as error:
-            raise self._metadata.failure(f"{endpoint}: status {answer.status}, {error}") from error
+            if response.status == 200 and "error" not in response.content:
+                return read(TokenResponse, response.content)
+            refusal = read(ErrorResponse, response.content).error
+        except InvalidResponseError as error:
+            raise self._metadata.failure(
+                f"{endpoint}: status {response.status}, {error}"
+            ) from error
         if refusal == "invalid_grant":
             raise Unauthorized(EXPIRED)
         raise self._metadata.failure(f"it refuses a code: {clip(refusal, 100)}")
@@ -145,7 +147,7 @@ class OidcProvider(IdentityProvider):
         content = self._metadata.get_object(endpoint, auth=BearerAuth(access_token))
         try:
             is_other_user = read(Userinfo, content).sub != subject
-        except InvalidAnswerError as error:
+        except InvalidResponseError as error:
             raise self._refused(TokenError(f"userinfo: {error}")) from error
         if is_other_user:
             raise self._refused(TokenError("userinfo: it is another user's"))
