@@ -36,7 +36,7 @@ from portal.cli.checks.running import check_worker
 from portal.cli.checks.tls import check_browsers_tls, check_callback
 from portal.cli.findings import Finding
 from portal.config import LoginSettings, Settings, WebSettings
-from portal.core.cluster.gpu_offers import Gpus, is_of
+from portal.core.cluster.gpu_offers import Gpus, is_of_kind
 from portal.core.cluster.inventory import Node
 from portal.core.interfaces.systems import Scheduler
 from portal.errors import PortalError
@@ -173,7 +173,7 @@ def compare_gpus(gpus: Gpus, scheduler: Scheduler) -> Iterator[Finding]:
 
 def _kind(kind: GpuKind, nodes: Sequence[Node]) -> Iterator[Finding]:
     """One kind of the settings: its nodes, and whether Slurm has the right number of shards."""
-    having = [(node, f) for node in nodes for f in node.gpus if is_of(f, kind) and f.gpus]
+    having = [(node, f) for node in nodes for f in node.gpus if is_of_kind(f, kind) and f.gpus]
     names = ", ".join(node.name for node, _found in having)
     if not having:
         yield Finding(False, f"no node in Slurm has {_title(kind)}: gres.conf, Type={kind.name}")

@@ -14,7 +14,7 @@ from portal.adapters.slurm.asking import DOWN
 from portal.adapters.slurm.commands import is_job_id
 from portal.adapters.ssh.shell.home import ENTER, check_home
 from portal.adapters.ssh.transport import Completed, Transport
-from portal.core.cluster.jobs import known_start
+from portal.core.cluster.jobs import plausible_start
 from portal.core.interfaces.jobs import Submitter
 from portal.core.jobs.compose.command import SubmitCommand
 from portal.core.jobs.compose.refusals import ScriptTooLong, ScriptUnreadable, SubmissionRefused
@@ -204,7 +204,7 @@ def _message(messages: str) -> str:
 def _within_a_year(match: re.Match[str]) -> str:
     """Replace a start that is too far in the future to be meaningful."""
     try:
-        start = known_start(datetime.fromisoformat(f"{match[1]}+00:00"), datetime.now(UTC))
+        start = plausible_start(datetime.fromisoformat(f"{match[1]}+00:00"), datetime.now(UTC))
     except ValueError:  # a site's message may resemble a time
         return match[0]
     return match[0] if start else "not start within a year"

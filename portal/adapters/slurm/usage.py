@@ -16,7 +16,7 @@ from portal.adapters.slurm.commands import SEPARATOR, TARGET
 from portal.adapters.ssh.transport import Completed, Transport
 from portal.core.interfaces.jobs import JobMeter
 from portal.core.jobs.job import Job
-from portal.core.jobs.usage import Ended, StepUse
+from portal.core.jobs.usage import EndedUse, StepUse
 from portal.errors import Unavailable
 
 log = logging.getLogger(__name__)
@@ -90,14 +90,14 @@ def sacct_argv(job: Job) -> list[str]:
     ]
 
 
-def sacct_parse(text: str, job_id: str) -> Ended | None:
+def sacct_parse(text: str, job_id: str) -> EndedUse | None:
     """Parse sacct's lines about this job; None while accounting does not have its end."""
     rows = list(_rows(text, SEPARATOR, len(_OVER), job_id))
     allocation = next((row for row in rows if row[0] == job_id), None)
     if allocation is None or commands.read_time(allocation[2]) is None:
         return None
     steps = [step for row in rows if (step := _ended_step(row, job_id))]
-    return Ended(
+    return EndedUse(
         steps=tuple(steps),
         cores=_number(allocation[4]),
         elapsed=float(_number(allocation[3])),
