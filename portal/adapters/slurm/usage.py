@@ -201,7 +201,7 @@ class SlurmMeter(JobMeter):
             raise Unavailable(f"Slurm does not tell what it uses: {result.error_text()[:200]}")
         return steps
 
-    def ended(self, job: Job) -> Ended | None:
+    def ended(self, job: Job) -> EndedUse | None:
         result = self._ask(self._reader, sacct_argv(job))
         if result.code != 0:
             raise Unavailable(f"Slurm's accounting does not answer: {result.error_text()[:200]}")
