@@ -8,7 +8,7 @@ listed in tests/recorded/pending_reasons.json, are covered.
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 
 from portal.core.cluster.choice.charge import UNKNOWN_CHARGE, Charge
@@ -175,7 +175,7 @@ def explain_reason(
         text, advice = _limit_words(**limit.groupdict())
     else:
         return Reason(word, f"Slurm says: {word}.")
-    words = asdict(wording) | _charge_words(charge)
+    words = vars(wording) | _charge_words(charge)
     return Reason(word, text.format(**words), advice.format(**words))
 
 
