@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import PydanticCustomError
 
 from portal.core.apps.titles import Naming, namings
-from portal.core.launch.own_image import OWN, PLACE, image_title
+from portal.core.launch.own_image import OWN, PLACEHOLDER, image_title
 from portal.core.launch.site_files import SifFile
 from portal.core.session.session import Session
 from portal.core.validation import field_errors
@@ -192,7 +192,7 @@ class Image(BaseModel):
 def own_image(image: str) -> Image:
     """What a session's own image is in the place of one of the site's."""
     title = image_title(image)
-    return Image(environment=OWN, version=title, path=PLACE, title=title)
+    return Image(environment=OWN, version=title, path=PLACEHOLDER, title=title)
 
 
 def problems_of(error: ValidationError) -> list[tuple[str, str]]:

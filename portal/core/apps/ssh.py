@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from portal.core.apps.access import OpenApp
 from portal.core.apps.catalog import AppSpec
-from portal.core.launch.mounts import place_of
+from portal.core.launch.mounts import mount_name
 from portal.core.session.session import Home, Session
 
 KEY_FILE = "id_container"
@@ -169,5 +169,5 @@ class SshEndpoint:
         if self.session.home is Home.PERSISTENT:
             return ""
         mounts = self.session.mounts
-        writable = [place_of(mount, mounts) for mount in mounts if not mount.read_only]
+        writable = [mount_name(mount, mounts) for mount in mounts if not mount.read_only]
         return f"{writable[0]}/" if writable else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import quote, unquote
 
 from portal.core.launch.folder_name import HOME
-from portal.core.launch.mounts import place_of
+from portal.core.launch.mounts import mount_name
 from portal.core.session.session import Home, Session
 
 
@@ -24,7 +24,7 @@ def path_in_session(session: Session, location: str, storage: str) -> str:
     for mount in session.mounts:
         start = _location_of(mount.folder, mount.owner)
         if names[: len(start)] == start:
-            return "/".join([place_of(mount, session.mounts), *names[len(start) :]])
+            return "/".join([mount_name(mount, session.mounts), *names[len(start) :]])
     return ""
 
 

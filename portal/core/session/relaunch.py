@@ -56,7 +56,7 @@ def _image(session: Session) -> dict[str, str]:
 
 
 def described(options: SlurmOptions) -> list[str]:
-    """Slurm's options as they were chosen, each in words."""
+    """Describe each of the chosen Slurm options."""
     chosen = {
         "account": options.account,
         "QOS": options.qos,

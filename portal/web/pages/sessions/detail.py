@@ -12,7 +12,7 @@ from portal.core.admin.timeline import Moment
 from portal.core.job.samples import Point
 from portal.core.launch.folder_name import HOME
 from portal.core.launch.mounts import Mount, storage_of
-from portal.core.session.kept import Kept, kept
+from portal.core.session.retention import Retention, retention
 from portal.core.session.session import OVER, Session, path_in_session
 from portal.errors import Conflict, InvalidRequest
 from portal.web.context import person, reads_together, services
@@ -67,9 +67,9 @@ class SessionPage:
         return self.session.state in OVER
 
     @property
-    def kept(self) -> Kept:
+    def kept(self) -> Retention:
         """What stays at its end."""
-        return kept(self.session)
+        return retention(self.session)
 
     @property
     def folders(self) -> list[FolderView]:
