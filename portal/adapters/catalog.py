@@ -208,7 +208,7 @@ class FolderCatalog:
             images=tuple(image for image in images if not image.retired),
             retired=tuple(image for image in images if image.retired),
             left_out=tuple(left_out),
-            found=dict(self._found()),
+            detected=dict(self._found()),
             problems=tuple(problems),
         )
 

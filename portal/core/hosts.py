@@ -1,7 +1,7 @@
 """Several portal hosts on one database: how long each may serve without reading it.
 
-A host is open while its HAProxy serves apps. What is revoked must be removed by every open host,
-and a host that does not follow the database shuts itself off, before others rely on it:
+A host is open while its HAProxy serves apps. Every open host must remove revoked keys, and a host
+that does not follow the database shuts itself off, before others rely on that:
 
     its agent reads the database          every LOOK_SECONDS
     its agent reports it as shut off      OPEN_SECONDS after the last successful read

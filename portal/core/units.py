@@ -50,7 +50,7 @@ class Rounding(Enum):
 
     NEAREST = "nearest"
     DOWN = "down"
-    """For limits: what is shown can be requested."""
+    """For limits: the displayed amount can be requested."""
 
 
 def gb_number(mb: float, rounding: Rounding = Rounding.NEAREST) -> str:

@@ -134,13 +134,13 @@ class FolderImages(ImageStore):
     def remove(self, removal: Removal) -> None:
         folder = self._place(removal.image.name)
         with _explained(folder):
-            if removal.whole:
+            if removal.entire_image:
                 # First what makes it an image: after a crash here it is none any more.
                 (folder / LINK).unlink(missing_ok=True)
             for file in removal.files:
                 (folder / file.name).unlink(missing_ok=True)
                 (folder / inventory_name(file.name)).unlink(missing_ok=True)
-            if removal.whole:
+            if removal.entire_image:
                 for name in (DESCRIPTION, RETIRED):
                     (folder / name).unlink(missing_ok=True)
 

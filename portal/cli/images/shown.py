@@ -74,10 +74,10 @@ def shown_removals(removals: Iterable[Removal], dry_run: bool) -> Iterator[str]:
     verb = "would delete" if dry_run else "deleted"
     for removal in removals:
         name = removal.image.name
-        if removal.kept:
-            yield f"kept {name}: {removal.kept}"
+        if removal.kept_because:
+            yield f"kept {name}: {removal.kept_because}"
             continue
         freed += sum(file.size for file in removal.files)
-        what = str(name) if removal.whole else f"{len(removal.files)} replaced of {name}"
+        what = str(name) if removal.entire_image else f"{len(removal.files)} replaced of {name}"
         yield f"{verb} {what}"
     yield f"{'to be freed' if dry_run else 'freed'}: {size(freed) if freed else 'nothing'}"

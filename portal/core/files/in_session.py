@@ -1,4 +1,4 @@
-"""Where a file is in a session that has its folder mounted."""
+"""Paths of files in a session that has mounted their folder."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from portal.core.session.session import Home, Session
 def path_in_session(session: Session, location: str, storage: str) -> str:
     """The path below the session's home, percent-encoded; "" if the session does not have it.
 
-    `storage`: the path of the owner's storage folders (storage_of); outside of the home it is not
-    below that of a session in the owner's own home. Apps name files in UTF-8, so that names in
+    `storage`: the path of the owner's storage folders (storage_of); if it is outside of the home, a
+    session in the owner's home directory does not have it. Apps name files in UTF-8, so names in
     other encodings cannot be opened.
     """
     if not _is_text(location):

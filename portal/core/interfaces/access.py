@@ -23,7 +23,7 @@ from portal.core.hosts import Removal
 
 @dataclass(frozen=True)
 class OriginAssignment:
-    """The outcome of assigning an origin to an app."""
+    """The result of assigning an origin to an app."""
 
     opened: OpenApp | None
     """None if a concurrent request took the origin."""
@@ -35,7 +35,7 @@ class OriginAssignment:
 
 @dataclass(frozen=True)
 class NewTicket:
-    """A ticket to be issued, and what to store with it."""
+    """A ticket to be issued, with its audit event and time of use."""
 
     ticket: Ticket
     event: AuditEvent

@@ -1,4 +1,4 @@
-"""Interfaces to what Slurm measures of jobs, and to what the portal keeps about their pages."""
+"""Interfaces to Slurm's measurements of jobs, and to the store for their pages."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class JobMeter(Protocol):
     """Slurm's measurements of one job. Raises Unavailable when Slurm does not answer."""
 
     def running(self, job: Job) -> Sequence[StepUse]:
-        """The running steps of a job, asked as its owner; [] if there are none."""
+        """The running steps of a job, queried as its owner; [] if there are none."""
         ...
 
     def ended(self, job: Job) -> Ended | None:
-        """What accounting has of a job that is over; None while it does not have its end."""
+        """Accounting's record of a job that is over; None until it contains its end."""
         ...
 
 

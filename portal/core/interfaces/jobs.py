@@ -1,4 +1,4 @@
-"""Interfaces to Slurm's jobs, and to the store of what is known of them."""
+"""Interfaces to Slurm's jobs, and to the store of jobs."""
 
 from __future__ import annotations
 
@@ -125,14 +125,14 @@ class JobStore(Protocol):
 
 
 class JobScheduler(Protocol):
-    """Slurm, for jobs of anybody. Every method raises Unavailable when Slurm does not answer."""
+    """Slurm, for jobs of all users. Methods raise Unavailable when Slurm does not answer."""
 
     def find(self, job_id: str) -> Job | None:
-        """A job in Slurm's memory, as it is now."""
+        """The current state of a job in Slurm's memory."""
         ...
 
     def texts(self, job_ids: Collection[str]) -> dict[str, JobTexts]:
-        """What the owners of these jobs wrote, by number; without those that left the queue."""
+        """Texts of these jobs' owners, by number; without jobs that left the queue."""
         ...
 
     def ended(self, job_ids: Collection[str]) -> dict[str, Job]:
@@ -146,6 +146,6 @@ class JobScheduler(Protocol):
     def act(self, user: str, action: JobAction, targets: Sequence[str]) -> dict[str, str]:
         """Hold, release or requeue a user's jobs, arrays or tasks, as that user.
 
-        For each that Slurm was asked about: "", or why it refused.
+        Returns "" for each target that Slurm accepted, else the reason for its refusal.
         """
         ...

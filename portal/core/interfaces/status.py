@@ -14,7 +14,7 @@ from portal.core.session.idle import TrafficSample
 
 
 class Reported(NamedTuple):
-    """What Slurm last reported, of one moment; empty before the worker's first poll."""
+    """A consistent snapshot of Slurm's last reports; empty before the worker's first poll."""
 
     status: SlurmStatus = SlurmStatus(None, None)
     partitions: Sequence[Partition] = ()

@@ -1,4 +1,4 @@
-"""Interfaces for submitting jobs: the login node, and what was submitted before."""
+"""Interfaces for submitting jobs: the login node, and the store of submissions."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Submitter(Protocol):
     def submit(self, user: str, command: SubmitCommand) -> str:
         """Submit a job and return its number.
 
-        Raises SubmissionRefused with sbatch's words, HomeUnusable, OutcomeUnknown if the answer
+        Raises SubmissionRefused with sbatch's message, HomeUnusable, OutcomeUnknown if the answer
         was lost.
         """
         ...
 
     def check(self, user: str, command: SubmitCommand) -> str:
-        """What sbatch --test-only says, its times in UTC; raises SubmissionRefused."""
+        """The output of sbatch --test-only, its times in UTC; raises SubmissionRefused."""
         ...
 
     def read_script(self, user: str, path: str) -> bytes:

@@ -45,12 +45,12 @@ class Holdings:
 
     def held_for(self, session: Session, resource: str) -> list[tuple[Session, float]]:
         """The owner's other sessions that hold this resource, with their amounts."""
-        held = [
+        holders = [
             (other, float(getattr(other, resource) or 0))
             for other in self.sessions
             if other.owner == session.owner and other.id != session.id and other.state in HOLDING
         ]
-        return [(other, amount) for other, amount in held if amount]
+        return [(other, amount) for other, amount in holders if amount]
 
     def is_owner(self, session: Session) -> bool:
         """Whether the reader owns the session."""
@@ -101,9 +101,9 @@ def _short_of_gpu(
     if not holders:
         return f"{text}.", WAIT
     user = "you" if holdings.is_owner(session) else session.owner
-    held = sum(amount for _, amount in holders)
-    part = fgpu_number(held)
-    if held + _EPSILON >= used:
+    amount_held = sum(amount for _, amount in holders)
+    part = fgpu_number(amount_held)
+    if amount_held + _EPSILON >= used:
         part = {1: "all", 2: "both"}.get(len(holders), "all")
     short = session.fgpu - room.free
     return f"{text}, {part} by {user} ({_names(holders)}).", _advice(
@@ -140,12 +140,12 @@ def _at_limit(session: Session, holdings: Holdings) -> tuple[str, str] | None:
 
 
 def _used(session: Session, limit: LimitInTheWay, holdings: Holdings) -> str:
-    held, bound = amounts(limit.resource, limit.held, limit.bound)
+    used, bound = amounts(limit.resource, limit.held, limit.bound)
     if limit.total.user is None:
-        return f"{_together(limit.total)} uses {held} of its {bound}"
+        return f"{_together(limit.total)} uses {used} of its {bound}"
     if not holdings.is_owner(session):
-        return f"{session.owner} uses {held} of {bound}"
-    return f"You use {held} of your {bound}"
+        return f"{session.owner} uses {used} of {bound}"
+    return f"You use {used} of your {bound}"
 
 
 def _together(limit: GroupLimit) -> str:
@@ -157,8 +157,10 @@ def _together(limit: GroupLimit) -> str:
 
 def _names(held: Sequence[tuple[Session, float]]) -> str:
     names = sorted(session.name for session, _ in held)
-    more = len(names) - _MOST_NAMES
-    return ", ".join(names) if more <= 0 else f"{', '.join(names[:_MOST_NAMES])} and {more} more"
+    others = len(names) - _MOST_NAMES
+    return (
+        ", ".join(names) if others <= 0 else f"{', '.join(names[:_MOST_NAMES])} and {others} more"
+    )
 
 
 def _advice(

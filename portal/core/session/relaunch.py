@@ -68,7 +68,7 @@ def described(options: SlurmOptions) -> list[str]:
 
 
 def describe_launch(session: Session) -> str:
-    """What was requested, in one line of the audit log: names of variables, never their values."""
+    """A launch in one line of the audit log: names of variables, never their values."""
     parts = [
         session.image or f"{session.environment} {session.version}",
         format_cores(session.cpus),

@@ -61,7 +61,7 @@ class Cause(StrEnum):
 
 
 class Session(BaseModel):
-    """One session: what was requested, its job, and its progress.
+    """One session: its request, its job, and its progress.
 
     Memory in MiB, limits in minutes, times in UTC, CPU use in percent of one core.
     """

@@ -27,7 +27,7 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from portal.adapters.db.tables import JournalRow, SessionRow, UtcDateTime
 from portal.adapters.db.tables.admin import OPENED
-from portal.core.admin.usage import By, Flow, Only, Share, Span
+from portal.core.admin.usage import By, Flow, Share, Span, UsageFilter
 from portal.core.interfaces.site.usage import UsageStore
 
 _SESSION: Any = SessionRow.__table__  # type: ignore[attr-defined]
@@ -65,7 +65,7 @@ class UsageTables(UsageStore):
         self._readers = engine.execution_options(read_only=True)
 
     def flows(
-        self, spans: Sequence[Span], only: Only | None
+        self, spans: Sequence[Span], only: UsageFilter | None
     ) -> tuple[Flow, list[Flow], list[Flow]]:
         where = _conditions(only)
         starts, ends = _flows(_C.started, where), _flows(_C.ended, where)
@@ -142,7 +142,7 @@ def _key(by: By) -> Any:
             return _APP
 
 
-def _conditions(only: Only | None) -> list[Any]:
+def _conditions(only: UsageFilter | None) -> list[Any]:
     if only is None:
         return []
     named = _key(only.by) == only.of

@@ -1,1 +1,1 @@
-"""Interfaces for watching the portal."""
+"""Interfaces for monitoring the portal."""

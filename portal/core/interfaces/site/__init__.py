@@ -1,1 +1,1 @@
-"""Interfaces to what concerns the whole site: announcements, maintenance, usage."""
+"""Interfaces for the site: announcements, maintenance, usage."""

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from portal.core.admin.usage import By, Flow, Only, Share, Span
+from portal.core.admin.usage import By, Flow, Share, Span, UsageFilter
 
 
 class UsageStore(Protocol):
     """Sums over all sessions that the portal knows; each method is one read-only transaction."""
 
     def flows(
-        self, spans: Sequence[Span], only: Only | None
+        self, spans: Sequence[Span], only: UsageFilter | None
     ) -> tuple[Flow, list[Flow], list[Flow]]:
         """What was running at the first begin, and what started and ended in each span."""
         ...
