@@ -21,7 +21,7 @@ from sqlalchemy import event
 from portal import create_app
 from portal.adapters.db.monitoring import failures
 from portal.errors import DatabaseFull
-from portal.logs.seldom import Seldom
+from portal.logs.throttle import LogThrottle
 from tests.fakes import World, make_world
 from tests.unit.web.conftest import PORTAL, Api, Browser, make_settings
 
@@ -50,7 +50,7 @@ def read_only(world: World) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def loud(monkeypatch: pytest.MonkeyPatch) -> None:
     """No other test has logged anything in this minute."""
-    monkeypatch.setattr(failures, "_seldom", Seldom())
+    monkeypatch.setattr(failures, "_throttle", LogThrottle())
 
 
 def pages(app: Flask, session: str) -> list[str]:
