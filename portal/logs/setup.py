@@ -20,7 +20,7 @@ class StderrHandler(logging.Handler):
     """Writes each record at once, so that lines of several processes do not mix."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one record; a failure must not stop what is being logged."""
+        """Write one record; a failure must not stop the logged action."""
         try:
             sys.stderr.write(f"{self.format(record)}\n")
             sys.stderr.flush()
