@@ -16,9 +16,6 @@ from sqlmodel import Session as Database
 from sqlmodel import col, update
 
 from portal.adapters.catalog import FolderCatalog
-from portal.adapters.db.engine import open_database
-from portal.adapters.db.tables import SessionRow
-from portal.adapters.encryption import Sealer, make_key
 from portal.adapters.images.folder import read_inventory
 from portal.adapters.monitoring.prometheus import PrometheusMeasures
 from portal.adapters.oidc.provider import LocalAccountsFile
@@ -34,9 +31,6 @@ from portal.core.auth.accounts import AccountStatus, Identity
 from portal.core.auth.person import Person
 from portal.core.cluster.jobs import Estimate
 from portal.core.images.inventory import Inventory, Package
-from portal.core.interfaces.access import AccessStore
-from portal.core.interfaces.sessions import SessionStore
-from portal.core.interfaces.status import StatusStore
 from portal.core.interfaces.systems import Scheduler
 from portal.core.job.description import JobSettings
 from portal.core.job.runner_protocol import StartRequest
@@ -54,6 +48,12 @@ from portal.services.container import Services
 from portal.services.owner_queue import RunForOwner, run_now
 from portal.services.session.sessions import Sessions
 from portal.services.systems import Monitors, Systems
+from portal.store.access import AccessStore
+from portal.store.encryption import Sealer, make_key
+from portal.store.engine import open_database
+from portal.store.sessions import SessionStore
+from portal.store.status import StatusStore
+from portal.store.tables import SessionRow
 from portal.wiring import file_server_order, identity_provider, open_stores
 from tests.fake_files import FakeFileServers
 from tests.paths import ROOT

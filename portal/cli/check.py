@@ -7,7 +7,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from portal.adapters.certificates import CertificateAuthority
-from portal.adapters.encryption import read_keys
 from portal.adapters.slurm.asking import Asker, RefusedError
 from portal.adapters.slurm.users import user_argv, user_parse
 from portal.adapters.ssh.transport import SshTransport
@@ -37,11 +36,12 @@ from portal.cli.checks.running import check_worker
 from portal.cli.checks.tls import check_browsers_tls, check_callback
 from portal.cli.findings import Finding
 from portal.config import LoginSettings, Settings, WebSettings
-from portal.core.cluster.fgpu import GpuKind, to_number
-from portal.core.cluster.gpu_offers import Gpus, is_of
+from portal.core.cluster.gpu_offers import Gpus, is_of_kind
 from portal.core.cluster.inventory import Node
 from portal.core.interfaces.systems import Scheduler
 from portal.errors import PortalError
+from portal.node.common.fgpu import GpuKind, to_number
+from portal.store.encryption import read_keys
 from portal.wiring import now, real_systems
 
 
@@ -173,7 +173,7 @@ def compare_gpus(gpus: Gpus, scheduler: Scheduler) -> Iterator[Finding]:
 
 def _kind(kind: GpuKind, nodes: Sequence[Node]) -> Iterator[Finding]:
     """One kind of the settings: its nodes, and whether Slurm has the right number of shards."""
-    matching = [(node, f) for node in nodes for f in node.gpus if is_of(f, kind) and f.gpus]
+    matching = [(node, f) for node in nodes for f in node.gpus if is_of_kind(f, kind) and f.gpus]
     names = ", ".join(node.name for node, _gpus in matching)
     if not matching:
         yield Finding(False, f"no node in Slurm has {_title(kind)}: gres.conf, Type={kind.name}")

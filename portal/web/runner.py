@@ -30,7 +30,7 @@ csrf.exempt(blueprint)
 NEWS = Rate(per_second=1.0, at_once=3)
 """A runner reports every ten seconds, and retries undelivered reports."""
 VERSION = "Slipway-Runner"
-"""The header of runners that know an unknown session from an ended one (portal/runner/wire.py)."""
+"""The header of runners that know an unknown session from an ended one (node/runner/wire.py)."""
 APP_NEWS = Rate(per_second=2.0, at_once=40)
 """For all apps of a session together, which may become ready at the same moment."""
 pace = RateLimiter()

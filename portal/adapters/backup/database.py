@@ -30,8 +30,8 @@ from sqlalchemy import (
     text,
 )
 
-from portal.adapters.db import tables
-from portal.adapters.db.engine import MIGRATIONS, open_database, upgrade
+from portal.store import tables
+from portal.store.engine import MIGRATIONS, open_database, upgrade
 
 KEPT = 5
 """Copies from before migrations that are kept."""

@@ -9,8 +9,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from portal.core.json_text import NotJson, decode_object
 from portal.errors import clip
+from portal.node.common.json_text import NotJson, decode_object
 
 FORMAT = 1
 MANIFEST = "manifest.json"

@@ -28,9 +28,9 @@ from portal.core.files.server import (
     NoReply,
     StartOrder,
 )
-from portal.core.interfaces.files.servers import FileServerHost
-from portal.core.json_text import NotJson, decode_object
+from portal.core.interfaces.file_servers import FileServerHost
 from portal.errors import Starting, Unavailable
+from portal.node.common.json_text import NotJson, decode_object
 
 SECONDS = 10.0
 """Deadline of a request, in seconds: connecting, TLS, and the whole response."""

@@ -12,7 +12,7 @@ from portal.adapters.ssh.hosts import HostOrder
 from portal.adapters.ssh.per_user import ThreadBudget
 from portal.adapters.ssh.transport import MOST_OUTPUT, SshTransport
 from portal.config import LoginSettings
-from portal.core.interfaces.monitoring.measures import Measures
+from portal.core.interfaces.monitoring import Measures
 
 COMMANDS = (
     "sbatch", "scancel", "scontrol", "sinfo", "squeue", "sacct", "sacctmgr", "sstat", "sprio",

@@ -13,7 +13,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from portal.adapters.monitoring.slots import Slots
-from portal.core.interfaces.monitoring.measures import Measures
+from portal.core.interfaces.monitoring import Measures
 from portal.core.monitoring import Snapshot
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from urllib3 import Timeout
 from urllib3.exceptions import HTTPError
 
 from portal.adapters.oidc.deadline import DeadlineAdapter
-from portal.core.json_text import decode_object
+from portal.node.common.json_text import decode_object
 
 CONNECT_SECONDS = 4.0
 MAX_ANSWER = 1 << 20

@@ -24,7 +24,7 @@ from portal.adapters.oidc.metadata import Metadata
 from portal.config import OidcSettings
 from portal.core.auth.oidc import LoginAttempt, LogoutNotice
 from portal.core.interfaces.systems import Clock
-from portal.core.json_text import decode_object
+from portal.node.common.json_text import decode_object
 
 ALGORITHMS = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),

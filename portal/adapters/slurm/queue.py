@@ -19,7 +19,7 @@ from portal.adapters.slurm.commands import (
     read_time,
 )
 from portal.adapters.slurm.node_lists import expand_nodes
-from portal.core.cluster.jobs import JobReport, JobState, known_start
+from portal.core.cluster.jobs import JobReport, JobState, plausible_start
 from portal.core.jobs.job import Job
 
 _FIELDS = (
@@ -136,6 +136,6 @@ def _report(words: list[str]) -> JobReport:
 
 def _start(state: JobState, nodes: str, time: datetime | None) -> datetime | None:
     if state is JobState.PENDING:
-        return known_start(time, datetime.now(UTC))
+        return plausible_start(time, datetime.now(UTC))
     # For a job that was cancelled before it started, squeue shows the time of that.
     return None if state.over and not nodes else time

@@ -14,8 +14,8 @@ from portal.adapters.slurm.asking import DOWN
 from portal.adapters.slurm.commands import is_job_id
 from portal.adapters.ssh.shell.home import ENTER, check_home
 from portal.adapters.ssh.transport import Completed, Transport
-from portal.core.cluster.jobs import known_start
-from portal.core.interfaces.submission import Submitter
+from portal.core.cluster.jobs import plausible_start
+from portal.core.interfaces.jobs import Submitter
 from portal.core.jobs.compose.command import SubmitCommand
 from portal.core.jobs.compose.refusals import ScriptTooLong, ScriptUnreadable, SubmissionRefused
 from portal.core.jobs.compose.submission import MAX_SCRIPT
@@ -205,7 +205,7 @@ def _words(messages: str) -> str:
 def _within_a_year(found: re.Match[str]) -> str:
     """The same words, unless the start that they tell is too far away to mean anything."""
     try:
-        start = known_start(datetime.fromisoformat(f"{found[1]}+00:00"), datetime.now(UTC))
+        start = plausible_start(datetime.fromisoformat(f"{found[1]}+00:00"), datetime.now(UTC))
     except ValueError:  # a site's words may look like a time
         return found[0]
     return found[0] if start else "not start within a year"

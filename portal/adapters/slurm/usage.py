@@ -14,9 +14,9 @@ from itertools import islice
 from portal.adapters.slurm import commands
 from portal.adapters.slurm.commands import SEPARATOR, TARGET
 from portal.adapters.ssh.transport import Completed, Transport
-from portal.core.interfaces.job_usage import JobMeter
+from portal.core.interfaces.jobs import JobMeter
 from portal.core.jobs.job import Job
-from portal.core.jobs.usage import Ended, StepUse
+from portal.core.jobs.usage import EndedUse, StepUse
 from portal.errors import Unavailable
 
 log = logging.getLogger(__name__)
@@ -90,14 +90,14 @@ def sacct_argv(job: Job) -> list[str]:
     ]
 
 
-def sacct_parse(text: str, job_id: str) -> Ended | None:
+def sacct_parse(text: str, job_id: str) -> EndedUse | None:
     """Parse sacct's lines about this job; None while accounting does not have its end."""
     rows = list(_rows(text, SEPARATOR, len(_OVER), job_id))
     whole = next((row for row in rows if row[0] == job_id), None)
     if whole is None or commands.read_time(whole[2]) is None:
         return None
     steps = [step for row in rows if (step := _over(row, job_id))]
-    return Ended(
+    return EndedUse(
         steps=tuple(steps),
         cores=_number(whole[4]),
         elapsed=float(_number(whole[3])),
@@ -201,7 +201,7 @@ class SlurmMeter(JobMeter):
             raise Unavailable(f"Slurm does not tell what it uses: {done.error_text()[:200]}")
         return steps
 
-    def ended(self, job: Job) -> Ended | None:
+    def ended(self, job: Job) -> EndedUse | None:
         done = self._ask(self._reader, sacct_argv(job))
         if done.code != 0:
             raise Unavailable(f"Slurm's accounting does not answer: {done.error_text()[:200]}")

@@ -11,8 +11,8 @@ from collections.abc import Collection
 
 from portal.adapters.ssh.shell.home import ENTER
 from portal.adapters.ssh.transport import Completed
-from portal.core.launch.folder_name import HOME
 from portal.core.launch.mounts import Folder, storage_folder
+from portal.node.common.folder_name import HOME
 
 MAX_FOLDERS = 500
 _STORAGE_FAILED, _FOLDER_FAILED = 3, 4

@@ -7,7 +7,7 @@ from urllib.parse import quote, unquote_to_bytes
 from portal.errors import FieldError, InvalidRequest
 
 SAFE = "!$'()*+,:;=@~"
-"""Characters that are not encoded, the same as in portal/file_server/location.py."""
+"""Characters that are not encoded, the same as in node/file_server/location.py."""
 
 
 def canonical(location: str, field: str = "path") -> str:

@@ -30,7 +30,7 @@ def refusal(path: str, refused: Iterable[RefusedFile]) -> str:
     """Why the file at this path must not be started; "" if its path is not refused.
 
     Links, other mounts and copies are recognised only by the user's own processes
-    (portal/batch/image/site.py).
+    (node/batch/image/site.py).
     """
     return next((site_image(file.reason) for file in refused if file.path == path), "")
 

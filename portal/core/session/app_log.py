@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 LONGEST = 4096
-"""Maximum length in bytes of a line that the runner writes (portal/runner/apps/app.py)."""
+"""Maximum length in bytes of a line that the runner writes (node/runner/apps/app.py)."""
 
 
 def app_lines(data: bytes, app: str) -> tuple[bytes, int]:

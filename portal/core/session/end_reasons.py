@@ -144,7 +144,7 @@ LOG_SAYS = "Its log says: "
 """Prefix of a `progress` that was read from the log of a session that is slow to start."""
 _MAX_LAST_LINE = 200
 NO_PORTAL = "the portal could not be reached"
-"""Prefix of the runner's last message if it gives up (portal/runner/callback.py)."""
+"""Prefix of the runner's last message if it gives up (node/runner/callback.py)."""
 
 _AGAIN = "Launch it again; if that does not help, tell the administrators."
 _TELL = "Tell the administrators."

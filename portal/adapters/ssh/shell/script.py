@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from portal.core.slurm_variables import ANY, COMMANDS, OF_THE_SITE
+from portal.node.common.slurm_variables import ANY, COMMANDS, OF_THE_SITE
 
 LINE = "exec /bin/sh"
 """All that a login shell reads."""

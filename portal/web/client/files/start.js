@@ -57,7 +57,7 @@ async function show() {
 const again = () => listing.go("/files");
 const NOTE = "Sessions have it at ~/ under this name.";
 const check = (/** @type {string} */ text) => {
-  // Of names that a file system permits, these cannot be mounted (core/launch/folder_name.py).
+  // Of names that a file system permits, these cannot be mounted (node/common/folder_name.py).
   if (text === "home") throw new Error("“home” stands for your home directory; choose another name.");
   if (text.startsWith(".")) throw new Error("Begin the name with something else than a dot, which hides a folder.");
 };

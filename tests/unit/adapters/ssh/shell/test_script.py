@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from portal.adapters.ssh.shell.script import command_script, knock
-from portal.core.slurm_variables import COMMANDS
+from portal.node.common.slurm_variables import COMMANDS
 from tests.login_shells import path_of
 
 SHELLS = (

@@ -1,1 +1,0 @@
-"""Interfaces for the site: announcements, maintenance, usage."""
