@@ -16,11 +16,11 @@ class JobMeter(Protocol):
     """Slurm's measurements of one job. Raises Unavailable when Slurm does not answer."""
 
     def running(self, job: Job) -> Sequence[StepUse]:
-        """The running steps of a job, asked as its owner; [] if there are none."""
+        """The running steps of a job, queried as its owner; [] if there are none."""
         ...
 
     def ended(self, job: Job) -> EndedUse | None:
-        """What accounting has of a job that is over; None while it does not have its end."""
+        """Accounting's record of a job that is over; None until it contains its end."""
         ...
 
 
