@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 Scheme = Literal["light", "dark"]
-LEAST = 4.5
+MIN_CONTRAST = 4.5
 """The contrast that text of normal size needs (WCAG 2, level AA)."""
 WHITE, BLACK = "#ffffff", "#000000"
 BACKGROUNDS: dict[Scheme, tuple[str, ...]] = {
@@ -36,12 +36,12 @@ def accent_problem(colour: str, scheme: Scheme) -> str:
     """Why a colour cannot be read on pages of this scheme; "" if it can."""
     worst = min(BACKGROUNDS[scheme], key=lambda background: contrast(colour, background))
     ratio = contrast(colour, worst)
-    if ratio >= LEAST:
+    if ratio >= MIN_CONTRAST:
         return ""
     way = "darker" if scheme == "light" else "lighter"
     return (
         f"{colour} has a contrast of {ratio:.1f}:1 on {scheme} pages ({worst}); links and buttons "
-        f"need {LEAST}:1. Choose a {way} colour"
+        f"need {MIN_CONTRAST}:1. Choose a {way} colour"
     )
 
 
@@ -57,7 +57,7 @@ def accent(colour: str, scheme: Scheme) -> Accent:
         (
             mixed
             for part in (0.12, 0.06, 0.03)
-            if contrast(colour, mixed := _mixed(card, colour, part)) >= LEAST
+            if contrast(colour, mixed := _mixed(card, colour, part)) >= MIN_CONTRAST
         ),
         card,
     )

@@ -13,7 +13,7 @@ KINDS = (BROWSER, TOKEN)
 PASSWORD, OIDC = "password", "oidc"
 """Methods by which a browser logged in."""
 MARK = "slipway_"
-"""Prefix of every secret; HAProxy removes values with this prefix from apps' requests."""
+"""Prefix of every secret, by which HAProxy removes secrets from requests to apps."""
 Scope = Literal["read", "write", "files:read", "files:write", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 """Permissions of a token: read, change, the same for files, and administration if its owner is an

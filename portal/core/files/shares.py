@@ -21,7 +21,7 @@ WRITE: Access = "write"
 MOST = 200
 """Shares of one folder."""
 MOST_ADOPTED = 1000
-"""Maximum number of listed shares of one user that were not created in the portal."""
+"""Shares that were not created in the portal are listed up to this number per user."""
 _LONGEST_NAME = 255
 """Bytes of a folder's name."""
 _NAME = re.compile(r"[^\s/:,\x00-\x1f\x7f]{1,64}")

@@ -61,7 +61,7 @@ class Scheduler(Protocol):
         ...
 
     def begin(self, user: str, job_id: str, seconds: int) -> None:
-        """Postpone a user's waiting job by at least `seconds` from now. Idempotent."""
+        """Set the earliest start of a user's waiting job, in seconds from now. Idempotent."""
         ...
 
     @property
@@ -251,7 +251,7 @@ class Routes(Protocol):
         ...
 
     def set_paths(self, paths: Mapping[str, str]) -> None:
-        """Replace all such paths."""
+        """Replace all paths of `add_path`."""
         ...
 
     def is_lost(self) -> bool:

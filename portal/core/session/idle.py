@@ -108,7 +108,7 @@ def warning_span(rules: SiteRules) -> timedelta:
 
 
 def is_unused(session: Session, rules: SiteRules, now: datetime) -> bool:
-    """Whether to end it: its idle deadline has passed, and its runner reports computation."""
+    """Whether to end it: its idle deadline has passed, and its runner is reporting its load."""
     ends = idle_deadline(session, rules)
     return ends is not None and ends <= now and _is_monitored(session, now)
 
