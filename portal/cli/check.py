@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from portal.adapters.certificates import CertificateAuthority
-from portal.adapters.slurm.asking import Asker, RefusedError
+from portal.adapters.slurm.asking import QueryRunner, RefusedError
 from portal.adapters.slurm.users import user_argv, user_parse
 from portal.adapters.ssh.transport import SshTransport
 from portal.cli.check_certificates import certificate_findings
@@ -105,7 +105,7 @@ def check_cluster(settings: Settings, scheduler: Scheduler) -> Iterator[Finding]
     authority = CertificateAuthority(settings.state.ca_file(""))
     transport = SshTransport(login, authority, slurm.operator)
     yield from check_admin_groups(slurm.admin_groups, login.reader, transport)
-    asker = Asker(transport, login.reader, slurm.command_seconds)
+    asker = QueryRunner(transport, login.reader, slurm.command_seconds)
     yield from check_operator(
         slurm.operator,
         transport.uid,

@@ -30,7 +30,7 @@ class WebReload:
         self._gunicorn, self._patience = gunicorn, patience
         self._first = gunicorn.first()
         self._old = gunicorn.workers(self._first)
-        self.target_count = gunicorn.wanted(self._first) or max(len(self._old), 1)
+        self.target_count = gunicorn.configured_workers(self._first) or max(len(self._old), 1)
         """Number of workers after the reload."""
 
     def run(self) -> None:

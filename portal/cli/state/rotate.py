@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from portal.adapters import rotation
-from portal.adapters.client_tls import accepts, new_only
+from portal.adapters.client_tls import accepts, context_after_rotation
 from portal.adapters.rotation import Stage
 from portal.cli.state.account import fail, wrong_account
 from portal.config import Settings
@@ -130,7 +130,7 @@ def still_need(settings: Settings) -> list[Session]:
     begin = rotation.begun_at(directory) + LAUNCH_MARGIN
     live = [s for s in live_sessions(settings) if s.state is not State.ENDING]
     running = [s for s in live if s.ready is not None]
-    context = new_only(directory)
+    context = context_after_rotation(directory)
     with ThreadPoolExecutor(32) as pool:
         results = pool.map(lambda session: accepts(context, session), running)
         needing = [s for s, accepted in zip(running, results, strict=True) if not accepted]
