@@ -70,14 +70,9 @@ def logged_in(cluster: Cluster, name: str) -> Api:
     """The API as one of them, with a password that was made for this."""
     password = secrets.token_urlsafe(12)
     cluster.run("login", "chpasswd", stdin=f"{name}:{password}\n")
+    cluster.forget_attempts()
     body = {"username": name, "password": password}
-
-    def token() -> str | None:
-        answer = Api(cluster, name)("POST", "/tokens", json=body)
-        assert answer.status_code in (201, 429), answer.text  # 429: too many from this address
-        return str(answer.json()["token"]) if answer.status_code == 201 else None
-
-    return Api(cluster, name, wait_for("a log-in", token, 90, 5))
+    return Api(cluster, name, Api(cluster, name).ask("POST", "/tokens", 201, json=body)["token"])
 
 
 @pytest.fixture(scope="module", params=list(accounts()))
