@@ -224,6 +224,17 @@ class Cluster:
         accounts = dict(line.split(":", 1) for line in file.read_text().splitlines())
         return accounts[user]
 
+    def take_settings(self, text: str) -> None:
+        """Have the portal run with these settings, by a restart.
+
+        `slipway apply`, which refuses no request meanwhile, takes several times as long.
+        """
+        self.ctl("put", "portal", "/etc/slipway/slipway.toml", stdin=text)
+        as_owner = ("runuser", "--user", "slipway", "--", "slipway")
+        self.run("portal", *as_owner, "render", "haproxy", "--output", "/run/slipway/haproxy.cfg")
+        self.run("portal", *as_owner, "reload-proxy")
+        restart_portal(self, "web", "worker")
+
     def forget_attempts(self) -> None:
         """Let every address log in again at once: what earlier tests have tried counts no more."""
         in_database(self, "DELETE FROM attempt")

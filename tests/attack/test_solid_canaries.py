@@ -19,7 +19,7 @@ from tests.attack.conftest import LoggedIn
 from tests.client import Api, Json, Visitor, login
 from tests.cluster import Cluster
 from tests.slurm.conftest import MakeApi
-from tests.slurm.test_apply import SETTINGS, apply
+from tests.slurm.test_apply import SETTINGS
 
 Secrets = dict[str, str]
 Found = tuple[Secrets, Json]
@@ -124,12 +124,10 @@ def all_is_logged(cluster: Cluster) -> Iterator[None]:
     before = cluster.run("portal", "cat", SETTINGS)
     log = '\n[log]\nformat = "json"\nlevel = "debug"\naccess = true\n'
     try:
-        cluster.ctl("put", "portal", SETTINGS, stdin=before + log)
-        assert apply(cluster).returncode == 0
+        cluster.take_settings(before + log)
         yield
     finally:
-        cluster.ctl("put", "portal", SETTINGS, stdin=before)
-        assert apply(cluster).returncode == 0
+        cluster.take_settings(before)
 
 
 @pytest.mark.timeout(600)
