@@ -145,7 +145,7 @@ def test_an_administrator_by_group(api: Api, person: Account) -> None:
         return {again("GET", "/journal").status_code for _ in range(8)} == {404}
 
     if person.name == NAMES[0]:  # the minute is the same for every name
-        wait_for("no administrator any more", is_none, SECONDS, 1)
+        wait_for("no administrator any more", is_none, SECONDS, 3)
 
 
 @pytest.mark.timeout(900)
