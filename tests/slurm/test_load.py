@@ -15,7 +15,7 @@ from tests.client import Api, Browser, http_session
 from tests.cluster import Cluster
 
 SECONDS = 30.0
-"""The worker's longest polling interval, so that each window contains the same queries."""
+"""A multiple of the worker's polling intervals, so that each window contains the same queries."""
 TABS = 20
 """Of each page. They share a login, which has few of the portal's threads, and a busy machine."""
 POLL = 2.0
@@ -24,8 +24,8 @@ LOOKS = 10.0
 """Interval at which the page of a job asks what it uses."""
 TOLERANCE = 8
 """Tolerated difference of queries per window: each poll makes two, and the phase is random."""
-RARE = 28
-"""Queries per window that are made rarely: nodes, partitions, and every ten seconds limits, whose
+RARE = 38
+"""Queries per window that are made rarely, every ten seconds: nodes, partitions, and limits, whose
 readings are a query each: configuration, partitions, nodes, reservations, used minutes."""
 
 
