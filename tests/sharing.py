@@ -18,8 +18,11 @@ ROOT = Path(__file__).parent
 
 # A file of tests/attack, or a test in it, and what it covers other than app addresses.
 ONCE = {
+    "test_anonymous::test_long_callbacks_are_refused_immediately": "the runners' own port of the "
+    "portal, inside the cluster",
     "test_bad_inputs": "what the API and the forms take, at the portal's own address",
     "test_choices": "which accounts, QOS and reservations the forms and the API name",
+    "test_desktop::test_a_neighbour_on_the_node_finds_nothing_that_answers": "processes on a node",
     "test_file_servers": "file servers, at the portal's own address",
     "test_files": "files, at the portal's own address",
     "test_forged_addresses": "clients' addresses, at the portal's own address",
