@@ -25,18 +25,26 @@ DEMO = "slipway"
 Found = TypeVar("Found")
 
 
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.2, 0.5
+"""Seconds between two polls: a tenth of the time waited so far, within these limits. A poll takes
+processor time that other clusters need.
+"""
+
+
 def wait_for(
-    what: str, probe: Callable[[], Found | None], seconds: float = 30, pause: float = 0.2
+    what: str, probe: Callable[[], Found | None], seconds: float = 30, pause: float | None = None
 ) -> Found:
     """Poll until the result is neither None nor False; fail with `what` at the timeout."""
-    deadline = time.monotonic() + seconds
+    begun = time.monotonic()
+    deadline = begun + seconds
     while True:
         found = probe()
         if found is not None and found is not False:
             return found
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {seconds:g} s: {what}; last answer: {found!r}")
-        time.sleep(pause)
+        usual = min(max((time.monotonic() - begun) / 10, SHORTEST_PAUSE), LONGEST_PAUSE)
+        time.sleep(usual if pause is None else pause)
 
 
 @dataclass(frozen=True)
