@@ -183,8 +183,9 @@ WORDS = [
 
 
 def _submit(batch: Batch, command: str, words: list[str]) -> subprocess.CompletedProcess[str]:
-    line = f"{command} --hold {shlex.join(words)} < job.sh"
-    return batch.shell(line)
+    line = f"cd {batch.folder} && {command} --hold {shlex.join(words)} < job.sh"
+    argv = ("exec", "--user", batch.user, "login", "--", "sh", "-c", line)
+    return batch.cluster.attempt(*argv, seconds=120)  # a login shell each time takes longer
 
 
 def test_random_command_lines_are_accepted_and_refused_alike(batch: Batch) -> None:
