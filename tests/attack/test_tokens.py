@@ -35,9 +35,10 @@ def mine(api: Api) -> dict[str, Json]:
 
 
 def is_closed(stream: object) -> bool:
-    """Whether the server closed an open WebSocket."""
+    """Whether the server closed an open WebSocket, after what it sent before."""
     try:
-        stream.recv(timeout=1)  # type: ignore[attr-defined]
+        for _ in range(20):
+            stream.recv(timeout=1)  # type: ignore[attr-defined]
     except TimeoutError:
         return False
     except (ConnectionClosed, OSError):
