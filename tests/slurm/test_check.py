@@ -82,7 +82,6 @@ def test_a_sessions_whole_way(cluster: Cluster) -> None:
         ('callback = "https://nope.invalid:8443"', "the node knows no address of nope.invalid"),
         ('callback = "https://portal:8444"', "nothing listens on portal, port 8444"),
         ('callback = "https://login:22"', "does not speak TLS"),
-        ('callback = "https://ctl:8443"', "nothing listens on ctl"),
         (
             'callback = "https://portal:8443"\ntoolkit = "/srv/nope"',
             "Slipway's own programs cannot be read on n",
