@@ -53,6 +53,7 @@ ONCE = {
     "test_service_tokens": "the API, at the portal's own address",
     "test_shared_folder": "files, at the portal's own address and on the login node",
     "test_shares": "files, at the portal's own address",
+    "test_silent::test_an_open_connection_stays_open": "SSH, at ports of its own on either kind",
     "test_sockets": "Unix sockets on the portal's machine",
     "test_solid_addresses": "pages and operations, at the portal's own address",
     "test_solid_callbacks": "the runners' own port of the portal, inside the cluster",
