@@ -64,12 +64,11 @@ from portal.store.engine import CheckWriter, open_database
 from portal.store.figures import FigureStore
 from portal.store.file_servers import FileServerStore
 from portal.store.heartbeats import HeartbeatStore
-from portal.store.hosts import HostStore
+from portal.store.hosts import HostStore, LeaseStore
 from portal.store.job_templates import JobTemplateStore
 from portal.store.jobs.pages import JobPageStore
 from portal.store.jobs.queued import queued_jobs
 from portal.store.jobs.store import JobStore
-from portal.store.lease import LeaseStore
 from portal.store.logins import LoginStore
 from portal.store.notices import NoticeStore
 from portal.store.presets import PresetStore

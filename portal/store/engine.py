@@ -18,10 +18,10 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 
 
 _WRITERS = 7_541_972_201
-"""The number of the advisory lock that writers on PostgreSQL hold."""
+"""Key of the advisory lock that writers hold on PostgreSQL."""
 _POSTGRESQL = {
     "connect_timeout": 5,
-    # A host that is gone must not hold locks for longer than others are willing to wait.
+    # A host that is down must not hold locks for longer than others wait for them.
     "options": "-c lock_timeout=20s -c idle_in_transaction_session_timeout=10s",
     "keepalives_idle": 5,
     "keepalives_interval": 2,
@@ -30,15 +30,15 @@ _POSTGRESQL = {
 }
 
 CheckWriter = Callable[[Connection], None]
-"""Raises if this process must not write any more; called in each transaction that writes."""
+"""Called at the beginning of each writing transaction; raises if this process may not write."""
 
 
 def open_database(url: str, check_writer: CheckWriter | None = None) -> Engine:
     """Connect; SQLite in WAL mode, so that readers do not block the writer.
 
-    On both databases one transaction that writes follows the other, and one that reads sees one
-    state. Execution options: `read_only`; `unserialized` for single statements about rows that
-    nobody else changes, which then wait for no other transaction (PostgreSQL).
+    On both databases, writing transactions are serialized, and a reading one sees one snapshot.
+    Execution options: `read_only`; `unserialized` for single statements about rows that no other
+    process changes, which then do not wait for other transactions (PostgreSQL).
     """
     check_url(url)
     sqlite = url.startswith("sqlite")
@@ -85,12 +85,12 @@ def _begin_postgresql(connection: Connection) -> None:
     if options.get("read_only", False):
         first = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
     elif not options.get("unserialized", False):
-        # As BEGIN IMMEDIATE does: what is read before it is written cannot change in between. The
-        # first statement, so that the transaction sees all that earlier writers have committed.
+        # As BEGIN IMMEDIATE does: a row cannot change between its reading and its writing. This is
+        # the first statement, so that the transaction sees all commits of earlier writers.
         first = f"SELECT pg_advisory_xact_lock({_WRITERS})"
     else:
         return
-    # Not by a cursor of the server's, which a connection may be set to read by.
+    # Without a server-side cursor, which the connection's options may ask for.
     plain = {"stream_results": False, "yield_per": None}
     connection.exec_driver_sql(first, execution_options=plain)
 

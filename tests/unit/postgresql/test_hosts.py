@@ -16,8 +16,7 @@ from portal.core.hosts import LEASE_SECONDS, SHUT_SECONDS, Removal
 from portal.core.session.idle import Traffic
 from portal.lease import Lease
 from portal.store.engine import open_database
-from portal.store.hosts import HostStore
-from portal.store.lease import Fence, LeaseLost, LeaseStore
+from portal.store.hosts import Fence, HostStore, LeaseLost, LeaseStore
 from portal.store.tables import HostRow, LeaseRow, PendingRemovalRow
 
 
