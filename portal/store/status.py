@@ -83,31 +83,13 @@ class StatusStore:
         """Save the partitions."""
         self._cluster(partitions=_PARTITIONS.dump_json(list(partitions)).decode())
 
-    def partitions(self) -> Sequence[Partition]:
-        """The partitions as last read; empty before the first poll."""
-        return _partitions(self._text(col(ClusterRow.partitions)))
-
-    def _text(self, column: Any) -> str:
-        """One column alone: a large site's limits are megabytes."""
-        with reading(self._readers) as db:
-            return db.exec(select(column).where(col(ClusterRow.id) == 1)).first() or ""
-
     def save_limits(self, limits: Limits) -> None:
         """Save Slurm's limits."""
         self._cluster(limits=_LIMITS.dump_json(limits).decode())
 
-    def limits(self) -> Limits | None:
-        """The limits as last read; None before the first poll."""
-        text = self._text(col(ClusterRow.limits))
-        return _limits(text) if text else None
-
     def save_use(self, use: ClusterUsage) -> None:
         """Save the cluster's use, as last polled."""
         self._cluster(use=_USE.dump_json(use).decode())
-
-    def use(self) -> ClusterUsage:
-        """The cluster's use, as last polled."""
-        return _use(self._text(col(ClusterRow.use)))
 
     def save_nodes(self, nodes: Sequence[NodeUse]) -> None:
         """Save the allocations of each node, as last polled."""

@@ -109,14 +109,14 @@ class Administration:
         return self._store.save_template(name, seen, change)
 
     def _check_group(self, group: str | None) -> None:
-        known = [p.name for p in self._status.partitions()]
+        known = [p.name for p in self._status.reported().partitions]
         if group is not None and known and group not in known:
             text = f"choose one of: {names_of(known)}"
             raise InvalidRequest([FieldError("resource_group", text)])
 
     def option_names(self) -> dict[str, list[str]]:
         """The names that templates may set of Slurm's own options; empty where none is known."""
-        limits = self._status.limits() or Limits()
+        limits = self._status.reported().limits or Limits()
         return {
             "account": sorted({one.account for one in limits.associations}),
             "qos": sorted(one.name for one in limits.qos),
@@ -166,7 +166,7 @@ class Administration:
         """The catalog reduced to the images that this user may see and launch."""
         if person.admin:
             return catalog
-        settings, limits = self._store.site_settings(), self._status.limits()
+        settings, limits = self._store.site_settings(), self._status.reported().limits
         return settings.visible_catalog(person, catalog, limits)
 
     def refused_files(self, person: Person, catalog: Catalog) -> tuple[RefusedFile, ...]:
@@ -200,7 +200,7 @@ class Administration:
     ) -> ImageRule:
         """Set who sees an image; running sessions are not affected."""
         self.image_rule(person, catalog, environment, version)
-        check_principals(asked, self._status.limits())
+        check_principals(asked, self._status.reported().limits)
         named = asked.model_dump() if asked.seen_by in NAMING else {"seen_by": asked.seen_by}
         rule = ImageRule(environment=environment, version=version, **named)
 
@@ -213,7 +213,7 @@ class Administration:
     def principals(self, person: Person) -> tuple[list[str], list[str]]:
         """Slurm's accounts and users, as last read, for an administrator."""
         self.admit(person)
-        limits = self._status.limits()
+        limits = self._status.reported().limits
         found = limits.associations if limits else ()
         accounts = sorted({a.account for a in found if a.account})
         return accounts, sorted({a.user for a in found if a.user})
@@ -238,8 +238,8 @@ class Administration:
     def limits(self, person: Person) -> LimitReport | None:
         """Slurm's limits as last read, each with its command; None before the first poll."""
         self.admit(person)
-        limits = self._status.limits()
-        return limit_report(limits, self._status.partitions()) if limits else None
+        reported = self._status.reported()
+        return limit_report(reported.limits, reported.partitions) if reported.limits else None
 
     def nodes(self, person: Person) -> Overview:
         """Who holds what on which node, as last polled."""

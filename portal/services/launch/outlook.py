@@ -43,7 +43,7 @@ class MaintenanceOutlook:
 
     def _window(self, draft: Session, begin: datetime | None) -> Window | None:
         """That of the nodes of its partition; a session in a reservation waits for none."""
-        limits = self._status.limits()
+        limits = self._status.reported().limits
         if limits is None or draft.partition is None or draft.reservation:
             return None
         nodes = [one.name for one in self._status.nodes() if draft.partition in one.partitions]
