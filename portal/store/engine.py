@@ -9,13 +9,17 @@ from typing import Any
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, Engine, create_engine, event
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, create_engine, event, make_url
 
+from portal.errors import PortalError
 from portal.store.failures import translate
 from portal.store.urls import check_url
 
 MIGRATIONS = Path(__file__).parent / "migrations"
-
+OLDEST_RELEASE = "0.2.0"
+"""The release whose schema the first migration creates; older schemas cannot be migrated."""
 
 _WRITERS = 7_541_972_201
 """Key of the advisory lock that writers hold on PostgreSQL."""
@@ -101,10 +105,69 @@ def _check_writer(check: CheckWriter, connection: Connection) -> None:
         check(connection)
 
 
+class SchemaTooOld(PortalError):
+    """The database must be upgraded through OLDEST_RELEASE first."""
+
+
+def newest() -> str:
+    """The schema revision of this release."""
+    return _scripts().get_current_head() or ""
+
+
+def is_known(revision: str) -> bool:
+    """Whether this release can migrate from a schema revision."""
+    return revision in {script.revision for script in _scripts().walk_revisions()}
+
+
+def is_too_old(revision: str) -> bool:
+    """Whether a schema revision is from before OLDEST_RELEASE."""
+    # Revisions are numbers of four digits.
+    return bool(revision) and not is_known(revision) and revision < newest()
+
+
+def check_schema(url: str) -> None:
+    """Raise SchemaTooOld if this release cannot migrate the database any more."""
+    if is_too_old(revision := revision_of(url)):
+        raise SchemaTooOld(
+            f"The database's schema, {revision}, is older than that of release {OLDEST_RELEASE}, "
+            f"and was not changed. Install {OLDEST_RELEASE} and run `slipway init`, then install "
+            "this release."
+        )
+
+
+def revision_of(url: str) -> str:
+    """The schema revision of a database; "" before its first migration."""
+    file = sqlite_file(url)
+    if file is not None and not file.exists():
+        return ""
+    engine = open_database(url)
+    try:
+        with engine.execution_options(read_only=True).connect() as connection:
+            return MigrationContext.configure(connection).get_current_revision() or ""
+    finally:
+        engine.dispose()
+
+
+def sqlite_file(url: str) -> Path | None:
+    """The file of a SQLite database; None for any other database."""
+    parts = make_url(url)
+    is_file = parts.get_backend_name() == "sqlite" and parts.database
+    return Path(parts.database) if is_file and parts.database else None
+
+
 def upgrade(url: str) -> None:
-    """Apply pending migrations. Idempotent."""
+    """Apply pending migrations. Idempotent. Raises SchemaTooOld, without a change."""
     check_url(url)
+    check_schema(url)
+    command.upgrade(_config(url), "head")
+
+
+def _scripts() -> ScriptDirectory:
+    return ScriptDirectory.from_config(_config("sqlite://"))
+
+
+def _config(url: str) -> Config:
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
     config.set_main_option("sqlalchemy.url", url.replace("%", "%%"))
-    command.upgrade(config, "head")
+    return config

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from portal.cli.findings import Finding, warn
 from portal.config import Settings
 from portal.errors import DatabaseUnavailable
-from portal.store.engine import MIGRATIONS, open_database
+from portal.store.engine import OLDEST_RELEASE, is_known, is_too_old, newest, open_database
 from portal.store.urls import DatabaseUrlError, check_url
 from portal.wiring import workers_of
 
@@ -80,23 +78,24 @@ def check_hosts(settings: Settings) -> Iterator[Finding]:
 
 
 def _revision(found: str | None) -> Finding:
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
-    script = ScriptDirectory.from_config(config)
-    newest = script.get_current_head()
-    if found == newest:
+    if found == newest():
         return Finding(True, f"the database has this release's schema ({found})")
     if found is None:
         return Finding(False, "the database is empty: run `slipway init`")
-    known = {one.revision for one in script.walk_revisions()}
-    if found in known:
+    if is_too_old(found):
         return Finding(
             False,
-            f"the database's schema is {found}, this release's {newest}: run `slipway init`, which "
-            "migrates it, after a backup",
+            f"the database's schema, {found}, is older than that of release {OLDEST_RELEASE}: "
+            f"install {OLDEST_RELEASE} and run `slipway init`, then install this release",
+        )
+    if is_known(found):
+        return Finding(
+            False,
+            f"the database's schema is {found}, this release's {newest()}: run `slipway init`, "
+            "which migrates it, after a backup",
         )
     return Finding(
         False,
-        f"the database's schema, {found}, is of a newer release than this one ({newest}): install "
-        "that release, or restore the backup from before it",
+        f"the database's schema, {found}, is of a newer release than this one ({newest()}): "
+        "install that release, or restore the backup from before it",
     )
