@@ -15,6 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from portal.adapters.backup import archive, database, state
 from portal.adapters.backup.database import CopyFailed, copy_database
+from portal.adapters.backup.gpg import GpgFailed
 from portal.adapters.backup.manifest import BadBackup, Manifest
 from portal.adapters.backup.state import DATABASE, InUse
 from portal.adapters.certificates import CertificateAuthority
@@ -80,7 +81,7 @@ def _restore(settings: Settings, options: argparse.Namespace) -> int:
             return restore(settings.state, options.file, passphrase, options.force)
     except InUse as error:
         return fail(f"{error}: stop it first (systemctl stop slipway-web slipway-worker)")
-    except (NoPassphrase, BadBackup, CopyFailed) as error:
+    except (NoPassphrase, BadBackup, CopyFailed, GpgFailed) as error:
         return fail(f"{error}; nothing was changed")
     except (SQLAlchemyError, sqlite3.Error) as error:
         return fail(f"the database does not take it: {str(error).splitlines()[0]}")

@@ -24,6 +24,7 @@ from portal.adapters.backup.manifest import Member
 from portal.cli.main import main
 from portal.store.engine import newest
 from tests.paths import ROOT
+from tests.unit.adapters.backup.test_encrypted import seal
 from tests.unit.cli.state.test_rotate import store
 from tests.unit.cli.test_main import config
 
@@ -70,7 +71,7 @@ def test_there_and_back(
     assert ("private keys" in capsys.readouterr().out) is not encrypt
     assert file.stat().st_mode & 0o777 == 0o600
     raw = file.read_bytes()
-    assert raw.startswith(b"slipway-encrypted" if encrypt else b"\x1f\x8b")
+    assert raw.startswith(b"\x8c\x0d\x04" if encrypt else b"\x1f\x8b")  # OpenPGP, or gzip
     before = content(state)
     shutil.rmtree(state)
     state.mkdir(mode=0o700)
@@ -228,6 +229,41 @@ def sealed(config: str, state: Path, tmp_path: Path) -> tuple[Path, Path]:
     secret.write_text("correct horse battery\n")
     assert run(config, "backup", file, "--encrypt", "--passphrase-file", secret) == 0
     return file, secret
+
+
+def test_an_encrypted_backup_of_an_early_release_is_restored(
+    config: str, state: Path, tmp_path: Path
+) -> None:
+    secret, file = tmp_path / "passphrase", tmp_path / "one"
+    secret.write_text("correct horse battery\n")
+    assert run(config, "backup", file) == 0
+    file.write_bytes(seal(file.read_bytes(), "correct horse battery"))
+    before = content(state)
+    assert run(config, "restore", file, "--force", "--passphrase-file", secret) == 0
+    assert content(state) == before
+    assert sessions(state) == ["a" * 32]
+
+
+def test_without_gpg_nothing_is_changed(
+    config: str,
+    state: Path,
+    sealed: tuple[Path, Path],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file, secret = sealed
+    raw, before = file.read_bytes(), content(state)
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert run(config, "backup", file, "--passphrase-file", secret) == 1
+    assert "apt install gpg" in capsys.readouterr().err
+    assert file.read_bytes() == raw
+    assert not list(file.parent.glob("*.part"))
+    assert run(config, "restore", file, "--force", "--passphrase-file", secret) == 1
+    told = capsys.readouterr().err
+    assert "apt install gpg" in told
+    assert "nothing was changed" in told
+    assert content(state) == before
+    assert not list(state.glob("replaced-*"))
 
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "passphrase", "tail"])
