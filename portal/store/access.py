@@ -117,7 +117,7 @@ class AccessStore:
                     return OriginAssignment(opened)
                 choice = choose(known_origins(db, request))
                 if choice.origin is None:
-                    if row is not None and choice.asked:
+                    if row is not None and choice.port_requested:
                         row.moved = now
                         db.commit()
                     return OriginAssignment(opened, choice)
@@ -130,7 +130,7 @@ class AccessStore:
                 elif row.label != choice.origin.label:
                     revoked = close_apps(db, session, [app], now)
                     release_origins(db, [row.label], now)
-                row.label, row.moved = choice.origin.label, now if choice.asked else None
+                row.label, row.moved = choice.origin.label, now if choice.port_requested else None
                 save_origin(db, choice.origin)
                 db.flush()
                 assigned = to_app(row)

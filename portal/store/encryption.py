@@ -34,12 +34,12 @@ class Unreadable(Unavailable):
 
 
 def is_sealed(text: str) -> bool:
-    """Whether a text is sealed; texts stored before keys were introduced are in clear."""
+    """Whether a text is sealed; texts from before the introduction of keys are plain."""
     return _SEALED.fullmatch(text) is not None
 
 
 class Sealer:
-    """Seals with the newest key, opens with any."""
+    """Encrypts with the newest key, decrypts with any key."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -74,7 +74,7 @@ class Sealer:
         return sealed.startswith(f"v1:{self._newest()[0]}:")
 
     def mark(self, text: str, number: str | None = None) -> str:
-        """A keyed hash (MAC) of a text, for comparisons; reveals nothing without the key."""
+        """A keyed hash (MAC) of a text for comparisons; it reveals nothing without the key."""
         number, key = self._newest() if number is None else (number, self._key(number))
         digest = hmac.new(key, b"mark\0" + text.encode(), hashlib.sha256).digest()
         return f"v1:{number}:{base64.urlsafe_b64encode(digest).decode()}"
@@ -127,7 +127,7 @@ def read_keys(directory: Path) -> dict[str, bytes]:
 def make_key(directory: Path) -> str:
     """Create a key, which becomes the newest; returns its id."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # By time, so that the newest sorts last, and never reused: a lost key may be restored.
+    # Ordered by time, so that the newest sorts last, and never reused: a lost key may be restored.
     last = max(read_keys(directory), default="0" * 18)
     stamp = max(int(f"{datetime.now(UTC):%Y%m%d%H%M%S}"), int(last[:14]) + 1)
     number = f"{stamp}{secrets.token_hex(2)}"

@@ -42,7 +42,7 @@ def read_piece(db: Database, query: Select[Any], listing: Listing[AnyOrder]) -> 
     """Read one page of a query; of its columns, `Piece.rows` has the first."""
     cursor, key, unique = listing.cursor, listing.key, listing.id
     back = cursor is not None and cursor.before
-    falling = listing.order.falling is not back
+    falling = listing.order.descending is not back
     if cursor is not None:
         start = tuple_(literal(cursor.key, key.type), literal(_unique(cursor, unique), unique.type))
         query = query.where(tuple_(key, unique) < start if falling else tuple_(key, unique) > start)

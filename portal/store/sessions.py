@@ -181,7 +181,7 @@ class SessionStore:
         if not transition:
             return None
         return self._update(
-            session, transition.from_states, transition.known, dict(transition.changes)
+            session, transition.from_states, transition.expected, dict(transition.changes)
         )
 
     def apply_to_all(self, sessions: Collection[str], transition: Transition) -> list[Session]:
@@ -205,7 +205,7 @@ class SessionStore:
         expected: Mapping[str, object],
         **facts: Unpack[Facts],
     ) -> Session | None:
-        """Update a session if its state is one of `when` and it still has the values `known`.
+        """Update a session if its state is one of `when` and it still has the values `expected`.
 
         A compare-and-set: returns None, without a change, if another value was stored meanwhile.
         """
@@ -228,7 +228,7 @@ class SessionStore:
 
     def _update_all(self, condition: Any, transition: Transition) -> list[Session]:
         with Database(self._engine) as db:
-            fitting = _fitting(transition.from_states, transition.known)
+            fitting = _fitting(transition.from_states, transition.expected)
             query = select(SessionRow).where(condition, *fitting)
             rows = db.exec(query.with_for_update()).all()
             for row in rows:

@@ -25,7 +25,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
-from portal.core.admin.usage import By, Flow, Only, Share, Span
+from portal.core.admin.usage import By, Flow, Share, Span, UsageFilter
 from portal.store.tables import JournalRow, SessionRow, UtcDateTime
 from portal.store.tables.admin import OPENED
 
@@ -66,7 +66,7 @@ class UsageStore:
         self._readers = engine.execution_options(read_only=True)
 
     def flows(
-        self, spans: Sequence[Span], only: Only | None
+        self, spans: Sequence[Span], only: UsageFilter | None
     ) -> tuple[Flow, list[Flow], list[Flow]]:
         """The sum of running sessions at the first begin, and of starts and ends in each span."""
         where = _conditions(only)
@@ -149,7 +149,7 @@ def _key(by: By) -> Any:
             return _APP
 
 
-def _conditions(only: Only | None) -> list[Any]:
+def _conditions(only: UsageFilter | None) -> list[Any]:
     if only is None:
         return []
     by_key = _key(only.by) == only.of

@@ -46,27 +46,27 @@ class DecryptingReader(io.RawIOBase):
         self._number = 0
         self._sealed = source.read(PIECE + _TAG)
         self._clear = b""
-        self._over = False
+        self._at_end = False
 
     def readable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: object, /) -> int:
         """Decrypt the next bytes."""
         view = memoryview(buffer).cast("B")  # type: ignore[arg-type]  # the base class says Buffer
-        while not self._clear and not self._over:
+        while not self._clear and not self._at_end:
             self._next()
         count = min(len(view), len(self._clear))
         view[:count], self._clear = self._clear[:count], self._clear[count:]
         return count
 
     def _next(self) -> None:
-        following = self._source.read(PIECE + _TAG)
-        last = not following
+        next_piece = self._source.read(PIECE + _TAG)
+        last = not next_piece
         try:
             nonce = _nonce(self._number, last)
             self._clear = self._cipher.decrypt(nonce, self._sealed, self._head)
         except InvalidTag:
             raise NotDecrypted from None
-        self._sealed, self._number, self._over = following, self._number + 1, last
+        self._sealed, self._number, self._at_end = next_piece, self._number + 1, last

@@ -63,8 +63,7 @@ def encrypting(target: IO[bytes], passphrase: str) -> Iterator[IO[bytes]]:
 def decrypting(file: Path, passphrase: str) -> Iterator[io.RawIOBase]:
     """The decrypted content of a file; raises GpgFailed without gpg.
 
-    Reading raises NotDecrypted, at the latest at the end: what was read until then is not yet
-    authenticated.
+    Reading raises NotDecrypted, at the latest at the end: only then all of it is authenticated.
     """
     with (
         open(file, "rb") as source,

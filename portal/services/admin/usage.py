@@ -9,9 +9,9 @@ from datetime import datetime
 
 from portal.core.admin.usage import (
     By,
-    Only,
     Report,
     Share,
+    UsageFilter,
     UsageQuery,
     grouped,
     spans_of,
@@ -19,7 +19,7 @@ from portal.core.admin.usage import (
     used_in,
 )
 from portal.core.auth.person import Person
-from portal.core.cluster.node_use import Held, overview
+from portal.core.cluster.node_use import UserAllocation, overview
 from portal.core.interfaces.systems import Clock
 from portal.core.session.holders import HOLDING
 from portal.core.session.session import WAITING, Session
@@ -98,12 +98,12 @@ class Usage:
         self._administration.record(person.name, "usage.export", "", detail)
         return report
 
-    def _only(self, query: UsageQuery) -> Only:
+    def _only(self, query: UsageQuery) -> UsageFilter:
         of = "" if query.of == OWN_IMAGE else query.of
         if query.by == "account":
             owners = frozenset(user for user, name in self._defaults().items() if name == query.of)
-            return Only(query.by, "" if of == NO_ACCOUNT else of, owners)
-        return Only(query.by, of)
+            return UsageFilter(query.by, "" if of == NO_ACCOUNT else of, owners)
+        return UsageFilter(query.by, of)
 
     def _defaults(self) -> Mapping[str, str]:
         limits = self._status.reported().limits
@@ -123,7 +123,7 @@ class Usage:
                 return lambda share: share.owner
 
 
-def _in_use(user: str, sessions: Sequence[Session], jobs: Held | None) -> InUse:
+def _in_use(user: str, sessions: Sequence[Session], jobs: UserAllocation | None) -> InUse:
     holding = [one for one in sessions if one.state in HOLDING]
     return InUse(
         user=user,
