@@ -9,7 +9,7 @@ from operator import is_
 
 from portal.core.cluster.choice.constraint import satisfiable
 from portal.core.cluster.choice.submit_limits import CountJobs
-from portal.core.cluster.gpu_offers import Gpus
+from portal.core.cluster.gpu_offers import Gpus, has_gres
 from portal.core.cluster.inventory import Node
 from portal.core.cluster.jobs import HOLDING, JobReport
 from portal.core.cluster.node_use import NodeUse, measure_nodes
@@ -28,6 +28,16 @@ DOWN_AFTER = timedelta(seconds=5)
 """How long Slurm may fail to answer before launches are refused without asking it."""
 
 
+GPUS_UNKNOWN_YET = (
+    "Slurm does not know the GPUs of its nodes yet, as in the first seconds after its restart. "
+    "Try again in a few seconds. If it lasts, tell the administrators."
+)
+NODES_UNKNOWN_YET = (
+    "Slurm has not heard of its nodes yet, as in the first seconds after its restart. "
+    "Try again in a few seconds. If it lasts, tell the administrators."
+)
+
+
 class Cluster:
     """What the worker last read of Slurm; reads the database, never Slurm."""
 
@@ -44,6 +54,14 @@ class Cluster:
     def slurm_status(self) -> SlurmStatus:
         """When Slurm last answered the worker."""
         return self._status.slurm_status()
+
+    def has_gpu_for(self, session: Session) -> bool:
+        """Whether nodes of its partition were last reported with the GPU that it requests."""
+        return any(
+            has_gres(session.gres, session.gpu_kind, partition)
+            for partition in self.look().partitions
+            if session.gres and session.partition in (None, partition.name)
+        )
 
     def has_node_for(self, session: Session) -> bool:
         """Whether a node that Slurm reported lately is large enough and has the features."""

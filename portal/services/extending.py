@@ -36,13 +36,17 @@ LIMITS_UNKNOWN = "Slurm's limits are not known yet. Try again in a minute."
 Minutes = int | Literal["max"] | None
 
 
-class Queue:
-    """Lets one extension of each job run at a time, across all processes."""
+class Extender:
+    """Extends time limits as far as the job's account, QOS and partition permit its owner.
 
-    def __init__(self, noun: str) -> None:
-        self._at_once = (
-            f"This {noun} is being extended right now. Check its time limit, then try again."
-        )
+    One extension of each job runs at a time, across all processes.
+    """
+
+    def __init__(self, noun: str, cluster: Cluster, scheduler: Scheduler, clock: Clock) -> None:
+        self._noun = noun
+        self._cluster = cluster
+        self._scheduler = scheduler
+        self._clock = clock
         self._waiting: Counter[str] = Counter()
         self._lock = threading.Lock()
 
@@ -59,7 +63,7 @@ class Queue:
         """
         with self._lock:
             if self._waiting[name] >= MOST_WAITING:
-                raise Conflict(self._at_once)
+                raise self._at_once()
             if not _THREADS.acquire(blocking=False):
                 raise Unavailable("Many time limits are being extended. Try again in a moment.")
             self._waiting[name] += 1
@@ -81,18 +85,13 @@ class Queue:
             if begun := claim():
                 return begun
             if time.monotonic() > deadline:
-                raise Conflict(self._at_once)
+                raise self._at_once()
             time.sleep(PAUSE)
 
-
-class Extender:
-    """Extends time limits as far as the job's account, QOS and partition permit its owner."""
-
-    def __init__(self, noun: str, cluster: Cluster, scheduler: Scheduler, clock: Clock) -> None:
-        self._noun = noun
-        self._cluster = cluster
-        self._scheduler = scheduler
-        self._clock = clock
+    def _at_once(self) -> Conflict:
+        return Conflict(
+            f"This {self._noun} is being extended right now. Check its time limit, then try again."
+        )
 
     def extend(
         self,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -27,56 +26,7 @@ from portal.core.interfaces.systems import (
 )
 from portal.core.job.description import JobSettings
 from portal.core.monitoring import Snapshot
-from portal.store.access import AccessStore
-from portal.store.administration import AdministrationStore
-from portal.store.attempts import AttemptStore
-from portal.store.figures import FigureStore
-from portal.store.file_servers import FileServerStore
-from portal.store.heartbeats import HeartbeatStore
-from portal.store.hosts import HostStore
-from portal.store.job_templates import JobTemplateStore
-from portal.store.jobs.pages import JobPageStore
-from portal.store.jobs.store import JobStore
-from portal.store.logins import LoginStore
-from portal.store.notices import NoticeStore
-from portal.store.presets import PresetStore
-from portal.store.registry_logins import RegistryLoginStore
-from portal.store.samples import SampleStore
-from portal.store.service_tokens import ServiceTokenStore
-from portal.store.sessions import SessionStore
-from portal.store.shares import ShareStore
-from portal.store.status import StatusStore
-from portal.store.submissions import SubmissionStore
-from portal.store.usage import UsageStore
-
-
-@dataclass(frozen=True)
-class Stores:
-    """The database's stores, by subject."""
-
-    sessions: SessionStore
-    jobs: JobStore
-    samples: SampleStore
-    status: StatusStore
-    access: AccessStore
-    files: FileServerStore
-    shares: ShareStore
-    administration: AdministrationStore
-    notices: NoticeStore
-    usage: UsageStore
-    presets: PresetStore
-    registry_logins: RegistryLoginStore
-    job_templates: JobTemplateStore
-    submissions: SubmissionStore
-    logins: LoginStore
-    service_tokens: ServiceTokenStore
-    attempts: AttemptStore
-    job_pages: JobPageStore
-    heartbeats: HeartbeatStore
-    figures: FigureStore
-    hosts: HostStore
-    snapshot: Callable[[], AbstractContextManager[None]]
-    """Reads inside are one transaction and see one state; nothing inside may wait for others."""
+from portal.store.stores import Stores
 
 
 @dataclass(frozen=True)

@@ -195,7 +195,7 @@ def _read(file: Path) -> str:
 
 def _test(factory: ImageFactory, options: argparse.Namespace) -> int:
     name = parse_name(options.name)
-    factory.tester.test(name, factory.recipes.folder(name))
+    factory.builder.test(name, factory.recipes.folder(name))
     return 0
 
 

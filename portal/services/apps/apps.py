@@ -1,4 +1,4 @@
-"""Opening, publishing and closing the apps of sessions."""
+"""Opening, publishing, stopping and closing the apps of sessions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Choices:
 
 
 class Apps:
-    """Opens, publishes and closes apps for session owners."""
+    """Opens, publishes, stops and closes apps for session owners."""
 
     def __init__(
         self,
@@ -196,7 +196,7 @@ class Apps:
         if options.title is not None and options.title != opened.title:
             self._store.save_title(opened, options.title)
         if options.asked is not None and options.asked != opened.asked:
-            self._stop(session, spec)
+            self._stop_outdated(session, spec)
             agreed = self._store.save_answer(opened, options.asked)
         if options.public:
             self._publish(session, spec, opened)
@@ -225,7 +225,7 @@ class Apps:
             self._proxy.add_standing_routes(session, assigned.opened)
         return state
 
-    def _stop(self, session: Session, spec: AppSpec) -> None:
+    def _stop_outdated(self, session: Session, spec: AppSpec) -> None:
         """Stop an app whose process was started with an earlier answer."""
         server = self._server(session, spec.name)
         if server.state in (AppState.STARTING, AppState.READY):
@@ -293,6 +293,49 @@ class Apps:
         if session is None or session.owner != person.name:
             raise NotFound(_NO_SESSION)
         return session
+
+    # Stopping and restarting an app's process; access to it stays as it is
+
+    def stop_app(self, person: Person, session_id: str, app: str) -> None:
+        """Stop an app and everything that runs in it. Idempotent.
+
+        Raises NotFound, Conflict for a session that is over or an app that was never opened,
+        Unavailable if the session does not answer.
+        """
+        session, server, opened = self._running_server(person, session_id, app)
+        self._stop_server(session, opened)
+        self._record(person.name, "app.stop", session.id, _target(server, session))
+
+    def restart_app(self, person: Person, session_id: str, app: str) -> None:
+        """Stop an app, and start it as before; raises as `stop_app` does."""
+        session, server, opened = self._running_server(person, session_id, app)
+        self._stop_server(session, opened)
+        stopped = next(a for a in self._store.apps(session.id) if a.app == server.name)
+        if session.ready is None:
+            self._store.set_app(session.id, server.name, AppState.WANTED, "", "")
+        else:
+            self._starter.start(session, server, stopped)
+        self._record(person.name, "app.restart", session.id, _target(server, session))
+
+    def _stop_server(self, session: Session, opened: OpenApp) -> None:
+        if session.ready is None:  # no runner has a request yet
+            self._store.set_app(session.id, opened.app, AppState.STOPPED, "", "")
+            return
+        self._starter.stop(session, opened.app)
+        self._proxy.server_changed(session, opened.app, AppState.STOPPED)
+
+    def _running_server(
+        self, person: Person, session_id: str, app: str
+    ) -> tuple[Session, AppSpec, OpenApp]:
+        """The session, and the app whose process serves this one."""
+        session = self.get_own(person, session_id)
+        spec = _find(self.offered(session), app)
+        if session.state in OVER or session.state is State.ENDING:
+            raise Conflict("This session is over, and its apps with it.")
+        opened = next((a for a in self._store.apps(session.id) if a.app == spec.server), None)
+        if opened is None:
+            raise Conflict(f"{spec.title} has not been opened.")
+        return session, self._catalog().apps[spec.server], opened
 
     # Closing
 

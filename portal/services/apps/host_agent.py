@@ -6,13 +6,10 @@ import logging
 import time
 from collections.abc import Callable
 
-from portal.config import StateSettings
 from portal.core.hosts import OPEN_SECONDS, SHUT_SECONDS, View
 from portal.core.interfaces.systems import Routes
 from portal.errors import PortalError
-from portal.services.apps.hosts import Hosts, OneHost, SeveralHosts
 from portal.services.apps.proxy import ProxyRoutes
-from portal.services.systems import Stores, Systems
 from portal.store.hosts import HostStore
 
 log = logging.getLogger(__name__)
@@ -101,23 +98,3 @@ class HostAgent:
     def note_traffic(self) -> None:
         """Tell the worker's host what this host's HAProxy has counted."""
         self._store.note_traffic(self._host, self._routes.traffic())
-
-
-def hosts_of(settings: StateSettings, stores: Stores) -> Hosts:
-    """This host, alone or as one of several."""
-    if settings.several_hosts:
-        return SeveralHosts(stores.hosts, settings.this_host)
-    return OneHost(stores.access)
-
-
-def agent_of(settings: StateSettings, systems: Systems, proxy: ProxyRoutes) -> HostAgent | None:
-    """The agent of one of several hosts; None for the only one."""
-    if not settings.several_hosts:
-        return None
-    return HostAgent(
-        store=systems.stores.hosts,
-        host=settings.this_host,
-        machine=systems.machine,
-        routes=systems.routes,
-        proxy=proxy,
-    )

@@ -1,13 +1,14 @@
-"""Builds images, and replaces them so that a failure or a crash leaves the old one."""
+"""Builds images, and replaces them so that a failure or a crash leaves the old one; tests them."""
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from portal.core.images.inventory import Contents, Inventory
-from portal.core.images.names import ImageError
+from portal.core.images.names import ImageError, ImageName
 from portal.core.images.needs import Machine, fakeroot, missing
 from portal.core.images.recipe import Sources, check_sources
 from portal.core.interfaces.images import (
@@ -22,6 +23,7 @@ from portal.core.interfaces.systems import Clock
 
 COMPRESSION = "-comp zstd -Xcompression-level 9 -b 64K"
 """mksquashfs's options (see DECISIONS.md)."""
+TEST = "test.sh"
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,9 @@ class ImageBuilder:
         machine: MachineCheck,
         clock: Clock,
         note: Note,
+        test_binds: Mapping[str, Path],
     ) -> None:
+        """`test_binds`: files and folders that tests may read, by their path in the container."""
         self._containers = containers
         self._roots = roots
         self._store = store
@@ -59,6 +63,7 @@ class ImageBuilder:
         self._machine = machine
         self._clock = clock
         self._note = note
+        self._test_binds = test_binds
 
     def build(self, order: Order) -> Inventory:
         """Build an image and make it the current one; raises ImageError."""
@@ -143,6 +148,26 @@ class ImageBuilder:
         definition = work / "image.def"
         definition.write_text(sources.definition, encoding="utf-8")
         return str(definition), arguments
+
+    def test(self, name: ImageName, recipe: Path | None) -> None:
+        """Run test.sh of a recipe in its image, contained like a session.
+
+        Raises ImageError if there is none, or it fails.
+        """
+        script = recipe / TEST if recipe is not None else None
+        if script is None or not script.is_file():
+            raise ImageError(f"{name} has no test: write {TEST} in the recipe's folder")
+        file = self._store.file(name)
+        paths = {f"/{TEST}": script} | dict(self._test_binds)
+        binds = [f"{source}:{path}:ro" for path, source in paths.items() if source.exists()]
+        self._note(f"Testing {name}")
+        with self._workspaces() as work:
+            home = work / "home"
+            home.mkdir()
+            status = self._containers.test(file, home, binds)
+        if status:
+            raise ImageError(f"{name} does not work: its test ended with status {status}")
+        self._note(f"{name} works")
 
 
 def _title(order: Order) -> str:

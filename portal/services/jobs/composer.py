@@ -54,8 +54,7 @@ from portal.errors import (
     Unavailable,
 )
 from portal.services.admin.administration import Administration
-from portal.services.cluster import Cluster
-from portal.services.launch.submission import NOT_YET
+from portal.services.cluster import GPUS_UNKNOWN_YET, Cluster
 from portal.services.storage import GrantMounts
 from portal.store.submissions import SubmissionStore
 
@@ -217,7 +216,7 @@ class Composer:
         if NO_GPUS_YET in error.text:
             script = self._script_of(person, request)
             if asks_for_known_gpus(request, script, self._cluster.look().partitions):
-                return Unavailable(NOT_YET)
+                return Unavailable(GPUS_UNKNOWN_YET)
         return refusal(error, request)
 
     def _script_of(self, person: Person, request: JobRequest) -> str:

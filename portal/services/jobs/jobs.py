@@ -30,7 +30,7 @@ from portal.core.jobs.query import MAX_AT_ONCE, JobPage, JobQuery
 from portal.core.session.pending_reasons import Reason
 from portal.errors import Conflict, FieldError, InvalidRequest, NotFound, Unavailable
 from portal.services.admin.administration import Administration
-from portal.services.extending import LEASE, Extender, Minutes, Queue
+from portal.services.extending import LEASE, Extender, Minutes
 from portal.store.jobs.store import JobStore
 
 _NONE = "There is no such job."
@@ -60,7 +60,6 @@ class Jobs:
         self._extender = extender
         self._usual = extend_minutes
         self._clock = clock
-        self._queue = Queue("job")
 
     # Reading
 
@@ -207,7 +206,7 @@ class Jobs:
         def give_back(begun: datetime) -> None:
             self._store.release_claim(job.id, begun)
 
-        return self._queue.alone(job.id, claim, give_back)
+        return self._extender.alone(job.id, claim, give_back)
 
     def _running(self, job: Job) -> Job:
         """The job as Slurm has it now; raises Conflict unless it runs."""

@@ -21,7 +21,6 @@ from portal.node.common.fgpu import of_gres
 from portal.services.cluster import Cluster
 from portal.services.launch.checks import Plan
 from portal.services.launch.launcher import Draft
-from portal.services.launch.submission import is_known
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +79,7 @@ class Estimates:
         try:
             asked.answer = self._scheduler.estimate(person.name, script)
         except GresUnknown as error:
-            if not is_known(self._cluster, session):
+            if not self._cluster.has_gpu_for(session):
                 asked.answer = Estimate(None, "", error.errors[0].message)
         except Unavailable as error:
             log.info("no estimate for %s: %s", person.name, error)

@@ -19,12 +19,16 @@ from portal.core.notices.announcements import (
 from portal.core.notices.maintenance import (
     Maintenance,
     MaintenanceRequest,
+    UnderMaintenance,
     launch_begin,
     until_problems,
 )
+from portal.core.notices.window import Window, waits_for, window
+from portal.core.session.session import Session
 from portal.errors import Conflict, FieldError, InvalidRequest, NotFound
 from portal.services.admin.administration import Administration
 from portal.store.notices import NoticeStore
+from portal.store.status import StatusStore
 
 
 class Shown(NamedTuple):
@@ -34,12 +38,30 @@ class Shown(NamedTuple):
     maintenance: Maintenance | None
 
 
+class LaunchDelay(NamedTuple):
+    """The effect of maintenance on a launch."""
+
+    begin: datetime | None = None
+    """When it would start, because of the portal's maintenance mode; None: at once."""
+    refused: str = ""
+    """Why it would be refused."""
+    window: Window | None = None
+    """Slurm's maintenance that its time limit reaches into; None if there is none."""
+
+
 class Notices:
     """Announcements and the maintenance mode; only administrators change them (else NotFound)."""
 
-    def __init__(self, store: NoticeStore, administration: Administration, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: NoticeStore,
+        administration: Administration,
+        status: StatusStore,
+        clock: Clock,
+    ) -> None:
         self._store = store
         self._administration = administration
+        self._status = status
         self._clock = clock
 
     # Announcements
@@ -144,6 +166,23 @@ class Notices:
         Raises UnderMaintenance, if nobody knows.
         """
         return launch_begin(self._store.maintenance(), person, self._clock())
+
+    def launch_delay(self, person: Person, draft: Session) -> LaunchDelay:
+        """The effect of maintenance on a session as it would be launched; never asks Slurm."""
+        try:
+            begin = self.launch_begin(person)
+        except UnderMaintenance as error:
+            return LaunchDelay(refused=error.text)
+        return LaunchDelay(begin, window=self._window(draft, begin))
+
+    def _window(self, draft: Session, begin: datetime | None) -> Window | None:
+        """Slurm's maintenance of its partition's nodes; not waited for in a reservation."""
+        limits = self._status.limits()
+        if limits is None or draft.partition is None or draft.reservation:
+            return None
+        nodes = [node.name for node in self._status.nodes() if draft.partition in node.partitions]
+        start = begin or self._clock()
+        return waits_for(window(limits.reservations, nodes, start), draft.time_limit)
 
     def _entry(self, person: Person, action: str, target: str, detail: str) -> AuditEvent:
         return self._administration.new_event(person.name, action, target, detail)

@@ -16,7 +16,7 @@ from portal.core.session.transitions import stop_unused
 from portal.core.site_rules import SiteRules
 from portal.errors import PortalError
 from portal.services.apps.proxy import ProxyRoutes
-from portal.services.job_control import JobControl
+from portal.services.teardown import Teardown
 from portal.store.sessions import SessionStore
 from portal.store.status import StatusStore
 
@@ -35,8 +35,7 @@ class IdleCuller:
         store: SessionStore,
         status: StatusStore,
         proxy: ProxyRoutes,
-        job_control: JobControl,
-        close_apps: Callable[[str], None],
+        teardown: Teardown,
         catalog: Callable[[], Catalog],
         site_rules: Callable[[], SiteRules],
         record: RecordEvent,
@@ -45,8 +44,7 @@ class IdleCuller:
         self._store = store
         self._status = status
         self._proxy = proxy
-        self._job_control = job_control
-        self._close_apps = close_apps
+        self._teardown = teardown
         self._catalog = catalog
         self._site_rules = site_rules
         self._record = record
@@ -88,8 +86,8 @@ class IdleCuller:
         if changed is None:
             return
         log.info("session %s: not used since %s", session.id, session.last_used)
-        self._job_control.cancel_later(changed)
+        self._teardown.cancel_later(changed)
         since = f"not used since {session.last_used:%Y-%m-%d %H:%M} UTC"
         detail = f"{session.name} of {session.owner}: {since}"
         self._record(ACTOR, "session.idle", session.id, detail)
-        self._close_apps(session.id)
+        self._teardown.close_apps(session.id)

@@ -17,7 +17,7 @@ from portal.core.session.status import shown_limit
 from portal.errors import Conflict, Unavailable
 from portal.services.admin.administration import Administration
 from portal.services.cluster import Cluster
-from portal.services.extending import LEASE, LIMITS_UNKNOWN, Extender, Minutes, Queue, room_in
+from portal.services.extending import LEASE, LIMITS_UNKNOWN, Extender, Minutes, room_in
 from portal.store.sessions import SessionStore
 
 _ONLY_RUNNING = "Only a running session can be given more time."
@@ -45,7 +45,6 @@ class Lifecycle:
         self._administration = administration
         self._clock = clock
         self._usual = extend_minutes
-        self._queue = Queue("session")
         self._extender = Extender("session", cluster, scheduler, clock)
 
     def extend(self, person: Person, session_id: str, minutes: Minutes = None) -> Session:
@@ -85,7 +84,7 @@ class Lifecycle:
         def give_back(begun: datetime) -> None:
             self._store.change_if(session.id, LIVE | OVER, {"extending": begun}, extending=None)
 
-        return self._queue.alone(session.id, lambda: self._claim(session.id), give_back)
+        return self._extender.alone(session.id, lambda: self._claim(session.id), give_back)
 
     def _claim(self, session_id: str) -> datetime | None:
         known, now = self._store.get(session_id), self._clock()

@@ -26,9 +26,9 @@ from portal.core.session.transitions import (
 )
 from portal.errors import PortalError
 from portal.services.cluster import ClusterReader
-from portal.services.job_control import JobControl
 from portal.services.owner_queue import SessionQueue
 from portal.services.session.recovery import Recovery
+from portal.services.teardown import Teardown
 from portal.store.sessions import SessionStore
 
 log = logging.getLogger(__name__)
@@ -49,8 +49,7 @@ class Reconciler:
         scheduler: Scheduler,
         reader: ClusterReader,
         recovery: Recovery,
-        job_control: JobControl,
-        close_apps: Callable[[str], None],
+        teardown: Teardown,
         session_queue: SessionQueue,
         note_queue: Callable[[Mapping[str, Job], datetime], object],
         clock: Clock,
@@ -59,8 +58,7 @@ class Reconciler:
         self._scheduler = scheduler
         self._reader = reader
         self._recovery = recovery
-        self._job_control = job_control
-        self._close_apps = close_apps
+        self._teardown = teardown
         self._session_queue = session_queue
         self._note_queue = note_queue
         self._clock = clock
@@ -120,16 +118,16 @@ class Reconciler:
         transition = follow(session, report, now)
         if was_requeued(session, report):
             # First, so that it is repeated after a crash: no route leads to the old run.
-            self._close_apps(session.id)
+            self._teardown.close_apps(session.id)
         changed = self._store.apply(session.id, transition)
         if (changed or session).state is State.STARTING:
             self._starting.setdefault(session.id, now)
         stopped = session.stop_requested
         if stopped and now - stopped > CANCEL_INTERVAL and not report.state.over:
-            self._job_control.cancel_later(session)
+            self._teardown.cancel_later(session)
         elif never_called(session, now) and self._has_waited(session, now):
             self._store.apply(session.id, stop_unheard(now))
-            self._job_control.cancel_later(session)
+            self._teardown.cancel_later(session)
 
     def _has_waited(self, session: Session, now: datetime) -> bool:
         """Whether this worker, too, has waited for the session's runner for long enough."""
@@ -167,4 +165,4 @@ class Reconciler:
     def _end(self, session: Session, report: JobReport) -> None:
         fresh = self._store.get(session.id) or session
         if self._store.apply(session.id, end(fresh, report, self._clock())):
-            self._close_apps(session.id)
+            self._teardown.close_apps(session.id)

@@ -4,7 +4,6 @@ neither in the queue nor in accounting."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from portal.core.cluster.jobs import JobReport
@@ -17,8 +16,8 @@ from portal.core.session.transitions import (
     finish_unsubmitted,
 )
 from portal.errors import HomeUnusable, InvalidRequest
-from portal.services.job_control import JobControl
 from portal.services.launch.launcher import Launcher
+from portal.services.teardown import Teardown
 from portal.store.sessions import SessionStore
 
 log = logging.getLogger(__name__)
@@ -40,15 +39,13 @@ class Recovery:
         store: SessionStore,
         scheduler: Scheduler,
         launcher: Launcher,
-        job_control: JobControl,
-        close_apps: Callable[[str], None],
+        teardown: Teardown,
         clock: Clock,
     ) -> None:
         self._store = store
         self._scheduler = scheduler
         self._launcher = launcher
-        self._job_control = job_control
-        self._close_apps = close_apps
+        self._teardown = teardown
         self._clock = clock
         self._searched: dict[str, datetime] = {}
         """When lost sessions were last searched for."""
@@ -107,17 +104,17 @@ class Recovery:
         log.info("session %s: found its job %s", session.id, report.job_id)
         changed = self._store.apply(session.id, adopt(session, report, self._clock()))
         if changed is not None and changed.state is State.ENDING:
-            self._job_control.cancel_later(changed)
+            self._teardown.cancel_later(changed)
         elif changed is not None and changed.state in OVER:
-            self._close_apps(session.id)
+            self._teardown.close_apps(session.id)
 
     def _finish_unknown(self, session: Session) -> None:
         if self._store.apply(session.id, finish_unknown(session, self._clock())):
-            self._close_apps(session.id)
+            self._teardown.close_apps(session.id)
 
     def _give_up(self, session: Session, text: str) -> None:
         # All or none: the whole launch is ended before this session's end is stored.
-        self._job_control.cancel(self._launcher.end_batch(session.batch or session.id))
+        self._teardown.cancel(self._launcher.end_batch(session.batch or session.id))
         self._store.apply(session.id, fail_to_start(text, self._clock()))
 
 

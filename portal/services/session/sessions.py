@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
+from portal.core.admin.timeline import EVENTS, Moment, timeline
 from portal.core.auth.person import Person
+from portal.core.cluster.effective_limits import UserPartition
 from portal.core.interfaces.systems import Clock
-from portal.core.session.ended_lately import LATELY, SHOWN, EndedLately, Notice
+from portal.core.job.samples import Point, at_most, to_points
+from portal.core.policy import group_for
+from portal.core.session.ended_lately import (
+    LATELY,
+    SHOWN,
+    EndedLately,
+    More,
+    Notice,
+    larger,
+    longer,
+)
 from portal.core.session.holders import NOTHING, Holdings, needs_holders
 from portal.core.session.query import ListQuery, Page, count_tabs
 from portal.core.session.relaunch import session_to_request_body
 from portal.core.session.session import LIVE, OVER, Facts, Session
 from portal.core.session.transitions import stop
+from portal.core.units import format_size
 from portal.errors import Conflict, NotFound
 from portal.services.admin.administration import Administration
 from portal.services.cluster import Cluster
-from portal.services.job_control import JobControl
+from portal.services.teardown import Teardown
+from portal.store.samples import SampleStore
 from portal.store.sessions import SessionStore
+
+MOST_EVENTS = 200
+"""Events of one session's timeline, the newest ones."""
 
 
 class Sessions:
@@ -28,18 +45,18 @@ class Sessions:
         self,
         *,
         store: SessionStore,
-        job_control: JobControl,
+        samples: SampleStore,
+        teardown: Teardown,
         administration: Administration,
-        close_apps: Callable[[str], None],
         clock: Clock,
         cluster: Cluster,
     ) -> None:
         self._store = store
-        self._cluster = cluster
-        self._job_control = job_control
+        self._samples = samples
+        self._teardown = teardown
         self._administration = administration
-        self._close_apps = close_apps
         self._clock = clock
+        self._cluster = cluster
 
     # Reading
 
@@ -77,6 +94,18 @@ class Sessions:
     def owners(self, person: Person) -> list[str]:
         """Owners by which this user can filter; [] for users who see only their own sessions."""
         return self._store.owners() if person.admin else []
+
+    def use_over_time(self, person: Person, session_id: str, count: int) -> list[Point]:
+        """Use over time in at most `count` points, oldest first; raises NotFound."""
+        session = self.get(person, session_id)
+        samples = at_most(self._samples.samples(session.id), count)
+        return to_points(samples, session.started, session.cpus)
+
+    def timeline(self, person: Person, session_id: str) -> list[Moment]:
+        """The events of a session, oldest first; raises NotFound."""
+        session = self.get(person, session_id)
+        events = self._administration.events_of(session.id, EVENTS, MOST_EVENTS)
+        return timeline(session, events)
 
     def ending(self, person: Person, before: datetime) -> list[Session]:
         """The user's running sessions with a deadline before a time, soonest first."""
@@ -131,6 +160,8 @@ class Sessions:
         cluster = self._cluster.look()
         return Holdings(cluster.limits, cluster.use, tuple(found), viewer)
 
+    # Launching again
+
     def clone_body(self, person: Person, session_id: str) -> dict[str, Any]:
         """The request body that clones a session of the user; raises NotFound, Conflict.
 
@@ -145,6 +176,31 @@ class Sessions:
                 "its end. Start a new session and enter them again."
             )
         return session_to_request_body(session, env)
+
+    def enlargement(
+        self, session: Session, what: More, groups: Sequence[UserPartition] | None = None
+    ) -> int | None:
+        """Minutes of a longer time limit, or MiB of more memory; None if it had the maximum.
+
+        Twice as much, as far as its owner's limits permit. `groups` are the partitions of its
+        owner, if they have been read already.
+        """
+        if groups is None:
+            groups = self._cluster.look().partitions_for(session.owner, session.slurm) or []
+        group = group_for(session.partition, groups)
+        partition = group if isinstance(group, UserPartition) else None
+        if what is More.TIME:
+            return longer(session, partition.max_minutes if partition else None)
+        return larger(session, partition.max_memory_mb if partition else None)
+
+    def enlarged(self, body: dict[str, Any], session: Session, what: More) -> dict[str, Any]:
+        """The request body of a session's copy with more time or memory, if that is possible."""
+        amount = self.enlargement(session, what)
+        if amount is None:
+            return body
+        if what is More.TIME:
+            return body | {"time_limit": amount}
+        return body | {"resources": body["resources"] | {"memory": format_size(amount)}}
 
     # Ending
 
@@ -162,11 +218,11 @@ class Sessions:
         """
         wanted = [session.id for session in self.get_many(person, session_ids)]
         changed = self._store.apply_to_all(wanted, stop(person.name, self._clock(), reason))
-        self._job_control.cancel(changed)
+        self._teardown.cancel(changed)
         lines = [(session.id, _description(person, session)) for session in changed]
         self._administration.record_all(person.name, "session.end", lines)
         for session in changed:
-            self._close_apps(session.id)
+            self._teardown.close_apps(session.id)
         return self.get_many(person, wanted)
 
 
