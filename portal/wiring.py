@@ -76,7 +76,7 @@ def wire(
     """Build all services on the real systems.
 
     Processes with the same `metrics` count together; `check_writer` is as for open_database.
-    `threads`: of a process that answers requests, of which users may hold three quarters.
+    `threads`: the request threads of this process, of which users may hold three quarters.
     """
     budget = ThreadBudget(threads * 3 // 4) if threads else None
     systems = real_systems(settings, metrics, check_writer, budget)
@@ -84,7 +84,7 @@ def wire(
 
 
 def lease_of(settings: Settings) -> LeaseStore:
-    """The lease of the worker. With SQLite, whoever takes it holds a lock already."""
+    """The lease of the worker. With SQLite its holder has a file lock already."""
     engine = open_database(settings.state.database_url)
     return LeaseStore(engine, forced=engine.dialect.name == "sqlite")
 
@@ -161,7 +161,7 @@ def _monitors(settings: Settings, measures: PrometheusMeasures) -> Monitors:
 
 
 def queue_source(settings: Settings) -> Callable[[], str | None]:
-    """What reads the queue instead of squeue, by `slurm.reader`; it returns None for squeue."""
+    """The reader of the queue by `slurm.reader`; it returns None where squeue is to be used."""
     if settings.slurm.reader == "pyslurm":
         return PySlurmProcess(settings.slurm.command_seconds).queue
     return lambda: None
@@ -170,7 +170,7 @@ def queue_source(settings: Settings) -> Callable[[], str | None]:
 def identity_provider(
     settings: Settings, clock: Clock, budget: ThreadBudget | None = None
 ) -> OidcProvider | None:
-    """The client of the site's OpenID provider, if there is one; nothing is asked yet."""
+    """The client of the site's OpenID provider, if there is one; sends no request."""
     if not settings.oidc.enabled:
         return None
     return OidcProvider(settings.oidc, settings.web.own_origin, clock, budget)
@@ -191,7 +191,7 @@ def _file_servers(
 def file_server_order(
     settings: Settings, user: str, id: str, certificate: str, client_ca: str
 ) -> StartOrder:
-    """What a user's file server is told, by the settings."""
+    """The start order of a user's file server, by the settings."""
     files, storage = settings.files, storage_of(user, settings.sessions.storage)
     roots = {name: path.replace("{user}", user) for name, path in files.roots.items()}
     return StartOrder(
@@ -208,15 +208,15 @@ def file_server_order(
 
 
 class ImageFactory(NamedTuple):
-    """What builds and tests images, and the recipes that it knows."""
+    """The image builder, with its recipes and its store."""
 
     builder: ImageBuilder
     recipes: Recipes
     store: ImageStore
     labels: Callable[[Path], dict[str, str]]
-    """Those of an image's file."""
+    """The labels of an image file."""
     run_on_cluster: Callable[[str, Sequence[str], Sequence[str]], int]
-    """Runs `slipway` as a job with this name, these options of srun's and these arguments."""
+    """Runs `slipway` as a Slurm job: job name, srun's options, arguments."""
 
 
 def image_factory(images: Path, recipes: Path, note: Note) -> ImageFactory:
@@ -246,7 +246,7 @@ def image_factory(images: Path, recipes: Path, note: Note) -> ImageFactory:
 
 
 def image_keeper(settings: Settings) -> ImageKeeper:
-    """The site's images, with the sessions and jobs that the portal knows."""
+    """The keeper of the site's images, with the sessions and jobs in the database."""
     engine = open_database(settings.state.database_url)
     return ImageKeeper(
         store=FolderImages(Path(settings.sessions.images)),
@@ -257,7 +257,7 @@ def image_keeper(settings: Settings) -> ImageKeeper:
 
 
 def live_sessions(settings: Settings) -> list[Session]:
-    """The sessions that are not over."""
+    """The sessions that have not ended."""
     engine = open_database(settings.state.database_url)
     try:
         return SessionStore(engine, Sealer(settings.state.keys)).live()
@@ -266,7 +266,7 @@ def live_sessions(settings: Settings) -> list[Session]:
 
 
 def log_in_with_next(settings: Settings) -> None:
-    """Log in where users' certificates are accepted, with one of the next key.
+    """Log in at all hosts that accept users' certificates, with one of the next key.
 
     Raises Unavailable.
     """

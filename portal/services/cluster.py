@@ -39,7 +39,7 @@ NODES_UNKNOWN_YET = (
 
 
 class Cluster:
-    """What the worker last read of Slurm; reads the database, never Slurm."""
+    """The cluster's state as the worker last read it; reads the database, never Slurm."""
 
     def __init__(self, status: StatusStore, unix_groups: UnixGroups, count_jobs: CountJobs) -> None:
         self._status = status
@@ -106,7 +106,7 @@ class ClusterReader:
         self._saved: tuple[NodeUse, ...] | None = None
         self._holding: list[JobReport] = []
         self._measured: list[Node] | None = None
-        """The nodes of the last measurement, and the jobs that held something on them."""
+        """The nodes of the last measurement; _holding has the jobs that held resources on them."""
 
     def read_partitions(self) -> None:
         """Read partitions and nodes; raises Unavailable."""
@@ -123,20 +123,20 @@ class ClusterReader:
         """Record that Slurm answered, and the usage by these jobs."""
         self._status.note_answer(now)
         self._heartbeats.beat(LOOK, now)
-        # Only jobs that hold something count; most of a long queue waits, and what did not change
-        # since the last poll is the same objects.
+        # Only jobs that hold resources count, and most of a long queue is pending. Jobs that have
+        # not changed since the last poll are the same objects.
         holding = [job for job in jobs if job.state in HOLDING]
         same = len(holding) == len(self._holding) and all(map(is_, holding, self._holding))
         if same and self._nodes is self._measured:
             return
         self._status.save_use(measure_usage(holding, self._nodes, self._gpus))
         nodes = measure_nodes(holding, self._nodes, self._gpus)
-        if nodes != self._saved:  # seldom on a quiet cluster, and large on a large one
+        if nodes != self._saved:  # rarely changes on a quiet cluster, and is large on a large one
             self._status.save_nodes(nodes)
             self._saved = nodes
         self._holding, self._measured = holding, self._nodes
 
-    def note_failure(self, now: datetime, why: str) -> None:
+    def note_failure(self, now: datetime, reason: str) -> None:
         """Record that Slurm did not answer."""
-        self._status.note_failure(now, why)
+        self._status.note_failure(now, reason)
         self._heartbeats.beat(LOOK, now)

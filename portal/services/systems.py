@@ -31,11 +31,11 @@ from portal.store.stores import Stores
 
 @dataclass(frozen=True)
 class Monitors:
-    """What the portal is watched with."""
+    """Metrics, and the figures of this machine for the readiness check."""
 
     measures: Measures
     exposition: Callable[[Snapshot], bytes]
-    """Everything that Prometheus reads, as text."""
+    """The metrics in Prometheus' text format."""
     disk: Disk
     expiries: Callable[[], dict[str, datetime]]
     """When the portal's certificates expire, by name."""
@@ -43,12 +43,12 @@ class Monitors:
 
 @dataclass(frozen=True)
 class Systems:
-    """Everything outside of the portal's code; tests replace some of it by fakes."""
+    """The external systems and the database; tests replace some of them by fakes."""
 
     stores: Stores
     catalog: Callable[[], Catalog]
     inventory: Callable[[Image], Inventory | None]
-    """What is inside an image; None if nothing wrote it down."""
+    """The inventory of an image; None if it has none."""
     scheduler: Scheduler
     job_meter: JobMeter
     slurm_jobs: JobScheduler
@@ -56,18 +56,18 @@ class Systems:
     files: UserFiles
     file_servers: FileServerHost
     file_server_order: Callable[[str, str, str, str], StartOrder]
-    """What a file server is told: user, id, certificate with key, and the clients' authority."""
+    """The start order of a file server, from: user, id, certificate with key, clients' CA."""
     certificates: Certificates
     routes: Routes
     machine: str
-    """What tells this machine from another one of the same name."""
+    """An id that distinguishes this machine from another of the same name."""
     runners: Runners
     resolve: Resolver
     accounts: Accounts
     authenticate: Authenticator
     job_settings: JobSettings
     batch_settings_file: SettingsFile | None
-    """Where login nodes read the settings of `slipway sbatch`; None: nowhere."""
+    """The file with the settings of `slipway sbatch` for login nodes; None: there is none."""
     monitors: Monitors
     clock: Clock
     identity_provider: IdentityProvider | None = None

@@ -171,7 +171,7 @@ def _order(factory: ImageFactory, name: ImageName, options: argparse.Namespace) 
     return Order(
         sources=sources,
         description=_description(sources, options),
-        place=place,
+        folder=place,
         fakeroot=options.fakeroot,
         if_changed=options.if_changed,
         compression=options.compression,

@@ -94,32 +94,34 @@ class Apps:
         catalog = self._catalog()
         secret = secrets.token_urlsafe(32)
 
-        def ticket_if_nothing_changes(found: SessionApps) -> NewTicket | None:
-            spec = self._openable(catalog, person, found.session, app)
-            if not self._is_open(catalog, found, spec, options):
+        def ticket_if_nothing_changes(stored: SessionApps) -> NewTicket | None:
+            spec = self._openable(catalog, person, stored.session, app)
+            if not self._is_open(catalog, stored, spec, options):
                 return None
-            return self._ticket(person, found.session, spec, found.apps[app].label, secret)
+            return self._ticket(person, stored.session, spec, stored.apps[app].label, secret)
 
-        found, issued = self._store.issue_ticket(session_id, ticket_if_nothing_changes, MAX_TICKETS)
-        spec = self._openable(catalog, person, found.session, app)
+        stored, issued = self._store.issue_ticket(
+            session_id, ticket_if_nothing_changes, MAX_TICKETS
+        )
+        spec = self._openable(catalog, person, stored.session, app)
         if issued:
-            opened, state = found.apps[app], found.server(spec.server).state
+            opened, state = stored.apps[app], stored.server(spec.server).state
             return AppLink(opened.label, spec.path, secret, state, opened.public_since is not None)
-        return self._open(catalog, person, found, spec, options, secret)
+        return self._open(catalog, person, stored, spec, options, secret)
 
     def _open(
         self,
         catalog: Catalog,
         person: Person,
-        found: SessionApps,
+        stored: SessionApps,
         spec: AppSpec,
         options: AppOptions,
         secret: str,
     ) -> AppLink:
         """Apply the options and start the app before issuing the ticket."""
-        session = found.session
-        self._check(spec, options, found.apps.get(spec.name))
-        assigned = self._assign(session, spec, options, found.apps.get(spec.name))
+        session = stored.session
+        self._check(spec, options, stored.apps.get(spec.name))
+        assigned = self._assign(session, spec, options, stored.apps.get(spec.name))
         opened = assigned.opened
         agreed = self._apply(session, spec, opened, options)
         state = self._start(catalog, session, spec)
@@ -147,10 +149,10 @@ class Apps:
         return spec
 
     def _is_open(
-        self, catalog: Catalog, found: SessionApps, spec: AppSpec, options: AppOptions
+        self, catalog: Catalog, stored: SessionApps, spec: AppSpec, options: AppOptions
     ) -> bool:
-        """Whether opening this app requires nothing but a ticket."""
-        opened, server = found.apps.get(spec.name), found.apps.get(spec.server)
+        """Whether opening this app requires only a ticket."""
+        opened, server = stored.apps.get(spec.name), stored.apps.get(spec.server)
         if spec.kind != "web" or opened is None or server is None or opened.closed:
             return False
         if options.public is not None or options.port is not None:
@@ -161,24 +163,24 @@ class Apps:
             and (bool(opened.asked) or not spec.must_answer)
             and self._origins.keeps_origin(opened, spec, UNCHANGED)
             and self._origins.keeps_origin(server, catalog.apps[spec.server], UNCHANGED)
-            and not self._starter.has_to_start(found.session, server)
+            and not self._starter.has_to_start(stored.session, server)
         )
 
-    def _check(self, spec: AppSpec, options: AppOptions, known: OpenApp | None) -> None:
+    def _check(self, spec: AppSpec, options: AppOptions, stored: OpenApp | None) -> None:
         problems = []
         if options.public and not self.choices(spec).public:
             problems.append(FieldError("public", f"{spec.title} cannot be opened to everybody"))
-        if options.port is not None and (wrong := self._origins.check(spec, options.port)):
-            problems.append(wrong)
-        problems += check_words(spec, options, known)
+        if options.port is not None and (problem := self._origins.check(spec, options.port)):
+            problems.append(problem)
+        problems += check_words(spec, options, stored)
         if problems:
             raise InvalidRequest(problems)
 
     def _assign(
-        self, session: Session, spec: AppSpec, options: AppOptions, known: OpenApp | None
+        self, session: Session, spec: AppSpec, options: AppOptions, stored: OpenApp | None
     ) -> AssignedOrigin:
         """Assign an origin; if that moves the app, remove the routes to the previous one."""
-        assigned = self._origins.assign(session, spec, options, known)
+        assigned = self._origins.assign(session, spec, options, stored)
         if assigned.has_moved:
             opened = assigned.opened
             self._record(session.owner, "app.move", session.id, f"{opened.app} of {session.name}")
@@ -348,10 +350,10 @@ class Apps:
         self._make_private(session, _find(self.offered(session), app))
 
     def _make_private(self, session: Session, spec: AppSpec) -> None:
-        known = next((a for a in self._store.apps(session.id) if a.app == spec.name), None)
+        opened = next((a for a in self._store.apps(session.id) if a.app == spec.name), None)
         # The route is removed even if the app is private: removing it may have failed before.
         keys = self._store.make_private(session.id, spec.name, self._clock())
-        if known is not None and known.public_since is not None:
+        if opened is not None and opened.public_since is not None:
             self._record(session.owner, "app.unpublish", session.id, _target(spec, session))
         self._proxy.revoke(*keys)
 

@@ -15,24 +15,25 @@ from portal.store.access import AccessStore
 from portal.store.hosts import HostStore
 
 WAIT_SECONDS = SHUT_SECONDS + 2.0
-"""How long a request waits for the other hosts; after SHUT_SECONDS a silent one is shut off."""
+"""How long a request waits for the other hosts; one that does not report for SHUT_SECONDS is
+shut off."""
 _PAUSE = 0.05
 _ANY_TIME = datetime.min
 
 
 class Hosts(Protocol):
-    """What is known of the portal's hosts while routes are removed from this one's HAProxy."""
+    """The portal's hosts, each of which has to remove revoked routes from its HAProxy."""
 
     def pending(self, keys: Collection[str] | None = None) -> Sequence[Removal]:
         """Revocations that this host has to carry out: all, or those of these keys."""
         ...
 
     def confirm(self, removals: Collection[Removal]) -> None:
-        """Note that this host's HAProxy has carried them out."""
+        """Store that this host's HAProxy has carried them out."""
         ...
 
     def await_others(self, removals: Collection[Removal]) -> None:
-        """Wait until no host serves these keys any more; raises StillOpen."""
+        """Wait until every host has removed these keys; raises StillOpen."""
         ...
 
     def traffic(self, here: Mapping[str, Traffic]) -> dict[str, Traffic]:

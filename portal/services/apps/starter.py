@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class AppStarter:
-    """Asks runners to start and stop apps."""
+    """Sends start and stop requests to runners."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class AppStarter:
             return AppState.WANTED
         if self._store.set_starting(opened):
             return AppState.STARTING
-        # Its owner has changed the answer since it was read: it is restarted with the new one.
+        # Its owner has changed the answer in the meantime: restart it with the new one.
         log.info("session %s: %s restarts with another answer", session.id, spec.name)
         with contextlib.suppress(Unavailable):
             self._runners.stop_app(session, spec.name)

@@ -28,20 +28,20 @@ TEST = "test.sh"
 
 @dataclass(frozen=True)
 class Order:
-    """One build; `place` is where relative paths in the definition begin."""
+    """One build; relative paths in the definition start in `folder`."""
 
     sources: Sources
     description: str
     """The text of image.toml."""
-    place: Path
+    folder: Path
     fakeroot: bool | None = None
     if_changed: bool = False
-    """Whether an image that was built from the same sources is kept."""
+    """Skip the build if the current image has the same sources."""
     compression: str = COMPRESSION
 
 
 class ImageBuilder:
-    """Builds images by Apptainer, each in a folder of its own."""
+    """Builds images with Apptainer, each in a temporary folder."""
 
     def __init__(
         self,
@@ -71,10 +71,10 @@ class ImageBuilder:
         check_sources(sources)
         title = _title(order)
         with self._store.lock(sources.name):
-            if order.if_changed and (known := self._unchanged(sources)):
+            if order.if_changed and (inventory := self._unchanged(sources)):
                 self._note(f"{sources.name} is up to date")
                 self._store.describe(sources.name, order.description)
-                return known
+                return inventory
             machine = self._machine()
             as_root = self._possible(order, machine)
             with self._workspaces() as work:
@@ -87,10 +87,12 @@ class ImageBuilder:
     def _unchanged(self, sources: Sources) -> Inventory | None:
         """The inventory of the current image if it has the same sources."""
         try:
-            known = self._store.get(sources.name).inventory
+            inventory = self._store.get(sources.name).inventory
         except ImageError:
             return None
-        return known if known is not None and known.sources == sources.digest else None
+        if inventory is None or inventory.sources != sources.digest:
+            return None
+        return inventory
 
     def _possible(self, order: Order, machine: Machine) -> bool:
         """Whether to use --fakeroot; raises ImageError naming everything that is missing."""
@@ -107,7 +109,7 @@ class ImageBuilder:
         sources, root = order.sources, work / "image"
         source, arguments = self._prepare(order, work, as_root)
         self._note(f"Building {sources.name} from {sources.origin}")
-        self._containers.unpack(source, root, as_root, arguments, order.place)
+        self._containers.unpack(source, root, as_root, arguments, order.folder)
         self._roots.take_back(root)
         system, packages = self._roots.inspect(root)
         contents = Contents(
@@ -128,18 +130,18 @@ class ImageBuilder:
         return file, contents
 
     def _prepare(self, order: Order, work: Path, as_root: bool) -> tuple[str, dict[str, str]]:
-        """What Apptainer builds from, and the arguments of its definition."""
+        """The source for Apptainer, and the arguments of its definition."""
         sources = order.sources
         if sources.address:
             return sources.address, {}
         arguments = dict(sources.arguments)
         if "{{ recipe }}" in sources.definition:
-            arguments["recipe"] = str(order.place)
+            arguments["recipe"] = str(order.folder)
         if sources.suite:
             base = work / "base"
             if sources.base:
                 self._note(f"Base: {sources.base}")
-                self._containers.unpack(sources.base, base, as_root, {}, order.place)
+                self._containers.unpack(sources.base, base, as_root, {}, order.folder)
             else:
                 self._note(f"Base: Debian {sources.suite}")
                 self._roots.make_base(sources.suite, base)

@@ -1,4 +1,4 @@
-"""Checks launch requests: what is wrong with the fields, and what can never be granted."""
+"""Checks launch requests: invalid fields, and requests that can never be granted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from portal.store.sessions import SessionStore
 
 
 class LaunchView(NamedTuple):
-    """All that decides about a person's launch, of one moment."""
+    """Everything that a decision on a launch depends on, read at one time."""
 
     person: Person
     now: datetime
@@ -42,15 +42,15 @@ class LaunchView(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """A request that is permitted, and the decision; a launch decides nothing again."""
+    """A permitted request with its decision, which the launch does not repeat."""
 
     view: LaunchView
     request: LaunchRequest
     decision: Decision
     key: str | None = None
-    """The client's key, by which a repeated request is recognised."""
+    """The client's idempotency key."""
     is_new: bool = True
-    """Whether no launch with this key is known."""
+    """Whether no launch with this key is stored."""
 
 
 class LaunchChecks:
@@ -86,7 +86,7 @@ class LaunchChecks:
     def prepare(self, person: Person, data: object, key: str | None = None) -> Plan:
         """Validate untrusted input and decide; InvalidRequest names all wrong fields.
 
-        `key`: by which the client's repetitions are recognised, if it is about to be launched.
+        `key`: the client's idempotency key, if the request is about to be launched.
         """
         view, is_new = self._look(person, key)
         body = fill(data, view.settings.templates)
@@ -102,7 +102,7 @@ class LaunchChecks:
         return self._decide(view, request, key, is_new)
 
     def _look(self, person: Person, key: str | None) -> tuple[LaunchView, bool]:
-        """All that decides about a launch, and whether the key is new; one transaction."""
+        """The view for a decision, and whether the key is new; one transaction."""
         with self._snapshot():
             is_new = key is None or not self._store.has_key(person.name, key)
             cluster, settings = self._cluster.look(), self._administration.site_settings()
@@ -114,17 +114,17 @@ class LaunchChecks:
     def _with_other_problems(
         self, view: LaunchView, body: object, error: InvalidRequest
     ) -> InvalidRequest:
-        """The error with those of the fields that can be decided about nevertheless."""
+        """The error, with the problems of the fields that are valid by themselves."""
         valid = without(body, error.errors)
         if valid is None:
             return error
-        named = {problem.field for problem in error.errors}
-        if IMAGE in named:  # in the place of an environment
-            named.add("environment")
+        invalid = {problem.field for problem in error.errors}
+        if IMAGE in invalid:  # replaces an environment
+            invalid.add("environment")
         try:
             self._decide(view, valid)
         except InvalidRequest as other:
-            problems = [problem for problem in other.errors if problem.field not in named]
+            problems = [problem for problem in other.errors if problem.field not in invalid]
             return InvalidRequest([*error.errors, *problems], more=error.more)
         return error
 
@@ -137,8 +137,8 @@ class LaunchChecks:
     ) -> Plan:
         """Decide on a request; raises InvalidRequest.
 
-        Without `is_new` it repeats a launch whose own jobs are in the queue already: limits on
-        submitted jobs do not refuse it.
+        Without `is_new` it repeats a launch whose jobs are in the queue already: limits on
+        submitted jobs do not apply.
         """
         if problems := self._problems(view, request):
             raise InvalidRequest(problems)
@@ -161,7 +161,7 @@ class LaunchChecks:
         return Plan(view, request, decision, key, is_new)
 
     def _problems(self, view: LaunchView, request: LaunchRequest) -> Sequence[FieldError]:
-        """The first kind of problem that no other choice would end."""
+        """The problems that no other choice of resources would solve; the first kind only."""
         home, hub = self._job_settings.home, request.hub
         if home is Home.PERSISTENT and (problems := check_in_own_home(request.mounts)):
             return problems
@@ -170,7 +170,7 @@ class LaunchChecks:
         return self._image_problems(view, request.image) if request.image else ()
 
     def _image_problems(self, view: LaunchView, image: str) -> Sequence[FieldError]:
-        """Why an own image is refused, as far as its name tells; its job recognises the file."""
+        """Problems of a user-supplied image by its name; the job checks the file itself."""
         if problems := image_problems(image, self._job_settings.own_images):
             return problems
         if not image.startswith("/"):

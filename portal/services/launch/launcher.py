@@ -1,4 +1,4 @@
-"""Launches sessions: stored first, then submitted; several of one launch all or none."""
+"""Launches sessions: stored first, then submitted; all sessions of a launch or none."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ UNDONE = "Slipway, since Slurm did not accept all sessions of this launch"
 
 
 class Draft(NamedTuple):
-    """What a launch would submit."""
+    """The session and batch script that a launch would submit."""
 
     session: Session
     script: str
@@ -105,10 +105,10 @@ class Launcher:
         launch never creates two jobs and never loses one.
         """
         person, request = plan.view.person, plan.request
-        # A repeated request is answered with its sessions, whatever has begun since.
+        # A repeated request returns its sessions even if maintenance has begun since.
         begin = self._launch_begin(person) if plan.is_new else None
         refuse_while_down(plan.view.cluster.status, self._clock())
-        # The user's own folders and others' are looked for; what is shared read-only stays so.
+        # Missing and unshared folders are refused; folders shared read-only are mounted so.
         granted = request.model_copy(update={"mounts": self._grant(person, request.mounts)})
         tokens = [secrets.token_urlsafe(32) for _ in range(request.count)]
         created = self._sessions(plan._replace(request=granted), tokens, begin, preset)
@@ -189,23 +189,23 @@ class Launcher:
     def _submit_all(
         self, created: list[tuple[Session, str]], image: Image, env: Mapping[str, str]
     ) -> list[Session]:
-        begun = self._clock()
-        known: list[Session] = []
+        started = self._clock()
+        sessions: list[Session] = []
         unclear: set[str] = set()
         for session, token in created:
-            if self._clock() - begun > PATIENCE:
-                known.append(session)
+            if self._clock() - started > PATIENCE:
+                sessions.append(session)
                 continue
             try:
-                known.append(self._submit(session, image, token, env))
+                sessions.append(self._submit(session, image, token, env))
             except OutcomeUnknown as error:
                 log.warning("session %s: submission unclear: %s", session.id, error)
-                known.append(session)
+                sessions.append(session)
                 unclear.add(session.id)
             except (InvalidRequest, HomeUnusable, Unavailable):
                 self._undo(created[0][0].id, unclear)
                 raise
-        return known
+        return sessions
 
     def _submit(
         self, session: Session, image: Image, token: str, env: Mapping[str, str]

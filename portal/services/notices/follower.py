@@ -1,4 +1,4 @@
-"""Tells Slurm when maintenance ends earlier or later than sessions that wait for it were told."""
+"""Moves the begin times of sessions in Slurm when the end of maintenance changes."""
 
 from __future__ import annotations
 
@@ -37,27 +37,27 @@ class MaintenanceFollower:
         self._clock = clock
 
     def follow(self) -> None:
-        """Move the starts that differ from the end of the maintenance, as it is known now."""
+        """Move the begin times that differ from the current end of maintenance."""
         for session in self._store.live():
             if self._seconds(session) is not None:
                 self._session_queue.run(session, "begin", self._move)
 
     def _seconds(self, session: Session) -> int | None:
-        """In how many seconds it should start; None if Slurm knows that already."""
+        """Seconds until it should start; None if Slurm has that time already."""
         waits = session.state is State.PENDING and session.requeued is None
         if not waits or session.begin is None or session.job_id is None:
             return None
         now = self._clock()
-        wanted = begin_now(self._notices.maintenance(), session.begin, now)
-        if abs(wanted - session.begin) <= TOLERANCE:
+        begin = begin_now(self._notices.maintenance(), session.begin, now)
+        if abs(begin - session.begin) <= TOLERANCE:
             return None
-        return max(math.ceil((wanted - now).total_seconds()), 0)
+        return max(math.ceil((begin - now).total_seconds()), 0)
 
     def _move(self, session: Session) -> None:
         seconds = self._seconds(session)
         if seconds is None or session.job_id is None:
             return
-        # Slurm is told first: after a crash before the second line it is told again.
+        # Slurm first: after a crash before the time is stored, this is repeated.
         self._scheduler.begin(session.owner, session.job_id, seconds)
         begin = self._clock() + timedelta(seconds=seconds)
         self._store.change(session.id, {State.PENDING}, begin=begin)

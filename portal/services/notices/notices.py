@@ -1,4 +1,4 @@
-"""What administrators tell everybody: announcements, and that maintenance is going on."""
+"""Announcements by administrators, and the maintenance mode."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from portal.store.notices import NoticeStore
 from portal.store.status import StatusStore
 
 
-class Shown(NamedTuple):
-    """What is shown on a page."""
+class ShownNotices(NamedTuple):
+    """The announcements and the maintenance shown on a page."""
 
     announcements: list[Announcement]
     maintenance: Maintenance | None
@@ -66,90 +66,92 @@ class Notices:
 
     # Announcements
 
-    def shown(self, logged_in: bool) -> Shown:
-        """What is shown now, to those who have logged in or to everybody."""
-        known = self._store.announcements()
-        return Shown(shown_now(known, self._clock(), logged_in), self.maintenance())
+    def shown(self, logged_in: bool) -> ShownNotices:
+        """The notices to show now; without a login only those for everybody."""
+        announcements = self._store.announcements()
+        return ShownNotices(shown_now(announcements, self._clock(), logged_in), self.maintenance())
 
-    def known(self, person: Person) -> list[Announcement]:
-        """What this user may read: administrators also what is planned or over."""
-        found = self._store.announcements()
-        return found if person.admin else shown_now(found, self._clock(), logged_in=True)
+    def readable(self, person: Person) -> list[Announcement]:
+        """Announcements that this user may read; for administrators also planned and past ones."""
+        announcements = self._store.announcements()
+        if person.admin:
+            return announcements
+        return shown_now(announcements, self._clock(), logged_in=True)
 
     def announcement(self, person: Person, id: str) -> Announcement:
-        """One of these; raises NotFound."""
-        found = next((one for one in self.known(person) if one.id == id), None)
-        if found is None:
+        """An announcement that this user may read; raises NotFound."""
+        match = next((a for a in self.readable(person) if a.id == id), None)
+        if match is None:
             raise NotFound("There is no such announcement.")
-        return found
+        return match
 
-    def announce(self, person: Person, asked: AnnouncementRequest) -> Announcement:
+    def announce(self, person: Person, request: AnnouncementRequest) -> Announcement:
         """Write a new announcement; raises InvalidRequest."""
         self._administration.admit(person)
-        return self._save(person, uuid.uuid4().hex[:12], asked, "")
+        return self._save(person, uuid.uuid4().hex[:12], request, "")
 
     def change(
-        self, person: Person, id: str, asked: AnnouncementRequest, seen: str | None = None
+        self, person: Person, id: str, request: AnnouncementRequest, etag: str | None = None
     ) -> Announcement:
-        """Replace an announcement; raises NotFound, or Conflict if it is not the one `seen`."""
+        """Replace an announcement; raises NotFound, or Conflict if its ETag is not `etag`."""
         self._administration.admit(person)
-        return self._save(person, id, asked, seen)
+        return self._save(person, id, request, etag)
 
     def _save(
-        self, person: Person, id: str, asked: AnnouncementRequest, seen: str | None
+        self, person: Person, id: str, request: AnnouncementRequest, etag: str | None
     ) -> Announcement:
         def change(before: Announcement | None, number: int) -> tuple[Announcement, AuditEvent]:
-            if before is None and seen != "":
+            if before is None and etag != "":
                 raise NotFound("There is no such announcement.")
             if before is None and number >= MOST:
                 text = f"there are {MOST} announcements already; delete those that are over"
                 raise InvalidRequest([FieldError("text", text)])
-            after = announcement(id, asked, before.created if before else self._clock())
+            after = announcement(id, request, before.created if before else self._clock())
             action = "announcement.change" if before else "announcement.make"
             return after, self._entry(person, action, id, after.describe())
 
-        return self._store.save_announcement(id, seen, change)
+        return self._store.save_announcement(id, etag, change)
 
-    def withdraw(self, person: Person, id: str, seen: str | None = None) -> Announcement:
-        """Delete an announcement; raises NotFound, or Conflict if it is not the one `seen`."""
+    def withdraw(self, person: Person, id: str, etag: str | None = None) -> Announcement:
+        """Delete an announcement; raises NotFound, or Conflict if its ETag is not `etag`."""
         self._administration.admit(person)
 
-        def line(found: Announcement) -> AuditEvent:
-            return self._entry(person, "announcement.delete", id, found.describe())
+        def event(dropped: Announcement) -> AuditEvent:
+            return self._entry(person, "announcement.delete", id, dropped.describe())
 
-        found = self._store.drop_announcement(id, seen, line)
-        if found is None:
+        dropped = self._store.drop_announcement(id, etag, event)
+        if dropped is None:
             raise NotFound("There is no such announcement.")
-        return found
+        return dropped
 
     # Maintenance
 
     def maintenance(self) -> Maintenance | None:
-        """The maintenance that is going on; None if there is none."""
-        found = self._store.maintenance()
-        return found if found is not None and found.in_force(self._clock()) else None
+        """The current maintenance, if any."""
+        stored = self._store.maintenance()
+        return stored if stored is not None and stored.in_force(self._clock()) else None
 
     def begin_maintenance(
-        self, person: Person, asked: MaintenanceRequest, seen: str | None = None
+        self, person: Person, request: MaintenanceRequest, etag: str | None = None
     ) -> Maintenance:
         """Begin maintenance, or change its end and message.
 
-        Raises InvalidRequest, or Conflict if it is not the one `seen` ("" for none).
+        Raises InvalidRequest, or Conflict if the ETag is not `etag` ("" for none).
         """
         self._administration.admit(person)
         now = self._clock()
-        if problems := until_problems(asked.until, now):
+        if problems := until_problems(request.until, now):
             raise InvalidRequest(problems)
 
         def change(before: Maintenance | None) -> tuple[Maintenance, AuditEvent]:
             action = "maintenance.change" if before else "maintenance.on"
             return after, self._entry(person, action, "", after.describe())
 
-        after = Maintenance(until=asked.until, message=asked.message, since=now, by=person.name)
-        self._store.save_maintenance(seen, now, change)
+        after = Maintenance(until=request.until, message=request.message, since=now, by=person.name)
+        self._store.save_maintenance(etag, now, change)
         return after
 
-    def end_maintenance(self, person: Person, seen: str | None = None) -> None:
+    def end_maintenance(self, person: Person, etag: str | None = None) -> None:
         """End maintenance before its time; raises Conflict if there is none, or another one."""
         self._administration.admit(person)
 
@@ -158,12 +160,12 @@ class Notices:
                 raise Conflict("There is no maintenance now.")
             return None, self._entry(person, "maintenance.off", "", before.describe())
 
-        self._store.save_maintenance(seen, self._clock(), change)
+        self._store.save_maintenance(etag, self._clock(), change)
 
     def launch_begin(self, person: Person) -> datetime | None:
-        """When what this user launches now may start at the earliest; None: at once.
+        """Earliest start of a launch by this user now; None: at once.
 
-        Raises UnderMaintenance, if nobody knows.
+        Raises UnderMaintenance if the end of the maintenance is not set.
         """
         return launch_begin(self._store.maintenance(), person, self._clock())
 

@@ -57,10 +57,10 @@ class IdleCuller:
         sample = TrafficSample(now, self._proxy.traffic())
         running = {s.id: s for s in self._store.live() if s.state is State.RUNNING}
         used = used_sessions(running, before, sample, self._idle_traffic())
-        news = [s for s in used if should_record_use(running[s], rules, now)]
-        if news:
-            self._store.note_use(news, now)
-        # After the use that it shows: a crash in between records the use twice and never loses it.
+        to_record = [s for s in used if should_record_use(running[s], rules, now)]
+        if to_record:
+            self._store.note_use(to_record, now)
+        # After the use that it shows: a crash in between records use twice, but never loses it.
         self._status.save_measured(sample)
         slurm = self._status.slurm_status()
         for session in running.values():
@@ -68,15 +68,15 @@ class IdleCuller:
                 continue
             try:
                 self._end(session, slurm, now)
-            except PortalError as error:  # must not prevent the others
+            except PortalError as error:  # must not prevent ending the others
                 log.warning("session %s: %s", session.id, error)
 
     def _idle_traffic(self) -> dict[str, int]:
         """Bytes per minute that an unused open window sends, by app server."""
-        found: dict[str, int] = {}
+        noise: dict[str, int] = {}
         for app in self._catalog().apps.values():
-            found[app.server] = max(app.noise, found.get(app.server, 0))
-        return found
+            noise[app.server] = max(app.noise, noise.get(app.server, 0))
+        return noise
 
     def _end(self, session: Session, slurm: SlurmStatus, now: datetime) -> None:
         """End a session, unless it has been used since it was read."""

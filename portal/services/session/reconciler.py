@@ -63,36 +63,36 @@ class Reconciler:
         self._note_queue = note_queue
         self._clock = clock
         self._starting: dict[str, datetime] = {}
-        """Since when this worker has seen sessions start: a backup may be hours old."""
+        """When this worker first saw sessions start: the stored time may be from an old backup."""
 
     def poll(self) -> bool:
         """Poll Slurm's queue once; False if Slurm does not answer (recorded, nothing changes)."""
-        # Read before Slurm is asked, so that Slurm's answer is newer for each of them.
+        # Read before the poll, so that Slurm's answer is newer for each of them.
         live = self._store.live()
-        asked = self._clock()
+        polled = self._clock()
         try:
             queue = self._scheduler.jobs()
         except PortalError as error:
-            self._reader.note_failure(asked, error.text)
+            self._reader.note_failure(polled, error.text)
             return False
         except Exception as error:  # unexpected output must not end any session
             log.exception("reading the queue")
-            self._reader.note_failure(asked, f"unreadable answer: {error}")
+            self._reader.note_failure(polled, f"unreadable answer: {error}")
             return False
-        self._note_queue(queue, asked)
+        self._note_queue(queue, polled)
         jobs = {job_id: job.report for job_id, job in queue.items()}
         self._reader.note_jobs(jobs.values(), self._clock())
         ahead = self._positions(live, jobs)
         starting = {session.id for session in live if session.ready is None}
-        self._starting = {one: at for one, at in self._starting.items() if one in starting}
+        self._starting = {id: since for id, since in self._starting.items() if id in starting}
         over = [session for session in live if self._follow(session, jobs, ahead)]
         self._conclude(over, jobs)
         return True
 
     @staticmethod
     def _positions(live: Sequence[Session], jobs: Mapping[str, JobReport]) -> dict[str, int]:
-        """The places of sessions in the queue; those of other jobs are not needed here."""
-        ours = [found for session in live if (found := jobs.get(session.job_id or ""))]
+        """Number of jobs ahead of each pending job, in the partitions where sessions wait."""
+        ours = [report for session in live if (report := jobs.get(session.job_id or ""))]
         groups = {report.partition for report in ours if report.state is JobState.PENDING}
         if not groups:
             return {}
@@ -159,7 +159,7 @@ class Reconciler:
     def _accounting_may_lag(self, queued: JobReport | None) -> bool:
         """Whether to wait for accounting, which alone records who cancelled a job."""
         ended = queued.end if queued and queued.state.over else None
-        # abs: by a clock of Slurm's that is ahead, the end may be in the future for long.
+        # abs: if Slurm's clock is ahead, the end may be far in the future.
         return ended is not None and abs(self._clock() - ended) < ACCOUNTING_LAG
 
     def _end(self, session: Session, report: JobReport) -> None:

@@ -77,7 +77,9 @@ class Recovery:
         """Whether to search for a lost session now; True once per interval."""
         now = self._clock()
         self._searched = {
-            known: when for known, when in self._searched.items() if now - when < SEARCH_INTERVAL
+            id: searched
+            for id, searched in self._searched.items()
+            if now - searched < SEARCH_INTERVAL
         }
         if session.id in self._searched or now - (session.lost or now) <= LOST_SETTLED:
             return False
@@ -95,10 +97,10 @@ class Recovery:
             self._adopt(session, report)
 
     def _job_of(self, session: Session) -> JobReport | None:
-        found = self._scheduler.find(session.id, session.owner)
-        found = found or self._scheduler.ended_named(session.id, session.owner, session.created)
+        reports = self._scheduler.find(session.id, session.owner)
+        reports = reports or self._scheduler.ended_named(session.id, session.owner, session.created)
         # Slurm may have a record of a refused attempt besides the running job.
-        return max(found, key=_precedence, default=None)
+        return max(reports, key=_precedence, default=None)
 
     def _adopt(self, session: Session, report: JobReport) -> None:
         log.info("session %s: found its job %s", session.id, report.job_id)

@@ -69,17 +69,17 @@ class Sessions:
 
     def get_many(self, person: Person, session_ids: Iterable[str]) -> list[Session]:
         """These sessions in this order, if this user may see all of them; else NotFound."""
-        wanted = list(dict.fromkeys(session_ids))
-        found = {s.id: s for s in self._store.get_many(wanted) if person.may_see(s)}
-        if len(found) < len(wanted):
-            one = "There is no such session."
-            raise NotFound(one if len(wanted) == 1 else "Not all of these sessions exist.")
-        return [found[session] for session in wanted]
+        ids = list(dict.fromkeys(session_ids))
+        by_id = {s.id: s for s in self._store.get_many(ids) if person.may_see(s)}
+        if len(by_id) < len(ids):
+            text = "There is no such session."
+            raise NotFound(text if len(ids) == 1 else "Not all of these sessions exist.")
+        return [by_id[session] for session in ids]
 
     def names(self, person: Person, session_ids: Iterable[str]) -> dict[str, str]:
-        """The names of those of these sessions that exist and that this user may see, by id."""
-        found = self._store.get_many(list(session_ids))
-        return {session.id: session.name for session in found if person.may_see(session)}
+        """Names by id of the sessions that exist and that this user may see."""
+        sessions = self._store.get_many(list(session_ids))
+        return {session.id: session.name for session in sessions if person.may_see(session)}
 
     def query(self, person: Person, query: ListQuery) -> Page:
         """One page of the sessions that this user may see."""
@@ -120,16 +120,16 @@ class Sessions:
         return self._store.ended_unseen(person.name, self._clock() - LATELY, SHOWN)
 
     def dismiss(self, person: Person, session_id: str, notice: Notice) -> Session:
-        """Dismiss a notice about a session of the user's own; idempotent.
+        """Dismiss a notice about one of the user's own sessions; idempotent.
 
         Raises NotFound, and Conflict for the notice of an end that has not happened.
         """
         session = self._own(person, session_id)
         if notice is Notice.MEMORY:
             # Not for a kill that was reported after this session was read.
-            known = {"oom_kills": session.oom_kills}
+            unchanged = {"oom_kills": session.oom_kills}
             facts = Facts(oom_seen=session.oom_seen or self._clock())
-            changed = self._store.change_if(session.id, LIVE | OVER, known, **facts)
+            changed = self._store.change_if(session.id, LIVE | OVER, unchanged, **facts)
         elif session.state not in OVER:
             raise Conflict("This session has not ended.")
         else:
@@ -149,16 +149,16 @@ class Sessions:
         return session
 
     def holdings(self, viewer: str, sessions: Iterable[Session]) -> Holdings:
-        """What explains why these sessions wait; one query if other sessions may explain it.
+        """The sessions and limits that may explain why these sessions wait; reads only if needed.
 
-        The viewer has to be allowed to see the sessions.
+        The viewer must be permitted to see the sessions.
         """
         owners = {session.owner for session in sessions if needs_holders(session)}
         if not owners:
             return NOTHING
-        found = self._store.holding(owners)
+        holders = self._store.holding(owners)
         cluster = self._cluster.look()
-        return Holdings(cluster.limits, cluster.use, tuple(found), viewer)
+        return Holdings(cluster.limits, cluster.use, tuple(holders), viewer)
 
     # Launching again
 
@@ -216,14 +216,14 @@ class Sessions:
         They are marked in one transaction before their jobs are cancelled: if Slurm does not
         answer or the portal crashes, the reconciler cancels the jobs.
         """
-        wanted = [session.id for session in self.get_many(person, session_ids)]
-        changed = self._store.apply_to_all(wanted, stop(person.name, self._clock(), reason))
+        ids = [session.id for session in self.get_many(person, session_ids)]
+        changed = self._store.apply_to_all(ids, stop(person.name, self._clock(), reason))
         self._teardown.cancel(changed)
         lines = [(session.id, _description(person, session)) for session in changed]
         self._administration.record_all(person.name, "session.end", lines)
         for session in changed:
             self._teardown.close_apps(session.id)
-        return self.get_many(person, wanted)
+        return self.get_many(person, ids)
 
 
 def _description(person: Person, session: Session) -> str:

@@ -46,11 +46,11 @@ def test_an_unknown_account_has_no_known_groups() -> None:
 
 
 def test_few_users_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unix_groups, "MAX_KNOWN", 2)
+    monkeypatch.setattr(unix_groups, "MAX_CACHED", 2)
     groups = UnixGroups(FakeAccounts().identity, FakeClock())
     for user in ("alice", "bob", "admin", "root", "alice"):
         assert groups.of(user)
-        assert len(groups._known) <= 2
+        assert len(groups._cache) <= 2
 
 
 def test_only_partitions_and_reservations_name_groups() -> None:

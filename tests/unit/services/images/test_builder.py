@@ -124,7 +124,7 @@ def test_a_recipe_becomes_the_current_image(bench: Bench) -> None:
     inventory = bench.builder.build(bench.order)
     assert bench.roots.asked == ["base trixie", "lend", "take back", "describe R 4.5"]
     unpack, pack = bench.apptainer.asked
-    arguments = {"gpu": "1", "recipe": str(bench.order.place), "base": str(bench.work / "base")}
+    arguments = {"gpu": "1", "recipe": str(bench.order.folder), "base": str(bench.work / "base")}
     assert unpack == ("unpack", str(bench.work / "image.def"), True, arguments)
     assert pack[:2] == ("pack", True)
     assert (inventory.title, inventory.system) == ("R 4.5", "Debian GNU/Linux 13 (trixie)")
