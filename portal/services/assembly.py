@@ -42,9 +42,8 @@ from portal.services.launch.estimates import Estimates
 from portal.services.launch.launcher import Launcher
 from portal.services.launch.presets import Presets
 from portal.services.launch.registry_logins import RegistryLogins
-from portal.services.monitoring.monitoring import Monitoring
-from portal.services.notices.follower import MaintenanceFollower
-from portal.services.notices.notices import Notices
+from portal.services.monitoring import Monitoring
+from portal.services.notices import MaintenanceFollower, Notices
 from portal.services.owner_queue import RunForOwner, SessionQueue
 from portal.services.session.adoption import Adoption
 from portal.services.session.housekeeping import Housekeeping
@@ -379,14 +378,14 @@ class Services:
             stores.job_pages,
             systems.job_meter,
             self.clock,
-            kept=timedelta(days=batch.jobs_days),
+            retention=timedelta(days=batch.jobs_days),
         )
         self.job_follower = JobFollower(
             store=stores.jobs,
             scheduler=systems.slurm_jobs,
             clock=self.clock,
             history=timedelta(days=batch.history_days),
-            kept=timedelta(days=batch.jobs_days),
+            retention=timedelta(days=batch.jobs_days),
         )
 
     def _build_job_submission(self) -> None:
@@ -452,8 +451,8 @@ class Services:
             launcher=self.launcher,
             app_starter=self.app_starter,
             session_queue=self._session_queue,
-            variables_kept=timedelta(days=self.settings.sessions.variables_days),
-            samples_kept=timedelta(days=self.settings.sessions.usage_days),
+            variables_retention=timedelta(days=self.settings.sessions.variables_days),
+            samples_retention=timedelta(days=self.settings.sessions.usage_days),
             clock=self.clock,
         )
         self.idle_culler = IdleCuller(

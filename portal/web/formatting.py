@@ -26,7 +26,7 @@ from portal.core.units import (
     short_minutes,
 )
 from portal.errors import visible
-from portal.services.notices.notices import ShownNotices
+from portal.services.notices import ShownNotices
 from portal.web import bundles
 from portal.web.context import services
 

@@ -36,8 +36,8 @@ class Hosts(Protocol):
         """Wait until every host has removed these keys; raises StillOpen."""
         ...
 
-    def traffic(self, here: Mapping[str, Traffic]) -> dict[str, Traffic]:
-        """The traffic that all hosts have counted; `here`: this one."""
+    def traffic(self, this_host: Mapping[str, Traffic]) -> dict[str, Traffic]:
+        """The traffic that all hosts have counted; `this_host`: the counters of this one."""
         ...
 
 
@@ -58,8 +58,8 @@ class OneHost(Hosts):
     def await_others(self, removals: Collection[Removal]) -> None:
         pass
 
-    def traffic(self, here: Mapping[str, Traffic]) -> dict[str, Traffic]:
-        return dict(here)
+    def traffic(self, this_host: Mapping[str, Traffic]) -> dict[str, Traffic]:
+        return dict(this_host)
 
 
 class SeveralHosts(Hosts):
@@ -90,11 +90,11 @@ class SeveralHosts(Hosts):
         if removals:
             self._store.settle()
 
-    def traffic(self, here: Mapping[str, Traffic]) -> dict[str, Traffic]:
+    def traffic(self, this_host: Mapping[str, Traffic]) -> dict[str, Traffic]:
         requests: dict[str, int] = defaultdict(int)
         sent: dict[str, int] = defaultdict(int)
         others = [host.traffic for host in self._store.hosts() if host.name != self._host]
-        for counted in [here, *others]:
+        for counted in [this_host, *others]:
             for name, traffic in counted.items():
                 requests[name] += traffic.requests
                 sent[name] += traffic.bytes

@@ -71,17 +71,17 @@ class AppStarter:
     def pending_starts(self, session: Session) -> list[StartRequest]:
         """Start requests for all WANTED apps, which become STARTING."""
         requests = []
-        for spec, opened in self._wanted(session):
+        for spec, opened in self._pending(session):
             if self._store.set_starting(opened):  # if not, retry_pending starts it
                 requests.append(self._request(session, spec, opened))
         return requests
 
     def retry_pending(self, session: Session) -> None:
         """Repeat start requests that did not reach the runner. Idempotent."""
-        for spec, opened in self._wanted(session):
+        for spec, opened in self._pending(session):
             self.start(session, spec, opened)
 
-    def _wanted(self, session: Session) -> list[tuple[AppSpec, OpenApp]]:
+    def _pending(self, session: Session) -> list[tuple[AppSpec, OpenApp]]:
         apps = self._catalog().apps
         pairs = [(apps.get(opened.app), opened) for opened in self._store.apps(session.id)]
         return [

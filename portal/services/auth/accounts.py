@@ -110,12 +110,12 @@ class AccountWatch:
         # If it was locked from the beginning, passwords are verified by another mechanism.
         return PASSWORD if standing.password == LOCKED and before else ""
 
-    def _lock_out(self, user: str, why: str, sessions: Collection[Session]) -> None:
+    def _lock_out(self, user: str, reason: str, sessions: Collection[Session]) -> None:
         if user not in self._locked_out:
-            self._record(user, "account.out", "", why)
+            self._record(user, "account.out", "", reason)
         self._locked_out.add(user)
         try:
-            self._logins.revoke_all(user, user, why=why)
+            self._logins.revoke_all(user, user, why=reason)
         except PortalError as error:
             log.warning("account %s: not everything revoked yet: %s", user, error)
         for session in sessions:

@@ -167,7 +167,7 @@ class FileServers:
         error.retry_seconds = ceil((failure.until - now).total_seconds())
         raise error
 
-    def _start(self, owner: str, ended_id: str, why: NoReply) -> None:
+    def _start(self, owner: str, ended_id: str, failure: NoReply) -> None:
         started = self._clock()
         if not self._store.claim_start(owner, ended_id, started, started + START_PATIENCE):
             raise Starting("Your file server is being started. Try again in a moment.")
@@ -175,7 +175,7 @@ class FileServers:
             id, ca = secrets.token_hex(8), self._certificates.client_ca()
             order = self._make_order(owner, id, self._certificates.issue_gateway(id), ca)
             # A server that does not answer may be busy, with work in progress.
-            order = replace(order, unless=ended_id if why is NoReply.SILENT else "")
+            order = replace(order, unless=ended_id if failure is NoReply.SILENT else "")
             address, port = self._host.start(owner, order)
         except BaseException as error:
             self._store.give_up_start(owner)

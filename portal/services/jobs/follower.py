@@ -48,13 +48,13 @@ class JobFollower:
         scheduler: JobScheduler,
         clock: Clock,
         history: timedelta,
-        kept: timedelta,
+        retention: timedelta,
     ) -> None:
         self._store = store
         self._scheduler = scheduler
         self._clock = clock
         self._history = history
-        self._kept = kept
+        self._retention = retention
         self._latest: tuple[Mapping[str, Job], datetime] | None = None
         self._stored: Mapping[str, Job] | None = None
         self._last_poll: datetime | None = None
@@ -159,5 +159,5 @@ class JobFollower:
 
     def forget(self) -> None:
         """Delete jobs that ended long ago."""
-        while self._store.delete_ended(self._clock() - self._kept):
+        while self._store.delete_ended(self._clock() - self._retention):
             pass

@@ -24,13 +24,13 @@ class JobUse:
         store: JobPageStore,
         meter: JobMeter,
         clock: Clock,
-        kept: timedelta,
+        retention: timedelta,
     ) -> None:
         self._get_job = get_job
         self._store = store
         self._meter = meter
         self._clock = clock
-        self._kept = kept
+        self._retention = retention
 
     def stored(self, job: Job) -> JobUsage | None:
         """The stored use of the job's current or last run; does not ask Slurm."""
@@ -63,4 +63,4 @@ class JobUse:
 
     def forget(self) -> None:
         """Delete the stored use of jobs whose pages have not been open for long."""
-        self._store.forget(self._clock() - self._kept)
+        self._store.forget(self._clock() - self._retention)

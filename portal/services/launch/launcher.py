@@ -126,8 +126,10 @@ class Launcher:
             self._note(person, "session.refused", stored, error.text)
             raise
 
-    def _note(self, person: Person, action: str, created: Sequence[Session], why: str = "") -> None:
-        lines = [(session.id, why or describe_launch(session)) for session in created]
+    def _note(
+        self, person: Person, action: str, created: Sequence[Session], detail: str = ""
+    ) -> None:
+        lines = [(session.id, detail or describe_launch(session)) for session in created]
         self._administration.record_all(person.name, action, lines)
 
     def draft(self, plan: Plan) -> Draft:

@@ -64,8 +64,8 @@ class Housekeeping:
         launcher: Launcher,
         app_starter: AppStarter,
         session_queue: SessionQueue,
-        variables_kept: timedelta,
-        samples_kept: timedelta,
+        variables_retention: timedelta,
+        samples_retention: timedelta,
         clock: Clock,
     ) -> None:
         self._store = store
@@ -75,8 +75,8 @@ class Housekeeping:
         self._launcher = launcher
         self._app_starter = app_starter
         self._session_queue = session_queue
-        self._variables_kept = variables_kept
-        self._samples_kept = samples_kept
+        self._variables_retention = variables_retention
+        self._samples_retention = samples_retention
         self._clock = clock
         self._pauses: dict[str, _Pause] = {}
         """By session; each failure doubles the pause."""
@@ -183,7 +183,7 @@ class Housekeeping:
 
     def forget_variables(self) -> None:
         """Delete the environment variables of sessions that ended long enough ago."""
-        self._store.forget_variables(self._clock() - self._variables_kept)
+        self._store.forget_variables(self._clock() - self._variables_retention)
 
     def forget_hub_env(self) -> None:
         """Delete the variables of JupyterHub's servers in sessions that are over."""
@@ -191,7 +191,7 @@ class Housekeeping:
 
     def forget_samples(self) -> None:
         """Delete the use over time of sessions that ended long enough ago."""
-        self._samples.forget_samples(self._clock() - self._samples_kept)
+        self._samples.forget_samples(self._clock() - self._samples_retention)
 
 
 def _explained(session: Session, lines: str) -> Facts:

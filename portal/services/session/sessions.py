@@ -124,7 +124,7 @@ class Sessions:
 
         Raises NotFound, and Conflict for the notice of an end that has not happened.
         """
-        session = self._own(person, session_id)
+        session = self._get_own(person, session_id)
         if notice is Notice.MEMORY:
             # Not for a kill that was reported after this session was read.
             unchanged = {"oom_kills": session.oom_kills}
@@ -136,13 +136,13 @@ class Sessions:
             changed = self._store.change(
                 session.id, OVER, end_seen=session.end_seen or self._clock()
             )
-        return changed or self._own(person, session_id)
+        return changed or self._get_own(person, session_id)
 
     def dismiss_ends(self, person: Person, until: datetime) -> int:
         """Dismiss the notices of all of the user's ends up to a time; returns how many."""
         return self._store.see_ends(person.name, until, self._clock())
 
-    def _own(self, person: Person, session_id: str) -> Session:
+    def _get_own(self, person: Person, session_id: str) -> Session:
         session = self._store.get(session_id)
         if session is None or session.owner != person.name:
             raise NotFound("There is no such session of yours.")
@@ -167,7 +167,7 @@ class Sessions:
 
         For the owner only: it contains values of environment variables.
         """
-        session = self._own(person, session_id)
+        session = self._get_own(person, session_id)
         env = self._store.env(session.id)
         if session.env_names and not env:
             names = ", ".join(session.env_names)
@@ -178,7 +178,7 @@ class Sessions:
         return session_to_request_body(session, env)
 
     def enlargement(
-        self, session: Session, what: More, groups: Sequence[UserPartition] | None = None
+        self, session: Session, resource: More, groups: Sequence[UserPartition] | None = None
     ) -> int | None:
         """Minutes of a longer time limit, or MiB of more memory; None if it had the maximum.
 
@@ -189,16 +189,16 @@ class Sessions:
             groups = self._cluster.look().partitions_for(session.owner, session.slurm) or []
         group = group_for(session.partition, groups)
         partition = group if isinstance(group, UserPartition) else None
-        if what is More.TIME:
+        if resource is More.TIME:
             return longer(session, partition.max_minutes if partition else None)
         return larger(session, partition.max_memory_mb if partition else None)
 
-    def enlarged(self, body: dict[str, Any], session: Session, what: More) -> dict[str, Any]:
+    def enlarged(self, body: dict[str, Any], session: Session, resource: More) -> dict[str, Any]:
         """The request body of a session's copy with more time or memory, if that is possible."""
-        amount = self.enlargement(session, what)
+        amount = self.enlargement(session, resource)
         if amount is None:
             return body
-        if what is More.TIME:
+        if resource is More.TIME:
             return body | {"time_limit": amount}
         return body | {"resources": body["resources"] | {"memory": format_size(amount)}}
 

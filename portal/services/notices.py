@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import uuid
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from portal.core.admin.audit import AuditEvent
 from portal.core.auth.person import Person
-from portal.core.interfaces.systems import Clock
+from portal.core.interfaces.systems import Clock, Scheduler
 from portal.core.notices.announcements import (
     MOST,
     Announcement,
@@ -20,15 +22,23 @@ from portal.core.notices.maintenance import (
     Maintenance,
     MaintenanceRequest,
     UnderMaintenance,
+    begin_now,
     launch_begin,
     until_problems,
 )
 from portal.core.notices.window import Window, waits_for, window
-from portal.core.session.session import Session
+from portal.core.session.session import Session, State
 from portal.errors import Conflict, FieldError, InvalidRequest, NotFound
 from portal.services.admin.administration import Administration
+from portal.services.owner_queue import SessionQueue
 from portal.store.notices import NoticeStore
+from portal.store.sessions import SessionStore
 from portal.store.status import StatusStore
+
+log = logging.getLogger(__name__)
+
+TOLERANCE = timedelta(seconds=5)
+"""Difference of begin times for which Slurm is not updated."""
 
 
 class ShownNotices(NamedTuple):
@@ -188,3 +198,49 @@ class Notices:
 
     def _entry(self, person: Person, action: str, target: str, detail: str) -> AuditEvent:
         return self._administration.new_event(person.name, action, target, detail)
+
+
+class MaintenanceFollower:
+    """A periodic task of the worker on sessions that were launched during maintenance."""
+
+    def __init__(
+        self,
+        *,
+        store: SessionStore,
+        notices: NoticeStore,
+        scheduler: Scheduler,
+        session_queue: SessionQueue,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._notices = notices
+        self._scheduler = scheduler
+        self._session_queue = session_queue
+        self._clock = clock
+
+    def follow(self) -> None:
+        """Move the begin times that differ from the current end of maintenance."""
+        for session in self._store.live():
+            if self._seconds(session) is not None:
+                self._session_queue.run(session, "begin", self._move)
+
+    def _seconds(self, session: Session) -> int | None:
+        """Seconds until it should start; None if Slurm has that time already."""
+        waits = session.state is State.PENDING and session.requeued is None
+        if not waits or session.begin is None or session.job_id is None:
+            return None
+        now = self._clock()
+        begin = begin_now(self._notices.maintenance(), session.begin, now)
+        if abs(begin - session.begin) <= TOLERANCE:
+            return None
+        return max(math.ceil((begin - now).total_seconds()), 0)
+
+    def _move(self, session: Session) -> None:
+        seconds = self._seconds(session)
+        if seconds is None or session.job_id is None:
+            return
+        # Slurm first: after a crash before the time is stored, this is repeated.
+        self._scheduler.begin(session.owner, session.job_id, seconds)
+        begin = self._clock() + timedelta(seconds=seconds)
+        self._store.change(session.id, {State.PENDING}, begin=begin)
+        log.info("session %s: starts at %s at the earliest", session.id, begin)
