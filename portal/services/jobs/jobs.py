@@ -14,12 +14,12 @@ from portal.core.cluster.jobs import JobState
 from portal.core.interfaces.jobs import JobScheduler
 from portal.core.interfaces.systems import Clock, Scheduler
 from portal.core.jobs.actions import (
-    DONE,
     MAX_SINGLE,
-    Asked,
+    SUCCESS_TEXTS,
     JobAction,
     JobOutcome,
-    asked_about,
+    JobTarget,
+    job_target,
     refusal,
 )
 from portal.core.jobs.actions import targets as records_of
@@ -116,13 +116,13 @@ class Jobs:
             self._store.note_cancelled(live, person.name)
         lines = [(target.title, _description(person, target)) for target in succeeded]
         self._administration.record_all(person.name, f"job.{action}", lines)
-        texts = {**{target.id: DONE[action] for target in succeeded}, **refused}
+        texts = {**{target.id: SUCCESS_TEXTS[action] for target in succeeded}, **refused}
         return [
             JobOutcome(target.id, target in succeeded, texts.get(target.id) or problems[target.id])
             for target in targets
         ]
 
-    def targets(self, person: Person, shown_ids: Iterable[str]) -> list[Asked]:
+    def targets(self, person: Person, shown_ids: Iterable[str]) -> list[JobTarget]:
         """The jobs and arrays with these numbers, each once, in this order.
 
         Raises as `act` does.
@@ -146,10 +146,10 @@ class Jobs:
             matches = tasks.get(id, []) or ([record] if record else [])
             if not matches:
                 raise missing
-            targets.append(asked_about(id, matches))
+            targets.append(job_target(id, matches))
         return targets
 
-    def _do(self, action: JobAction, possible: Sequence[Asked]) -> dict[str, str]:
+    def _do(self, action: JobAction, possible: Sequence[JobTarget]) -> dict[str, str]:
         """Send an action to Slurm as the jobs' owners; the problem of each target, or ""."""
         records = {target.id: records_of(action, target) for target in possible}
         number = sum(map(len, records.values()))
@@ -240,5 +240,5 @@ def _of(person: Person, query: JobQuery) -> JobQuery:
     return query.model_copy(update={"owner": owner})
 
 
-def _description(person: Person, target: Asked) -> str:
+def _description(person: Person, target: JobTarget) -> str:
     return target.name if target.owner == person.name else f"{target.name} of {target.owner}"
