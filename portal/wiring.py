@@ -1,4 +1,4 @@
-"""Builds the adapters and passes them to the services; the only module that imports both."""
+"""Builds the adapters and passes them to the services."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def wire(
 ) -> Services:
     """Build all services on the real systems.
 
-    Processes with the same `metrics` count together; `check_writer` is as for open_database.
-    `threads`: the request threads of this process, of which users may hold three quarters.
+    Processes with the same `metrics` folder share counters; `check_writer`: see open_database.
+    `threads`: the threads of a web process, of which users may occupy three quarters.
     """
     budget = ThreadBudget(threads * 3 // 4) if threads else None
     systems = real_systems(settings, metrics, check_writer, budget)
@@ -84,13 +84,13 @@ def wire(
 
 
 def lease_of(settings: Settings) -> LeaseStore:
-    """The lease of the worker. With SQLite its holder has a file lock already."""
+    """The lease of the worker. With SQLite, its holder already has the lock of the worker."""
     engine = open_database(settings.state.database_url)
     return LeaseStore(engine, forced=engine.dialect.name == "sqlite")
 
 
 def workers_of(settings: Settings) -> tuple[Holder | None, Sequence[HostStatus]]:
-    """The worker that acts for the site, and the portal's hosts that were seen lately."""
+    """The worker that acts for the site, and the recently active portal hosts."""
     engine = open_database(settings.state.database_url)
     try:
         return LeaseStore(engine).holder(), HostStore(engine).hosts()
@@ -161,7 +161,7 @@ def _monitors(settings: Settings, measures: PrometheusMeasures) -> Monitors:
 
 
 def queue_source(settings: Settings) -> Callable[[], str | None]:
-    """The reader of the queue by `slurm.reader`; it returns None where squeue is to be used."""
+    """The function that reads the queue according to `slurm.reader`; it returns None for squeue."""
     if settings.slurm.reader == "pyslurm":
         return PySlurmProcess(settings.slurm.command_seconds).queue
     return lambda: None
@@ -170,7 +170,7 @@ def queue_source(settings: Settings) -> Callable[[], str | None]:
 def identity_provider(
     settings: Settings, clock: Clock, budget: ThreadBudget | None = None
 ) -> OidcProvider | None:
-    """The client of the site's OpenID provider, if there is one; sends no request."""
+    """The client of the site's OpenID provider, if there is one; sends no request yet."""
     if not settings.oidc.enabled:
         return None
     return OidcProvider(settings.oidc, settings.web.own_origin, clock, budget)
@@ -191,7 +191,7 @@ def _file_servers(
 def file_server_order(
     settings: Settings, user: str, id: str, certificate: str, client_ca: str
 ) -> StartOrder:
-    """The start order of a user's file server, by the settings."""
+    """The parameters of a user's file server, from the settings."""
     files, storage = settings.files, storage_of(user, settings.sessions.storage)
     roots = {name: path.replace("{user}", user) for name, path in files.roots.items()}
     return StartOrder(
@@ -208,20 +208,20 @@ def file_server_order(
 
 
 class ImageFactory(NamedTuple):
-    """The image builder, with its recipes and its store."""
+    """Services and stores for building and testing images."""
 
     builder: ImageBuilder
     recipes: Recipes
     store: ImageStore
     labels: Callable[[Path], dict[str, str]]
-    """The labels of an image file."""
+    """Returns the labels of an image's file."""
     run_on_cluster: Callable[[str, Sequence[str], Sequence[str]], int]
-    """Runs `slipway` as a Slurm job: job name, srun's options, arguments."""
+    """Runs `slipway` as a job with this name, these srun options and these arguments."""
 
 
 def image_factory(images: Path, recipes: Path, note: Note) -> ImageFactory:
-    """Build and test images on this machine; needs neither settings nor a database."""
-    # Where a namespace is refused, unshare never ends if it was to map ids.
+    """Create the services for images on this machine, without settings and database."""
+    # If a namespace is refused, unshare hangs while mapping ids.
     ids, site, store = detect_machine().maps_ids, Site.of_machine(), FolderImages(images)
     containers = Apptainer(note, ids, Path("/", INSIDE) if site.ca else None)
     bases = os.environ.get("SLIPWAY_BASES") or Path.home() / ".cache/slipway/bases"
@@ -257,7 +257,7 @@ def image_keeper(settings: Settings) -> ImageKeeper:
 
 
 def live_sessions(settings: Settings) -> list[Session]:
-    """The sessions that have not ended."""
+    """All live sessions."""
     engine = open_database(settings.state.database_url)
     try:
         return SessionStore(engine, Sealer(settings.state.keys)).live()
@@ -266,7 +266,7 @@ def live_sessions(settings: Settings) -> list[Session]:
 
 
 def log_in_with_next(settings: Settings) -> None:
-    """Log in at all hosts that accept users' certificates, with one of the next key.
+    """Log in on all hosts that accept users' certificates, with a certificate of the next key.
 
     Raises Unavailable.
     """

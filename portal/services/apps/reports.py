@@ -36,7 +36,7 @@ class AppReports:
         apps = tuple(name for name in dict.fromkeys(detected) if name in catalog.apps)
         if session.image:
             return apps  # a user-supplied image: other sessions may have another file of this name
-        if apps and apps != catalog.found.get(image) and self._is_admin(session.owner):
+        if apps and apps != catalog.detected.get(image) and self._is_admin(session.owner):
             self._store.save_image_apps(*image, apps)
         return apps
 

@@ -11,11 +11,11 @@ from pydantic import BaseModel, ValidationError
 from portal.core.auth.person import Person
 from portal.core.files.entries import (
     Entry,
-    Found,
     Listing,
     Operation,
     Operations,
     Quota,
+    SearchResult,
     Uploads,
     Usage,
 )
@@ -61,10 +61,12 @@ class Files:
         """One file or folder."""
         return self._get(Entry, person, f"entry/{location}")
 
-    def search(self, person: Person, location: str, text: str, *, hidden: bool = False) -> Found:
+    def search(
+        self, person: Person, location: str, text: str, *, hidden: bool = False
+    ) -> SearchResult:
         """The entries below a folder with this text in their names."""
         query = {"text": text, "hidden": "true" if hidden else None}
-        return self._get(Found, person, f"search/{location}", query)
+        return self._get(SearchResult, person, f"search/{location}", query)
 
     def usage(self, person: Person, location: str) -> Usage:
         """Number and size of the files below a folder; counted in the background, so poll it."""

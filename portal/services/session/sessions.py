@@ -16,8 +16,8 @@ from portal.core.session.ended_lately import (
     LATELY,
     SHOWN,
     EndedLately,
-    More,
     Notice,
+    Shortage,
     larger,
     longer,
 )
@@ -178,7 +178,7 @@ class Sessions:
         return session_to_request_body(session, env)
 
     def enlargement(
-        self, session: Session, resource: More, groups: Sequence[UserPartition] | None = None
+        self, session: Session, resource: Shortage, groups: Sequence[UserPartition] | None = None
     ) -> int | None:
         """Minutes of a longer time limit, or MiB of more memory; None if it had the maximum.
 
@@ -189,16 +189,18 @@ class Sessions:
             groups = self._cluster.look().partitions_for(session.owner, session.slurm) or []
         group = group_for(session.partition, groups)
         partition = group if isinstance(group, UserPartition) else None
-        if resource is More.TIME:
+        if resource is Shortage.TIME:
             return longer(session, partition.max_minutes if partition else None)
         return larger(session, partition.max_memory_mb if partition else None)
 
-    def enlarged(self, body: dict[str, Any], session: Session, resource: More) -> dict[str, Any]:
+    def enlarged(
+        self, body: dict[str, Any], session: Session, resource: Shortage
+    ) -> dict[str, Any]:
         """The request body of a session's copy with more time or memory, if that is possible."""
         amount = self.enlargement(session, resource)
         if amount is None:
             return body
-        if resource is More.TIME:
+        if resource is Shortage.TIME:
             return body | {"time_limit": amount}
         return body | {"resources": body["resources"] | {"memory": format_size(amount)}}
 
