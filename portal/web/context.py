@@ -14,7 +14,7 @@ from portal.core.site_rules import SiteRules
 from portal.errors import Unauthorized
 from portal.logs import context as log_context
 from portal.services.admin.administration import caller_address
-from portal.services.container import Services
+from portal.services.assembly import Services
 
 EXTENSION = "slipway"
 P = ParamSpec("P")

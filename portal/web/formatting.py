@@ -27,7 +27,7 @@ from portal.core.units import (
     short_minutes,
 )
 from portal.errors import visible
-from portal.services.notices.notices import Shown
+from portal.services.notices import ShownNotices
 from portal.web import bundles
 from portal.web.context import services
 
@@ -86,7 +86,7 @@ def environment_title(environment: str) -> str:
     return services().catalog().environment_title(environment)
 
 
-def site_notices(person: object) -> Shown:
+def site_notices(person: object) -> ShownNotices:
     """What administrators tell the reader; nothing if the database does not answer.
 
     `person`: the page's, which pages for strangers leave undefined.
@@ -97,7 +97,7 @@ def site_notices(person: object) -> Shown:
         return services().notices.shown(isinstance(person, Person))
     except SQLAlchemyError:
         log.warning("announcements cannot be read", exc_info=True)
-        return Shown([], None)
+        return ShownNotices([], None)
 
 
 class _Assets:

@@ -32,7 +32,7 @@ def list_presets() -> PresetListOut:
 @operation("Create or replace a preset", PresetOut, other_statuses=(201,), body=LaunchRequest)
 def save_preset(name: str) -> Reply[PresetOut]:
     """Save a launch request under a name; a preset of the same name is replaced."""
-    preset, new = _save(name, services().launcher.parse(read_json()))
+    preset, new = _save(name, services().launch_checks.parse(read_json()))
     return Reply(PresetOut.of(preset), status=201 if new else 200)
 
 
@@ -50,7 +50,7 @@ def save_session_as_preset(session_id: str) -> PresetOut:
     body = services().sessions.clone_body(person(), session_id)
     name = read_model(PresetRequest).name
     body.pop("name", None)  # the next session gets a name of its own
-    return PresetOut.of(_save(name, services().launcher.parse(body), replace=False)[0])
+    return PresetOut.of(_save(name, services().launch_checks.parse(body), replace=False)[0])
 
 
 @blueprint.delete("/presets/<name>")
@@ -79,5 +79,5 @@ def relaunch_session(session_id: str) -> SessionListOut:
 
 
 def _launch(body: dict[str, Any], preset: str = "") -> SessionListOut:
-    launcher = services().launcher
-    return launched(launcher.launch(launcher.prepare(person(), body, key_of_request()), preset))
+    plan = services().launch_checks.prepare(person(), body, key_of_request())
+    return launched(services().launcher.launch(plan, preset))

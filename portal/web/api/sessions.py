@@ -103,8 +103,8 @@ def list_sessions() -> SessionPageOut:
 def launch_sessions() -> SessionListOut:
     """Launch sessions, all or none; a repeated Idempotency-Key returns the same sessions."""
     key = key_of_request()
-    launcher = services().launcher
-    return launched(launcher.launch(launcher.prepare(person(), read_json(), key)))
+    plan = services().launch_checks.prepare(person(), read_json(), key)
+    return launched(services().launcher.launch(plan))
 
 
 def launched(created: list[Session]) -> SessionListOut:
@@ -155,7 +155,7 @@ def read_session_log(session_id: str) -> LogOut:
 @operation("Show a session's use over time", UseOverTimeOut)
 def get_session_usage(session_id: str) -> UseOverTimeOut:
     """CPU, memory and GPU use since its start, in at most 300 points."""
-    points = services().session_history.use(person(), session_id, MOST)
+    points = services().sessions.use_over_time(person(), session_id, MOST)
     return UseOverTimeOut(points=[UsePointOut.of(point) for point in points])
 
 
@@ -163,7 +163,7 @@ def get_session_usage(session_id: str) -> UseOverTimeOut:
 @operation("Show what happened to a session", TimelineOut)
 def get_session_timeline(session_id: str) -> TimelineOut:
     """When it was requested, queued, started, ready, extended, and when it ended."""
-    moments = services().session_history.timeline(person(), session_id)
+    moments = services().sessions.timeline(person(), session_id)
     return TimelineOut(moments=[MomentOut.of(moment) for moment in moments])
 
 
@@ -203,7 +203,7 @@ def close_app(session_id: str, app: str) -> NoContent:
 def stop_app(session_id: str, app: str) -> NoContent:
     """Stop an app that has been opened; opening it starts it again."""
     read_nothing()
-    services().app_control.stop(person(), session_id, app)
+    services().apps.stop_app(person(), session_id, app)
     return NoContent()
 
 
@@ -212,5 +212,5 @@ def stop_app(session_id: str, app: str) -> NoContent:
 def restart_app(session_id: str, app: str) -> NoContent:
     """Restart an app that has been opened, with the same answer and access."""
     read_nothing()
-    services().app_control.restart(person(), session_id, app)
+    services().apps.restart_app(person(), session_id, app)
     return NoContent()

@@ -33,7 +33,7 @@ from portal.core.session.session import OVER, State
 from portal.core.session.status import shown_reason
 from portal.errors import NotFound, PortalError, Unauthorized
 from portal.services.apps.gate import GateStatus
-from portal.services.container import Services
+from portal.services.assembly import Services
 from portal.web import bundles, errors, observed
 from portal.web.context import EXTENSION, services
 from portal.web.gate import own_session

@@ -39,4 +39,4 @@ def read_job_output(job_id: str) -> JobOutputOut:
 @operation("Show what a job uses, or has used", JobUsageOut)
 def get_job_usage(job_id: str) -> JobUsageOut:
     """What Slurm tells of a job that runs or is over."""
-    return JobUsageOut.of(services().job_use.look(person(), job_id))
+    return JobUsageOut.of(services().job_use.refresh(person(), job_id))

@@ -25,7 +25,7 @@ blueprint = guarded("notices")
 @operation("Announcements; for administrators also those planned or over", AnnouncementListOut)
 def list_announcements() -> AnnouncementListOut:
     """What is shown now; administrators also get what is planned or over."""
-    found, now = services().notices.known(person()), services().clock()
+    found, now = services().notices.readable(person()), services().clock()
     return AnnouncementListOut(announcements=[AnnouncementOut.of(one, now) for one in found])
 
 

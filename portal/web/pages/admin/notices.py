@@ -48,7 +48,7 @@ def announcements() -> ResponseReturnValue:
 
 
 def _list(form: AdminForm, status: int = 200) -> Response:
-    now, found = services().clock(), services().notices.known(person())
+    now, found = services().clock(), services().notices.readable(person())
     return _page(
         "admin_announcements.html",
         status,

@@ -72,14 +72,14 @@ def close_app(session_id: str, app: str) -> ResponseReturnValue:
 @blueprint.post("/sessions/<session_id>/apps/<app>/stop")
 def stop_app(session_id: str, app: str) -> ResponseReturnValue:
     """Stop an app and everything that runs in it."""
-    services().app_control.stop(person(), session_id, app)
+    services().apps.stop_app(person(), session_id, app)
     return _done(session_id)
 
 
 @blueprint.post("/sessions/<session_id>/apps/<app>/restart")
 def restart_app(session_id: str, app: str) -> ResponseReturnValue:
     """Stop an app, and start it as before."""
-    services().app_control.restart(person(), session_id, app)
+    services().apps.restart_app(person(), session_id, app)
     return _done(session_id)
 
 

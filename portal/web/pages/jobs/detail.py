@@ -108,7 +108,7 @@ class JobPage:
     @cached_property
     def use(self) -> UseView | None:
         """What it uses, as Slurm last told; None if it was not asked yet."""
-        return _use_view(services().job_use.known(self.job))
+        return _use_view(services().job_use.stored(self.job))
 
 
 def job_url(shown_id: str) -> str:
@@ -158,7 +158,7 @@ def job_now(shown_id: str) -> ResponseReturnValue:
 def job_usage(shown_id: str) -> ResponseReturnValue:
     """What it uses; Slurm is asked if nobody has asked lately. Without a script, the page."""
     page = page_of(shown_id)
-    usage = services().job_use.look(person(), shown_id)
+    usage = services().job_use.refresh(person(), shown_id)
     if not by_htmx():
         return redirect(f"{page.url}#job-use", 303)
     return render_template("_job_use.html", page=page, row=page.row, use=_use_view(usage))

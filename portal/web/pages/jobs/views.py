@@ -84,7 +84,7 @@ def ask_act(action: str) -> ResponseReturnValue:
     reader = person().name
     names = [
         in_question(called(one.name, one.id), one.owner, reader, array=one.is_array)
-        for one in services().jobs.asked(person(), ids)
+        for one in services().jobs.targets(person(), ids)
     ]
     return render_template(
         "job_act.html",

@@ -52,7 +52,7 @@ def keep() -> ResponseReturnValue:
     name = trim(request.form.get("preset", ""))
     form = entered_form()
     try:
-        wanted = services().launcher.parse(fields.to_body(request.form))
+        wanted = services().launch_checks.parse(fields.to_body(request.form))
         services().presets.save(person(), name, wanted, "replace" in request.form)
         form = replace(form, notice=f"Saved as {name}.")
     except Conflict as error:

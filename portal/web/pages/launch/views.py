@@ -59,14 +59,14 @@ def _copy(session_id: str, more: str) -> dict[str, object]:
     if more not in set(Shortage):
         return body
     session = services().sessions.get(person(), session_id)
-    return services().enlarger.enlarge(body, session, Shortage(more))
+    return services().sessions.enlarged(body, session, Shortage(more))
 
 
 def filled(body: dict[str, object]) -> LaunchForm:
     """The wizard filled with a launch request, with errors if that is no longer possible."""
     form = new_form(person(), fields.from_body(body))
     try:
-        services().launcher.prepare(person(), body)
+        services().launch_checks.prepare(person(), body)
     except InvalidRequest as error:
         return with_error(form, error)
     return form
@@ -88,7 +88,7 @@ def entered_form(folders: bool = False) -> LaunchForm:
 
 def entered_plan(key: str | None = None) -> Plan:
     """The launch that the form describes; raises InvalidRequest. `key`: it is about to be done."""
-    return services().launcher.prepare(person(), fields.to_body(request.form), key)
+    return services().launch_checks.prepare(person(), fields.to_body(request.form), key)
 
 
 def go_to(created: list[Session]) -> ResponseReturnValue:
@@ -213,7 +213,7 @@ def review() -> ResponseReturnValue:
             group=next((g for g in form.groups if g.name == draft.partition), None),
             free=form.uses.get(draft.partition or ""),
             now=fits_now(form.uses.get(draft.partition or ""), draft, wanted.count),
-            outlook=services().maintenance_outlook.of(person(), draft),
+            outlook=services().notices.launch_delay(person(), draft),
         )
     return html if by_htmx() else wizard(replace(form, step="review"), review=html)
 
@@ -257,7 +257,7 @@ def launch_body(body: dict[str, object], about: str, preset: str = "") -> Respon
     """Launch a session or preset again; `about` makes the page's key unique for each of them."""
     try:
         key = key_of_form()
-        plan = services().launcher.prepare(person(), body, key and f"{key}-{about}")
+        plan = services().launch_checks.prepare(person(), body, key and f"{key}-{about}")
         created = services().launcher.launch(plan, preset)
     except KeyReused:
         form = new_form(person(), fields.from_body(body))

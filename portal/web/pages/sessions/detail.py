@@ -108,12 +108,12 @@ class SessionPage:
 
 
 def _page_of(session_id: str) -> SessionPage:
-    who, history = person(), services().session_history
-    session = services().sessions.get(who, session_id)
+    who, sessions = person(), services().sessions
+    session = sessions.get(who, session_id)
     return SessionPage(
         row=session_views(who, [session])[0],
-        points=history.use(who, session_id, POINTS),
-        moments=history.timeline(who, session_id),
+        points=sessions.use_over_time(who, session_id, POINTS),
+        moments=sessions.timeline(who, session_id),
         more=services().lifecycle.next_extension(session),
     )
 
@@ -167,7 +167,7 @@ def save_as_preset(session_id: str) -> ResponseReturnValue:
     body = services().sessions.clone_body(person(), session_id)
     body.pop("name", None)
     try:
-        wanted = services().launcher.parse(body)
+        wanted = services().launch_checks.parse(body)
         services().presets.save(person(), name, wanted, replace=False)
     except InvalidRequest as error:
         return _show(session_id, name, error.errors[0].message, error.status)

@@ -141,7 +141,7 @@ def larger_memory(session: Session) -> int | None:
 
 
 def _propose(session: Session, what: Shortage) -> int | None:
-    return services().enlarger.propose(session, what, _groups_of(session))
+    return services().sessions.enlargement(session, what, _groups_of(session))
 
 
 def install(app: Flask) -> None:

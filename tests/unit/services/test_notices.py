@@ -69,7 +69,7 @@ def test_an_announcement_is_written_changed_and_withdrawn(world: World) -> None:
     with pytest.raises(Conflict):
         notices.withdraw(ADMIN, made.id, etag(made))
     notices.withdraw(ADMIN, made.id, etag(changed))
-    assert notices.known(ADMIN) == []
+    assert notices.readable(ADMIN) == []
     for gone in (notices.withdraw, lambda person, id: notices.change(person, id, text())):
         with pytest.raises(NotFound):
             gone(ADMIN, made.id)
@@ -90,19 +90,19 @@ def test_others_change_nothing(world: World) -> None:
     ):
         with pytest.raises(NotFound):
             refused()
-    assert notices.known(ALICE) == [made]
+    assert notices.readable(ALICE) == [made]
     assert notices.maintenance() is None
 
 
 def test_what_is_planned_is_for_administrators(world: World) -> None:
     notices = world.services.notices
     planned = notices.announce(ADMIN, text(starts=world.clock() + HOUR))
-    assert notices.known(ADMIN) == [planned]
-    assert notices.known(ALICE) == []
+    assert notices.readable(ADMIN) == [planned]
+    assert notices.readable(ALICE) == []
     with pytest.raises(NotFound):
         notices.announcement(ALICE, planned.id)
     world.clock.advance(hours=1)
-    assert notices.known(ALICE) == [planned]
+    assert notices.readable(ALICE) == [planned]
 
 
 def test_there_are_not_too_many(world: World) -> None:

@@ -1,9 +1,9 @@
-"""Cancels the jobs of sessions whose end has been stored."""
+"""Cleans up after sessions whose end has been stored: cancels their jobs, closes their apps."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from portal.core.interfaces.systems import Scheduler
 from portal.core.session.session import Session
@@ -13,12 +13,19 @@ from portal.services.owner_queue import RunForOwner
 log = logging.getLogger(__name__)
 
 
-class JobControl:
-    """Sends scancel; the reconciler repeats it if Slurm does not answer."""
+class Teardown:
+    """Sends scancel, which the reconciler repeats if Slurm does not answer, and closes apps."""
 
-    def __init__(self, scheduler: Scheduler, run_for_owner: RunForOwner) -> None:
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        run_for_owner: RunForOwner,
+        close_apps: Callable[[str], None],
+    ) -> None:
         self._scheduler = scheduler
         self._run_for_owner = run_for_owner
+        self.close_apps = close_apps
+        """Revokes all access to the apps of the session with this id. Idempotent."""
 
     def cancel(self, sessions: Iterable[Session]) -> None:
         """Cancel the jobs of these sessions, with one command for each owner; never raises."""

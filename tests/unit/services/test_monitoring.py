@@ -14,7 +14,7 @@ from sqlmodel import update
 from portal.core.cluster.node_use import NodeUse
 from portal.core.hosts import SHUT_SECONDS
 from portal.errors import Unavailable
-from portal.services.monitoring.monitoring import Cached
+from portal.services.monitoring import Cached
 from portal.store.hosts import HostStore
 from portal.store.tables import HostRow
 from tests.fakes import World, make_world

@@ -1,4 +1,4 @@
-"""Looks at the parts of the portal, at most once a second however many ask."""
+"""Health of the portal's parts and figures for metrics, cached for a second."""
 
 from __future__ import annotations
 
@@ -31,42 +31,42 @@ from portal.store.hosts import HostStore
 from portal.store.status import StatusStore
 from portal.version import release
 
-KEPT = 1.0
-"""Seconds that an answer is given again; nobody can make the portal look more often."""
-STALE = 10.0
-"""Seconds after which an answer is given no more, however slow the next look is."""
+CACHE_SECONDS = 1.0
+"""Cache lifetime, so that frequent requests cause no more checks."""
+STALE_SECONDS = 10.0
+"""Age from which a cached result is not returned, however slow the next check is."""
 _DAY = 86400.0
 Value = TypeVar("Value")
 
 
 class Cached(Generic[Value]):
-    """The result of a look; while one thread looks again, the others get the one before."""
+    """A cached result; others are served from it while one thread refreshes."""
 
     def __init__(self, look: Callable[[], Value], clock: Callable[[], float]) -> None:
         self._look = look
         self._clock = clock
         self._lock = threading.Lock()
-        self._known: tuple[float, Value] | None = None
+        self._cached: tuple[float, Value] | None = None
 
     def __call__(self) -> Value:
-        """The result, not older than KEPT when the look began, unless a look is slow."""
-        known = self._known
-        if known is not None and self._clock() - known[0] < KEPT:
-            return known[1]
-        old = known is None or self._clock() - known[0] > STALE
-        if not self._lock.acquire(blocking=old) and known is not None:
-            return known[1]
+        """The result, at most CACHE_SECONDS old unless a refresh is slow."""
+        cached = self._cached
+        if cached is not None and self._clock() - cached[0] < CACHE_SECONDS:
+            return cached[1]
+        is_stale = cached is None or self._clock() - cached[0] > STALE_SECONDS
+        if not self._lock.acquire(blocking=is_stale) and cached is not None:
+            return cached[1]
         try:
-            again = self._known
-            if again is None or again is known or self._clock() - again[0] >= KEPT:
-                self._known = again = (self._clock(), self._look())
-            return again[1]
+            current = self._cached
+            if current is None or current is cached or self._clock() - current[0] >= CACHE_SECONDS:
+                self._cached = current = (self._clock(), self._look())
+            return current[1]
         finally:
             self._lock.release()
 
 
 class Monitoring:
-    """What works, part by part, and figures for metrics; nothing here asks Slurm."""
+    """The health of each part, and figures for metrics; never asks Slurm."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Monitoring:
         clock: Clock,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`this_host`: its name, if it is one of several."""
+        """`this_host`: its name if it is one of several, else ""."""
         self._heartbeats = heartbeats
         self._figures = figures
         self._status = status
@@ -103,10 +103,10 @@ class Monitoring:
         self.parts = Cached(lambda: tuple(self._parts()), monotonic)
         """Each part of the portal, and whether it works."""
         self.snapshot = Cached(self._snapshot, monotonic)
-        """Everything that metrics tell, except what was counted."""
+        """The figures for metrics, without counters."""
 
     def exposition(self) -> bytes:
-        """Everything that is measured and known, as Prometheus reads it."""
+        """The metrics in Prometheus' text format."""
         return self._exposition(self.snapshot())
 
     def note_request(self, method: str, route: str, status: int, seconds: float) -> None:
@@ -114,7 +114,7 @@ class Monitoring:
         self._measures.request(method, route, status, seconds)
 
     def beat(self) -> None:
-        """The sign of life of the worker that acts for the site; raises DatabaseUnavailable."""
+        """The heartbeat of the worker that acts for the site; raises DatabaseUnavailable."""
         self._heartbeats.beat(WORKER, self._clock())
 
     def _parts(self) -> Iterator[Part]:
