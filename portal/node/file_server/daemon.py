@@ -11,8 +11,10 @@ import socket
 import sys
 import time
 
-from portal.node.file_server.server import FileServer, Order, roots_of, uploads_of
+from portal.node.file_server.order import Order
+from portal.node.file_server.server import FileServer
 from portal.node.file_server.state import private_folder
+from portal.node.file_server.user_files import roots_of, uploads_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

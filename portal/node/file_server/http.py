@@ -12,18 +12,15 @@ import threading
 import time
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
-from typing import cast
 from urllib.parse import parse_qsl, urlsplit
 
 from portal.node.file_server.errors import Refused, refusal_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
+    from socketserver import BaseServer
     from typing import Any
-
-    from portal.node.file_server.server import FileServer
-    from portal.node.file_server.uploads.uploads import Uploads
 
 MOST_JSON = 1024 * 1024
 """Bytes of a request's JSON."""
@@ -43,7 +40,7 @@ MOST_STRANGERS = 64
 """Connections of clients that have not; anybody on this host's network may connect."""
 
 
-class Places:
+class Connections:
     """Connections: those of clients that have shown their certificate, and the others' apart.
 
     If the others' places are all taken, the one that has waited longest is cut.
@@ -85,7 +82,7 @@ class Places:
 
 
 class Request(BaseHTTPRequestHandler):
-    """One connection; FileServer.answer handles its requests."""
+    """One connection, and the request on it that is being answered by `answer`."""
 
     protocol_version = "HTTP/1.1"
     server_version = "Slipway"
@@ -102,6 +99,19 @@ class Request(BaseHTTPRequestHandler):
     _remaining: int
     _chunked: bool
     _answered: bool
+
+    def __init__(
+        self,
+        connection: Any,
+        address: Any,
+        server: BaseServer,
+        *,
+        answer: Callable[[Request], None],
+        connections: Connections,
+    ) -> None:
+        self._answer, self._connections = answer, connections
+        # Handles all requests of the connection before it returns.
+        super().__init__(connection, address, server)
 
     def handle_one_request(self) -> None:
         """Handle the next request of the connection."""
@@ -121,7 +131,7 @@ class Request(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "0")
         self._remaining = int(length) if _LENGTH.fullmatch(length) else 0
         try:
-            cast("FileServer", self.server).answer(self)
+            self._answer(self)
         except Refused as error:
             self._refuse(error)
         except (ConnectionError, TimeoutError, ssl.SSLError):
@@ -145,11 +155,6 @@ class Request(BaseHTTPRequestHandler):
             socket.socket.shutdown(self.request, socket.SHUT_WR)
             while time.monotonic() < deadline and self.rfile.read1(PIECE):
                 pass
-
-    @property
-    def uploads(self) -> Uploads:
-        """What is being written."""
-        return cast("FileServer", self.server).uploads
 
     # Reading
 
@@ -294,7 +299,7 @@ class Request(BaseHTTPRequestHandler):
         assert isinstance(self.request, ssl.SSLSocket)  # noqa: S101  # server.py made it
         self.request.settimeout(10.0)
         self.request.do_handshake()
-        cast("FileServer", self.server).places.admit(self.request)
+        self._connections.admit(self.request)
         self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._poll = select.poll()
         self._poll.register(self.request, select.POLLIN)

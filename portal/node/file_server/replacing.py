@@ -8,18 +8,58 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import stat
 import threading
 from collections import deque
 
 from portal.node.file_server import at
 from portal.node.file_server.errors import Refused
+from portal.node.file_server.location import PART_PREFIX
 from portal.node.file_server.renames import rename_new
 from portal.node.file_server.roots import Place
+from portal.node.file_server.writing import write_pieces
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 ACLS = ("system.posix_acl_access", "system.nfs4_acl")
 PERMISSIONS = 0o777
 """Without set-user-ID, set-group-ID and sticky, which no file gets from here."""
+
+
+def new_part() -> bytes:
+    """A name for a file that is being written."""
+    return PART_PREFIX + secrets.token_hex(8).encode()
+
+
+def write(
+    place: Place,
+    body: Iterable[bytes | memoryview],
+    *,
+    replace: bool,
+    modified: float | None = None,
+    part: bytes = b"",
+) -> None:
+    """Write a file under another name first, and give it its name when it is complete.
+
+    Raises Refused as replacing.settle.
+    """
+    part = part or new_part()
+    file = create_part(place, part)
+    try:
+        for _ in write_pieces(file, body):
+            pass
+        if modified is not None:
+            set_modified(file, modified)
+        settle(place, part, file, replace=replace)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            at.unlink(place.folder, part)
+        raise
+    finally:
+        os.close(file)
 
 
 def create_part(place: Place, part: bytes, flags: int = os.O_WRONLY) -> int:
@@ -132,3 +172,9 @@ def keep_attributes(source: int, target: int, *, acls: bool) -> None:
         if name.startswith("user.") or (acls and name in ACLS):
             with contextlib.suppress(OSError):
                 at.set_attribute(target, name, at.attribute(source, name))
+
+
+def set_modified(file: int, seconds: float) -> None:
+    """Set when an open file was modified; raises OSError."""
+    nanoseconds = int(seconds * 1e9)
+    at.set_times(file, nanoseconds, nanoseconds)

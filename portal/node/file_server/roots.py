@@ -16,12 +16,12 @@ import stat
 from dataclasses import dataclass
 
 from portal.node.file_server import at
+from portal.node.file_server.access import nfs4_acl, posix_acl
+from portal.node.file_server.access.holds import Holds
+from portal.node.file_server.access.shared import SHARED, open_shared
 from portal.node.file_server.deadlines import Deadlines
 from portal.node.file_server.errors import Refused, no_such, refusal_of
 from portal.node.file_server.location import Location, shown
-from portal.node.file_server.storage import nfs4_acl, posix_acl
-from portal.node.file_server.storage.holds import Holds
-from portal.node.file_server.storage.shared import SHARED, open_shared
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

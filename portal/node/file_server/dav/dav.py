@@ -19,38 +19,39 @@ if TYPE_CHECKING:
 
     from portal.node.file_server.http import Request
     from portal.node.file_server.roots import Place, Roots
+    from portal.node.file_server.user_files import UserFiles
 
 PREFIX = "/data/dav/"
 _READING = ("OPTIONS", "PROPFIND")
 METHODS = "OPTIONS, PROPFIND, GET, HEAD, PUT, MKCOL, DELETE, COPY, MOVE"
 
 
-def answer(roots: Roots, request: Request, path: str) -> None:
-    """Answer a request to /data/dav/<path>; raises Refused."""
-    location, method = parse(path), request.command
-    known = method in _CALLS or method in _MOVES
-    if not known or (location == roots.area(location) and method not in _READING):
+def answer(files: UserFiles, request: Request, location: Location) -> None:
+    """Answer a request to /data/dav/<location>; raises Refused."""
+    roots, method = files.roots, request.command
+    supported = method in _CALLS or method in _MOVES
+    if not supported or (location == roots.area(location) and method not in _READING):
         raise Refused(405, "method", "This address does not accept that kind of request.")
     if method in _MOVES:
-        _MOVES[method](roots, Protected(roots, roots.deadlines), location, request)
+        _MOVES[method](roots, Protected(roots, roots.deadlines), request, location)
     else:
-        _CALLS[method](roots, location, request)
+        _CALLS[method](files, request, location)
 
 
-def _options(_roots: Roots, _location: Location, request: Request) -> None:
+def _options(_files: UserFiles, request: Request, _location: Location) -> None:
     request.reply(200, {"DAV": "1", "Allow": METHODS, "MS-Author-Via": "DAV"})
 
 
-def _put(roots: Roots, location: Location, request: Request) -> None:
-    _check_parent(roots, location)
-    contents.receive_file(roots, location, request)
+def _put(files: UserFiles, request: Request, location: Location) -> None:
+    _check_parent(files.roots, location)
+    contents.receive_file(files, request, location)
 
 
-def _make_folder(roots: Roots, location: Location, request: Request) -> None:
+def _make_folder(files: UserFiles, request: Request, location: Location) -> None:
     if request.length != 0:
         raise Refused(415, "type", "A folder is created without contents.")
-    _check_parent(roots, location)
-    with roots.place(location, follow=False, to_change=True) as place:
+    _check_parent(files.roots, location)
+    with files.roots.place(location, follow=False, to_change=True) as place:
         try:
             at.make_folder(place.folder, place.name)
         except FileExistsError:
@@ -69,13 +70,13 @@ def _check_parent(roots: Roots, location: Location) -> None:
         raise
 
 
-def _delete(roots: Roots, protected: Protected, location: Location, request: Request) -> None:
+def _delete(roots: Roots, protected: Protected, request: Request, location: Location) -> None:
     with roots.place(location, follow=False, to_change=True) as place:
         tree.remove(place, protected)
     request.reply(204)
 
 
-def _copy(roots: Roots, protected: Protected, location: Location, request: Request) -> None:
+def _copy(roots: Roots, protected: Protected, request: Request, location: Location) -> None:
     alone = request.headers.get("Depth", "infinity") == "0"
     with (
         roots.place(location, follow=False, to_change=True) as source,
@@ -91,7 +92,7 @@ def _copy(roots: Roots, protected: Protected, location: Location, request: Reque
     request.reply(204 if existed else 201)
 
 
-def _move(roots: Roots, protected: Protected, location: Location, request: Request) -> None:
+def _move(roots: Roots, protected: Protected, request: Request, location: Location) -> None:
     with (
         roots.place(location, follow=False, to_change=True) as source,
         _target(roots, source, request) as (
@@ -142,7 +143,7 @@ def _replaces(place: Place, by_folder: bool, overwrite: str) -> bool:
     return True
 
 
-_CALLS: Mapping[str, Callable[[Roots, Location, Request], None]] = {
+_CALLS: Mapping[str, Callable[[UserFiles, Request, Location], None]] = {
     "OPTIONS": _options,
     "PROPFIND": propfind.answer,
     "GET": contents.send_file,
@@ -150,7 +151,7 @@ _CALLS: Mapping[str, Callable[[Roots, Location, Request], None]] = {
     "PUT": _put,
     "MKCOL": _make_folder,
 }
-_MOVES: Mapping[str, Callable[[Roots, Protected, Location, Request], None]] = {
+_MOVES: Mapping[str, Callable[[Roots, Protected, Request, Location], None]] = {
     "DELETE": _delete,
     "MOVE": _move,
     "COPY": _copy,

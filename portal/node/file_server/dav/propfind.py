@@ -9,9 +9,9 @@ from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
 from portal.node.file_server import at
-from portal.node.file_server.contents import content_type
 from portal.node.file_server.entries import etag
 from portal.node.file_server.errors import Refused
+from portal.node.file_server.headers import content_type
 from portal.node.file_server.location import PART_PREFIX, Location
 
 TYPE_CHECKING = False
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from portal.node.file_server.http import Request
     from portal.node.file_server.roots import Roots
+    from portal.node.file_server.user_files import UserFiles
 
 _MOST_XML = 64 * 1024
 _PIECE = 64 * 1024
@@ -58,13 +59,13 @@ class _Wanted:
             self.names.append((space, local))
 
 
-def answer(roots: Roots, location: Location, request: Request) -> None:
+def answer(files: UserFiles, request: Request, location: Location) -> None:
     """Answer PROPFIND with depth 0 or 1; raises Refused."""
     depth = request.headers.get("Depth", "infinity")
     if depth not in ("0", "1"):
         raise Refused(403, "depth", "Ask for the depth 0 or 1.", "Depth")
     wanted = _Wanted(b"".join(map(bytes, request.body(_MOST_XML))))
-    found = _found(roots, location, depth == "1")
+    found = _found(files.roots, location, depth == "1")
     first = next(found)
     request.reply(207, {"Content-Type": "application/xml; charset=utf-8"}, None)
     text = _HEAD + _response(wanted, *first)

@@ -10,12 +10,12 @@ import functools
 import os
 
 from portal.node.file_server import at
+from portal.node.file_server.access.schemes import shared_with
+from portal.node.file_server.access.walk import Found
 from portal.node.file_server.deadlines import Deadlines, away
 from portal.node.file_server.errors import Refused, shared
 from portal.node.file_server.location import shown
 from portal.node.file_server.roots import STORAGE, Root, Roots
-from portal.node.file_server.storage.schemes import shared_with
-from portal.node.file_server.storage.walk import Found
 from portal.node.file_server.tree.tree import identity
 
 TYPE_CHECKING = False

@@ -18,7 +18,7 @@ from portal.node.file_server.replacing import create_part, settle
 from portal.node.file_server.roots import Place, Roots, kind_words, open_file
 from portal.node.file_server.uploads.records import REFUSE, RENAME, REPLACE
 from portal.node.file_server.uploads.writers import locked
-from portal.node.file_server.uploads.writing import write_pieces
+from portal.node.file_server.writing import write_pieces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -22,6 +22,8 @@ CONFLICTS = (REFUSE, REPLACE, RENAME)
 """What to do if the name exists already."""
 _ID = re.compile(r"[0-9a-f]{32}")
 _MOST_BYTES = 64 * 1024
+SMALL = 8 * 1024 * 1024
+"""Bytes up to which a file is written without a record of it."""
 
 
 @dataclass

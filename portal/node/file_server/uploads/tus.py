@@ -8,10 +8,10 @@ import re
 import time
 from email.utils import formatdate
 
-from portal.node.file_server.contents import SMALL, parse_time
 from portal.node.file_server.errors import Refused
+from portal.node.file_server.headers import parse_time
 from portal.node.file_server.location import parse
-from portal.node.file_server.uploads.records import CONFLICTS, REFUSE, Record, new_id
+from portal.node.file_server.uploads.records import CONFLICTS, REFUSE, SMALL, Record, new_id
 from portal.node.file_server.uploads.uploads import Chunk
 
 TYPE_CHECKING = False

@@ -9,9 +9,9 @@ import time
 from dataclasses import dataclass
 
 from portal.node.file_server import at
-from portal.node.file_server.contents import set_modified, write
 from portal.node.file_server.errors import Refused
 from portal.node.file_server.location import Location, parse, shown
+from portal.node.file_server.replacing import set_modified, write
 from portal.node.file_server.roots import Place
 from portal.node.file_server.uploads import parts
 from portal.node.file_server.uploads.records import REPLACE, Record, Store, new_id, no_upload

@@ -12,8 +12,8 @@ import os
 import stat
 
 from portal.node.file_server import at
+from portal.node.file_server.access import posix_acl
 from portal.node.file_server.replacing import PERMISSIONS, keep_attributes
-from portal.node.file_server.storage import posix_acl
 
 _UMASK = os.umask(0o077)
 os.umask(_UMASK)

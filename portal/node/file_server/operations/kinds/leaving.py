@@ -10,13 +10,13 @@ import os
 import stat
 
 from portal.node.file_server import at
+from portal.node.file_server.access.schemes import scheme_of, shared_with
+from portal.node.file_server.access.subjects import Subject
+from portal.node.file_server.access.walk import Found, walk
 from portal.node.file_server.errors import Refused
 from portal.node.file_server.location import shown
 from portal.node.file_server.operations.protected import Protected, above
 from portal.node.file_server.roots import Place
-from portal.node.file_server.storage.schemes import scheme_of, shared_with
-from portal.node.file_server.storage.subjects import Subject
-from portal.node.file_server.storage.walk import Found, walk
 from portal.node.file_server.tree.tree import identity
 
 TYPE_CHECKING = False

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from portal.node.file_server.storage import posix_acl
-from portal.node.file_server.storage.posix_acl import GROUP, USER, Acl, grant, of_mode, revoke
+from portal.node.file_server.access import posix_acl
+from portal.node.file_server.access.posix_acl import GROUP, USER, Acl, grant, of_mode, revoke
 
 SETFACL = bytes.fromhex(
     "0200000001000600ffffffff02000400ea03000004000400ffffffff10000400ffffffff20000400ffffffff"

@@ -9,8 +9,8 @@ from portal.node.file_server import at
 from portal.node.file_server.archives.sources import Filler
 from portal.node.file_server.archives.tars import TarArchive
 from portal.node.file_server.archives.zips import ZipArchive
-from portal.node.file_server.contents import disposition
 from portal.node.file_server.errors import Refused
+from portal.node.file_server.headers import disposition
 from portal.node.file_server.location import check_name, shown
 
 TYPE_CHECKING = False
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from portal.node.file_server.archives.sources import Archive
     from portal.node.file_server.http import Request
     from portal.node.file_server.location import Location
-    from portal.node.file_server.server import FileServer
+    from portal.node.file_server.roots import Roots
+    from portal.node.file_server.user_files import UserFiles
 
 TYPES = {"zip": "application/zip", "tar": "application/x-tar"}
 PIECE = 256 * 1024
@@ -29,14 +30,14 @@ MOST_FORM = 8 * 1024 * 1024
 """Bytes."""
 
 
-def send_archive(server: FileServer, request: Request, location: Location) -> None:
+def send_archive(files: UserFiles, request: Request, location: Location) -> None:
     """Make an archive while it is sent; a client that goes away ends the work."""
     fields = _fields(request)
     kind = fields.get("format", [b"zip"])[-1].decode("ascii", "replace")
     if kind not in TYPES:
         raise Refused(422, "value", "Write zip or tar.", "format")
     names = [check_name(name, "name") for name in dict.fromkeys(fields.get("name", []))]
-    server.deadlines.call(location.root, lambda: _check(server, location, names))
+    files.deadlines.call(location.root, lambda: _check(files.roots, location, names))
     own = location.name or os.fsencode(location.root)
     title = names[0] if len(names) == 1 else own
     headers = {
@@ -47,7 +48,7 @@ def send_archive(server: FileServer, request: Request, location: Location) -> No
     if request.command == "HEAD":
         request.reply(200, headers, None)
         return
-    with server.roots.folder(location) as folder:
+    with files.roots.folder(location) as folder:
         request.reply(200, headers, None)
         _send(request, kind, folder, [(name, name) for name in names] or [(b".", own)])
 
@@ -103,8 +104,8 @@ def _fields(request: Request) -> dict[str, list[bytes]]:
     return found
 
 
-def _check(server: FileServer, location: Location, names: list[bytes]) -> None:
-    with server.roots.folder(location) as folder:
+def _check(roots: Roots, location: Location, names: list[bytes]) -> None:
+    with roots.folder(location) as folder:
         for name in names:
             try:
                 at.status(folder, name)

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from portal.node.file_server.access import posix_acl
 from portal.node.file_server.server import FileServer
-from portal.node.file_server.storage import posix_acl, scan
+from portal.node.file_server.sharing import scan
 from tests.two_users import BOB
 from tests.unit.node.file_server.conftest import Client
 
@@ -63,9 +64,9 @@ def test_a_folder_whose_access_is_changed_or_unreadable_is_neither(
     control: Client, folders: Path, server: FileServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     status = (folders / "data").stat()
-    server.roots.holds.begin_change((status.st_dev, status.st_ino), 4)
+    server.files.roots.holds.begin_change((status.st_dev, status.st_ino), 4)
     assert compare(control, row("data"))["ended"] == []
-    server.roots.holds.end_change((status.st_dev, status.st_ino))
+    server.files.roots.holds.end_change((status.st_dev, status.st_ino))
 
     def fails(*_: object) -> None:
         raise OSError(5, "an error of the disk")

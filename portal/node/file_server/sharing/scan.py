@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from urllib.parse import quote, unquote_to_bytes
 
 from portal.node.file_server import at
+from portal.node.file_server.access.schemes import scheme_of
+from portal.node.file_server.access.subjects import GROUP, USER, Share, Subject
+from portal.node.file_server.access.walk import Found
 from portal.node.file_server.errors import Refused
 from portal.node.file_server.location import Location
 from portal.node.file_server.roots import STORAGE, Roots
-from portal.node.file_server.storage.schemes import scheme_of
-from portal.node.file_server.storage.subjects import GROUP, USER, Share, Subject
-from portal.node.file_server.storage.walk import Found
 from portal.node.file_server.tree.tree import identity
 
 TYPE_CHECKING = False

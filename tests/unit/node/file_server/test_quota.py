@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from portal.node.file_server import quota
 from portal.node.file_server.errors import Refused
-from portal.node.file_server.roots import Root
-from portal.node.file_server.storage import quota
-from portal.node.file_server.storage.quota import (
+from portal.node.file_server.quota import (
     Quota,
     parse_lfs,
     parse_quota,
     parse_site,
     quota_of,
 )
+from portal.node.file_server.roots import Root
 from tests.unit.node.file_server.conftest import Client
 
 QUOTA = """\

@@ -352,7 +352,7 @@ def test_four_run_at_once_and_a_waiting_one_can_be_cancelled(
         assert [each["state"] for each in slow] == ["running"] * 4 + ["waiting"]
         gone = control("DELETE", f"/v1/operations/{slow[4]['id']}").json
         assert (gone["state"], gone["detail"]) == ("cancelled", "Cancelled before it began.")
-        assert server.operations.is_busy
+        assert server.files.operations.is_busy
     finally:
         hold = False
     for each in slow[:4]:

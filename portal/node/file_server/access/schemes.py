@@ -6,9 +6,8 @@ import os
 import stat
 import subprocess
 
-from portal.node.file_server.errors import Refused
-from portal.node.file_server.storage import nfs4_acl, posix_acl
-from portal.node.file_server.storage.subjects import (
+from portal.node.file_server.access import nfs4_acl, posix_acl
+from portal.node.file_server.access.subjects import (
     GROUP,
     READ,
     USER,
@@ -18,7 +17,8 @@ from portal.node.file_server.storage.subjects import (
     group_name,
     user_name,
 )
-from portal.node.file_server.storage.walk import Found
+from portal.node.file_server.access.walk import Found
+from portal.node.file_server.errors import Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

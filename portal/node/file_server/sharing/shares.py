@@ -9,12 +9,12 @@ import threading
 from dataclasses import dataclass, field
 
 from portal.node.file_server import at
+from portal.node.file_server.access.schemes import scheme_of
+from portal.node.file_server.access.subjects import Share, Subject
+from portal.node.file_server.access.walk import Found, walk
 from portal.node.file_server.errors import Refused, refusal_of
 from portal.node.file_server.location import Location, shown
 from portal.node.file_server.roots import STORAGE, Roots
-from portal.node.file_server.storage.schemes import scheme_of
-from portal.node.file_server.storage.subjects import Share, Subject
-from portal.node.file_server.storage.walk import Found, walk
 from portal.node.file_server.tree.tree import identity
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from portal.node.file_server.storage.schemes import Scheme
+    from portal.node.file_server.access.schemes import Scheme
 
 WAIT_SECONDS = 3.0
 """How long a request waits for its change; larger folders go on in the background."""

@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from portal.node.file_server.errors import Refused
-from portal.node.file_server.storage import nfs4_acl, posix_acl
-from portal.node.file_server.storage.nfs4_acl import (
+from portal.node.file_server.access import nfs4_acl, posix_acl
+from portal.node.file_server.access.nfs4_acl import (
     ALLOW,
     ATTRIBUTE,
     DIRECTORY_INHERIT,
     FILE_INHERIT,
 )
-from portal.node.file_server.storage.schemes import Nfs4, scheme_of
-from portal.node.file_server.storage.subjects import GROUP, READ, USER, WRITE, Share, Subject
-from portal.node.file_server.storage.walk import Found
-from tests.unit.node.file_server.storage.test_nfs4_acl import PLAIN
+from portal.node.file_server.access.schemes import Nfs4, scheme_of
+from portal.node.file_server.access.subjects import GROUP, READ, USER, WRITE, Share, Subject
+from portal.node.file_server.access.walk import Found
+from portal.node.file_server.errors import Refused
+from tests.unit.node.file_server.access.test_nfs4_acl import PLAIN
 
 BOB = Subject(USER, "nobody")
 BOTH = FILE_INHERIT | DIRECTORY_INHERIT

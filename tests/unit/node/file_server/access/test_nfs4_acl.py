@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from portal.node.file_server.storage import nfs4_acl
-from portal.node.file_server.storage.nfs4_acl import Ace
+from portal.node.file_server.access import nfs4_acl
+from portal.node.file_server.access.nfs4_acl import Ace
 
 PLAIN = bytes.fromhex(
     "00000003"

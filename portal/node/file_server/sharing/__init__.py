@@ -1,0 +1,1 @@
+"""Storage folders that are shared with other users: who has access, changes and comparison."""
