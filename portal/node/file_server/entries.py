@@ -8,6 +8,7 @@ import os
 import pwd
 import stat
 
+from portal.node.common.natural_sort import natural_key
 from portal.node.file_server import at
 from portal.node.file_server.errors import Refused
 from portal.node.file_server.location import PART_PREFIX, Location, shown
@@ -28,7 +29,7 @@ _KINDS = (
     (stat.S_ISSOCK, "socket"),
 )
 ORDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "name": lambda entry: _natural(entry["name"]),
+    "name": lambda entry: natural_key(entry["name"]),
     "size": lambda entry: entry["size"],
     "modified": lambda entry: entry["modified"],
 }
@@ -51,12 +52,12 @@ def listing(roots: Roots, location: Location, query: Mapping[str, str]) -> dict[
         if search:
             names = [name for name in names if search in shown(name).casefold()]
         if sort == "name":  # only a page of a large folder is looked at in detail
-            names.sort(key=lambda name: _natural(shown(name)), reverse=reverse)
+            names.sort(key=lambda name: natural_key(shown(name)), reverse=reverse)
             folders_first = sorted(names, key=lambda name: not _is_folder(folder, name))
             page = [entry_at(location, folder, n) for n in folders_first[offset : offset + limit]]
         else:
             entries = [e for n in names if (e := entry_at(location, folder, n))]
-            entries.sort(key=lambda entry: _natural(entry["name"]))
+            entries.sort(key=lambda entry: natural_key(entry["name"]))
             entries.sort(key=ORDERS[sort], reverse=reverse)
             entries.sort(key=lambda entry: not entry["is_folder"])
             page = list(entries[offset : offset + limit])
@@ -137,23 +138,6 @@ def _is_listed(name: bytes, query: Mapping[str, str]) -> bool:
     if name.startswith(PART_PREFIX):
         return False
     return query.get("hidden") == "true" or not name.startswith(b".")
-
-
-def _natural(name: str) -> list[tuple[int, int, str]]:
-    """Sort key: numbers in names by value, letters regardless of case."""
-    key, digits, word = [], "", ""
-    for character in name.casefold():
-        if character.isascii() and character.isdigit():
-            if word:
-                key.append((1, 0, word))
-                word = ""
-            digits += character
-        else:
-            if digits:
-                key.append((0, int(digits), ""))
-                digits = ""
-            word += character
-    return [*key, (0, int(digits), "") if digits else (1, 0, word)]
 
 
 def _number(query: Mapping[str, str], name: str, default: int) -> int:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from portal.core.cluster.inventory import NodeGpus, Partition
 from portal.core.jobs.compose.submission import JobRequest
+from portal.node.common.gres import parse_gres
 
 NO_GPUS_YET = "Invalid generic resource"
 """sbatch's words for GPUs that do not exist, or not yet after a restart of slurmctld."""
@@ -58,18 +59,18 @@ def _asked(request: JobRequest, script: str) -> Iterator[_Asked]:
         if _SHARE.search(text):
             yield _Asked("", gpus=1)
         for found in _GRES.findall(text):
-            for one in found.split(","):
-                yield _of_gres(one.removeprefix("gres/").split(":"))
+            for entry in found.split(","):
+                yield _of_gres(entry.removeprefix("gres/"))
         for found in _GPUS.findall(text):
-            for one in found.split(","):
-                yield _of_gres(["gpu", *one.split(":")])
+            for entry in found.split(","):
+                yield _of_gres(f"gpu:{entry}")
 
 
-def _of_gres(parts: Sequence[str]) -> _Asked:
-    """name[:type][:number], as in --gres; raises ValueError."""
-    name, *rest = parts
-    number = int(rest.pop()) if rest and rest[-1].isdecimal() else 1
-    if name not in ("gpu", "shard") or len(rest) > 1:
-        raise ValueError(name)
-    kind = rest[0] if rest else ""
-    return _Asked(kind, shards=number) if name == "shard" else _Asked(kind, gpus=number)
+def _of_gres(entry: str) -> _Asked:
+    """Parse NAME[:TYPE][:COUNT], as in --gres; raises ValueError."""
+    gres = parse_gres(entry, default=1)
+    if gres.name == "shard":
+        return _Asked(gres.type, shards=gres.count)
+    if gres.name == "gpu":
+        return _Asked(gres.type, gpus=gres.count)
+    raise ValueError(gres.name)

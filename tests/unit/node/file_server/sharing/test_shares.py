@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from portal.node.file_server.access import posix_acl, shares
+from portal.node.file_server.access import posix_acl
 from portal.node.file_server.access.posix_acl import GROUP, USER, Acl
+from portal.node.file_server.sharing import shares
 from tests.unit.node.file_server.conftest import Client
 
 BOB = pwd.getpwnam("nobody")

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from portal.node.file_server.access import posix_acl, shares
+from portal.node.file_server.access import posix_acl
 from portal.node.file_server.access.schemes import Posix
 from portal.node.file_server.access.subjects import Subject
 from portal.node.file_server.access.walk import Found
+from portal.node.file_server.sharing import shares
 from tests.two_users import BOB, files_of, private_home, readable_by_bob
 from tests.unit.node.file_server.conftest import Client
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from portal.adapters.slurm.commands import UnexpectedOutput
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MOST_NODES = 100_000
 """More than the largest cluster has; a longer list would only fill the memory."""
@@ -17,7 +18,7 @@ _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 def expand_nodes(text: str) -> tuple[str, ...]:
     """The nodes of a list such as "n[01-03,7],login1" or "r[1-2]n[01-03]"; () for none.
 
-    Raises UnexpectedOutput for anything else, and for more than MOST_NODES.
+    Raises ValueError for anything else, and for more than MOST_NODES.
     """
     if text in ("", "(null)", "None assigned", "n/a"):
         return ()
@@ -31,14 +32,14 @@ def expand_nodes(text: str) -> tuple[str, ...]:
 
 
 def _expand(pieces: list[str], text: str, most: int) -> list[str]:
-    """All names that the pieces form, the last bracket counting fastest, as Slurm orders them."""
-    found = [""]
+    """Combine the pieces to names, the last bracket counting fastest, as Slurm orders them."""
+    names = [""]
     for piece in pieces:
         ends = list(_numbers(piece[1:-1], text, most)) if piece.startswith("[") else [piece]
-        if len(found) * len(ends) > most:
+        if len(names) * len(ends) > most:
             raise _unreadable(text)
-        found = [name + end for name in found for end in ends]
-    return found
+        names = [name + end for name in names for end in ends]
+    return names
 
 
 def _numbers(ranges: str, text: str, most: int) -> Iterator[str]:
@@ -53,5 +54,5 @@ def _numbers(ranges: str, text: str, most: int) -> Iterator[str]:
             yield f"{number:0{len(first)}}"
 
 
-def _unreadable(text: str) -> UnexpectedOutput:
-    return UnexpectedOutput(f"unreadable node list {text[:200]!r}")
+def _unreadable(text: str) -> ValueError:
+    return ValueError(f"unreadable node list {text[:200]!r}")
