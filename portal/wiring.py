@@ -19,7 +19,7 @@ from portal.adapters.haproxy.routes import HaproxyRoutes
 from portal.adapters.images.apptainer import Apptainer
 from portal.adapters.images.cluster import SlurmRunner
 from portal.adapters.images.folder import FolderImages, read_inventory
-from portal.adapters.images.machine import look
+from portal.adapters.images.machine import detect_machine
 from portal.adapters.images.recipes import FolderRecipes
 from portal.adapters.images.roots import LocalRoots
 from portal.adapters.images.site import INSIDE, Site
@@ -274,7 +274,7 @@ class ImageFactory(NamedTuple):
 def image_factory(images: Path, recipes: Path, note: Note) -> ImageFactory:
     """Build and test images on this machine; needs neither settings nor a database."""
     # Where a namespace is refused, unshare never ends if it was to map ids.
-    ids, site, store = look().maps_ids, Site.of_machine(), FolderImages(images)
+    ids, site, store = detect_machine().maps_ids, Site.of_machine(), FolderImages(images)
     containers = Apptainer(note, ids, Path("/", INSIDE) if site.ca else None)
     bases = os.environ.get("SLIPWAY_BASES") or Path.home() / ".cache/slipway/bases"
     workspaces = LocalWorkspaces(ids)
@@ -283,7 +283,7 @@ def image_factory(images: Path, recipes: Path, note: Note) -> ImageFactory:
         roots=LocalRoots(Path(bases), site, ids, note),
         store=store,
         workspaces=workspaces,
-        machine=look,
+        machine=detect_machine,
         clock=now,
         note=note,
     )

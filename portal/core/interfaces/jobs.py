@@ -9,7 +9,7 @@ from typing import Protocol
 from portal.core.jobs.actions import JobAction
 from portal.core.jobs.compose.command import SubmitCommand
 from portal.core.jobs.job import Job, JobTexts
-from portal.core.jobs.usage import Ended, StepUse
+from portal.core.jobs.usage import EndedUse, StepUse
 
 
 class JobMeter(Protocol):
@@ -19,7 +19,7 @@ class JobMeter(Protocol):
         """The running steps of a job, asked as its owner; [] if there are none."""
         ...
 
-    def ended(self, job: Job) -> Ended | None:
+    def ended(self, job: Job) -> EndedUse | None:
         """What accounting has of a job that is over; None while it does not have its end."""
         ...
 

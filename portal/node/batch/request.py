@@ -282,7 +282,7 @@ def read_fgpu(values: Mapping[str, str], settings: Settings) -> tuple[str, str]:
         asked = -1.0
     if not 0 < asked < 1e6:
         raise OptionError(f"--fgpu: {values['fgpu']!r} is not a number above 0")
-    gpus = max(1, -(-int(asked * 1000) // max(1, int(kind.whole * 1000))))
+    gpus = max(1, -(-int(asked * 1000) // max(1, int(kind.whole_gpu * 1000))))
     granted = kind.grant(asked, gpus)
     if granted is None:
         raise OptionError(f"--fgpu: {values['fgpu']} is more than one job can have here")

@@ -2,7 +2,7 @@
 
 The settings define what part of a GPU 1 fGPU is (`unit`) and the step between amounts. A GPU is
 divided into as many shards as needed for each such amount to be a whole number of shards. This is
-the only place that converts; root's helper on the nodes includes this file, so it depends on
+the only module that converts; root's helper on the nodes includes this file, so it depends on
 the standard library only.
 """
 
@@ -15,13 +15,13 @@ from typing import Literal, get_args
 
 Sharing = Literal["shared", "whole", "mig"]
 Compute = Literal["limiter", "mps", "none"]
-"""What enforces the share of the multiprocessors: the shim, NVIDIA's MPS, or nothing."""
+"""The enforcement of the share of multiprocessors: the shim, NVIDIA's MPS, or none."""
 Policy = Literal["strict", "fair"]
-"""Whether time that others leave unused is lost or lent."""
+"""Whether GPU time that other sessions leave unused is lost or lent."""
 
 MIB = 1 << 20
 CONTEXT_MB = 512
-"""MiB of a GPU that a session's CUDA context takes, which is in no slice; the settings' default."""
+"""MiB that a session's CUDA context takes beside its slice; the settings' default."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class GpuKind:
         return (self.unit * self.step).denominator
 
     @property
-    def whole(self) -> Fraction:
+    def whole_gpu(self) -> Fraction:
         """One whole GPU, in fGPU."""
         return 1 / self.unit
 
@@ -57,7 +57,7 @@ class GpuKind:
 
     def fgpu(self, shards: int, gpus: int = 0) -> Fraction:
         """An amount of shards and whole GPUs, in fGPU."""
-        return Fraction(shards, self.shards) / self.unit + gpus * self.whole
+        return Fraction(shards, self.shards) / self.unit + gpus * self.whole_gpu
 
     def amounts(self, gpus: int = 1) -> Iterator[Slice]:
         """Yield every amount that can be requested on a node with `gpus` GPUs, ascending."""
@@ -74,9 +74,9 @@ class GpuKind:
             for number in range(2, gpus + 1):
                 yield self._slice(0, number)
 
-    def grant(self, asked: float, gpus: int = 1) -> Slice | None:
+    def grant(self, requested: float, gpus: int = 1) -> Slice | None:
         """The smallest sufficient amount; None if no node has that much."""
-        return smallest(self.amounts(gpus), asked)
+        return smallest(self.amounts(gpus), requested)
 
     def _slice(self, shards: int, gpus: int = 0) -> Slice:
         memory = share_of(self.memory_mb * MIB, shards, self.shards) if shards else 0
@@ -111,17 +111,19 @@ class Slice:
 
     @property
     def step_gres(self) -> str:
-        """The value of srun's --gres for all of it: steps inherit no shards with a type."""
+        """The value of srun's --gres for the whole slice: steps do not inherit typed shards."""
         return f"shard:{self.shards}" if self.shards else self.gres
 
 
-def smallest(amounts: Iterable[Slice], asked: float) -> Slice | None:
-    """The first sufficient one of these ascending amounts; None if there is none.
+def smallest(amounts: Iterable[Slice], requested: float) -> Slice | None:
+    """The first of these ascending amounts that is sufficient; None if none is.
 
     Compared to three decimals, as amounts are displayed: a request for 0.667, as shown for two
     thirds, is granted two thirds.
     """
-    return next((one for one in amounts if to_number(one.fgpu) >= round(asked, 3)), None)
+    return next(
+        (amount for amount in amounts if to_number(amount.fgpu) >= round(requested, 3)), None
+    )
 
 
 def of_gres(gres: str) -> tuple[int, int]:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MOST_NODES = 100_000
-"""More than the largest cluster has; a longer list would only fill the memory."""
+"""More than the largest cluster has; bounds the memory for a list."""
 
 _PIECE = re.compile(r"[\w.-]+|\[[0-9,-]+\]")
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
@@ -32,7 +32,7 @@ def expand_nodes(text: str) -> tuple[str, ...]:
 
 
 def _expand(pieces: list[str], text: str, most: int) -> list[str]:
-    """Combine the pieces to names, the last bracket counting fastest, as Slurm orders them."""
+    """All names that the pieces form, in Slurm's order: the last bracket counts fastest."""
     names = [""]
     for piece in pieces:
         ends = list(_numbers(piece[1:-1], text, most)) if piece.startswith("[") else [piece]

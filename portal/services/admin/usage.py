@@ -19,7 +19,7 @@ from portal.core.admin.usage import (
     used_in,
 )
 from portal.core.auth.person import Person
-from portal.core.cluster.node_use import Held, overview
+from portal.core.cluster.node_use import UserAllocation, overview
 from portal.core.interfaces.systems import Clock
 from portal.core.session.holders import HOLDING
 from portal.core.session.session import WAITING, Session
@@ -123,7 +123,7 @@ class Usage:
                 return lambda share: share.owner
 
 
-def _in_use(user: str, sessions: Sequence[Session], jobs: Held | None) -> InUse:
+def _in_use(user: str, sessions: Sequence[Session], jobs: UserAllocation | None) -> InUse:
     holding = [one for one in sessions if one.state in HOLDING]
     return InUse(
         user=user,

@@ -15,7 +15,7 @@ from portal.core.apps.catalog import Catalog, Image
 from portal.core.auth.person import Person, hash_secret
 from portal.core.interfaces.monitoring import Measures
 from portal.core.interfaces.systems import Certificates, Clock, Scheduler, UserFiles
-from portal.core.job.adoption import PROOF_INSIDE, about
+from portal.core.job.adoption import PROOF_INSIDE, claims_of
 from portal.core.job.batch_script import render_script
 from portal.core.job.description import JobSettings, build_job
 from portal.core.job.runner_protocol import runner_spec
@@ -262,7 +262,7 @@ class Launcher:
             env,
             callback_ca=self._certificates.server_ca(),
             client_ca=self._certificates.client_ca(),
-            adoption={"proof": PROOF_INSIDE, "about": about(session)},
+            adoption={"proof": PROOF_INSIDE, "about": claims_of(session)},
             registry=self._registry_login(session.owner, session.image),
             refused=[file for file in refused if not (file.retired and is_requeued)],
         )

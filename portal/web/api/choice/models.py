@@ -116,7 +116,7 @@ class LaunchOptionsOut(ResponseModel):
             features=OfferOut.all_of(found.features),
             whole_node=found.whole_node,
             in_effect=InEffectOut(
-                resource_group=found.group, account=found.account, qos=found.one_qos
+                resource_group=found.group, account=found.account, qos=found.effective_qos
             ),
             warnings=list(found.warnings),
             problems=[ProblemField(field=one.field, message=one.message) for one in refused],
@@ -173,7 +173,7 @@ class AccountOut(ResponseModel):
             member=use.member,
             budgets=BudgetOut.all_of(use.budgets),
             own_budgets=BudgetOut.all_of(use.own_budgets),
-            resets=use.forgotten,
+            resets=use.resets,
             shares=use.shares,
             fair_share=use.fair_share,
         )

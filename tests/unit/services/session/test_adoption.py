@@ -234,7 +234,7 @@ def test_a_token_that_the_backup_does_not_have_is_renewed(world: World) -> None:
 def test_sessions_of_one_owner_are_bounded(
     world: World, lost: FakeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portal.services.session.adoption.MOST_OF_ONE", 1)
+    monkeypatch.setattr("portal.services.session.adoption.MAX_LIVE_SESSIONS", 1)
     claim(world, lost)
     other = replace(lost, id=50, name="e" * 32)
     world.slurm.jobs.append(other)
