@@ -13,7 +13,7 @@ from portal.node.file_server.entries import entry, etag
 from portal.node.file_server.errors import Refused, no_such
 from portal.node.file_server.headers import content_type, disposition, parse_time
 from portal.node.file_server.replacing import new_part, write
-from portal.node.file_server.roots import Place, open_file
+from portal.node.file_server.roots import Dentry, open_file
 from portal.node.file_server.uploads.records import SMALL
 
 TYPE_CHECKING = False
@@ -95,12 +95,12 @@ def receive_file(files: UserFiles, request: Request, location: Location) -> None
     `X-OC-Mtime` (of rclone and other WebDAV clients) gives it a time.
     """
     modified = _wanted_time(request)
-    with files.roots.place(location, to_change=True) as place:
-        known = _state(place)
+    with files.roots.resolve(location, to_change=True) as dentry:
+        known = _state(dentry)
         _check_conditions(request, known)
         replace = request.headers.get("If-None-Match") != "*"
         with _part(files.uploads, request, location) as part:
-            write(place, request.body(), replace=replace, modified=modified, part=part)
+            write(dentry, request.body(), replace=replace, modified=modified, part=part)
     request.reply_json(entry(files.roots, location), 201 if known is None else 200)
 
 
@@ -122,12 +122,12 @@ def _wanted_time(request: Request) -> float | None:
     return time
 
 
-def _state(place: Place) -> os.stat_result | None:
-    if place.name == b".":
+def _state(dentry: Dentry) -> os.stat_result | None:
+    if dentry.name == b".":
         raise Refused(409, "folder", "This is a folder.")
     try:
-        os.close(open_file(place, os.O_WRONLY))
-        return place.status()
+        os.close(open_file(dentry, os.O_WRONLY))
+        return dentry.status()
     except FileNotFoundError:
         return None
 
@@ -142,8 +142,8 @@ def _check_conditions(request: Request, known: os.stat_result | None) -> None:
 
 def remove_file(files: UserFiles, request: Request, location: Location) -> None:
     """Answer DELETE for one file or link; folders are deleted by an operation."""
-    with files.roots.place(location, follow=False, to_change=True) as place:
-        if place.name == b".":
+    with files.roots.resolve(location, follow=False, to_change=True) as dentry:
+        if dentry.name == b".":
             raise no_such()
-        at.unlink(place.folder, place.name)
+        at.unlink(dentry.folder, dentry.name)
     request.reply(204)

@@ -74,8 +74,10 @@ def listing(roots: Roots, location: Location, query: Mapping[str, str]) -> dict[
 
 def entry(roots: Roots, location: Location) -> dict[str, Any]:
     """One entry; raises Refused."""
-    with roots.place(location, follow=False) as place:
-        found = entry_at(location.parent if location.names else location, place.folder, place.name)
+    with roots.resolve(location, follow=False) as dentry:
+        found = entry_at(
+            location.parent if location.names else location, dentry.folder, dentry.name
+        )
         if found is None:
             raise FileNotFoundError(2, "gone")
         return found | {"path": str(location), "name": shown(location.name) or location.root}
@@ -83,8 +85,8 @@ def entry(roots: Roots, location: Location) -> dict[str, Any]:
 
 def make_folder(roots: Roots, location: Location) -> dict[str, Any]:
     """Create a folder; returns its entry. Raises Refused."""
-    with roots.place(location, follow=False, to_change=True) as place:
-        at.make_folder(place.folder, place.name)
+    with roots.resolve(location, follow=False, to_change=True) as dentry:
+        at.make_folder(dentry.folder, dentry.name)
     return entry(roots, location)
 
 

@@ -111,8 +111,8 @@ def _lfs(root: Root) -> Quota:
 def parse_lfs(output: str) -> Quota | None:
     """Read `lfs quota -q`, whose line is wrapped after a long path; None if it says nothing."""
     words = output.split("\n\n", maxsplit=1)[0].split()
-    for place in range(1, len(words) - 7):
-        columns = words[place : place + 8]
+    for start in range(1, len(words) - 7):
+        columns = words[start : start + 8]
         if all(_NUMBER.fullmatch(columns[index]) for index in (0, 1, 2, 4, 5, 6)):
             return _of_columns("lfs", columns)
     return None

@@ -17,7 +17,7 @@ from portal.node.file_server import at
 from portal.node.file_server.errors import Refused
 from portal.node.file_server.location import PART_PREFIX
 from portal.node.file_server.renames import rename_new
-from portal.node.file_server.roots import Place
+from portal.node.file_server.roots import Dentry
 from portal.node.file_server.writing import write_pieces
 
 TYPE_CHECKING = False
@@ -35,7 +35,7 @@ def new_part() -> bytes:
 
 
 def write(
-    place: Place,
+    dentry: Dentry,
     body: Iterable[bytes | memoryview],
     *,
     replace: bool,
@@ -47,35 +47,35 @@ def write(
     Raises Refused as replacing.settle.
     """
     part = part or new_part()
-    file = create_part(place, part)
+    file = create_part(dentry, part)
     try:
         for _ in write_pieces(file, body):
             pass
         if modified is not None:
             set_modified(file, modified)
-        settle(place, part, file, replace=replace)
+        settle(dentry, part, file, replace=replace)
     except BaseException:
         with contextlib.suppress(OSError):
-            at.unlink(place.folder, part)
+            at.unlink(dentry.folder, part)
         raise
     finally:
         os.close(file)
 
 
-def create_part(place: Place, part: bytes, flags: int = os.O_WRONLY) -> int:
+def create_part(dentry: Dentry, part: bytes, flags: int = os.O_WRONLY) -> int:
     """Create the part of a file; raises OSError.
 
     Nobody may read more of it than of the user's own file that it replaces.
     """
     mode = 0o666
     with contextlib.suppress(OSError):
-        replaced = at.status(place.folder, place.name)
+        replaced = at.status(dentry.folder, dentry.name)
         if _is_own_file(replaced):
             mode &= replaced.st_mode | 0o600
-    return at.create(place.folder, part, mode, flags)
+    return at.create(dentry.folder, part, mode, flags)
 
 
-def settle(place: Place, part: bytes, file: int, *, replace: bool) -> None:
+def settle(dentry: Dentry, part: bytes, file: int, *, replace: bool) -> None:
     """Give a complete part, open as `file`, its final name.
 
     Raises Refused: 409 `exists` if there is such a file and `replace` is False, 409 `changed` if
@@ -83,14 +83,14 @@ def settle(place: Place, part: bytes, file: int, *, replace: bool) -> None:
     """
     _written.add(os.fstat(file))
     if replace:
-        _keep_permissions(place, file)
-        at.rename(place.folder, part, place.folder, place.name)
+        _keep_permissions(dentry, file)
+        at.rename(dentry.folder, part, dentry.folder, dentry.name)
     else:
         try:
-            rename_new(place.folder, part, place.folder, place.name)
+            rename_new(dentry.folder, part, dentry.folder, dentry.name)
         except FileExistsError:
             raise Refused(409, "exists", "A file of this name exists already.") from None
-    _check_settled(place)
+    _check_settled(dentry)
 
 
 class _Written:
@@ -113,12 +113,12 @@ class _Written:
 _written = _Written()
 
 
-def _check_settled(place: Place) -> None:
+def _check_settled(dentry: Dentry) -> None:
     """The rename has used a name: what has the final name now must be what was written, or what
     another request has written, which came after this one.
     """
     with contextlib.suppress(FileNotFoundError):
-        if at.status(place.folder, place.name) in _written:
+        if at.status(dentry.folder, dentry.name) in _written:
             return
     detail = "Somebody else changed this file while it was saved. Look at it, then save it again."
     raise Refused(409, "changed", detail)
@@ -128,7 +128,7 @@ def _is_own_file(status: os.stat_result) -> bool:
     return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
 
 
-def _keep_permissions(place: Place, file: int) -> None:
+def _keep_permissions(dentry: Dentry, file: int) -> None:
     """Give a part what the file has that it replaces.
 
     The user's own keeps its group, permissions, access control list and attributes. Somebody else's
@@ -136,7 +136,7 @@ def _keep_permissions(place: Place, file: int) -> None:
     """
     with (
         contextlib.suppress(OSError),
-        at.opened(place.folder, place.name, at.PATH) as opened,
+        at.opened(dentry.folder, dentry.name, at.PATH) as opened,
     ):
         replaced, mode = os.fstat(opened), os.fstat(file).st_mode & PERMISSIONS
         if _is_own_file(replaced):

@@ -42,7 +42,7 @@ class Root:
 
 
 @dataclass(frozen=True)
-class Place:
+class Dentry:
     """Where a location leads: a name in an open directory, or the directory itself (b".")."""
 
     location: Location
@@ -77,9 +77,9 @@ class Roots:
         return root
 
     @contextlib.contextmanager
-    def place(
+    def resolve(
         self, location: Location, *, follow: bool = True, to_change: bool = False
-    ) -> Iterator[Place]:
+    ) -> Iterator[Dentry]:
         """The place of a location; `follow`: also a link as its last name.
 
         `to_change`: also what is copied; links that somebody else could have put there lead
@@ -87,13 +87,13 @@ class Roots:
         Refused, too.
         """
         try:
-            with self._walk(location, follow, to_change) as place:
-                yield place
+            with self._walk(location, follow, to_change) as dentry:
+                yield dentry
         except OSError as error:
             raise refusal_of(error) from error
 
     @contextlib.contextmanager
-    def _walk(self, location: Location, follow: bool, to_change: bool) -> Iterator[Place]:
+    def _walk(self, location: Location, follow: bool, to_change: bool) -> Iterator[Dentry]:
         if location.root == SHARED:
             path, opened = open_shared(location.names, self._shared)
             root, names = Root(SHARED, path), list(location.names[2:])
@@ -103,7 +103,7 @@ class Roots:
         walk = _Walk(root, opened, own=location.root != SHARED, to_change=to_change)
         try:
             name = walk.go(names, follow)
-            yield Place(location, walk.folder, name)
+            yield Dentry(location, walk.folder, name)
         finally:
             walk.close()
 
@@ -111,8 +111,8 @@ class Roots:
     def folder(self, location: Location, *, to_change: bool = False) -> Iterator[int]:
         """A readable descriptor of a folder; raises Refused."""
         with (
-            self.place(location, to_change=to_change) as place,
-            at.opened(place.folder, place.name, at.READ_FOLDER) as folder,
+            self.resolve(location, to_change=to_change) as dentry,
+            at.opened(dentry.folder, dentry.name, at.READ_FOLDER) as folder,
         ):
             yield folder
 
@@ -120,8 +120,8 @@ class Roots:
         """A descriptor for reading a regular file; raises Refused, also if it takes too long."""
 
         def opened() -> int:
-            with self.place(location) as place:
-                return open_file(place)
+            with self.resolve(location) as dentry:
+                return open_file(dentry)
 
         return self.deadlines.call(location.root, opened, late=os.close)
 
@@ -131,8 +131,8 @@ class Roots:
 
     def probe(self, location: Location) -> None:
         """Return when the file system answers, whatever it says."""
-        with contextlib.suppress(Refused), self.place(location) as place:
-            place.status()
+        with contextlib.suppress(Refused), self.resolve(location) as dentry:
+            dentry.status()
 
 
 class _Walk:
@@ -290,9 +290,9 @@ def outside(name: bytes, target: bytes) -> Refused:
     )
 
 
-def open_file(place: Place, flags: int = os.O_RDONLY) -> int:
+def open_file(dentry: Dentry, flags: int = os.O_RDONLY) -> int:
     """Open a regular file; raises Refused for anything else, without touching it."""
-    return open_regular(place.folder, place.name, flags)
+    return open_regular(dentry.folder, dentry.name, flags)
 
 
 def open_regular(folder: int, name: bytes, flags: int = os.O_RDONLY) -> int:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Holds:
-    """What is going on with which storage folder, by its identity."""
+    """Changes and moves in progress, by the identity of the storage folder."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -24,7 +24,7 @@ class Holds:
         self._moving: Counter[Identity] = Counter()
 
     def begin_change(self, folder: Identity, most: int) -> None:
-        """Note that access to a folder is being changed, of `most` at once; raises Refused."""
+        """Note that access to a folder is being changed, one of at most `most`; raises Refused."""
         with self._lock:
             self._check_still(folder)
             if self._moving[folder]:
@@ -45,7 +45,7 @@ class Holds:
 
     @contextlib.contextmanager
     def moving(self, folder: Identity) -> Iterator[None]:
-        """While something is moved out of a folder, or the folder itself; raises Refused."""
+        """Hold a folder while it, or something in it, is moved; raises Refused."""
         with self._lock:
             self._check_still(folder)
             self._moving[folder] += 1

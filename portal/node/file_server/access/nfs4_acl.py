@@ -1,6 +1,6 @@
 """NFSv4 access control lists as Linux's client shows them: XDR of RFC 7530, section 6.
 
-Set through a descriptor, as nfs4_setfacl does by path. Entries of other kinds stay as they are.
+Set through a descriptor; nfs4_setfacl takes paths only. Entries of other kinds are kept.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ACE = struct.Struct(">III")
 
 @dataclass(frozen=True)
 class Ace:
-    """One entry: type, flags, access mask and who, for example alice@example.org."""
+    """An access control entry: type, flags, access mask, and principal (alice@example.org)."""
 
     type: int
     flags: int
@@ -45,28 +45,28 @@ def parse(data: bytes) -> list[Ace]:
         (count,) = _UINT.unpack_from(data)
         if count > _MOST:
             raise ValueError("too many entries")
-        found, place = [], _UINT.size
+        entries, offset = [], _UINT.size
         for _ in range(count):
-            kind, flags, mask = _ACE.unpack_from(data, place)
-            (length,) = _UINT.unpack_from(data, place + _ACE.size)
-            begin = place + _ACE.size + _UINT.size
-            who = data[begin : begin + length]
-            if len(who) != length:
+            kind, flags, mask = _ACE.unpack_from(data, offset)
+            (length,) = _UINT.unpack_from(data, offset + _ACE.size)
+            start = offset + _ACE.size + _UINT.size
+            principal = data[start : start + length]
+            if len(principal) != length:
                 raise ValueError("an entry is cut off")
-            found.append(Ace(kind, flags, mask, who.decode("utf-8", "surrogateescape")))
-            place = begin + (length + 3) // 4 * 4
+            entries.append(Ace(kind, flags, mask, principal.decode("utf-8", "surrogateescape")))
+            offset = start + (length + 3) // 4 * 4
     except struct.error as error:
         raise ValueError("not an NFSv4 access control list") from error
-    return found
+    return entries
 
 
 def encode(entries: Sequence[Ace]) -> bytes:
     """The attribute's value."""
     parts = [_UINT.pack(len(entries))]
     for ace in entries:
-        who = ace.who.encode("utf-8", "surrogateescape")
-        parts += [_ACE.pack(ace.type, ace.flags, ace.mask), _UINT.pack(len(who)), who]
-        parts.append(b"\0" * (-len(who) % 4))
+        principal = ace.who.encode("utf-8", "surrogateescape")
+        parts += [_ACE.pack(ace.type, ace.flags, ace.mask), _UINT.pack(len(principal)), principal]
+        parts.append(b"\0" * (-len(principal) % 4))
     return b"".join(parts)
 
 
@@ -107,18 +107,18 @@ def mask_of(write_too: bool, is_folder: bool, execute: bool) -> int:
 
 
 def grant(entries: Sequence[Ace], who: str, mask: int, *, group: bool, inherit: bool) -> list[Ace]:
-    """Allow this before all other entries, instead of what was allowed to the same one."""
+    """Allow this before all other entries, and remove earlier entries of the same principal."""
     flags = (GROUP if group else 0) | (FILE_INHERIT | DIRECTORY_INHERIT if inherit else 0)
     return [Ace(ALLOW, flags, mask, who), *revoke(entries, {who}, group=group)]
 
 
 def revoke(entries: Iterable[Ace], names: set[str], *, group: bool) -> list[Ace]:
-    """Without what is allowed to this user or group, under any of its names."""
+    """Return the entries without those that allow this user or group something, by any name."""
     return [ace for ace in entries if not is_of(ace, names, group=group)]
 
 
 def bequeath(entries: Iterable[Ace], names: set[str], *, group: bool) -> list[Ace]:
-    """What is allowed to this user or group only for what is created in the folder later."""
+    """Restrict the entries of this user or group to files that are created in the folder later."""
     inherited = FILE_INHERIT | DIRECTORY_INHERIT
     return [
         replace(ace, flags=ace.flags | INHERIT_ONLY) if is_of(ace, names, group=group) else ace

@@ -1,6 +1,6 @@
 """POSIX access control lists, read and written as Linux keeps them (acl(5), xattr(7)).
 
-Extended attributes can be set through a descriptor, which nobody can exchange for another file
+Extended attributes can be set through a descriptor, so no other user can exchange the file
 meanwhile; setfacl takes paths only.
 """
 
@@ -27,7 +27,7 @@ UNSUPPORTED = (errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS)
 
 @dataclass(frozen=True)
 class Acl:
-    """Permissions (4 read, 2 write, 1 execute) of owner, group, others, and named ones."""
+    """Permissions (4 read, 2 write, 1 execute) of owner, group, others, named users and groups."""
 
     owner: int
     group: int
@@ -35,7 +35,7 @@ class Acl:
     named: Mapping[tuple[int, int], int] = field(default_factory=dict)
     """By tag (USER or GROUP) and numeric id."""
     mask: int | None = None
-    """What group and named ones have at most."""
+    """The most that the group and named users and groups get."""
 
 
 def of_mode(mode: int) -> Acl:
@@ -48,14 +48,14 @@ def parse(data: bytes) -> Acl:
     if len(data) % _ENTRY.size != _HEADER.size or _HEADER.unpack_from(data)[0] != _VERSION:
         raise ValueError("not an access control list of this version")
     single: dict[int, int] = {}
-    named: dict[tuple[int, int], int] = {}
+    entries: dict[tuple[int, int], int] = {}
     for tag, permissions, number in _ENTRY.iter_unpack(data[_HEADER.size :]):
         if tag in (USER, GROUP):
-            named[tag, number] = permissions
+            entries[tag, number] = permissions
         else:
             single[tag] = permissions
     try:
-        return Acl(single[USER_OBJ], single[GROUP_OBJ], single[OTHER], named, single.get(MASK))
+        return Acl(single[USER_OBJ], single[GROUP_OBJ], single[OTHER], entries, single.get(MASK))
     except KeyError:
         raise ValueError("an access control list without its three first entries") from None
 
@@ -77,28 +77,28 @@ def encode(acl: Acl) -> bytes:
 
 
 def grant(acl: Acl, subject: tuple[int, int], permissions: int) -> Acl:
-    """Give a user or group exactly these permissions, and nobody else any that they lack.
+    """Give a user or group exactly these permissions, and no more to any other entry.
 
-    The mask must contain the new permissions; what it has held back until now stays so.
+    The mask has to contain the new permissions, so entries that it limited until now are reduced.
     """
     limited = _limited(acl)
-    named = {**limited.named, subject: permissions}
-    return _masked(replace(limited, named=named))
+    return _masked(replace(limited, named={**limited.named, subject: permissions}))
 
 
 def revoke(acl: Acl, subject: tuple[int, int]) -> Acl:
     """Remove a user's or group's entry."""
     if subject not in acl.named:
         return acl
-    named = {key: value for key, value in acl.named.items() if key != subject}
-    return _masked(replace(_limited(acl), named={k: _limited(acl).named[k] for k in named}))
+    limited = _limited(acl)
+    others = {key: value for key, value in limited.named.items() if key != subject}
+    return _masked(replace(limited, named=others))
 
 
 def _limited(acl: Acl) -> Acl:
     if acl.mask is None:
         return acl
-    named = {key: value & acl.mask for key, value in acl.named.items()}
-    return replace(acl, group=acl.group & acl.mask, named=named)
+    limited = {key: value & acl.mask for key, value in acl.named.items()}
+    return replace(acl, group=acl.group & acl.mask, named=limited)
 
 
 def _masked(acl: Acl) -> Acl:
@@ -121,7 +121,7 @@ def read(path: str, attribute: str = ACCESS) -> Acl | None:
 
 
 def read_access(path: str, status: os.stat_result) -> Acl:
-    """The list that decides about a file; raises OSError, ValueError."""
+    """The access list of a file, or that of its mode; raises OSError, ValueError."""
     return read(path) or of_mode(status.st_mode)
 
 
@@ -131,7 +131,7 @@ def write(path: str, acl: Acl, attribute: str = ACCESS) -> None:
 
 
 def remove_default(path: str) -> None:
-    """Remove what new files inherit; raises OSError."""
+    """Remove the default list, which new files inherit; raises OSError."""
     try:
         os.removexattr(path, DEFAULT)
     except OSError as error:
@@ -151,7 +151,7 @@ def is_supported(path: str) -> bool:
 
 
 def for_kind(permissions: int, mode: int, owner: int) -> int:
-    """Permissions of a share on one file: execution only of folders, and where the owner has it."""
+    """Permissions of a share on one file: execute for folders, or if the owner has it."""
     if stat.S_ISDIR(mode):
         return permissions | EXECUTE
     return permissions | (owner & EXECUTE)

@@ -17,7 +17,7 @@ from portal.node.file_server.access.subjects import (
     group_name,
     user_name,
 )
-from portal.node.file_server.access.walk import Found
+from portal.node.file_server.access.walk import OpenFile
 from portal.node.file_server.errors import Refused
 
 TYPE_CHECKING = False
@@ -26,29 +26,31 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Scheme(Protocol):
-        """Changes lists of files that belong to this process's user; all raise OSError."""
+        """Access control lists of one kind, on files of this process's user; all raise OSError."""
 
-        def shares(self, found: Found) -> list[Share]:
-            """Who else has access to a folder."""
+        def shares(self, file: OpenFile) -> list[Share]:
+            """Return the shares of a folder with other users and groups."""
 
-        def grant(self, found: Found, subject: Subject, access: str) -> None:
-            """Give access to one file or folder, and to what is created in it later."""
+        def grant(self, file: OpenFile, subject: Subject, access: str) -> None:
+            """Give access to a file or folder, and to files that are created in it later."""
 
-        def subjects(self, found: Found) -> set[Subject]:
-            """Who else has access to a folder, or would to what is created in it later."""
+        def subjects(self, file: OpenFile) -> set[Subject]:
+            """Return the others who have access to a folder, or to files created in it later."""
 
-        def suspend(self, found: Found, subject: Subject) -> None:
-            """Take back access to a folder itself, but not to what is created in it later: the
-            mark of a change that is not complete."""
+        def suspend(self, file: OpenFile, subject: Subject) -> None:
+            """Take back access to a folder, but not to files that are created in it later.
 
-        def revoke(self, found: Found, subject: Subject) -> bool:
+            This marks a change that is not complete.
+            """
+
+        def revoke(self, file: OpenFile, subject: Subject) -> bool:
             """Take access back; returns whether there was any."""
 
-        def let_pass(self, found: Found, subject: Subject) -> None:
-            """Permit to traverse a folder, and nothing else."""
+        def let_pass(self, file: OpenFile, subject: Subject) -> None:
+            """Permit a subject to traverse a folder."""
 
-        def end_pass(self, found: Found, subject: Subject) -> None:
-            """Take that back, and nothing else."""
+        def end_pass(self, file: OpenFile, subject: Subject) -> None:
+            """End the permission to traverse a folder."""
 
 
 _TAGS = {USER: posix_acl.USER, GROUP: posix_acl.GROUP}
@@ -60,8 +62,8 @@ class Posix:
     def __init__(self, owner: int) -> None:
         self._owner = (posix_acl.USER, owner)
 
-    def shares(self, found: Found) -> list[Share]:
-        return self._listed(posix_acl.read_access(found.path, found.status))
+    def shares(self, file: OpenFile) -> list[Share]:
+        return self._listed(posix_acl.read_access(file.path, file.status))
 
     def _listed(self, acl: posix_acl.Acl) -> list[Share]:
         listed = []
@@ -75,77 +77,79 @@ class Posix:
             listed.append(Share(Subject(kind, name), access))
         return listed
 
-    def subjects(self, found: Found) -> set[Subject]:
-        default = posix_acl.read(found.path, posix_acl.DEFAULT)
+    def subjects(self, file: OpenFile) -> set[Subject]:
+        default = posix_acl.read(file.path, posix_acl.DEFAULT)
         later = self._listed(default) if default else []
-        return {share.subject for share in (*self.shares(found), *later)}
+        return {share.subject for share in (*self.shares(file), *later)}
 
-    def grant(self, found: Found, subject: Subject, access: str) -> None:
+    def grant(self, file: OpenFile, subject: Subject, access: str) -> None:
         entry = _entry(subject)
         if entry is None:
             return
-        acl = posix_acl.read_access(found.path, found.status)
-        wanted = posix_acl.READ | (posix_acl.WRITE if access == WRITE else 0)
-        permissions = posix_acl.for_kind(wanted, found.status.st_mode, acl.owner)
-        if found.is_folder:  # first, so that nothing is created meanwhile without it
-            self._inherit(found, acl, entry, permissions)
-        _change(found.path, acl, posix_acl.grant(acl, entry, permissions))
+        acl = posix_acl.read_access(file.path, file.status)
+        requested = posix_acl.READ | (posix_acl.WRITE if access == WRITE else 0)
+        permissions = posix_acl.for_kind(requested, file.status.st_mode, acl.owner)
+        if file.is_folder:  # first, so that nothing is created meanwhile without it
+            self._inherit(file, acl, entry, permissions)
+        _change(file.path, acl, posix_acl.grant(acl, entry, permissions))
 
     def _inherit(
-        self, found: Found, acl: posix_acl.Acl, entry: tuple[int, int], permissions: int
+        self, file: OpenFile, acl: posix_acl.Acl, entry: tuple[int, int], permissions: int
     ) -> None:
-        known = posix_acl.read(found.path, posix_acl.DEFAULT)
-        base = known or posix_acl.Acl(acl.owner, _unmasked(acl), acl.other)
-        wanted = posix_acl.grant(base, entry, permissions)
-        if permissions & posix_acl.WRITE:  # or else the owner could not delete what others create
-            wanted = posix_acl.grant(wanted, self._owner, 7)
-        if wanted != known:
-            posix_acl.write(found.path, wanted, posix_acl.DEFAULT)
+        default = posix_acl.read(file.path, posix_acl.DEFAULT)
+        base = default or posix_acl.Acl(acl.owner, _unmasked(acl), acl.other)
+        new = posix_acl.grant(base, entry, permissions)
+        if (
+            permissions & posix_acl.WRITE
+        ):  # otherwise the owner could not delete files that others create
+            new = posix_acl.grant(new, self._owner, 7)
+        if new != default:
+            posix_acl.write(file.path, new, posix_acl.DEFAULT)
 
-    def suspend(self, found: Found, subject: Subject) -> None:
+    def suspend(self, file: OpenFile, subject: Subject) -> None:
         entry = _listed_entry(subject)
         if entry is not None:
-            acl = posix_acl.read_access(found.path, found.status)
-            _change(found.path, acl, self._without(acl, entry))
+            acl = posix_acl.read_access(file.path, file.status)
+            _change(file.path, acl, self._without(acl, entry))
 
-    def revoke(self, found: Found, subject: Subject) -> bool:
+    def revoke(self, file: OpenFile, subject: Subject) -> bool:
         entry = _listed_entry(subject)
         if entry is None:
             return False
-        acl = posix_acl.read_access(found.path, found.status)
-        _change(found.path, acl, self._without(acl, entry))
-        known = posix_acl.read(found.path, posix_acl.DEFAULT) if found.is_folder else None
-        if known is None or entry not in known.named:
+        acl = posix_acl.read_access(file.path, file.status)
+        _change(file.path, acl, self._without(acl, entry))
+        default = posix_acl.read(file.path, posix_acl.DEFAULT) if file.is_folder else None
+        if default is None or entry not in default.named:
             return entry in acl.named
-        rest = self._without(known, entry)
-        if rest.named or (rest.group, rest.other) != (_unmasked(acl), acl.other):
-            posix_acl.write(found.path, rest, posix_acl.DEFAULT)
+        remaining = self._without(default, entry)
+        if remaining.named or (remaining.group, remaining.other) != (_unmasked(acl), acl.other):
+            posix_acl.write(file.path, remaining, posix_acl.DEFAULT)
         else:  # as it was before the first share
-            posix_acl.remove_default(found.path)
+            posix_acl.remove_default(file.path)
         return True
 
     def _without(self, acl: posix_acl.Acl, entry: tuple[int, int]) -> posix_acl.Acl:
-        rest = posix_acl.revoke(acl, entry)
-        if entry in acl.named and set(rest.named) == {self._owner}:
-            return posix_acl.revoke(rest, self._owner)
-        return rest
+        remaining = posix_acl.revoke(acl, entry)
+        if entry in acl.named and set(remaining.named) == {self._owner}:
+            return posix_acl.revoke(remaining, self._owner)
+        return remaining
 
-    def let_pass(self, found: Found, subject: Subject) -> None:
+    def let_pass(self, file: OpenFile, subject: Subject) -> None:
         entry = _entry(subject)
-        acl = posix_acl.read_access(found.path, found.status)
+        acl = posix_acl.read_access(file.path, file.status)
         everybody = not acl.named and acl.group & acl.other & posix_acl.EXECUTE
         if entry is None or everybody:
             return
         effective = acl.named.get(entry, 0) & (7 if acl.mask is None else acl.mask)
         if not effective & posix_acl.EXECUTE:
-            wanted = acl.named.get(entry, 0) | posix_acl.EXECUTE
-            _change(found.path, acl, posix_acl.grant(acl, entry, wanted))
+            permissions = acl.named.get(entry, 0) | posix_acl.EXECUTE
+            _change(file.path, acl, posix_acl.grant(acl, entry, permissions))
 
-    def end_pass(self, found: Found, subject: Subject) -> None:
+    def end_pass(self, file: OpenFile, subject: Subject) -> None:
         entry = _listed_entry(subject)
-        acl = posix_acl.read_access(found.path, found.status)
+        acl = posix_acl.read_access(file.path, file.status)
         if entry is not None and acl.named.get(entry) == posix_acl.EXECUTE:
-            _change(found.path, acl, posix_acl.revoke(acl, entry))
+            _change(file.path, acl, posix_acl.revoke(acl, entry))
 
 
 def _entry(subject: Subject) -> tuple[int, int] | None:
@@ -173,9 +177,9 @@ class Nfs4:
     def __init__(self, owner: int, domain: str) -> None:
         self._owner, self._domain = user_name(owner), domain
 
-    def shares(self, found: Found) -> list[Share]:
-        known = nfs4_acl.read(found.path)
-        return self._listed(ace for ace in known if not ace.flags & nfs4_acl.INHERIT_ONLY)
+    def shares(self, file: OpenFile) -> list[Share]:
+        entries = nfs4_acl.read(file.path)
+        return self._listed(ace for ace in entries if not ace.flags & nfs4_acl.INHERIT_ONLY)
 
     def _listed(self, entries: Iterable[nfs4_acl.Ace]) -> list[Share]:
         listed = {}
@@ -190,52 +194,52 @@ class Nfs4:
                 listed[subject] = Share(subject, access)
         return list(listed.values())
 
-    def subjects(self, found: Found) -> set[Subject]:
-        return {share.subject for share in self._listed(nfs4_acl.read(found.path))}
+    def subjects(self, file: OpenFile) -> set[Subject]:
+        return {share.subject for share in self._listed(nfs4_acl.read(file.path))}
 
-    def _name(self, kind: str, who: str) -> str:
-        if who.isdigit():
-            return user_name(int(who)) if kind == USER else group_name(int(who))
+    def _name(self, kind: str, principal: str) -> str:
+        if principal.isdigit():
+            return user_name(int(principal)) if kind == USER else group_name(int(principal))
         # Names of accounts may contain "@" themselves, with or without the server's domain.
-        name = who.rpartition("@")[0] or who
-        known = Subject(kind, name).number is not None or Subject(kind, who).number is None
-        return name if known else who
+        name = principal.rpartition("@")[0] or principal
+        exists = Subject(kind, name).number is not None or Subject(kind, principal).number is None
+        return name if exists else principal
 
-    def grant(self, found: Found, subject: Subject, access: str) -> None:
+    def grant(self, file: OpenFile, subject: Subject, access: str) -> None:
         if subject.number is None:
             return
-        execute = bool(found.status.st_mode & stat.S_IXUSR)
-        mask = nfs4_acl.mask_of(access == WRITE, found.is_folder, execute)
-        self._allow(found, subject, mask, inherit=found.is_folder)
-        if access == WRITE and found.is_folder:
-            self._allow(found, Subject(USER, self._owner), mask, inherit=True)
+        execute = bool(file.status.st_mode & stat.S_IXUSR)
+        mask = nfs4_acl.mask_of(access == WRITE, file.is_folder, execute)
+        self._allow(file, subject, mask, inherit=file.is_folder)
+        if access == WRITE and file.is_folder:
+            self._allow(file, Subject(USER, self._owner), mask, inherit=True)
 
-    def suspend(self, found: Found, subject: Subject) -> None:
-        known = nfs4_acl.read(found.path)
+    def suspend(self, file: OpenFile, subject: Subject) -> None:
+        entries = nfs4_acl.read(file.path)
         group = subject.kind == GROUP
-        rest = nfs4_acl.bequeath(known, self._names(subject), group=group)
-        if rest != known:
-            nfs4_acl.write(found.path, rest)
+        inherited = nfs4_acl.bequeath(entries, self._names(subject), group=group)
+        if inherited != entries:
+            nfs4_acl.write(file.path, inherited)
 
-    def revoke(self, found: Found, subject: Subject) -> bool:
-        changed = self._forbid(found, subject)
-        if changed and not any(share.access == WRITE for share in self.shares(found)):
-            self._forbid(found, Subject(USER, self._owner))
+    def revoke(self, file: OpenFile, subject: Subject) -> bool:
+        changed = self._forbid(file, subject)
+        if changed and not any(share.access == WRITE for share in self.shares(file)):
+            self._forbid(file, Subject(USER, self._owner))
         return changed
 
-    def let_pass(self, found: Found, subject: Subject) -> None:
-        if subject.number is not None and not self._entries(found, subject):
-            self._allow(found, subject, nfs4_acl.PASS, inherit=False)
+    def let_pass(self, file: OpenFile, subject: Subject) -> None:
+        if subject.number is not None and not self._entries(file, subject):
+            self._allow(file, subject, nfs4_acl.PASS, inherit=False)
 
-    def end_pass(self, found: Found, subject: Subject) -> None:
-        mine = self._entries(found, subject)
+    def end_pass(self, file: OpenFile, subject: Subject) -> None:
+        mine = self._entries(file, subject)
         if mine and all(not ace.mask & 1 for ace in mine):
-            self._forbid(found, subject)
+            self._forbid(file, subject)
 
-    def _entries(self, found: Found, subject: Subject) -> list[nfs4_acl.Ace]:
+    def _entries(self, file: OpenFile, subject: Subject) -> list[nfs4_acl.Ace]:
         group, names = subject.kind == GROUP, self._names(subject)
-        known = nfs4_acl.read(found.path)
-        return [ace for ace in known if nfs4_acl.is_of(ace, names, group=group)]
+        entries = nfs4_acl.read(file.path)
+        return [ace for ace in entries if nfs4_acl.is_of(ace, names, group=group)]
 
     def _names(self, subject: Subject) -> set[str]:
         names = {subject.name}
@@ -243,42 +247,43 @@ class Nfs4:
             names.add(str(subject.number))
         return names | ({f"{subject.name}@{self._domain}"} if self._domain else set())
 
-    def _allow(self, found: Found, subject: Subject, mask: int, *, inherit: bool) -> None:
-        group, known = subject.kind == GROUP, nfs4_acl.read(found.path)
-        rest = nfs4_acl.revoke(known, self._names(subject), group=group)
-        who = f"{subject.name}@{self._domain}" if self._domain else str(subject.number)
-        wanted = nfs4_acl.grant(rest, who, mask, group=group, inherit=inherit)
-        if wanted != known:
-            nfs4_acl.write(found.path, wanted)
+    def _allow(self, file: OpenFile, subject: Subject, mask: int, *, inherit: bool) -> None:
+        group, entries = subject.kind == GROUP, nfs4_acl.read(file.path)
+        others = nfs4_acl.revoke(entries, self._names(subject), group=group)
+        principal = f"{subject.name}@{self._domain}" if self._domain else str(subject.number)
+        new = nfs4_acl.grant(others, principal, mask, group=group, inherit=inherit)
+        if new != entries:
+            nfs4_acl.write(file.path, new)
 
-    def _forbid(self, found: Found, subject: Subject) -> bool:
-        known = nfs4_acl.read(found.path)
-        rest = nfs4_acl.revoke(known, self._names(subject), group=subject.kind == GROUP)
-        if rest != known:
-            nfs4_acl.write(found.path, rest)
-        return rest != known
+    def _forbid(self, file: OpenFile, subject: Subject) -> bool:
+        entries = nfs4_acl.read(file.path)
+        others = nfs4_acl.revoke(entries, self._names(subject), group=subject.kind == GROUP)
+        if others != entries:
+            nfs4_acl.write(file.path, others)
+        return others != entries
 
 
-def shared_with(found: Found) -> set[Subject]:
-    """Who else has access to a folder, or would to what is created in it later; raises OSError,
-    and Refused if its list is not understood.
+def shared_with(file: OpenFile) -> set[Subject]:
+    """Return the others who have access to a folder, or to files created in it later.
+
+    Raises OSError, and Refused if its access control list is not understood.
     """
     try:
-        return scheme_of(found).subjects(found)
+        return scheme_of(file).subjects(file)
     except ValueError:
         raise Refused(
             409, "share", "The access control list of this folder is not understood."
         ) from None
     except Refused:
-        return set()  # there are no such lists
+        return set()  # a file system without lists
 
 
-def scheme_of(found: Found) -> Scheme:
-    """What a folder's file system has; raises Refused if it has none."""
-    if posix_acl.is_supported(found.path):
+def scheme_of(file: OpenFile) -> Scheme:
+    """Return the kind of lists that a file's file system has; raises Refused if it has none."""
+    if posix_acl.is_supported(file.path):
         return Posix(os.geteuid())
-    if nfs4_acl.is_supported(found.path):
-        entries = nfs4_acl.read(found.path)
+    if nfs4_acl.is_supported(file.path):
+        entries = nfs4_acl.read(file.path)
         return Nfs4(os.geteuid(), nfs4_acl.domain(entries) or _id_domain())
     raise Refused(
         409,
@@ -290,9 +295,9 @@ def scheme_of(found: Found) -> Scheme:
 def _id_domain() -> str:
     """The domain of this host's NFSv4 names; "" if unknown."""
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             ["nfsidmap", "-d"], capture_output=True, timeout=5, check=False, text=True
         )
     except (OSError, subprocess.SubprocessError, ValueError):
         return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+    return completed.stdout.strip() if completed.returncode == 0 else ""

@@ -1,6 +1,6 @@
 """Folders that other users share: `shared/<owner>/<folder>` leads to a storage folder of theirs.
 
-Nobody learns from the answers which users there are: what the user may not enter does not exist.
+The answers do not reveal which users exist: folders that the user may not enter are not found.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SHARED = "shared"
 def open_shared(names: Sequence[bytes], storage: str) -> tuple[str, int]:
     """The path and an O_PATH descriptor of another user's storage folder; raises Refused (404).
 
-    The owner decides what is in its place, so no link is followed below the owner's directory, and
+    The owner can replace anything below the owner's directory, so no link is followed there, and
     the folder must belong to the owner. `storage`: the site's setting.
     """
     if len(names) < 2 or not storage:
@@ -33,7 +33,7 @@ def open_shared(names: Sequence[bytes], storage: str) -> tuple[str, int]:
         descriptor = _descend(start, [*steps, folder])
     except (OSError, ValueError):
         raise no_such() from None
-    # Whoever may only traverse it has a share of something else.
+    # A user who may only traverse it has access to another folder in it.
     if os.fstat(descriptor).st_uid != account.pw_uid or not _may_read(descriptor):
         os.close(descriptor)
         raise no_such()
@@ -48,14 +48,14 @@ def _account(name: str) -> pwd.struct_passwd:
 
 
 def _way(account: pwd.struct_passwd, storage: str) -> tuple[str, list[str]]:
-    """The directory that the administrators have made for the owner, and the steps below it."""
+    """The directory that administrators made for the owner, and the path below it."""
     if "{user}" not in storage and not storage.startswith("/"):
         return account.pw_dir, _steps(storage)
-    before, _, after = storage.partition("{user}")
-    if not before.startswith("/"):
+    prefix, _, tail = storage.partition("{user}")
+    if not prefix.startswith("/"):
         return account.pw_dir, _steps(storage.replace("{user}", account.pw_name))
-    rest, _, below = after.partition("/")
-    return before + account.pw_name + rest, _steps(below.replace("{user}", account.pw_name))
+    suffix, _, below = tail.partition("/")
+    return prefix + account.pw_name + suffix, _steps(below.replace("{user}", account.pw_name))
 
 
 def _steps(path: str) -> list[str]:

@@ -33,26 +33,25 @@ class Subject:
 
     @property
     def listed_number(self) -> int | None:
-        """As in lists that exist: also of an account that was deleted, which only its number
-        names (user_name)."""
+        """UID or GID of an entry in a list, whose name is the number if the account was deleted."""
         is_number = self.name.isascii() and self.name.isdigit() and len(self.name) < 11
         return int(self.name) if self.number is None and is_number else self.number
 
 
 @dataclass(frozen=True)
 class Share:
-    """What a subject may do in a folder."""
+    """The access of a subject to a folder."""
 
     subject: Subject
     access: str
 
     def as_json(self) -> dict[str, str]:
-        """As in answers."""
+        """The share in replies."""
         return {"kind": self.subject.kind, "name": self.subject.name, "access": self.access}
 
 
 def read_subject(kind: object, name: object) -> Subject:
-    """Check what the portal asks, but not whether there is such a name; raises Refused."""
+    """Validate a subject of a request, but not whether it exists; raises Refused."""
     if kind not in (USER, GROUP):
         raise Refused(422, "value", "Choose user or group.", "kind")
     if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME:
@@ -65,7 +64,7 @@ def read_subject(kind: object, name: object) -> Subject:
 
 
 def read_access(access: object) -> str:
-    """Check what the portal asks; raises Refused."""
+    """Validate the access of a request; raises Refused."""
     if access not in (READ, WRITE):
         raise Refused(422, "value", "Choose read or write.", "access")
     return str(access)

@@ -17,8 +17,8 @@ DEEPEST = 200
 
 
 @dataclass(frozen=True)
-class Found:
-    """A file or folder; `descriptor` is valid until the walk goes on."""
+class OpenFile:
+    """An open file or folder; a walk closes `descriptor` when it goes on."""
 
     descriptor: int
     """O_PATH."""
@@ -28,7 +28,7 @@ class Found:
 
     @property
     def path(self) -> str:
-        """Where the system calls that take only paths find the descriptor's file."""
+        """A path of the descriptor, for system calls that take only paths."""
         return at.descriptor_path(self.descriptor)
 
     @property
@@ -36,14 +36,14 @@ class Found:
         return stat.S_ISDIR(self.status.st_mode)
 
 
-def walk(top: int, problems: list[Found]) -> Iterator[Found]:
-    """The open folder, then what is in it; only regular files and folders.
+def walk(top: int, problems: list[OpenFile]) -> Iterator[OpenFile]:
+    """Yield the open folder, then its contents: regular files and folders only.
 
-    A folder comes before its contents, which are listed only then. What cannot be entered, or is
-    deeper than DEEPEST, is added to `problems`, whose descriptors are closed.
+    A folder comes before its contents, which are listed only then. Folders that cannot be entered,
+    or are deeper than DEEPEST, are added to `problems`, whose descriptors are closed.
     """
     status = os.fstat(top)
-    yield Found(top, (), status)
+    yield OpenFile(top, (), status)
     levels = [_Level(top, ())]
     try:
         while levels:
@@ -56,11 +56,11 @@ def walk(top: int, problems: list[Found]) -> Iterator[Found]:
             if descriptor is None:
                 continue
             try:
-                found = Found(descriptor, (*level.names, name), os.fstat(descriptor))
-                if found.status.st_dev != status.st_dev or not _is_plain(found):
+                file = OpenFile(descriptor, (*level.names, name), os.fstat(descriptor))
+                if file.status.st_dev != status.st_dev or not _is_plain(file):
                     continue
-                yield found
-                if found.is_folder and (below := _enter(found, levels, problems)):
+                yield file
+                if file.is_folder and (below := _enter(file, levels, problems)):
                     levels.append(below)
             finally:
                 os.close(descriptor)
@@ -90,18 +90,18 @@ def _open(level: _Level, name: bytes) -> int | None:
     try:
         return at.open_at(level.folder, name, at.PATH)
     except OSError:
-        return None  # it has gone meanwhile
+        return None  # deleted meanwhile
 
 
-def _is_plain(found: Found) -> bool:
-    return found.is_folder or stat.S_ISREG(found.status.st_mode)
+def _is_plain(file: OpenFile) -> bool:
+    return file.is_folder or stat.S_ISREG(file.status.st_mode)
 
 
-def _enter(found: Found, levels: list[_Level], problems: list[Found]) -> _Level | None:
+def _enter(file: OpenFile, levels: list[_Level], problems: list[OpenFile]) -> _Level | None:
     if len(levels) < DEEPEST:
         try:
-            return _Level(found.descriptor, found.names)
+            return _Level(file.descriptor, file.names)
         except OSError:
             pass
-    problems.append(found)
+    problems.append(file)
     return None

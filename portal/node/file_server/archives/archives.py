@@ -31,15 +31,15 @@ MOST_FORM = 8 * 1024 * 1024
 
 
 def send_archive(files: UserFiles, request: Request, location: Location) -> None:
-    """Make an archive while it is sent; a client that goes away ends the work."""
+    """Create an archive while it is sent; a client that disconnects ends this."""
     fields = _fields(request)
     kind = fields.get("format", [b"zip"])[-1].decode("ascii", "replace")
     if kind not in TYPES:
         raise Refused(422, "value", "Write zip or tar.", "format")
     names = [check_name(name, "name") for name in dict.fromkeys(fields.get("name", []))]
     files.deadlines.call(location.root, lambda: _check(files.roots, location, names))
-    own = location.name or os.fsencode(location.root)
-    title = names[0] if len(names) == 1 else own
+    folder_name = location.name or os.fsencode(location.root)
+    title = names[0] if len(names) == 1 else folder_name
     headers = {
         "Content-Type": TYPES[kind],
         "Content-Disposition": disposition(title + b"." + kind.encode(), True),
@@ -50,7 +50,7 @@ def send_archive(files: UserFiles, request: Request, location: Location) -> None
         return
     with files.roots.folder(location) as folder:
         request.reply(200, headers, None)
-        _send(request, kind, folder, [(name, name) for name in names] or [(b".", own)])
+        _send(request, kind, folder, [(name, name) for name in names] or [(b".", folder_name)])
 
 
 def _send(request: Request, kind: str, folder: int, items: list[tuple[bytes, bytes]]) -> None:
@@ -66,7 +66,7 @@ def _send(request: Request, kind: str, folder: int, items: list[tuple[bytes, byt
 
 
 class _Output:
-    """Collects what is written into pieces of a useful size."""
+    """A buffer that sends its contents in pieces of a useful size."""
 
     def __init__(self, request: Request) -> None:
         self._send: Callable[[bytes], None] = request.chunk
@@ -83,9 +83,9 @@ class _Output:
 
 
 def _fields(request: Request) -> dict[str, list[bytes]]:
-    """Values of the query, and of a form for more names than fit into an address; raises Refused.
+    """The values of the query and, for names that do not fit into a URL, of a form.
 
-    Values are in their own bytes.
+    Values are the original bytes. Raises Refused.
     """
     text = urlsplit(request.path).query
     if request.command == "POST":
@@ -98,10 +98,10 @@ def _fields(request: Request) -> dict[str, list[bytes]]:
     except ValueError:
         words = f"Name up to {MOST_FIELDS - 10:,} files and folders."
         raise Refused(422, "value", words, "name") from None
-    found: dict[str, list[bytes]] = {}
+    fields: dict[str, list[bytes]] = {}
     for key, value in pairs:
-        found.setdefault(key, []).append(value.encode("utf-8", "surrogateescape"))
-    return found
+        fields.setdefault(key, []).append(value.encode("utf-8", "surrogateescape"))
+    return fields
 
 
 def _check(roots: Roots, location: Location, names: list[bytes]) -> None:

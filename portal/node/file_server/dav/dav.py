@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from portal.node.file_server.http import Request
-    from portal.node.file_server.roots import Place, Roots
+    from portal.node.file_server.roots import Dentry, Roots
     from portal.node.file_server.user_files import UserFiles
 
 PREFIX = "/data/dav/"
@@ -51,9 +51,9 @@ def _make_folder(files: UserFiles, request: Request, location: Location) -> None
     if request.length != 0:
         raise Refused(415, "type", "A folder is created without contents.")
     _check_parent(files.roots, location)
-    with files.roots.place(location, follow=False, to_change=True) as place:
+    with files.roots.resolve(location, follow=False, to_change=True) as dentry:
         try:
-            at.make_folder(place.folder, place.name)
+            at.make_folder(dentry.folder, dentry.name)
         except FileExistsError:
             raise Refused(405, "exists", "Something of this name exists already.") from None
     request.reply(201)
@@ -71,15 +71,15 @@ def _check_parent(roots: Roots, location: Location) -> None:
 
 
 def _delete(roots: Roots, protected: Protected, request: Request, location: Location) -> None:
-    with roots.place(location, follow=False, to_change=True) as place:
-        tree.remove(place, protected)
+    with roots.resolve(location, follow=False, to_change=True) as dentry:
+        tree.remove(dentry, protected)
     request.reply(204)
 
 
 def _copy(roots: Roots, protected: Protected, request: Request, location: Location) -> None:
     alone = request.headers.get("Depth", "infinity") == "0"
     with (
-        roots.place(location, follow=False, to_change=True) as source,
+        roots.resolve(location, follow=False, to_change=True) as source,
         _target(roots, source, request) as (
             target,
             existed,
@@ -94,7 +94,7 @@ def _copy(roots: Roots, protected: Protected, request: Request, location: Locati
 
 def _move(roots: Roots, protected: Protected, request: Request, location: Location) -> None:
     with (
-        roots.place(location, follow=False, to_change=True) as source,
+        roots.resolve(location, follow=False, to_change=True) as source,
         _target(roots, source, request) as (
             target,
             existed,
@@ -105,17 +105,17 @@ def _move(roots: Roots, protected: Protected, request: Request, location: Locati
 
 
 @contextlib.contextmanager
-def _target(roots: Roots, source: Place, request: Request) -> Iterator[tuple[Place, bool]]:
+def _target(roots: Roots, source: Dentry, request: Request) -> Iterator[tuple[Dentry, bool]]:
     """The place of the Destination header, and whether it replaces something; raises Refused."""
     status = source.status()
     location = _destination(request)
     _check_parent(roots, location)
-    with roots.place(location, follow=False, to_change=True) as place:
-        if location == source.location or identity(status) in above(place.folder):
+    with roots.resolve(location, follow=False, to_change=True) as dentry:
+        if location == source.location or identity(status) in above(dentry.folder):
             detail = f"“{shown(source.name)}” cannot be copied or moved into itself."
             raise Refused(403, "into_itself", detail, "Destination")
         overwrite = request.headers.get("Overwrite", "T")
-        yield place, _replaces(place, stat.S_ISDIR(status.st_mode), overwrite)
+        yield dentry, _replaces(dentry, stat.S_ISDIR(status.st_mode), overwrite)
 
 
 def _destination(request: Request) -> Location:
@@ -128,17 +128,17 @@ def _destination(request: Request) -> Location:
     return location
 
 
-def _replaces(place: Place, by_folder: bool, overwrite: str) -> bool:
+def _replaces(dentry: Dentry, by_folder: bool, overwrite: str) -> bool:
     """Whether a file is to be replaced; raises Refused (412) if something may not be."""
     try:
-        mode = place.status().st_mode
+        mode = dentry.status().st_mode
     except FileNotFoundError:
         return False
     if overwrite.upper() == "F":
         raise Refused(412, "exists", "Something of this name exists already.", "Destination")
     if by_folder or not stat.S_ISREG(mode):
         # The RFC would delete a whole folder here, which nobody expects of a copy.
-        detail = f"“{shown(place.name)}” exists already. Delete it first."
+        detail = f"“{shown(dentry.name)}” exists already. Delete it first."
         raise Refused(412, "exists", detail, "Destination")
     return True
 

@@ -90,8 +90,8 @@ def _found(
         for root in roots if inside else ():
             yield Location(root.name), None
         return
-    with roots.place(location) as place:
-        status = place.status()
+    with roots.resolve(location) as dentry:
+        status = dentry.status()
     yield location, status
     if inside and stat.S_ISDIR(status.st_mode):
         yield from _inside(roots, location)
@@ -121,8 +121,8 @@ def _status(folder: int, name: bytes) -> os.stat_result | None:
 def _behind(roots: Roots, location: Location, above: set[tuple[int, int]]) -> os.stat_result | None:
     """What a link leads to; None if outside, or to a folder above: programs would go in circles."""
     try:
-        with roots.place(location) as place:
-            status = place.status()
+        with roots.resolve(location) as dentry:
+            status = dentry.status()
     except Refused:
         return None
     return None if (status.st_dev, status.st_ino) in above else status

@@ -25,8 +25,8 @@ def count(operation: Operation, roots: Roots, device: int | None) -> None:
     """Set the operation's totals, or leave them unknown; `device`: of a move's destination."""
     counter = _Counter(operation, device)
     for item in operation.items:
-        with roots.place(item, follow=False) as place:
-            if not counter.add(place.folder, place.name):
+        with roots.resolve(item, follow=False) as dentry:
+            if not counter.add(dentry.folder, dentry.name):
                 return
     operation.files_total = counter.files
     operation.size_total = None if operation.kind == MODE_KIND else counter.bytes

@@ -11,7 +11,7 @@ import os
 
 from portal.node.file_server import at
 from portal.node.file_server.access.schemes import shared_with
-from portal.node.file_server.access.walk import Found
+from portal.node.file_server.access.walk import OpenFile
 from portal.node.file_server.deadlines import Deadlines, away
 from portal.node.file_server.errors import Refused, shared
 from portal.node.file_server.location import shown
@@ -65,7 +65,7 @@ class Protected:
             raise Refused(409, "root", words, "items")
         if shares_follow or not self._is_storage(parent) or status.st_uid != os.geteuid():
             return
-        if shared_with(Found(folder, (), status)):
+        if shared_with(OpenFile(folder, (), status)):
             raise shared([name])
 
     @contextlib.contextmanager

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from portal.node.file_server.location import Location
-    from portal.node.file_server.roots import Place, Roots
+    from portal.node.file_server.roots import Dentry, Roots
 
 _ENCODED = re.compile(r"(?:[!-$&-~]|%[0-9A-Fa-f]{2})+")
 
@@ -34,23 +34,23 @@ def rename(
     protected = Protected(roots, deadlines)
 
     def change() -> dict[str, Any]:
-        with roots.place(location, follow=False, to_change=True) as place:
-            if place.name == b".":
+        with roots.resolve(location, follow=False, to_change=True) as dentry:
+            if dentry.name == b".":
                 raise Refused(409, "root", "Storage areas keep their names.", "path")
             same = new == location.name  # then nothing is moved, so shares stay as well
             with protected.moving(
-                place.folder, place.name, shares_follow=same or data.get("shares_follow") is True
+                dentry.folder, dentry.name, shares_follow=same or data.get("shares_follow") is True
             ):
                 if not same:
-                    _rename(place, new, field)
+                    _rename(dentry, new, field)
         return entry(roots, location.parent.child(new))
 
     return deadlines.call(location.root, change)
 
 
-def _rename(place: Place, new: bytes, field: str) -> None:
+def _rename(dentry: Dentry, new: bytes, field: str) -> None:
     try:
-        rename_new(place.folder, place.name, place.folder, new)
+        rename_new(dentry.folder, dentry.name, dentry.folder, new)
     except FileExistsError:
         words = f"“{shown(new)}” exists already. Choose another name."
         raise Refused(409, "exists", words, field) from None

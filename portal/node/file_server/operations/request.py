@@ -12,7 +12,7 @@ from portal.node.file_server.errors import SHARED, Refused, shared
 from portal.node.file_server.location import Location, parse, shown
 from portal.node.file_server.operations.operation import Operation
 from portal.node.file_server.operations.protected import Protected, above
-from portal.node.file_server.roots import Place, Roots
+from portal.node.file_server.roots import Dentry, Roots
 from portal.node.file_server.tree.tree import identity
 
 TYPE_CHECKING = False
@@ -125,9 +125,9 @@ def exists(folder: int, name: bytes) -> bool:
     return True
 
 
-def check_not_root(operation: Operation, place: Place) -> None:
+def check_not_root(operation: Operation, dentry: Dentry) -> None:
     """Storage areas, and others' folders, can only be copied; raises Refused."""
-    if place.name == b"." and operation.kind != COPY:
+    if dentry.name == b"." and operation.kind != COPY:
         raise Refused(409, "root", "This is a storage area of its own and remains.")
 
 
@@ -141,17 +141,17 @@ def _check_item(
     """Raises Refused; returns the storage folders that are in the way since they are shared."""
     name = shown(item.name) or item.root
     try:
-        with roots.place(item, follow=False, to_change=True) as place:
-            check_not_root(operation, place)
+        with roots.resolve(item, follow=False, to_change=True) as dentry:
+            check_not_root(operation, dentry)
             try:
-                status = place.status()
+                status = dentry.status()
             except FileNotFoundError:
                 if operation.kind == DELETE:
                     return []
                 raise
             if target and identity(status) in target.within:
                 raise Refused(409, "into_itself", f"“{name}” cannot go into itself.", "to")
-            return _shared(protected, _going(operation, item, place, target))
+            return _shared(protected, _going(operation, item, dentry, target))
     except Refused as error:
         if error.field in ("items", "to"):
             raise
@@ -160,16 +160,16 @@ def _check_item(
 
 
 def _going(
-    operation: Operation, item: Location, place: Place, target: _Target | None
+    operation: Operation, item: Location, dentry: Dentry, target: _Target | None
 ) -> Iterator[tuple[int, bytes]]:
     """What the operation takes away, as names in open folders."""
     if operation.kind == DELETE:
-        yield place.folder, place.name
-    if target is None or next(iter(target.within)) == identity(os.fstat(place.folder)):
+        yield dentry.folder, dentry.name
+    if target is None or next(iter(target.within)) == identity(os.fstat(dentry.folder)):
         return  # it is where it shall be
     is_taken = _name(item) in target.taken
     if operation.kind == MOVE and not (is_taken and operation.on_conflict == SKIP):
-        yield place.folder, place.name
+        yield dentry.folder, dentry.name
     if is_taken and operation.on_conflict == REPLACE:
         yield target.folder, _name(item)
 

@@ -21,7 +21,7 @@ from portal.node.file_server.operations.operation import (
 )
 from portal.node.file_server.operations.protected import Protected
 from portal.node.file_server.operations.request import COPY, DELETE, MODE_KIND, MOVE, check_not_root
-from portal.node.file_server.roots import Place, Roots
+from portal.node.file_server.roots import Dentry, Roots
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,20 +90,20 @@ class _Work:
         for item in self._operation.items:
             self._operation.check()
             try:
-                with self._roots.place(item, follow=False, to_change=True) as place:
-                    self._item(item, place, to)
+                with self._roots.resolve(item, follow=False, to_change=True) as dentry:
+                    self._item(item, dentry, to)
             except Refused as error:
                 if error.code != "not_found" or self._operation.kind != DELETE:
                     self._operation.note(item, error)
 
-    def _item(self, item: Location, place: Place, to: Destination | None) -> None:
+    def _item(self, item: Location, dentry: Dentry, to: Destination | None) -> None:
         operation = self._operation
-        check_not_root(operation, place)
+        check_not_root(operation, dentry)
         if operation.kind == DELETE:
-            delete(operation, item, place, self._protected)
+            delete(operation, item, dentry, self._protected)
         elif operation.kind == MODE_KIND:
-            set_modes(operation, item, place)
+            set_modes(operation, item, dentry)
         elif to is not None and operation.kind == COPY:
-            copy(operation, item, place, to)
+            copy(operation, item, dentry, to)
         elif to is not None:
-            move(operation, item, place, to, self._protected)
+            move(operation, item, dentry, to, self._protected)

@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote_to_bytes
 from portal.node.file_server import at
 from portal.node.file_server.access.schemes import scheme_of
 from portal.node.file_server.access.subjects import GROUP, USER, Share, Subject
-from portal.node.file_server.access.walk import Found
+from portal.node.file_server.access.walk import OpenFile
 from portal.node.file_server.errors import Refused
 from portal.node.file_server.location import Location
 from portal.node.file_server.roots import STORAGE, Roots
@@ -43,8 +43,8 @@ def answer(roots: Roots, data: Any) -> dict[str, Any]:
     A subject of which this host knows no account is there as long as its folder.
     """
     listed = [_listed(each) for each in data if isinstance(each, dict)] if data else []
-    with roots.place(Location(STORAGE)) as place:
-        seen = _scan(roots, place.folder)
+    with roots.resolve(Location(STORAGE)) as dentry:
+        seen = _scan(roots, dentry.folder)
     missing, ended = [], []
     for number, (name, subject) in enumerate(listed[:MOST]):
         if name not in seen.shares:
@@ -94,7 +94,7 @@ def _scan(roots: Roots, storage: int) -> Scan:
 
 def _look(roots: Roots, storage: int, name: bytes, seen: Scan) -> None:
     with at.opened(storage, name, at.PATH) as opened:
-        found = Found(opened, (), os.fstat(opened))
+        found = OpenFile(opened, (), os.fstat(opened))
         if not found.is_folder or found.status.st_uid != os.geteuid():
             return
         if roots.holds.is_changing(identity(found.status)):

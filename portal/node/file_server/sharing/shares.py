@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from portal.node.file_server import at
 from portal.node.file_server.access.schemes import scheme_of
 from portal.node.file_server.access.subjects import Share, Subject
-from portal.node.file_server.access.walk import Found, walk
+from portal.node.file_server.access.walk import OpenFile, walk
 from portal.node.file_server.errors import Refused, refusal_of
 from portal.node.file_server.location import Location, shown
 from portal.node.file_server.roots import STORAGE, Roots
@@ -86,7 +86,7 @@ class Shares:
     def listing(self, location: Location) -> dict[str, Any]:
         """Who has access to a folder, and the last change of that; raises Refused."""
         with self._folder(location) as folder:
-            found = Found(folder, (), os.fstat(folder))
+            found = OpenFile(folder, (), os.fstat(folder))
             scheme = scheme_of(found)
             listed = scheme.shares(found)
             ending = scheme.subjects(found) - {share.subject for share in listed}
@@ -111,7 +111,7 @@ class Shares:
 
     def _begin(self, location: Location, change: Change) -> Change:
         with self._folder(location) as opened:
-            scheme = scheme_of(Found(opened, (), os.fstat(opened)))
+            scheme = scheme_of(OpenFile(opened, (), os.fstat(opened)))
             folder, held = os.dup(opened), identity(os.fstat(opened))
         try:
             self._roots.holds.begin_change(held, MOST_CHANGES)
@@ -170,10 +170,10 @@ class Shares:
         """A storage folder of the user's own (O_PATH); raises Refused."""
         if location.root != STORAGE or len(location.names) != 1:
             raise Refused(409, "place", "Only your storage folders can be shared as a whole.")
-        with self._roots.place(location, follow=False) as place:
-            if stat.S_ISLNK(place.status().st_mode):
+        with self._roots.resolve(location, follow=False) as dentry:
+            if stat.S_ISLNK(dentry.status().st_mode):
                 raise Refused(409, "link", "This is a link. Share the folder that it leads to.")
-            with at.opened(place.folder, place.name, at.PATH | os.O_DIRECTORY) as folder:
+            with at.opened(dentry.folder, dentry.name, at.PATH | os.O_DIRECTORY) as folder:
                 if os.fstat(folder).st_uid != os.geteuid():
                     raise Refused(403, "permission", "Only a folder's owner can share it.")
                 yield folder
@@ -186,7 +186,7 @@ def _apply(folder: int, scheme: Scheme, change: Change) -> None:
         _take_back(folder, scheme, change)
         return
 
-    def grant(found: Found) -> bool:
+    def grant(found: OpenFile) -> bool:
         scheme.grant(found, subject, access)
         return True
 
@@ -199,14 +199,14 @@ def _take_back(folder: int, scheme: Scheme, change: Change) -> None:
     The folder keeps a mark of it during the first walk, or a crash would leave what nobody knows.
     """
 
-    def first(found: Found) -> bool:
+    def first(found: OpenFile) -> bool:
         if found.names:
             return scheme.revoke(found, change.subject)
         scheme.suspend(found, change.subject)
         return False
 
     _visit(folder, first, change)
-    scheme.revoke(Found(folder, (), os.fstat(folder)), change.subject)
+    scheme.revoke(OpenFile(folder, (), os.fstat(folder)), change.subject)
     for _ in range(MOST_WALKS):
         if not _visit(folder, lambda found: scheme.revoke(found, change.subject), change):
             return
@@ -214,12 +214,12 @@ def _take_back(folder: int, scheme: Scheme, change: Change) -> None:
 
 
 def _visit(
-    folder: int, act: Callable[[Found], bool], change: Change, *, check_links: bool = False
+    folder: int, act: Callable[[OpenFile], bool], change: Change, *, check_links: bool = False
 ) -> bool:
     """Walk once, and count anew; returns whether anything has changed."""
     changed = False
     change.done, change.others_count, change.others = 0, 0, []
-    problems: list[Found] = []
+    problems: list[OpenFile] = []
     for found in walk(folder, problems):
         several = found.status.st_nlink > 1 and not found.is_folder
         if found.status.st_uid != os.geteuid() or (check_links and several):
@@ -273,7 +273,7 @@ def _open_way(way: list[int], change: Change, folder: int) -> None:
         return
     inside = folder
     for descriptor in way:
-        found = Found(descriptor, (), os.fstat(descriptor))
+        found = OpenFile(descriptor, (), os.fstat(descriptor))
         scheme = scheme_of(found)
         if change.access is None:
             scheme.end_pass(found, change.subject)
@@ -289,7 +289,7 @@ def _has_other(storage: int, subject: Subject, folder: int) -> bool:
         with contextlib.suppress(OSError, ValueError, Refused):
             if status.st_ino == own or not stat.S_ISDIR(status.st_mode):
                 continue
-            found = Found(descriptor, (), status)
+            found = OpenFile(descriptor, (), status)
             shares = scheme_of(found).shares(found)
             if any(share.subject == subject for share in shares):
                 return True

@@ -109,10 +109,10 @@ class Usage:
     def _run(self, count: Count) -> None:
         try:
             with (
-                self._roots.place(count.location) as place,
-                Tree(place.folder, one_file_system=True) as tree,
+                self._roots.resolve(count.location) as dentry,
+                Tree(dentry.folder, one_file_system=True) as tree,
             ):
-                _count(count, tree, place.name)
+                _count(count, tree, dentry.name)
             count.counted = time.time()
         except Refused as error:
             count.error = error

@@ -12,7 +12,7 @@ from portal.node.file_server import at
 from portal.node.file_server.errors import Refused
 from portal.node.file_server.location import Location, parse, shown
 from portal.node.file_server.replacing import set_modified, write
-from portal.node.file_server.roots import Place
+from portal.node.file_server.roots import Dentry
 from portal.node.file_server.uploads import parts
 from portal.node.file_server.uploads.records import REPLACE, Record, Store, new_id, no_upload
 from portal.node.file_server.uploads.writers import Writers
@@ -59,7 +59,7 @@ class Uploads:
     # Creation
 
     @contextlib.contextmanager
-    def _target(self, record: Record) -> Iterator[Place]:
+    def _target(self, record: Record) -> Iterator[Dentry]:
         """The place of the file to be, in folders that are made if they are missing."""
         location = parse(record.path)
         if not location.names:
@@ -67,9 +67,9 @@ class Uploads:
         self._probe(location)
         parts.make_folders(self._roots, location)
         follow = record.on_conflict == REPLACE
-        with self._roots.place(location, follow=follow, to_change=True) as place:
-            parts.check_target(place, record.on_conflict)
-            yield place
+        with self._roots.resolve(location, follow=follow, to_change=True) as dentry:
+            parts.check_target(dentry, record.on_conflict)
+            yield dentry
 
     def _probe(self, location: Location) -> None:
         """Raise Refused (503) if the file system does not answer."""
@@ -86,11 +86,11 @@ class Uploads:
 
     def create(self, record: Record) -> None:
         """Begin an upload; raises Refused."""
-        with self._target(record) as place:
+        with self._target(record) as dentry:
             # Recorded first, so that the part is removed some day if this process is killed here.
             self._store.save(record)
             try:
-                parts.make(place, record)
+                parts.make(dentry, record)
                 self._store.save(record)
             except BaseException:
                 self._remove(record)
@@ -98,12 +98,12 @@ class Uploads:
 
     def write_whole(self, record: Record, chunk: Chunk) -> Record:
         """Write a file that comes with the creation, without a record; raises Refused."""
-        with self._target(record) as place:
-            name = parts.final_name(place, record.on_conflict, 0)
+        with self._target(record) as dentry:
+            name = parts.final_name(dentry, record.on_conflict, 0)
             body = checked(checked(chunk.body, chunk.algorithm, chunk.digest), *_sha256(record))
-            target = Place(place.location, place.folder, name)
+            target = Dentry(dentry.location, dentry.folder, name)
             write(target, body, replace=record.on_conflict == REPLACE, modified=record.modified)
-        record.final, record.done = str(_sibling(record, place, name)), time.time()
+        record.final, record.done = str(_sibling(record, dentry, name)), time.time()
         return record
 
     @contextlib.contextmanager
@@ -130,10 +130,10 @@ class Uploads:
             record = self._get(id)
             if record.done or self._has_appeared(record):
                 return record, record.length
-            with parts.opened(self._roots, record) as (place, file):
+            with parts.opened(self._roots, record) as (dentry, file):
                 size = os.fstat(file).st_size
                 if size == record.length:
-                    self._finish(record, place, file, writer, record.on_conflict)
+                    self._finish(record, dentry, file, writer, record.on_conflict)
             return record, size
 
     def append(self, id: str, chunk: Chunk, connection: socket.socket) -> tuple[Record, int]:
@@ -143,12 +143,12 @@ class Uploads:
             if record.done or self._has_appeared(record):
                 _check_offset(chunk.offset, record.length)
                 return record, record.length
-            with parts.opened(self._roots, record) as (place, file):
+            with parts.opened(self._roots, record) as (dentry, file):
                 _check_offset(chunk.offset, os.fstat(file).st_size)
                 offset = self._receive(record, file, chunk, writer)
                 if offset == record.length:
                     how = chunk.on_conflict or record.on_conflict
-                    self._finish(record, place, file, writer, how)
+                    self._finish(record, dentry, file, writer, how)
             return record, offset
 
     def _receive(self, record: Record, file: int, chunk: Chunk, writer: Writer) -> int:
@@ -169,16 +169,16 @@ class Uploads:
     # Completion
 
     def _finish(
-        self, record: Record, place: Place, file: int, writer: Writer, on_conflict: str
+        self, record: Record, dentry: Dentry, file: int, writer: Writer, on_conflict: str
     ) -> None:
         """Give the complete file its name; raises Refused."""
-        self._verify(record, place, file, writer)
-        name = parts.final_name(place, on_conflict, record.inode)
-        record.final = str(_sibling(record, place, name))
+        self._verify(record, dentry, file, writer)
+        name = parts.final_name(dentry, on_conflict, record.inode)
+        record.final = str(_sibling(record, dentry, name))
         self._store.save(record)  # so that it is recognised if this process is killed now
         if record.modified is not None:
             set_modified(file, record.modified)
-        parts.put(place, record.part, name, file, replace=on_conflict == REPLACE)
+        parts.put(dentry, record.part, name, file, replace=on_conflict == REPLACE)
         record.done = time.time()
         # Recognised by its inode otherwise: the upload has not failed because of the record.
         with contextlib.suppress(OSError):
@@ -189,13 +189,13 @@ class Uploads:
         if not record.final or parts.status(self._roots, record) is not None:
             return False
         try:
-            with self._roots.place(parse(record.final), follow=False) as place:
-                found = place.status()
+            with self._roots.resolve(parse(record.final), follow=False) as dentry:
+                found = dentry.status()
         except Refused:
             return False
         return (found.st_ino, found.st_size) == (record.inode, record.length)
 
-    def _verify(self, record: Record, place: Place, file: int, writer: Writer) -> None:
+    def _verify(self, record: Record, dentry: Dentry, file: int, writer: Writer) -> None:
         """Compare the SHA-256 if the client named one; raises Refused."""
         if not record.sha256:
             return
@@ -206,7 +206,7 @@ class Uploads:
                 running.update(os.pread(file, _READ, position))
                 writer.last = time.monotonic()
         if running.hexdigest() != record.sha256:
-            at.unlink(place.folder, record.part)
+            at.unlink(dentry.folder, record.part)
             self._store.remove(record.id)
             raise mismatch()
 
@@ -288,10 +288,10 @@ def _check_offset(offset: int, size: int) -> None:
         raise Refused(409, "offset", f"{size} bytes of this upload have arrived.", "Upload-Offset")
 
 
-def _sibling(record: Record, place: Place, name: bytes) -> Location:
+def _sibling(record: Record, dentry: Dentry, name: bytes) -> Location:
     """The location of a name in the target's folder."""
     location = parse(record.path)
-    return location if name == place.name else location.parent.child(name)
+    return location if name == dentry.name else location.parent.child(name)
 
 
 def _sha256(record: Record) -> tuple[str, bytes]:

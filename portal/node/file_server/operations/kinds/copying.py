@@ -15,7 +15,7 @@ from portal.node.file_server.operations.kinds.attributes import create_copy, kee
 from portal.node.file_server.operations.kinds.data import copy_data
 from portal.node.file_server.operations.kinds.placing import Destination
 from portal.node.file_server.operations.operation import Operation
-from portal.node.file_server.roots import Place, is_own_link, kind_words, open_regular
+from portal.node.file_server.roots import Dentry, is_own_link, kind_words, open_regular
 from portal.node.file_server.tree.tree import (
     ENTER,
     ITEM,
@@ -58,18 +58,18 @@ class Seen:
 
 
 def copy(
-    operation: Operation, item: Location, place: Place, to: Destination, seen: Seen | None = None
+    operation: Operation, item: Location, dentry: Dentry, to: Destination, seen: Seen | None = None
 ) -> bool:
     """Copy what lies at a place; whether it is there now. Raises Refused, OSError, Cancelled."""
     name = to.name or item.name or os.fsencode(item.root)
-    if to.refuses(place, name):
+    if to.refuses(dentry, name):
         return False
     part = operation.new_part()
     try:
-        with Tree(place.folder) as tree:
+        with Tree(dentry.folder) as tree:
             copier = _Copier(operation, item, tree, to.folder, seen)
             try:
-                complete = copier.run(place.name, part)
+                complete = copier.run(dentry.name, part)
             finally:
                 copier.close()
         if complete and (final := to.put(to.folder, part, name)) is not None:

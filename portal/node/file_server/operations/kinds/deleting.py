@@ -11,14 +11,14 @@ from portal.node.file_server.operations.count import size_of
 from portal.node.file_server.operations.kinds.copying import Seen
 from portal.node.file_server.operations.operation import Operation
 from portal.node.file_server.operations.protected import Protected
-from portal.node.file_server.roots import Place
+from portal.node.file_server.roots import Dentry
 from portal.node.file_server.tree.tree import ENTER, ITEM, LEAVE, Step, Tree
 
 
 def delete(
     operation: Operation,
     item: Location,
-    place: Place,
+    dentry: Dentry,
     protected: Protected,
     copied: Seen | None = None,
 ) -> None:
@@ -26,9 +26,9 @@ def delete(
 
     What does not exist any more is no problem.
     """
-    with Tree(place.folder, one_file_system=True) as tree:
+    with Tree(dentry.folder, one_file_system=True) as tree:
         try:
-            for step in tree.steps(place.name):
+            for step in tree.steps(dentry.name):
                 operation.check()
                 operation.current = shown(step.name)
                 location = Location(item.root, item.names + tree.below(step))

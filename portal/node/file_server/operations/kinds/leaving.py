@@ -12,11 +12,11 @@ import stat
 from portal.node.file_server import at
 from portal.node.file_server.access.schemes import scheme_of, shared_with
 from portal.node.file_server.access.subjects import Subject
-from portal.node.file_server.access.walk import Found, walk
+from portal.node.file_server.access.walk import OpenFile, walk
 from portal.node.file_server.errors import Refused
 from portal.node.file_server.location import shown
 from portal.node.file_server.operations.protected import Protected, above
-from portal.node.file_server.roots import Place
+from portal.node.file_server.roots import Dentry
 from portal.node.file_server.tree.tree import identity
 
 TYPE_CHECKING = False
@@ -29,17 +29,17 @@ MOST_WALKS = 10
 
 
 @contextlib.contextmanager
-def leaving(protected: Protected, place: Place, to: int) -> Iterator[Arrived]:
+def leaving(protected: Protected, dentry: Dentry, to: int) -> Iterator[Arrived]:
     """For the rename of what lies at a place into an open directory.
 
     Yields what gets the new name afterwards. Raises Refused or OSError, then nothing is renamed.
     """
-    with protected.storage_folder(place.folder) as folder:
+    with protected.storage_folder(dentry.folder) as folder:
         subjects: set[Subject] = set()
         if folder is not None and identity(os.fstat(folder)) not in above(to):
-            subjects = shared_with(Found(folder, (), os.fstat(folder)))
+            subjects = shared_with(OpenFile(folder, (), os.fstat(folder)))
         if subjects:
-            _end_access(place.folder, place.name, subjects)
+            _end_access(dentry.folder, dentry.name, subjects)
         yield lambda name: _end_rest(to, name, subjects)
 
 
@@ -59,7 +59,7 @@ def _end_rest(folder: int, name: bytes | None, subjects: set[Subject]) -> None:
 def _end_access(folder: int, name: bytes, subjects: set[Subject]) -> bool:
     """End access to what is the user's own; returns whether there was any."""
     with at.opened(folder, name, at.PATH) as opened:
-        item = Found(opened, (), os.fstat(opened))
+        item = OpenFile(opened, (), os.fstat(opened))
         if not item.is_folder and not stat.S_ISREG(item.status.st_mode):
             return False
         try:
@@ -69,7 +69,7 @@ def _end_access(folder: int, name: bytes, subjects: set[Subject]) -> bool:
             raise Refused(409, "share", detail) from None
 
 
-def _revoke(item: Found, subjects: set[Subject]) -> bool:
+def _revoke(item: OpenFile, subjects: set[Subject]) -> bool:
     scheme, changed = scheme_of(item), False
     for file in _files(item):
         if file.status.st_uid == os.geteuid():
@@ -78,14 +78,14 @@ def _revoke(item: Found, subjects: set[Subject]) -> bool:
     return changed
 
 
-def _files(item: Found) -> Iterator[Found]:
+def _files(item: OpenFile) -> Iterator[OpenFile]:
     """It and all that is in it; raises Refused if a folder of the user's cannot be looked into."""
     if not item.is_folder:
         yield item
         return
     if item.status.st_uid != os.geteuid() and not at.may(item.descriptor, os.R_OK | os.X_OK):
         return
-    problems: list[Found] = []
+    problems: list[OpenFile] = []
     yield from walk(item.descriptor, problems)
     for found in problems:
         if found.status.st_uid == os.geteuid():

@@ -7,7 +7,7 @@ import stat
 
 from portal.node.file_server.location import PART_PREFIX, Location, shown
 from portal.node.file_server.operations.operation import Operation
-from portal.node.file_server.roots import Place
+from portal.node.file_server.roots import Dentry
 from portal.node.file_server.tree.tree import ITEM, LEAVE, Step, Tree, change_mode
 
 _SPECIAL_OF_FOLDERS = stat.S_ISGID | stat.S_ISVTX
@@ -26,7 +26,7 @@ def wanted(mode: int, old: int, *, is_folder: bool, is_top: bool) -> int:
     return mode & ~0o111
 
 
-def set_modes(operation: Operation, item: Location, place: Place) -> None:
+def set_modes(operation: Operation, item: Location, dentry: Dentry) -> None:
     """Change the permissions of what lies at a place; raises Refused, Cancelled."""
     mode = int(operation.mode, 8)
 
@@ -41,8 +41,8 @@ def set_modes(operation: Operation, item: Location, place: Place) -> None:
         if mode & 0o400:
             change_mode(folder, name, opened)
 
-    with Tree(place.folder, one_file_system=True, before=before) as tree:
-        for step in tree.steps(place.name):
+    with Tree(dentry.folder, one_file_system=True, before=before) as tree:
+        for step in tree.steps(dentry.name):
             operation.check()
             if step.name.startswith(PART_PREFIX):
                 step.skip = True

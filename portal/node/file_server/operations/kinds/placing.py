@@ -13,7 +13,7 @@ from portal.node.file_server.operations.operation import Operation
 from portal.node.file_server.operations.protected import Protected, above
 from portal.node.file_server.operations.request import RENAME, REPLACE, SKIP, exists
 from portal.node.file_server.renames import exchange, rename_new
-from portal.node.file_server.roots import Place
+from portal.node.file_server.roots import Dentry
 from portal.node.file_server.tree.tree import identity, remove
 
 TYPE_CHECKING = False
@@ -33,19 +33,19 @@ class Destination:
         self._operation = operation
         self._protected = protected
 
-    def refuses(self, place: Place, name: bytes) -> bool:
+    def refuses(self, dentry: Dentry, name: bytes) -> bool:
         """Whether nothing is to be done, since the name is taken; raises Refused."""
         if self._operation.on_conflict == REPLACE:
-            self._check_replaced(place, name)
+            self._check_replaced(dentry, name)
         return self._is_taken(name)
 
-    def _check_replaced(self, place: Place, name: bytes) -> None:
+    def _check_replaced(self, dentry: Dentry, name: bytes) -> None:
         """What is replaced must neither be the original nor contain it."""
         with contextlib.suppress(FileNotFoundError):
             old = identity(at.status(self.folder, name))
-            if old == identity(place.status()):
+            if old == identity(dentry.status()):
                 raise Refused(409, "same", "The original and the destination are the same.")
-            if old in above(place.folder):
+            if old in above(dentry.folder):
                 words = f"“{shown(name)}” in the destination contains what would replace it."
                 raise Refused(409, "into_itself", words)
 

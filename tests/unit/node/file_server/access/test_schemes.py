@@ -19,7 +19,7 @@ from portal.node.file_server.access.nfs4_acl import (
 )
 from portal.node.file_server.access.schemes import Nfs4, scheme_of
 from portal.node.file_server.access.subjects import GROUP, READ, USER, WRITE, Share, Subject
-from portal.node.file_server.access.walk import Found
+from portal.node.file_server.access.walk import OpenFile
 from portal.node.file_server.errors import Refused
 from tests.unit.node.file_server.access.test_nfs4_acl import PLAIN
 
@@ -53,9 +53,9 @@ def attributes(monkeypatch: pytest.MonkeyPatch) -> Attributes:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Found]:
+def folder(tmp_path: Path) -> Iterator[OpenFile]:
     descriptor = os.open(tmp_path, os.O_RDONLY)
-    yield Found(descriptor, (), os.fstat(descriptor))
+    yield OpenFile(descriptor, (), os.fstat(descriptor))
     os.close(descriptor)
 
 
@@ -65,7 +65,7 @@ def scheme(attributes: Attributes) -> Nfs4:
     return Nfs4(os.geteuid(), "example.org")
 
 
-def test_a_share_is_given_changed_and_taken_back(scheme: Nfs4, folder: Found) -> None:
+def test_a_share_is_given_changed_and_taken_back(scheme: Nfs4, folder: OpenFile) -> None:
     scheme.grant(folder, BOB, READ)
     first = nfs4_acl.read(folder.path)[0]
     assert (first.type, first.flags, first.who) == (ALLOW, BOTH, "nobody@example.org")
@@ -78,7 +78,7 @@ def test_a_share_is_given_changed_and_taken_back(scheme: Nfs4, folder: Found) ->
     assert nfs4_acl.encode(nfs4_acl.read(folder.path)) == PLAIN
 
 
-def test_groups_have_entries_of_their_own(scheme: Nfs4, folder: Found) -> None:
+def test_groups_have_entries_of_their_own(scheme: Nfs4, folder: OpenFile) -> None:
     group = Subject(GROUP, "daemon")
     scheme.grant(folder, group, READ)
     assert nfs4_acl.read(folder.path)[0].flags == BOTH | nfs4_acl.GROUP
@@ -86,7 +86,7 @@ def test_groups_have_entries_of_their_own(scheme: Nfs4, folder: Found) -> None:
     assert scheme.shares(folder) == [Share(group, READ)]
 
 
-def test_passing_is_permitted_and_ended_alone(scheme: Nfs4, folder: Found) -> None:
+def test_passing_is_permitted_and_ended_alone(scheme: Nfs4, folder: OpenFile) -> None:
     scheme.let_pass(folder, BOB)
     assert scheme.shares(folder) == []
     assert nfs4_acl.read(folder.path)[0].mask == nfs4_acl.PASS
@@ -97,14 +97,14 @@ def test_passing_is_permitted_and_ended_alone(scheme: Nfs4, folder: Found) -> No
     assert scheme.shares(folder) == [Share(BOB, READ)]
 
 
-def test_nobody_of_this_name_changes_nothing(scheme: Nfs4, folder: Found) -> None:
+def test_nobody_of_this_name_changes_nothing(scheme: Nfs4, folder: OpenFile) -> None:
     for subject in (Subject(USER, "n0-such"), Subject(GROUP, "n0-such")):
         scheme.grant(folder, subject, WRITE)
         scheme.let_pass(folder, subject)
     assert nfs4_acl.encode(nfs4_acl.read(folder.path)) == PLAIN
 
 
-def test_without_a_domain_numbers_are_names(attributes: Attributes, folder: Found) -> None:
+def test_without_a_domain_numbers_are_names(attributes: Attributes, folder: OpenFile) -> None:
     assert attributes.supported
     scheme = Nfs4(os.geteuid(), "")
     scheme.grant(folder, BOB, READ)
@@ -112,7 +112,7 @@ def test_without_a_domain_numbers_are_names(attributes: Attributes, folder: Foun
     assert scheme.shares(folder) == [Share(BOB, READ)]
 
 
-def test_the_file_system_decides(attributes: Attributes, folder: Found) -> None:
+def test_the_file_system_decides(attributes: Attributes, folder: OpenFile) -> None:
     assert isinstance(scheme_of(folder), Nfs4)
     attributes.supported = False
     assert not posix_acl.is_supported(folder.path)
@@ -121,7 +121,7 @@ def test_the_file_system_decides(attributes: Attributes, folder: Found) -> None:
 
 
 def test_names_may_contain_the_sign_of_domains(
-    scheme: Nfs4, folder: Found, monkeypatch: pytest.MonkeyPatch
+    scheme: Nfs4, folder: OpenFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A name as "j.doe@example.org", which the server follows by its own domain or by none."""
     known = {"j.doe@example.org": 4001, "John.Doe": 4002}

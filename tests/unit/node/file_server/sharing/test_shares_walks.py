@@ -11,7 +11,7 @@ import pytest
 from portal.node.file_server.access import posix_acl
 from portal.node.file_server.access.schemes import Posix
 from portal.node.file_server.access.subjects import Subject
-from portal.node.file_server.access.walk import Found
+from portal.node.file_server.access.walk import OpenFile
 from portal.node.file_server.sharing import shares
 from tests.two_users import BOB, files_of, private_home, readable_by_bob
 from tests.unit.node.file_server.conftest import Client
@@ -38,13 +38,13 @@ def folder(control: Client, home: Path) -> Path:
 
 
 @pytest.fixture
-def at_revoke(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Found], None]], None]:
+def at_revoke(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[OpenFile], None]], None]:
     """Have something happen whenever a file's access has been ended."""
 
-    def set_up(happens: Callable[[Found], None]) -> None:
+    def set_up(happens: Callable[[OpenFile], None]) -> None:
         revoke = Posix.revoke
 
-        def after(self: Posix, found: Found, subject: Subject) -> bool:
+        def after(self: Posix, found: OpenFile, subject: Subject) -> bool:
             changed = revoke(self, found, subject)
             happens(found)
             return changed
@@ -55,11 +55,11 @@ def at_revoke(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Found], No
 
 
 def test_what_is_renamed_past_the_walk_is_closed_too(
-    control: Client, folder: Path, at_revoke: Callable[[Callable[[Found], None]], None]
+    control: Client, folder: Path, at_revoke: Callable[[Callable[[OpenFile], None]], None]
 ) -> None:
     renamed: list[tuple[bytes, ...]] = []
 
-    def rename(found: Found) -> None:
+    def rename(found: OpenFile) -> None:
         """Another process moves what the walk has not come to into what it has done."""
         if len(found.names) == 1 and not renamed:
             renamed.append(found.names)
@@ -79,7 +79,7 @@ def test_what_is_renamed_past_the_walk_is_closed_too(
 
 
 def test_a_folder_that_never_rests_is_a_problem_and_not_an_end(
-    control: Client, folder: Path, at_revoke: Callable[[Callable[[Found], None]], None]
+    control: Client, folder: Path, at_revoke: Callable[[Callable[[OpenFile], None]], None]
 ) -> None:
     bobs = posix_acl.grant(posix_acl.of_mode(0o600), (posix_acl.USER, BOB.pw_uid), 4)
     at_revoke(lambda found: posix_acl.write(str(folder / "a" / "file"), bobs))
@@ -91,8 +91,8 @@ def test_a_folder_that_never_rests_is_a_problem_and_not_an_end(
 def test_a_crash_leaves_the_mark_that_access_is_ending(
     control: Client, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def crash(top: int, act: Callable[[Found], bool], _: object) -> bool:
-        act(Found(top, (), os.fstat(top)))
+    def crash(top: int, act: Callable[[OpenFile], bool], _: object) -> bool:
+        act(OpenFile(top, (), os.fstat(top)))
         raise OSError(5, "killed")
 
     monkeypatch.setattr(shares, "_visit", crash)
