@@ -1,9 +1,8 @@
 """Fractional GPUs: conversion of the administrator's ratio to Slurm's shards, bytes and percent.
 
-The settings define what part of a GPU 1 fGPU is (`unit`) and the step between amounts. A GPU is
-divided into as many shards as needed for each such amount to be a whole number of shards. This is
-the only module that converts; root's helper on the nodes includes this file, so it depends on
-the standard library only.
+The settings define the part of a GPU that is 1 fGPU (`unit`) and the step between amounts. A GPU
+is divided into the smallest number of shards that makes each amount a whole number of them. This
+is the only module that converts between these units.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ class Gres:
     """"" if the entry has none."""
     count: int
     shares: tuple[tuple[int, int], ...] = ()
-    """For a job's shards: (held, total) of each of its GPUs, in the node's order."""
+    """For a job's shards: (allocated, total) of each of its GPUs, in the node's order."""
 
 
 def split_gres(text: str) -> list[str]:
@@ -35,10 +35,12 @@ def parse_gres(entry: str, default: int | None = None) -> Gres:
     count = match["count"] or default if match else None
     if match is None or count is None:
         raise ValueError(f"unknown GRES format: {entry!r}")
-    shares = ((int(held), int(total)) for held, total in _SHARES.findall(match["detail"] or ""))
+    shares = (
+        (int(allocated), int(total)) for allocated, total in _SHARES.findall(match["detail"] or "")
+    )
     return Gres(
         name=match["name"],
         type=match["type"] or "",
         count=int(count),
-        shares=tuple((held, total) for held, total in shares if held),
+        shares=tuple((allocated, total) for allocated, total in shares if allocated),
     )

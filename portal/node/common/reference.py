@@ -28,33 +28,33 @@ class Reference:
         """"" unless the reference names it."""
 
     @property
-    def wanted(self) -> str:
-        """What to ask the registry for: the digest, or else the tag."""
+    def revision(self) -> str:
+        """The digest, or the tag without one, for requests to the registry."""
         return self.digest or self.tag
 
     def __str__(self) -> str:
-        """As people write it."""
+        """The reference as users write it."""
         tag = f":{self.tag}" if self.tag else ""
         digest = f"@{self.digest}" if self.digest else ""
         return f"{SCHEME}{self.host}/{self.name}{tag}{digest}"
 
 
 def parse(text: str) -> Reference:
-    """Parse a reference; raises ValueError with words for its author."""
+    """Parse a reference; raises ValueError with a message for its author."""
     if not text.startswith(SCHEME):
         raise ValueError(f"write the address of an image as {SCHEME}HOST/NAME:TAG")
-    found = _REFERENCE.fullmatch(text[len(SCHEME) :]) if len(text) <= MAX_LENGTH else None
-    if found is None:
+    match = _REFERENCE.fullmatch(text[len(SCHEME) :]) if len(text) <= MAX_LENGTH else None
+    if match is None:
         raise ValueError(
             f"write it as {SCHEME}HOST/NAME:TAG, for example "
             f"{SCHEME}registry.example.org/team/tool:1.2"
         )
-    host, digest = found["host"], found["digest"] or ""
+    host, digest = match["host"], match["digest"] or ""
     if "." not in host and ":" not in host and host != "localhost":
         raise ValueError(
-            f"name the registry's host as well: {SCHEME}registry.example.org/{host}/{found['name']}"
+            f"name the registry's host as well: {SCHEME}registry.example.org/{host}/{match['name']}"
         )
-    return Reference(host, found["name"], found["tag"] or ("" if digest else "latest"), digest)
+    return Reference(host, match["name"], match["tag"] or ("" if digest else "latest"), digest)
 
 
 def is_host(text: str) -> bool:

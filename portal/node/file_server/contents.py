@@ -1,4 +1,4 @@
-"""Contents of files: read whole or in ranges, and written so that no half is ever seen."""
+"""Contents of files: GET with ranges, PUT that replaces a file atomically, DELETE."""
 
 from __future__ import annotations
 
@@ -53,23 +53,23 @@ def send_file(files: UserFiles, request: Request, location: Location) -> None:
 
 
 def _range(request: Request, size: int, tag: str) -> tuple[int, int, bool]:
-    """First byte, end, and whether this is only a part; raises Refused (416)."""
-    found = _RANGE.fullmatch(request.headers.get("Range", "").strip())
+    """First byte, end, and whether it is a partial response; raises Refused (416)."""
+    match = _RANGE.fullmatch(request.headers.get("Range", "").strip())
     condition = request.headers.get("If-Range")
-    if found is None or found[0] == "bytes=-" or condition not in (None, tag):
+    if match is None or match[0] == "bytes=-" or condition not in (None, tag):
         return 0, size, False
-    if not found[1]:
-        first, end = max(size - _position(found[2]), 0), size
+    if not match[1]:
+        first, end = max(size - _position(match[2]), 0), size
     else:
-        first = _position(found[1])
-        end = min(_position(found[2]) + 1, size) if found[2] else size
+        first = _position(match[1])
+        end = min(_position(match[2]) + 1, size) if match[2] else size
     if first >= end:
         raise Refused(416, "range", f"The file has {size} bytes.")
     return first, end, True
 
 
 def _position(digits: str) -> int:
-    """A position in a range; no file has more than 2⁶³ bytes."""
+    """A position in a range, at most 2⁶³ - 1, which no file exceeds."""
     return int(digits[-19:]) if len(digits.lstrip("0")) < 20 else sys.maxsize
 
 
@@ -78,7 +78,7 @@ def _send(request: Request, file: int, first: int, end: int) -> None:
     position = first
     while position < end:
         piece = os.pread(file, min(PIECE, end - position), position)
-        if not piece:  # it was made shorter meanwhile: the client sees that some is missing
+        if not piece:  # truncated meanwhile: the client notices the missing bytes
             request.close_connection = True
             return
         request.wfile.write(piece)
@@ -89,31 +89,31 @@ def _send(request: Request, file: int, first: int, end: int) -> None:
 
 
 def receive_file(files: UserFiles, request: Request, location: Location) -> None:
-    """Answer PUT: the file is replaced at once, when all of it has arrived.
+    """Answer PUT: the file is replaced atomically after all of it has arrived.
 
-    `If-None-Match: *` refuses to replace one, `If-Match` to replace another than was read;
-    `X-OC-Mtime` (of rclone and other WebDAV clients) gives it a time.
+    `If-None-Match: *` refuses to replace a file, `If-Match` to replace another version of it;
+    `X-OC-Mtime` (of rclone and other WebDAV clients) sets its time.
     """
-    modified = _wanted_time(request)
+    modified = _modified(request)
     with files.roots.resolve(location, to_change=True) as dentry:
-        known = _state(dentry)
-        _check_conditions(request, known)
+        current = _state(dentry)
+        _check_conditions(request, current)
         replace = request.headers.get("If-None-Match") != "*"
         with _part(files.uploads, request, location) as part:
             write(dentry, request.body(), replace=replace, modified=modified, part=part)
-    request.reply_json(entry(files.roots, location), 201 if known is None else 200)
+    request.reply_json(entry(files.roots, location), 201 if current is None else 200)
 
 
 def _part(
     uploads: Uploads, request: Request, location: Location
 ) -> contextlib.AbstractContextManager[bytes]:
-    """The name while it is written; a large file's is recorded, since it could be left over."""
+    """The name during the upload; that of a large file is recorded, to remove it after a crash."""
     if request.length is not None and request.length <= SMALL:
         return contextlib.nullcontext(new_part())
     return uploads.noted(location)
 
 
-def _wanted_time(request: Request) -> float | None:
+def _modified(request: Request) -> float | None:
     text = request.headers.get(TIME, "")
     if not text:
         return None
@@ -132,11 +132,11 @@ def _state(dentry: Dentry) -> os.stat_result | None:
         return None
 
 
-def _check_conditions(request: Request, known: os.stat_result | None) -> None:
-    wanted = request.headers.get("If-Match")
-    if request.headers.get("If-None-Match") == "*" and known is not None:
+def _check_conditions(request: Request, current: os.stat_result | None) -> None:
+    expected = request.headers.get("If-Match")
+    if request.headers.get("If-None-Match") == "*" and current is not None:
         raise Refused(409, "exists", "A file of this name exists already.")
-    if wanted and (known is None or (wanted != "*" and wanted != etag(known))):
+    if expected and (current is None or (expected != "*" and expected != etag(current))):
         raise Refused(412, "changed", "The file has changed since you opened it.")
 
 

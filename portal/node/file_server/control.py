@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 def answer(files: UserFiles, request: Request) -> None:
     """Answer one request; raises Refused or OSError."""
-    _, version, action, *rest = request.route.split("/", 3)
+    _, version, action, *path = request.route.split("/", 3)
     handler = _HANDLERS.get((request.command, action)) if version == "v1" else None
     if handler is None:
         raise no_such()
-    handler(files, request, parse(rest[0]) if rest and rest[0] else Location(""))
+    handler(files, request, parse(path[0]) if path and path[0] else Location(""))
 
 
 def _ping(files: UserFiles, request: Request, _: Location) -> None:

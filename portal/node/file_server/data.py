@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 def answer(files: UserFiles, request: Request) -> None:
     """Answer one request; raises Refused or OSError."""
-    _, _, area, *rest = request.route.split("/", 3)
+    _, _, area, *path = request.route.split("/", 3)
     reads = area == "archive" or request.command in ("GET", "HEAD", "OPTIONS", "PROPFIND")
     if request.read_only and not reads:
         raise Refused(403, "permission", "This token was created without “files:write”.")
     if area == "uploads":
-        tus.answer(files.uploads, request, rest[0] if rest else "")
+        tus.answer(files.uploads, request, path[0] if path else "")
         return
     if area == "dav":
-        location = parse(rest[0] if rest else "")
+        location = parse(path[0] if path else "")
         files.reach(location)
         dav.answer(files, request, location)
         return
-    if area not in ("files", "archive") or not rest:
+    if area not in ("files", "archive") or not path:
         raise no_such()
-    location = parse(rest[0])
+    location = parse(path[0])
     files.reach(location)
     (_archive if area == "archive" else _file)(files, request, location)
 

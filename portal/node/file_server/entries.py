@@ -1,4 +1,4 @@
-"""What is in a folder: entries as JSON, sorted, searched and paged."""
+"""Entries of folders as JSON: sorted, searched and paged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MOST = 1000
-"""Entries of one answer."""
+"""Entries of one reply."""
 _KINDS = (
     (stat.S_ISREG, "file"),
     (stat.S_ISDIR, "folder"),
@@ -51,7 +51,7 @@ def listing(roots: Roots, location: Location, query: Mapping[str, str]) -> dict[
         names = [name for name in at.names(folder) if _is_listed(name, query)]
         if search:
             names = [name for name in names if search in shown(name).casefold()]
-        if sort == "name":  # only a page of a large folder is looked at in detail
+        if sort == "name":  # stat(2) only for one page of a large folder
             names.sort(key=lambda name: natural_key(shown(name)), reverse=reverse)
             folders_first = sorted(names, key=lambda name: not _is_folder(folder, name))
             page = [entry_at(location, folder, n) for n in folders_first[offset : offset + limit]]
@@ -62,9 +62,9 @@ def listing(roots: Roots, location: Location, query: Mapping[str, str]) -> dict[
             entries.sort(key=lambda entry: not entry["is_folder"])
             page = list(entries[offset : offset + limit])
         writable = at.may(folder, os.W_OK | os.X_OK)
-        own = _describe(location, os.fstat(folder))
+        description = _describe(location, os.fstat(folder))
     return {
-        "folder": own,
+        "folder": description,
         "entries": [entry for entry in page if entry],
         "total": len(names),
         "offset": offset,
@@ -75,12 +75,10 @@ def listing(roots: Roots, location: Location, query: Mapping[str, str]) -> dict[
 def entry(roots: Roots, location: Location) -> dict[str, Any]:
     """One entry; raises Refused."""
     with roots.resolve(location, follow=False) as dentry:
-        found = entry_at(
-            location.parent if location.names else location, dentry.folder, dentry.name
-        )
-        if found is None:
+        data = entry_at(location.parent if location.names else location, dentry.folder, dentry.name)
+        if data is None:
             raise FileNotFoundError(2, "gone")
-        return found | {"path": str(location), "name": shown(location.name) or location.root}
+        return data | {"path": str(location), "name": shown(location.name) or location.root}
 
 
 def make_folder(roots: Roots, location: Location) -> dict[str, Any]:
@@ -91,15 +89,15 @@ def make_folder(roots: Roots, location: Location) -> dict[str, Any]:
 
 
 def entry_at(parent: Location, folder: int, name: bytes) -> dict[str, Any] | None:
-    """The entry of a name in an open directory; None if it has gone meanwhile."""
+    """The entry of a name in an open directory; None if it was deleted meanwhile."""
     try:
         status = at.status(folder, name)
     except OSError:
         return None
-    found = _describe(parent.child(name), status)
+    data = _describe(parent.child(name), status)
     if stat.S_ISLNK(status.st_mode):
-        found |= _link(folder, name)
-    return found
+        data |= _link(folder, name)
+    return data
 
 
 def _describe(location: Location, status: os.stat_result) -> dict[str, Any]:
@@ -121,7 +119,7 @@ def _describe(location: Location, status: os.stat_result) -> dict[str, Any]:
 
 
 def _link(folder: int, name: bytes) -> dict[str, Any]:
-    """Where a link leads. What it leads to counts as a folder if that can be seen from here."""
+    """The target of a link, and whether that is an accessible folder."""
     try:
         target = at.read_link(folder, name)
     except OSError:

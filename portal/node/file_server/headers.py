@@ -15,11 +15,11 @@ _MOST_SECONDS = 1e11
 
 
 def content_type(name: bytes) -> str:
-    """The media type by a file's name; text is UTF-8."""
-    found, encoding = guess_type(os.fsdecode(name).encode("utf-8", "replace").decode())
-    if found is None or encoding:
+    """The media type of a file by its name; text counts as UTF-8."""
+    media_type, encoding = guess_type(os.fsdecode(name).encode("utf-8", "replace").decode())
+    if media_type is None or encoding:
         return "application/octet-stream"
-    return f"{found}; charset=utf-8" if found.startswith("text/") else found
+    return f"{media_type}; charset=utf-8" if media_type.startswith("text/") else media_type
 
 
 def disposition(name: bytes, download: bool) -> str:
@@ -31,7 +31,7 @@ def disposition(name: bytes, download: bool) -> str:
 
 
 def parse_time(text: str, field: str) -> float:
-    """A time in seconds since the epoch, perhaps with decimals; raises Refused."""
+    """Parse a time in seconds since the epoch, with optional decimals; raises Refused."""
     try:
         time = float(text)
     except ValueError:

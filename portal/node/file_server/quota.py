@@ -1,4 +1,4 @@
-"""How much is used of a storage area, and how much may be: asked in the way that the site sets."""
+"""Use and limit of a storage area, from the source that the site configures."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Quota:
 def quota_of(root: Root, settings: Mapping[str, str]) -> dict[str, Any]:
     """The quota of a root; raises Refused if the file system or the command does not answer.
 
-    `settings`: by root "none", "df" (also for roots that are not named), "quota", "lfs", or a
-    command of the site's, in whose words {user} and {path} are replaced. No shell reads it.
+    `settings`: by root "none", "df" (the default), "quota", "lfs", or a command of the site's, in
+    whose words {user} and {path} are replaced. It is not run by a shell.
     """
     source = settings.get(root.name, "df")
     ask = _SOURCES.get(source)
@@ -64,24 +64,24 @@ def _none(_root: Root) -> Quota:
 
 
 def _df(root: Root) -> Quota:
-    """The whole file system; statvfs(2) waits for ever if its server is away."""
-    found: list[os.statvfs_result] = []
-    asking = threading.Thread(target=lambda: found.append(os.statvfs(root.path)), daemon=True)
+    """The whole file system; statvfs(2) blocks forever if its server is away."""
+    results: list[os.statvfs_result] = []
+    asking = threading.Thread(target=lambda: results.append(os.statvfs(root.path)), daemon=True)
     asking.start()
     asking.join(SECONDS)
-    if not found:
+    if not results:
         raise _no_answer()
-    return of_statvfs(found[0])
+    return of_statvfs(results[0])
 
 
-def of_statvfs(found: os.statvfs_result) -> Quota:
-    """What df shows: blocks that only root may use count neither as free nor as used."""
-    used = (found.f_blocks - found.f_bfree) * found.f_frsize
-    limit = used + found.f_bavail * found.f_frsize
-    if not found.f_files:  # file systems without a fixed number
+def of_statvfs(fs: os.statvfs_result) -> Quota:
+    """The figures of df: blocks that only root may use count neither as free nor as used."""
+    used = (fs.f_blocks - fs.f_bfree) * fs.f_frsize
+    limit = used + fs.f_bavail * fs.f_frsize
+    if not fs.f_files:  # file systems without a fixed number
         return Quota("df", used, limit)
-    files = found.f_files - found.f_ffree
-    return Quota("df", used, limit, files, files + found.f_favail)
+    files = fs.f_files - fs.f_ffree
+    return Quota("df", used, limit, files, files + fs.f_favail)
 
 
 def _quota(root: Root) -> Quota:
@@ -90,16 +90,16 @@ def _quota(root: Root) -> Quota:
 
 
 def parse_quota(output: str, path: str) -> Quota | None:
-    """Read quota(1): the line of the mount point that contains the path; None without one."""
+    """Parse quota(1): the line of the mount point that contains the path; None without one."""
     best: tuple[str, list[str]] | None = None
     for line in output.splitlines():
-        found = re.fullmatch(r"\s*(/.*?)((?:\s+\d+\*?){8})\s*", line)
-        if found is None:
+        match = re.fullmatch(r"\s*(/.*?)((?:\s+\d+\*?){8})\s*", line)
+        if match is None:
             continue
-        point = found[1]
+        point = match[1]
         inside = path == point or path.startswith(point.rstrip("/") + "/")
         if inside and (best is None or len(point) > len(best[0])):
-            best = point, found[2].split()
+            best = point, match[2].split()
     return _of_columns("quota", best[1]) if best else None
 
 
@@ -109,7 +109,7 @@ def _lfs(root: Root) -> Quota:
 
 
 def parse_lfs(output: str) -> Quota | None:
-    """Read `lfs quota -q`, whose line is wrapped after a long path; None if it says nothing."""
+    """Parse `lfs quota -q`, whose line is wrapped after a long path; None without figures."""
     words = output.split("\n\n", maxsplit=1)[0].split()
     for start in range(1, len(words) - 7):
         columns = words[start : start + 8]
@@ -122,10 +122,10 @@ _NUMBER = re.compile(r"\[?(\d+)\]?\*?")
 
 
 def _of_columns(source: str, columns: Sequence[str]) -> Quota:
-    """KiB used, soft limit, hard limit, grace; the same for files. 0 is no limit."""
-    found = [_NUMBER.fullmatch(column) for column in columns]
+    """Columns: KiB used, soft limit, hard limit, grace; the same for files. 0 means no limit."""
+    matches = [_NUMBER.fullmatch(column) for column in columns]
     used, soft, hard, _, files, files_soft, files_hard, _ = (
-        int(one[1]) if one else 0 for one in found
+        int(match[1]) if match else 0 for match in matches
     )
     limit = (hard or soft) * KIB or None
     return Quota(source, used * KIB, limit, files, (files_hard or files_soft) or None)
@@ -138,7 +138,7 @@ def _site(root: Root, command: Sequence[str]) -> Quota:
 
 
 def parse_site(output: str) -> Quota:
-    """Read "used limit [files files_limit]", in bytes; "-" and 0 as a limit stand for none."""
+    """Parse "used limit [files files_limit]", in bytes; limits "-" and 0 mean no limit."""
     words = output.split()
     if len(words) not in (2, 4) or not all(re.fullmatch(r"\d{1,19}|-", word) for word in words):
         raise Refused(502, "quota", "The site's command for quota printed something unexpected.")
@@ -147,7 +147,7 @@ def parse_site(output: str) -> Quota:
 
 
 def _output(command: Sequence[str]) -> str:
-    """What a command prints; its status counts for nothing, since quota(1) fails above a limit."""
+    """The output of a command; its status is ignored, since quota(1) fails above a limit."""
     try:
         running = subprocess.Popen(
             command,
@@ -161,25 +161,25 @@ def _output(command: Sequence[str]) -> str:
         raise Refused(
             502, "quota", f"The command {command[0]} for quota cannot be started on this host."
         ) from None
-    found: list[bytes] = []
-    reading = threading.Thread(target=_read, args=(running, found), daemon=True)
+    output: list[bytes] = []
+    reading = threading.Thread(target=_read, args=(running, output), daemon=True)
     reading.start()
     reading.join(SECONDS)
-    late = reading.is_alive()  # before its end, after which it has read nothing
+    late = reading.is_alive()  # before _end(), after which the read returns
     _end(running)
-    if late or not found:
+    if late or not output:
         raise _no_answer()
-    return found[0].decode(errors="replace")
+    return output[0].decode(errors="replace")
 
 
-def _read(running: subprocess.Popen[bytes], found: list[bytes]) -> None:
+def _read(running: subprocess.Popen[bytes], output: list[bytes]) -> None:
     assert running.stdout is not None  # noqa: S101  # it is a pipe
     with running.stdout as stream:
-        found.append(stream.read(MOST_OUTPUT))
+        output.append(stream.read(MOST_OUTPUT))
 
 
 def _end(running: subprocess.Popen[bytes]) -> None:
-    """End the command and what it has started; not waiting where a file system holds it up."""
+    """Kill the command and its children; does not wait if a file system blocks them."""
     try:
         running.wait(0.2)
     except subprocess.TimeoutExpired:

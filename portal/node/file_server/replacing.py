@@ -1,7 +1,7 @@
-"""Files that are complete before they get their name: created beside it, then renamed.
+"""Atomic replacement of files: a part is written beside the file, then renamed.
 
-Others may write in the folder and exchange the unfinished part at any moment. So what happens to a
-part happens to its descriptor, and its name is used once, for the rename.
+Other users may write in the folder and exchange the part at any moment. So all changes use the
+part's descriptor, and its name is used once, for the rename.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 ACLS = ("system.posix_acl_access", "system.nfs4_acl")
 PERMISSIONS = 0o777
-"""Without set-user-ID, set-group-ID and sticky, which no file gets from here."""
+"""Without set-user-ID, set-group-ID and sticky, which are never set here."""
 
 
 def new_part() -> bytes:
-    """A name for a file that is being written."""
+    """A name for an incomplete file."""
     return PART_PREFIX + secrets.token_hex(8).encode()
 
 
@@ -42,7 +42,7 @@ def write(
     modified: float | None = None,
     part: bytes = b"",
 ) -> None:
-    """Write a file under another name first, and give it its name when it is complete.
+    """Write a file as a part, and rename it when it is complete.
 
     Raises Refused as replacing.settle.
     """
@@ -65,7 +65,7 @@ def write(
 def create_part(dentry: Dentry, part: bytes, flags: int = os.O_WRONLY) -> int:
     """Create the part of a file; raises OSError.
 
-    Nobody may read more of it than of the user's own file that it replaces.
+    It is not more readable than the user's file that it replaces.
     """
     mode = 0o666
     with contextlib.suppress(OSError):
@@ -76,7 +76,7 @@ def create_part(dentry: Dentry, part: bytes, flags: int = os.O_WRONLY) -> int:
 
 
 def settle(dentry: Dentry, part: bytes, file: int, *, replace: bool) -> None:
-    """Give a complete part, open as `file`, its final name.
+    """Rename a complete part, open as `file`, to its final name.
 
     Raises Refused: 409 `exists` if there is such a file and `replace` is False, 409 `changed` if
     another user has exchanged the part or the file.
@@ -94,14 +94,14 @@ def settle(dentry: Dentry, part: bytes, file: int, *, replace: bool) -> None:
 
 
 class _Written:
-    """The files that this process has written last, by device and inode."""
+    """The files that this process wrote last, by device and inode."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._files: deque[tuple[int, int]] = deque(maxlen=1000)
 
     def add(self, status: os.stat_result) -> None:
-        """Note a complete file, before it gets its name."""
+        """Add a complete file, before it is renamed."""
         with self._lock:
             self._files.append((status.st_dev, status.st_ino))
 
@@ -114,8 +114,9 @@ _written = _Written()
 
 
 def _check_settled(dentry: Dentry) -> None:
-    """The rename has used a name: what has the final name now must be what was written, or what
-    another request has written, which came after this one.
+    """Check that the final name now leads to the part, or to that of a later request.
+
+    The rename used a name, which another user may have exchanged.
     """
     with contextlib.suppress(FileNotFoundError):
         if at.status(dentry.folder, dentry.name) in _written:
@@ -129,10 +130,10 @@ def _is_own_file(status: os.stat_result) -> bool:
 
 
 def _keep_permissions(dentry: Dentry, file: int) -> None:
-    """Give a part what the file has that it replaces.
+    """Copy permissions from the file that is replaced to the part.
 
-    The user's own keeps its group, permissions, access control list and attributes. Somebody else's
-    was open to whom its owner liked: it only remains a program, and all else is the folder's.
+    A file of the user's passes on its group, permissions, access control list and attributes. One
+    of another user only passes on that it is executable; the folder decides about access.
     """
     with (
         contextlib.suppress(OSError),
@@ -150,17 +151,17 @@ def _keep_own(opened: int, replaced: os.stat_result, file: int) -> None:
     if replaced.st_gid != os.fstat(file).st_gid:
         try:
             os.fchown(file, -1, replaced.st_gid)
-        except OSError:  # what the one group could do is not for the other
+        except OSError:  # the permissions were meant for another group
             mode &= ~0o070
     keep_attributes(opened, file, acls=True)
     os.fchmod(file, mode)
 
 
 def keep_attributes(source: int, target: int, *, acls: bool) -> None:
-    """Give a file or folder the extended attributes of another one, as far as it can have them.
+    """Copy extended attributes, as far as the file system accepts them.
 
-    `acls`: its access control list, too, or none if that has none. Never capabilities, nor what
-    belongs to the system's security.
+    `acls`: also the access control list, which is removed if the source has none. Capabilities and
+    security attributes are never copied.
     """
     names: list[str] = []
     with contextlib.suppress(OSError):
@@ -175,6 +176,6 @@ def keep_attributes(source: int, target: int, *, acls: bool) -> None:
 
 
 def set_modified(file: int, seconds: float) -> None:
-    """Set when an open file was modified; raises OSError."""
+    """Set the time of modification of an open file; raises OSError."""
     nanoseconds = int(seconds * 1e9)
     at.set_times(file, nanoseconds, nanoseconds)

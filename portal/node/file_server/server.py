@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from portal.node.file_server.order import Order
 
 CONTROL, WRITE, READ = "control", "files", "read"
-"""Names under which clients connect, before ".<id>.slipway": the portal, and HAProxy for
-browsers and programs that may change something, or not."""
+"""Server names that clients request (SNI), followed by ".<id>.slipway": the portal; HAProxy for
+browsers and programs that may write; HAProxy for those that may only read."""
 BACKLOG = 128
 CLEANING_SECONDS = 3600.0
 
 
 class FileServer(ThreadingMixIn, TCPServer):
-    """Answers the portal and its HAProxy until nobody has asked for some time."""
+    """Answers the portal and its HAProxy, and ends after some time without requests."""
 
     daemon_threads = True
     address_family = socket.AF_INET6
@@ -59,7 +59,7 @@ class FileServer(ThreadingMixIn, TCPServer):
         ), address
 
     def verify_request(self, request: Any, client_address: object) -> bool:
-        """Take every connection; another one may have to go."""
+        """Accept every connection; this may close an older one."""
         self.connections.enter(request)
         return True
 
@@ -78,10 +78,10 @@ class FileServer(ThreadingMixIn, TCPServer):
             self.connections.leave(request)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing of clients that go away or do not authenticate."""
+        """Log nothing about clients that disconnect or do not authenticate."""
 
     def service_actions(self) -> None:
-        """End after some time without use; clean up at the start and every hour."""
+        """Clean up at the start and every hour; end after some time without use."""
         self._clean()
         with self._lock:
             if self._busy or self.files.is_busy():

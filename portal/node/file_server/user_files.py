@@ -44,8 +44,8 @@ class UserFiles:
 
 def roots_of(order: Order) -> Roots:
     """The directories that an order gives access to."""
-    named = {name: Root(name, path) for name, path in order.roots.items()}
-    return Roots(named, order.shared)
+    roots = {name: Root(name, path) for name, path in order.roots.items()}
+    return Roots(roots, order.shared)
 
 
 def uploads_of(order: Order, roots: Roots) -> Uploads:

@@ -1,4 +1,4 @@
-"""Writes files while they arrive, so that little is left to write to the disk at the end."""
+"""Writes files while they arrive, and starts writeback early, so that the final sync is short."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 STEP = 16 * 1024 * 1024
-"""Bytes after which the disk gets something to do."""
+"""Bytes after which writeback is started."""
 SYNC = 64 * 1024 * 1024
-"""The same where the kernel can only be asked to write and wait."""
+"""The same without sync_file_range(2), where a sync waits."""
 _WRITE = 2
-"""SYNC_FILE_RANGE_WRITE: begin to write what is in memory, without waiting."""
+"""SYNC_FILE_RANGE_WRITE: start writeback without waiting."""
 
 
 def _sync_file_range() -> Any:
@@ -25,7 +25,7 @@ def _sync_file_range() -> Any:
     return call
 
 
-_begin = _sync_file_range()
+_start_writeback = _sync_file_range()
 
 
 def write_pieces(
@@ -33,16 +33,16 @@ def write_pieces(
 ) -> Iterator[bytes | memoryview]:
     """Write a body from `start` on; yields each piece after it was written. Raises OSError.
 
-    All of it is on the disk when the body has ended.
+    After the last piece the file is synced.
     """
     os.lseek(file, start, os.SEEK_SET)
-    position = begun = start
+    position = synced = start
     for piece in body:
         write_all(file, piece)
         position += len(piece)
         yield piece
-        if position - begun >= STEP and _write_out(file, begun, position):
-            begun = position
+        if position - synced >= STEP and _write_out(file, synced, position):
+            synced = position
     os.fdatasync(file)
 
 
@@ -54,8 +54,8 @@ def write_all(file: int, piece: bytes | memoryview) -> None:
 
 
 def _write_out(file: int, start: int, end: int) -> bool:
-    """Have the disk write a part of the file; False if it is too early for that."""
-    if _begin is not None and _begin(file, start, end - start, _WRITE) == 0:
+    """Start writeback of a range; False if it is too small for a sync that waits."""
+    if _start_writeback is not None and _start_writeback(file, start, end - start, _WRITE) == 0:
         return True
     if end - start < SYNC:
         return False

@@ -80,7 +80,7 @@ class Registry:
 
     def resolve(self, wanted: Reference) -> Resolved:
         """The image that a reference means on this node; raises ImageError."""
-        found, digest = self._image(wanted, wanted.wanted)
+        found, digest = self._image(wanted, wanted.revision)
         if isinstance(found, Manifest):
             self._check_architecture(wanted, found.config)
         else:

@@ -99,9 +99,7 @@ class Posix:
         default = posix_acl.read(file.path, posix_acl.DEFAULT)
         base = default or posix_acl.Acl(acl.owner, _unmasked(acl), acl.other)
         new = posix_acl.grant(base, entry, permissions)
-        if (
-            permissions & posix_acl.WRITE
-        ):  # otherwise the owner could not delete files that others create
+        if permissions & posix_acl.WRITE:  # otherwise the owner could not delete others' new files
             new = posix_acl.grant(new, self._owner, 7)
         if new != default:
             posix_acl.write(file.path, new, posix_acl.DEFAULT)

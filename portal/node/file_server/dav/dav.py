@@ -60,7 +60,7 @@ def _make_folder(files: UserFiles, request: Request, location: Location) -> None
 
 
 def _check_parent(roots: Roots, location: Location) -> None:
-    """Raise Refused (409, as the RFC has it) if the folder for something new is missing."""
+    """Raise Refused (409, as RFC 4918 says) if the parent folder is missing."""
     try:
         with roots.folder(location.parent):
             pass
@@ -106,7 +106,7 @@ def _move(roots: Roots, protected: Protected, request: Request, location: Locati
 
 @contextlib.contextmanager
 def _target(roots: Roots, source: Dentry, request: Request) -> Iterator[tuple[Dentry, bool]]:
-    """The place of the Destination header, and whether it replaces something; raises Refused."""
+    """Resolve the Destination header; yields it and whether a file is replaced. Raises Refused."""
     status = source.status()
     location = _destination(request)
     _check_parent(roots, location)
@@ -129,7 +129,7 @@ def _destination(request: Request) -> Location:
 
 
 def _replaces(dentry: Dentry, by_folder: bool, overwrite: str) -> bool:
-    """Whether a file is to be replaced; raises Refused (412) if something may not be."""
+    """Whether a file is replaced; raises Refused (412) if that is not permitted."""
     try:
         mode = dentry.status().st_mode
     except FileNotFoundError:
@@ -137,7 +137,7 @@ def _replaces(dentry: Dentry, by_folder: bool, overwrite: str) -> bool:
     if overwrite.upper() == "F":
         raise Refused(412, "exists", "Something of this name exists already.", "Destination")
     if by_folder or not stat.S_ISREG(mode):
-        # The RFC would delete a whole folder here, which nobody expects of a copy.
+        # RFC 4918 would delete a whole folder here, which users do not expect of a copy.
         detail = f"“{shown(dentry.name)}” exists already. Delete it first."
         raise Refused(412, "exists", detail, "Destination")
     return True
@@ -156,4 +156,4 @@ _MOVES: Mapping[str, Callable[[Roots, Protected, Request, Location], None]] = {
     "MOVE": _move,
     "COPY": _copy,
 }
-"""These keep the storage areas, and shared folders, in their places."""
+"""Methods that must not move or delete storage areas and shared folders."""

@@ -1,4 +1,4 @@
-"""Trees for WebDAV: the portal's operations, which end here with the first problem."""
+"""Copies, moves and deletes for WebDAV: operations that end with their first problem."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from portal.node.file_server.roots import Dentry
 
 
 class _Strict(Operation):
-    """An operation whose first problem is its answer."""
+    """An operation that raises its first problem."""
 
     def note(self, location: Location, error: Refused) -> None:
         """Raise it."""
@@ -38,8 +38,8 @@ def _begin(
 
 
 def remove(dentry: Dentry, protected: Protected) -> None:
-    """Delete a file, link or folder with all that it contains; raises Refused or OSError."""
-    dentry.status()  # an operation does not mind if there is nothing
+    """Delete a file, link or folder recursively; raises Refused or OSError."""
+    dentry.status()  # raises if it does not exist, which an operation ignores
     deleting.delete(_Strict(DELETE, (dentry.location,)), dentry.location, dentry, protected)
 
 
@@ -50,13 +50,13 @@ def move(source: Dentry, target: Dentry, protected: Protected, *, replace: bool)
 
 
 def copy(source: Dentry, target: Dentry, protected: Protected, *, replace: bool) -> None:
-    """Copy a file or folder; it appears when it is complete. Raises Refused or OSError."""
+    """Copy a file or folder, which appears when it is complete; raises Refused or OSError."""
     operation, to = _begin(COPY, source, target, protected, replace=replace)
     copying.copy(operation, source.location, source, to)
 
 
 def copy_folder_alone(source: Dentry, target: Dentry) -> None:
-    """Copy a folder without what it contains; raises OSError or Refused."""
+    """Copy a folder without its contents; raises OSError or Refused."""
     at.make_folder(target.folder, target.name, 0o700)
     with contextlib.ExitStack() as stack:
         folders = []

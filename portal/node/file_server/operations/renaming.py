@@ -1,4 +1,4 @@
-"""Renames one file or folder in its place."""
+"""Renames one file or folder within its folder."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _ENCODED = re.compile(r"(?:[!-$&-~]|%[0-9A-Fa-f]{2})+")
 def rename(
     roots: Roots, deadlines: Deadlines, location: Location, data: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Give it the name of a JSON object; returns its entry. Raises Refused.
+    """Rename to the name in a JSON object; returns the entry. Raises Refused.
 
-    Never replaces anything. With `shares_follow` the portal takes a storage folder's shares along.
+    Never replaces a file. With `shares_follow` the portal renames a storage folder's shares, too.
     """
     new, field = _new_name(data)
     protected = Protected(roots, deadlines)

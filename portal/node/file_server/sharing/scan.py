@@ -1,4 +1,4 @@
-"""Looks through all storage folders: who has access, and which known access is there no more."""
+"""Scans all storage folders for shares, and compares them with the portal's list."""
 
 from __future__ import annotations
 
@@ -21,48 +21,48 @@ if TYPE_CHECKING:
     from typing import Any
 
 SECONDS = 2.0
-"""Then it ends; folders that were not looked at are neither listed nor missing."""
+"""Deadline; folders that were not scanned are neither listed nor missing."""
 MOST = 10_000
-"""Shares of one answer, and of one question."""
+"""Shares of one reply, and of one request."""
 
 
 @dataclass
 class Scan:
-    """What was seen."""
+    """The result of a scan."""
 
     shares: dict[bytes, list[Share]] = field(default_factory=dict)
     """By the folder's name."""
     unclear: set[bytes] = field(default_factory=set)
-    """Folders of which it is not known."""
+    """Folders whose shares are unknown."""
     is_complete: bool = False
 
 
 def answer(roots: Roots, data: Any) -> dict[str, Any]:
-    """Compare with what the portal has listed, as places in its list; raises Refused.
+    """Compare with the portal's list, and reply with indices in it; raises Refused.
 
-    A subject of which this host knows no account is there as long as its folder.
+    A subject without an account on this host counts as present while its folder exists.
     """
-    listed = [_listed(each) for each in data if isinstance(each, dict)] if data else []
+    listed = [_listed(item) for item in data if isinstance(item, dict)] if data else []
     with roots.resolve(Location(STORAGE)) as dentry:
-        seen = _scan(roots, dentry.folder)
+        scan = _scan(roots, dentry.folder)
     missing, ended = [], []
     for number, (name, subject) in enumerate(listed[:MOST]):
-        if name not in seen.shares:
-            if seen.is_complete and name not in seen.unclear:
+        if name not in scan.shares:
+            if scan.is_complete and name not in scan.unclear:
                 missing.append(number)
-        elif subject.number is not None and not _has(seen.shares[name], subject):
+        elif subject.number is not None and not _has(scan.shares[name], subject):
             ended.append(number)
     shares = [
         {"folder": quote(name, safe=""), **share.as_json()}
-        for name, of_one in seen.shares.items()
-        for share in of_one
+        for name, folder_shares in scan.shares.items()
+        for share in folder_shares
     ]
     return {"shares": shares[:MOST], "missing": missing, "ended": ended}
 
 
-def _listed(each: dict[str, Any]) -> tuple[bytes, Subject]:
-    name = unquote_to_bytes(str(each.get("folder") or ""))
-    return name, Subject(GROUP if each.get("kind") == GROUP else USER, str(each.get("name")))
+def _listed(item: dict[str, Any]) -> tuple[bytes, Subject]:
+    name = unquote_to_bytes(str(item.get("folder") or ""))
+    return name, Subject(GROUP if item.get("kind") == GROUP else USER, str(item.get("name")))
 
 
 def _has(shares: list[Share], subject: Subject) -> bool:
@@ -73,31 +73,31 @@ def _has(shares: list[Share], subject: Subject) -> bool:
 
 
 def _scan(roots: Roots, storage: int) -> Scan:
-    """Raises OSError if the storage itself cannot be read."""
-    seen, deadline = Scan(), time.monotonic() + SECONDS
-    listed = at.reopen(storage, at.READ_FOLDER)
+    """Scan the storage area; raises OSError if it cannot be read."""
+    scan, deadline = Scan(), time.monotonic() + SECONDS
+    folder = at.reopen(storage, at.READ_FOLDER)
     try:
-        for name in at.names(listed):
+        for name in at.names(folder):
             if time.monotonic() > deadline:
-                return seen
+                return scan
             try:
-                _look(roots, listed, name, seen)
-            except FileNotFoundError:  # it has gone meanwhile
+                _scan_folder(roots, folder, name, scan)
+            except FileNotFoundError:  # deleted meanwhile
                 continue
             except (OSError, ValueError, Refused):
-                seen.unclear.add(name)
+                scan.unclear.add(name)
     finally:
-        os.close(listed)
-    seen.is_complete = True
-    return seen
+        os.close(folder)
+    scan.is_complete = True
+    return scan
 
 
-def _look(roots: Roots, storage: int, name: bytes, seen: Scan) -> None:
+def _scan_folder(roots: Roots, storage: int, name: bytes, scan: Scan) -> None:
     with at.opened(storage, name, at.PATH) as opened:
-        found = OpenFile(opened, (), os.fstat(opened))
-        if not found.is_folder or found.status.st_uid != os.geteuid():
+        file = OpenFile(opened, (), os.fstat(opened))
+        if not file.is_folder or file.status.st_uid != os.geteuid():
             return
-        if roots.holds.is_changing(identity(found.status)):
-            seen.unclear.add(name)
+        if roots.holds.is_changing(identity(file.status)):
+            scan.unclear.add(name)
         else:
-            seen.shares[name] = scheme_of(found).shares(found)
+            scan.shares[name] = scheme_of(file).shares(file)

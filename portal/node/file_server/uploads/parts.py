@@ -1,4 +1,4 @@
-"""The file of an upload in its target's folder: made, found again, filled, put in place."""
+"""The part of an upload, an incomplete file in its target's folder."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NUMBERED = re.compile(rb"(.*) \((\d{1,9})\)", re.DOTALL)
 
 
 def gone() -> Refused:
-    """The answer if the part is no longer where it was."""
+    """The refusal if the part no longer exists."""
     return Refused(
         410,
         "gone",
@@ -55,7 +55,7 @@ def make_folders(roots: Roots, location: Location) -> None:
 
 
 def check_target(dentry: Dentry, on_conflict: str) -> None:
-    """Raise Refused if the name is taken and that is not to be solved."""
+    """Raise Refused if the name exists and `on_conflict` does not permit that."""
     if dentry.name == b".":
         raise Refused(409, "folder", "This is a folder.", "path")
     try:
@@ -71,12 +71,12 @@ def check_target(dentry: Dentry, on_conflict: str) -> None:
 
 
 def make(dentry: Dentry, record: Record) -> None:
-    """Create the part, and reserve its space where the file system can; raises Refused.
+    """Create the part, and reserve its space if the file system can; raises Refused.
 
-    So a file that is too large for the quota is refused before any of it is sent.
+    So a file that exceeds the quota is refused before it is sent.
     """
-    free = at.space(dentry.folder)
-    if free.f_blocks and record.length > free.f_bavail * free.f_frsize:
+    space = at.space(dentry.folder)
+    if space.f_blocks and record.length > space.f_bavail * space.f_frsize:
         raise refusal_of(OSError(errno.ENOSPC, ""))
     file = create_part(dentry, record.part, os.O_RDWR)
     try:
@@ -105,15 +105,15 @@ def _resolve(roots: Roots, record: Record) -> contextlib.AbstractContextManager[
 
 @contextlib.contextmanager
 def opened(roots: Roots, record: Record) -> Iterator[tuple[Dentry, int]]:
-    """The target's place and the part, open and locked against other processes.
+    """Yield the target and the part, open and locked against other processes.
 
-    Raises Refused: 410 if the part has gone, 423 if another process writes to it.
+    Raises Refused: 410 if the part does not exist, 423 if another process writes to it.
     """
     with contextlib.ExitStack() as stack:
-        dentry, file = _found(roots, record, stack)
+        dentry, file = _open(roots, record, stack)
         stack.callback(os.close, file)
         status = os.fstat(file)
-        # Others may write into a shared folder: they could have put another file there.
+        # In a shared folder, another user could have replaced the part.
         if status.st_ino != record.inode or status.st_uid != os.geteuid():
             raise gone()
         try:
@@ -121,11 +121,11 @@ def opened(roots: Roots, record: Record) -> Iterator[tuple[Dentry, int]]:
         except BlockingIOError:
             raise locked() from None
         except OSError:
-            pass  # a file system without locks: there is one server for each user and host
+            pass  # no locks on this file system; there is one server for each user and host
         yield dentry, file
 
 
-def _found(roots: Roots, record: Record, stack: contextlib.ExitStack) -> tuple[Dentry, int]:
+def _open(roots: Roots, record: Record, stack: contextlib.ExitStack) -> tuple[Dentry, int]:
     try:
         dentry = stack.enter_context(_resolve(roots, record))
         return dentry, open_file(Dentry(dentry.location, dentry.folder, record.part), os.O_RDWR)
@@ -141,18 +141,18 @@ def receive(
     length: int,
     body: Iterable[bytes | memoryview],
     writer: Writer,
-    running: Any = None,
+    digest: Any = None,
 ) -> int:
-    """Append a body from `start` on; returns the new size. `running` is a hash of it all.
+    """Append a body from `start` on; returns the new size. `digest` is updated with it.
 
-    Raises Refused (413) if it is longer than the upload. What has arrived before an error stays.
+    Raises Refused (413) if it is longer than the upload. Data before an error are kept.
     """
     position = start
     for piece in write_pieces(file, _limited(body, length - start), start):
         position += len(piece)
         writer.last = time.monotonic()
-        if running is not None:
-            running.update(piece)
+        if digest is not None:
+            digest.update(piece)
     return position
 
 
@@ -165,9 +165,9 @@ def _limited(body: Iterable[bytes | memoryview], most: int) -> Iterable[bytes | 
 
 
 def put(dentry: Dentry, part: bytes, name: bytes, file: int, *, replace: bool) -> None:
-    """Give a complete part, open as `file`, its final name; raises Refused as replacing.settle.
+    """Rename a complete part, open as `file`, to its final name; raises as replacing.settle.
 
-    Also completes this if an earlier attempt was killed in between.
+    Also completes an earlier attempt that was killed in between.
     """
     with contextlib.suppress(FileNotFoundError):
         if os.path.samestat(at.status(dentry.folder, name), os.fstat(file)):
@@ -177,14 +177,14 @@ def put(dentry: Dentry, part: bytes, name: bytes, file: int, *, replace: bool) -
 
 
 def final_name(dentry: Dentry, on_conflict: str, inode: int) -> bytes:
-    """The name that a complete file shall get: “name (2).txt” if it is taken and RENAME."""
+    """The final name of a complete file: “name (2).txt” if the name exists and RENAME."""
     name = dentry.name
     while on_conflict == RENAME:
         try:
-            found = at.status(dentry.folder, name)
+            existing = at.status(dentry.folder, name)
         except FileNotFoundError:
             break
-        if found.st_ino == inode:
+        if existing.st_ino == inode:
             break
         name = next_name(name)
     return name
@@ -202,7 +202,7 @@ def next_name(name: bytes) -> bytes:
 
 
 def status(roots: Roots, record: Record) -> os.stat_result | None:
-    """The part's size and times; None if it is not there."""
+    """The status of the part; None if it does not exist."""
     try:
         with _resolve(roots, record) as dentry:
             return at.status(dentry.folder, record.part)
@@ -211,7 +211,7 @@ def status(roots: Roots, record: Record) -> os.stat_result | None:
 
 
 def remove(roots: Roots, record: Record) -> None:
-    """Delete the part, if it is still there; raises Refused if that fails."""
+    """Delete the part, which may be missing; raises Refused."""
     try:
         with _resolve(roots, record) as dentry:
             at.unlink(dentry.folder, record.part)

@@ -1,4 +1,4 @@
-"""Moves: a rename in one file system, otherwise a copy after which the original is deleted."""
+"""Moves: a rename within one file system, otherwise a copy before the original is deleted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 
 from portal.node.file_server.errors import Refused
 from portal.node.file_server.location import Location, shown
-from portal.node.file_server.operations.kinds.copying import Seen, copy
+from portal.node.file_server.operations.kinds.copying import CopiedFiles, copy
 from portal.node.file_server.operations.kinds.deleting import delete
 from portal.node.file_server.operations.kinds.leaving import leaving
 from portal.node.file_server.operations.kinds.placing import Destination
@@ -21,11 +21,11 @@ from portal.node.file_server.tree.tree import identity
 def move(
     operation: Operation, item: Location, dentry: Dentry, to: Destination, protected: Protected
 ) -> None:
-    """Move what lies at a place; raises Refused, OSError, Cancelled."""
+    """Move a file or tree; raises Refused, OSError, Cancelled."""
     operation.current = shown(item.name)
     name = to.name or item.name
     source, target = os.fstat(dentry.folder), os.fstat(to.folder)
-    if name == dentry.name and identity(source) == identity(target):  # it is where it shall be
+    if name == dentry.name and identity(source) == identity(target):  # it is already there
         return
     with protected.moving(dentry.folder, dentry.name):
         if to.refuses(dentry, name):
@@ -37,7 +37,7 @@ def move(
 
 
 def _rename(dentry: Dentry, to: Destination, name: bytes, protected: Protected) -> bool:
-    """Whether it is there now; False if that is another file system."""
+    """Rename; returns False if the destination is on another file system."""
     try:
         with leaving(protected, dentry, to.folder) as arrived:
             arrived(to.put(dentry.folder, dentry.name, name))
@@ -52,12 +52,12 @@ def _move_by_copy(
     operation: Operation, item: Location, dentry: Dentry, to: Destination, protected: Protected
 ) -> None:
     problems = operation.problem_count
-    seen = Seen()
-    if not copy(operation, item, dentry, to, seen):
+    copied = CopiedFiles()
+    if not copy(operation, item, dentry, to, copied):
         return
     if operation.problem_count > problems:
         raise Refused(
             409, "incomplete", "Not all of it could be copied, so the original remains as well."
         )
     sync(to.folder)
-    delete(operation, item, dentry, protected, seen)
+    delete(operation, item, dentry, protected, copied)
