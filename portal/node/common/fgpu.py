@@ -141,14 +141,14 @@ def percent_of(shards: int, of: int) -> int:
     return max(1, 100 * shards // of)
 
 
-def parse_ratio(written: object) -> Fraction:
+def parse_ratio(value: object) -> Fraction:
     """Parse a ratio of the settings, 0.25 or "1/3"; raises ValueError."""
-    if isinstance(written, Fraction):
-        return written
-    if isinstance(written, bool) or not isinstance(written, (int, float, str)):
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise ValueError('write a number, or a ratio such as "1/3"')
     try:
-        return Fraction(written if isinstance(written, str) else repr(written))
+        return Fraction(value if isinstance(value, str) else repr(value))
     except (ValueError, ZeroDivisionError):
         raise ValueError('write a number, or a ratio such as "1/3"') from None
 

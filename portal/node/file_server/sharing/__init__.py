@@ -1,1 +1,1 @@
-"""Storage folders that are shared with other users: who has access, changes and comparison."""
+"""Shares of storage folders: listing, changes, comparison with the portal's list."""
