@@ -1,4 +1,4 @@
-"""The rule for names of storage folders that sessions can mount."""
+"""The rule for names of storage folders that a session can mount in its home."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import re
 HOME = "home"
 """Stands for a user's whole home directory."""
 LONGEST = 255
-"""Bytes, as in Linux (NAME_MAX)."""
+"""Bytes; the limit of Linux file systems."""
 
-# Characters that end a line in scripts and lists: control characters and Unicode's separators.
+# Characters that end a line of a script or list: control characters and Unicode's separators.
 _LINE_BREAKS = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
 PATTERN = rf"[^./{_LINE_BREAKS}][^/{_LINE_BREAKS}]{{0,{LONGEST - 1}}}"
-"""The rule as a regular expression, for schemas; non-ASCII letters take several bytes each."""
+"""The rule as a regular expression, for schemas; it counts characters instead of bytes."""
 _BREAK = re.compile(f"[{_LINE_BREAKS}]")
 
 

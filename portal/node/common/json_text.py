@@ -1,7 +1,7 @@
 """Strict parsing of JSON from users and other systems.
 
-Every text gives a value or NotJson: deep nesting, NaN and Infinity, numbers of a million digits,
-lone surrogates and duplicate keys do no harm.
+Parsing ends with a value or with NotJson for any input: deep nesting, NaN and Infinity, numbers of
+a million digits, lone surrogates and duplicate keys. This file is also installed on nodes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections import Counter
 
 MAX_DEPTH = 64
-"""Nesting of lists and objects, more than any document that the portal reads."""
+"""Nesting of lists and objects; documents that the portal reads are far shallower."""
 _FARTHEST: int = 10**30
 """Replaces integers with more digits; outside every permitted range."""
 
@@ -54,7 +54,7 @@ def decode_object(raw: bytes | str) -> dict[str, object]:
 
 
 def _refuse_deep(text: str) -> None:
-    """Raise NotJson for deep nesting, before a parser recurses as deep as the text."""
+    """Refuse deep nesting before parsing: the parser recurses as deep as the text does."""
     if text.count("[") + text.count("{") <= MAX_DEPTH:
         return
     outside = "".join(text.replace("\\\\", "").replace('\\"', "").split('"')[::2])  # of strings

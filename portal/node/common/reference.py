@@ -29,18 +29,18 @@ class Reference:
 
     @property
     def revision(self) -> str:
-        """The digest, or the tag without one, for requests to the registry."""
+        """The digest, or else the tag, to request from the registry."""
         return self.digest or self.tag
 
     def __str__(self) -> str:
-        """The reference as users write it."""
+        """The reference as docker://HOST/NAME:TAG@DIGEST."""
         tag = f":{self.tag}" if self.tag else ""
         digest = f"@{self.digest}" if self.digest else ""
         return f"{SCHEME}{self.host}/{self.name}{tag}{digest}"
 
 
 def parse(text: str) -> Reference:
-    """Parse a reference; raises ValueError with a message for its author."""
+    """Parse a reference; raises ValueError with a message for users."""
     if not text.startswith(SCHEME):
         raise ValueError(f"write the address of an image as {SCHEME}HOST/NAME:TAG")
     match = _REFERENCE.fullmatch(text[len(SCHEME) :]) if len(text) <= MAX_LENGTH else None
@@ -58,12 +58,12 @@ def parse(text: str) -> Reference:
 
 
 def is_host(text: str) -> bool:
-    """Whether it can be a registry's host, with its port if it has one."""
+    """Whether this is a valid registry host, with an optional port."""
     return len(text) <= MAX_LENGTH and re.fullmatch(_HOST, text) is not None
 
 
 def host_problem(host: str, registries: list[str]) -> str:
-    """Why images of this registry cannot be used; "" if they can. "*" permits every one."""
+    """Why images of this registry cannot be used; "" if they can. "*" permits all registries."""
     if host in registries or "*" in registries:
         return ""
     allowed = ", ".join(registries) or "none"

@@ -1,6 +1,6 @@
-"""Environment variables that change the behaviour of Slurm's commands.
+"""Environment variables of users that change the behaviour of Slurm's commands.
 
-They override a script's directives and the default output of commands.
+They override a script's directives and a command's default output.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ COMMANDS = (
     "SSTAT_",
     "STRIGGER_",
 )
-"""Prefixes of the variables of single commands."""
+"""Prefixes of variables that one command reads."""
 ANY = "SLURM_"
-"""Prefix of the variables that several commands read, and of those that srun reads in a job."""
+"""Prefix of variables that several commands read, and srun in a job."""
 OF_THE_SITE = ("SLURM_CONF", "SLURM_CONF_SERVER")
-"""Variables that select the cluster, which are never removed."""
+"""Variables that select the cluster: never removed."""
 OF_SBATCH = (
     "SLURM_CLUSTERS",
     "SLURM_DEBUG_FLAGS",
@@ -35,7 +35,7 @@ OF_SBATCH = (
     "SLURM_TIME_FORMAT",
     "SLURM_UMASK",
 )
-"""The variables with prefix ANY that sbatch reads."""
+"""Variables with the prefix ANY that sbatch reads."""
 
 
 def changes_sbatch(name: str) -> bool:

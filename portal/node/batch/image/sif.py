@@ -1,4 +1,4 @@
-"""Checks of a SIF file before Apptainer opens it, so that the answer is in plain words."""
+"""Check a SIF file before Apptainer opens it, for clear error messages."""
 
 from __future__ import annotations
 
