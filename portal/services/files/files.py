@@ -140,7 +140,7 @@ class Files:
         query: Query | None = None,
         body: Json | None = None,
     ) -> Json:
-        """Ask the user's server for an action (node/file_server/server.py); returns its JSON."""
+        """Ask the user's server for an action (node/file_server/control.py); returns its JSON."""
         parameters = {name: value for name, value in (query or {}).items() if value is not None}
         path = f"/v1/{action}" + (f"/{location}" if location else "")
         path += f"?{urlencode(parameters)}" if parameters else ""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from portal.core.apps.catalog import AppSpec, Catalog, Image
+from portal.node.common.natural_sort import natural_key
 
 ICON = "box"
 
@@ -55,15 +55,9 @@ def environment_cards(
         groups.setdefault(image.environment, []).append(image)
     recent = dict.fromkeys(name for name, _ in used if name in groups)
     default = [catalog.proposed.environment] if catalog.proposed else []
-    rest = sorted(groups, key=lambda name: _natural(catalog.environment_title(name)))
+    rest = sorted(groups, key=lambda name: natural_key(catalog.environment_title(name)))
     order = dict.fromkeys([*recent, *default, *rest])
     return [_card(catalog, name, groups[name], used, chosen) for name in order]
-
-
-def _natural(title: str) -> list[tuple[int, str]]:
-    """Sorts "Lab 9" before "Lab 12"."""
-    parts = re.findall(r"\d+|\D+", title.casefold())
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
 
 
 def _card(
