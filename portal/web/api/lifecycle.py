@@ -65,9 +65,9 @@ class DismissEndsRequest(BaseModel):
 )
 def dismiss_end(session_id: str) -> SessionOut:
     """Dismiss a notice; a later kill for want of memory has a new one."""
-    found = services().sessions.get(person(), session_id)
+    session = services().sessions.get(person(), session_id)
     notice = read_model(DismissRequest).notice
-    return session_response(services().sessions.dismiss(person(), found.id, notice))
+    return session_response(services().sessions.dismiss(person(), session.id, notice))
 
 
 @blueprint.post("/sessions/dismiss")

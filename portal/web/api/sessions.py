@@ -88,8 +88,8 @@ class AppRequest(BaseModel):
 def list_sessions() -> SessionPageOut:
     """Sessions, by default newest first; administrators see those of all users."""
     page = services().sessions.query(person(), read_query(ListQuery))
-    found = [session.for_list() for session in session_responses(page.sessions)]
-    return SessionPageOut(sessions=found, next_cursor=page.following)
+    items = [session.for_list() for session in session_responses(page.sessions)]
+    return SessionPageOut(sessions=items, next_cursor=page.following)
 
 
 @blueprint.post("/sessions")
@@ -104,10 +104,10 @@ def launch_sessions() -> SessionListOut:
     """Launch sessions, all or none; a repeated Idempotency-Key returns the same sessions."""
     key = key_of_request()
     launcher = services().launcher
-    return launched(launcher.launch(launcher.prepare(person(), read_json(), key)))
+    return launch_response(launcher.launch(launcher.prepare(person(), read_json(), key)))
 
 
-def launched(created: list[Session]) -> SessionListOut:
+def launch_response(created: list[Session]) -> SessionListOut:
     """The response to every kind of launch."""
     return SessionListOut(sessions=session_responses(created))
 
@@ -131,8 +131,8 @@ def end_session(session_id: str) -> SessionOut:
 @operation("End many sessions, all or none", SessionListOut, status=202, body=EndRequest)
 def end_sessions() -> SessionListOut:
     """End many sessions; none of them if one does not exist or belongs to another user."""
-    wanted = read_model(EndRequest)
-    ended = services().sessions.stop_all(person(), wanted.ids, wanted.reason)
+    body = read_model(EndRequest)
+    ended = services().sessions.stop_all(person(), body.ids, body.reason)
     return SessionListOut(sessions=session_responses(ended))
 
 
@@ -171,8 +171,8 @@ def get_session_timeline(session_id: str) -> TimelineOut:
 @operation("Open an app", OpenAppOut, body=AppRequest, body_required=False)
 def open_app(session_id: str, app: str) -> OpenAppOut:
     """Start an app if necessary; the address admits one browser, once, within a minute."""
-    wanted = read_model(AppRequest, optional=True).options()
-    link = services().apps.open_app(person(), session_id, app, wanted)
+    options = read_model(AppRequest, optional=True).options()
+    link = services().apps.open_app(person(), session_id, app, options)
     url = enter_url(link)
     return OpenAppOut(
         url=url,

@@ -11,7 +11,7 @@ from portal.core.jobs.job import Job, JobTab
 from portal.core.jobs.output import Stream, path_of, streams_of, title_of
 from portal.web.context import person, services
 from portal.web.http.downloads import send_download
-from portal.web.log_response import LogTab, piece_response, wanted_end, wanted_offset
+from portal.web.log_response import LogTab, piece_response, requested_end, requested_offset
 from portal.web.log_text import PIECE, TAIL, Piece, decode, stream, whole_lines
 from portal.web.pages.blueprint import blueprint
 from portal.web.pages.jobs.detail import page_of
@@ -60,7 +60,7 @@ def job_output_text(shown_id: str) -> ResponseReturnValue:
 
 def _piece(job: Job) -> Piece:
     outputs, wanted = services().job_outputs, _stream()
-    offset, before = wanted_offset(), wanted_end()
+    offset, before = requested_offset(), requested_end()
     if offset is not None:
         found = outputs.read(person(), job.shown_id, wanted, offset, PIECE)
         text, following = decode(found.data, found.offset)

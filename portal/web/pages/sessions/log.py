@@ -11,7 +11,7 @@ from portal.core.jobs.output import Reading
 from portal.core.session.session import OVER, Session
 from portal.web.context import person, services
 from portal.web.http.downloads import send_download
-from portal.web.log_response import LogTab, piece_response, wanted_end, wanted_offset
+from portal.web.log_response import LogTab, piece_response, requested_end, requested_offset
 from portal.web.log_text import (
     PIECE,
     TAIL,
@@ -78,7 +78,7 @@ def log_text(session_id: str) -> ResponseReturnValue:
 
 def _piece(session: Session) -> Piece:
     """The wanted piece of the whole log."""
-    logs, offset = services().session_logs, wanted_offset()
+    logs, offset = services().session_logs, requested_offset()
     if offset is not None:
         data = logs.read(person(), session.id, offset, PIECE)
     else:
@@ -93,7 +93,7 @@ def _piece(session: Session) -> Piece:
 def _piece_of(session: Session, app: str) -> Piece:
     """The same for the lines of an app."""
     read = partial(services().session_logs.read, person(), session.id)
-    offset = wanted_offset()
+    offset = requested_offset()
     if offset is None:
         data, offset, following = app_tail(read, app, _end(session))
     else:
@@ -103,7 +103,7 @@ def _piece_of(session: Session, app: str) -> Piece:
 
 def _end(session: Session) -> int:
     """Where the wanted text ends."""
-    before = wanted_end()
+    before = requested_end()
     return services().session_logs.size(person(), session.id) if before is None else before
 
 
