@@ -47,7 +47,7 @@ class ImageRuleListOut(ResponseModel):
 
 
 class CapsOut(ResponseModel):
-    """The administrators' caps on what Slurm has no limit for; null means no cap."""
+    """The administrators' caps on resources for which Slurm has no limit; null means no cap."""
 
     max_shared_memory: str | None
     idle_minutes: int | None
@@ -113,14 +113,14 @@ class LimitsOut(ResponseModel):
         )
 
 
-def _limited(found: Iterable[Limited]) -> list[LimitedOut]:
+def _limited(entities: Iterable[Limited]) -> list[LimitedOut]:
     return [
         LimitedOut(
-            name=one.name,
-            about=one.about,
-            limits=[LimitOut.model_validate(limit) for limit in one.limits],
+            name=entity.name,
+            about=entity.about,
+            limits=[LimitOut.model_validate(limit) for limit in entity.limits],
         )
-        for one in found
+        for entity in entities
     ]
 
 
@@ -150,7 +150,7 @@ class JournalPageOut(ResponseModel):
 
 
 class HeldOut(ResponseModel):
-    """What one user's jobs hold on a node."""
+    """The resources that one user's jobs hold on a node."""
 
     user: str
     cpus: int
@@ -160,7 +160,7 @@ class HeldOut(ResponseModel):
 
 
 class NodeOut(ResponseModel):
-    """A node: what it has, and who holds how much of it."""
+    """A node: its resources, and the users who hold them."""
 
     name: str
     resource_groups: list[str]
@@ -182,13 +182,13 @@ class NodeOut(ResponseModel):
             fgpu=node.fgpu,
             held=[
                 HeldOut(
-                    user=one.user,
-                    cpus=one.cpus,
-                    memory=format_size(one.memory_mb),
-                    fgpu=one.fgpu,
-                    jobs=one.jobs,
+                    user=share.user,
+                    cpus=share.cpus,
+                    memory=format_size(share.memory_mb),
+                    fgpu=share.fgpu,
+                    jobs=share.jobs,
                 )
-                for one in node.held
+                for share in node.held
             ],
         )
 
