@@ -113,7 +113,7 @@ class JobOut(ResponseModel):
     deadline: Time | None
     """When its time limit is reached."""
     time_limit: int | None
-    """Minutes; null without a limit, and where it is not data."""
+    """Minutes; null without a limit, and where it is not known."""
     unlimited: bool
     """Whether it has, or had, no time limit."""
     restarts: int
