@@ -106,6 +106,6 @@ def act(action: str) -> ResponseReturnValue:
     outcomes = Outcomes(wanted, services().jobs.act(person(), wanted, ids))
     if by_htmx():
         text = render_template("_job_outcomes.html", outcomes=outcomes)
-        return _parts(asked_for()).answer(more=text)
+        return _parts(asked_for()).answer(extra=text)
     back = local_path(request.form.get("back")) or "/jobs"
     return render_template("job_acted.html", outcomes=outcomes, back=back, person=person())
