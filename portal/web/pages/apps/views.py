@@ -14,7 +14,7 @@ from portal.web.gate.links import enter_url
 from portal.web.http.paths import local_path
 from portal.web.pages.apps.cards import AppLauncher, app_launcher, to_options
 from portal.web.pages.blueprint import blueprint, by_htmx
-from portal.web.pages.sessions.warnings import Ended
+from portal.web.pages.sessions.warnings import EndedSession
 
 
 @blueprint.get("/sessions/<session_id>/apps")
@@ -109,5 +109,5 @@ def open_label(label: str) -> ResponseReturnValue:
 def _ended(session: Session) -> Response:
     """The page of an ended session whose app had this address; only for its owner."""
     key = secrets.token_urlsafe(16)
-    page = render_template("ended.html", end=Ended(session), key=key, person=person())
+    page = render_template("ended.html", end=EndedSession(session), key=key, person=person())
     return make_response(page, 410)

@@ -45,15 +45,15 @@ def log(session_id: str) -> ResponseReturnValue:
 
 
 def _app(session: Session) -> str:
-    """The app whose lines are wanted; "" for the whole log."""
-    wanted = request.args.get("app", "")
-    return services().session_logs.app(person(), session.id, wanted) if wanted else ""
+    """The app whose lines are requested; "" for the whole log."""
+    name = request.args.get("app", "")
+    return services().session_logs.app(person(), session.id, name) if name else ""
 
 
 def _tabs(row: SessionView) -> list[LogTab]:
-    """The whole log, and the apps that may have written something; [] if there are none.
+    """The tabs for the whole log and each app that may have written to it; [] without apps.
 
-    While the session runs, these are the opened ones.
+    While the session runs, only opened apps have tabs.
     """
     servers = [app for app in row.offered if not app.shares]
     if row.session.state not in OVER:
@@ -77,7 +77,7 @@ def log_text(session_id: str) -> ResponseReturnValue:
 
 
 def _piece(session: Session) -> Piece:
-    """The wanted piece of the whole log."""
+    """The requested piece of the whole log."""
     logs, offset = services().session_logs, requested_offset()
     if offset is not None:
         data = logs.read(person(), session.id, offset, PIECE)
@@ -91,7 +91,7 @@ def _piece(session: Session) -> Piece:
 
 
 def _piece_of(session: Session, app: str) -> Piece:
-    """The same for the lines of an app."""
+    """The requested piece of an app's lines."""
     read = partial(services().session_logs.read, person(), session.id)
     offset = requested_offset()
     if offset is None:
@@ -102,7 +102,7 @@ def _piece_of(session: Session, app: str) -> Piece:
 
 
 def _end(session: Session) -> int:
-    """Where the wanted text ends."""
+    """The end offset of the requested piece."""
     before = requested_end()
     return services().session_logs.size(person(), session.id) if before is None else before
 
