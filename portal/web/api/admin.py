@@ -82,7 +82,7 @@ def _template(template: Template) -> Reply[TemplateOut]:
 @blueprint.get("/admin/images")
 @operation("All images, and who can see each", ImageRuleListOut)
 def list_image_rules() -> ImageRuleListOut:
-    """All images, and who can see each."""
+    """All images with their visibility."""
     pairs = services().administration.rules_of(person(), services().catalog())
     return ImageRuleListOut(images=[ImageRuleOut.of(image, rule) for image, rule in pairs])
 
@@ -90,7 +90,7 @@ def list_image_rules() -> ImageRuleListOut:
 @blueprint.get("/admin/images/<environment>/<version>")
 @operation("Who can see an image", ImageRuleOut)
 def get_image_rule(environment: str, version: str) -> Reply[ImageRuleOut]:
-    """Who can see one image."""
+    """The visibility of an image."""
     catalog = services().catalog()
     image, rule = services().administration.image_rule(person(), catalog, environment, version)
     return tagged(ImageRuleOut.of(image, rule), rule)
@@ -177,7 +177,7 @@ def get_usage_now() -> UsageNowOut:
 @blueprint.get("/journal")
 @operation("Who did what, newest first", JournalPageOut, query=AuditQuery)
 def list_journal() -> JournalPageOut:
-    """Who did what, newest first."""
+    """The entries of the audit log, newest first."""
     query = read_query(AuditQuery)
     before = read_cursor(query.cursor)
     events, following = services().administration.events(person(), query, query.limit, before)

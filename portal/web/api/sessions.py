@@ -64,7 +64,7 @@ class EndRequest(BaseModel):
 
 
 class AppRequest(BaseModel):
-    """Options for opening an app; those that are omitted stay as they are."""
+    """Options for opening an app; omitted ones stay unchanged."""
 
     model_config = REQUEST
 
@@ -162,7 +162,7 @@ def get_session_usage(session_id: str) -> UseOverTimeOut:
 @blueprint.get("/sessions/<session_id>/timeline")
 @operation("Show what happened to a session", TimelineOut)
 def get_session_timeline(session_id: str) -> TimelineOut:
-    """When it was requested, queued, started, ready, extended, and when it ended."""
+    """The times of its request, queueing, start, readiness, extensions and end."""
     moments = services().session_history.timeline(person(), session_id)
     return TimelineOut(moments=[MomentOut.of(moment) for moment in moments])
 

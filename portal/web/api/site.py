@@ -44,7 +44,7 @@ def list_environments() -> EnvironmentListOut:
 
 
 def _visibility(catalog: Catalog) -> dict[str, str]:
-    """Who can see each image, by the image's path; for administrators."""
+    """The visibility of each image, by the image's path; for administrators."""
     rules = services().administration.rules_of(person(), catalog)
     return {image.path: rule.seen_by for image, rule in rules}
 

@@ -51,7 +51,7 @@ class Sharing(BaseModel):
 
 
 class JobTemplateRequest(JobRequest, Sharing):
-    """A job to submit, and with whom it is shared as a template."""
+    """A job to submit, and the users with whom it is shared as a template."""
 
     model_config = REQUEST
 

@@ -33,7 +33,7 @@ class EntryOut(ResponseModel):
     etag: str
     """Changes with the contents; for If-Match."""
     link: str | None
-    """Where a link leads; null for anything else."""
+    """The target of a link; null for other entries."""
 
 
 class ListingOut(ResponseModel):
@@ -68,7 +68,7 @@ class FolderUsageOut(ResponseModel):
     files: int
     folders: int
     complete: bool
-    """False while it is being counted: ask again."""
+    """False while counting continues: repeat the request."""
 
 
 class QuotaOut(ResponseModel):

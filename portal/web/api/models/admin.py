@@ -17,7 +17,7 @@ from portal.web.api.models.base import ResponseModel, optional_size
 
 
 class ImageRuleOut(ResponseModel):
-    """Who can see an image."""
+    """The visibility of an image."""
 
     environment: str
     version: str
@@ -41,7 +41,7 @@ class ImageRuleOut(ResponseModel):
 
 
 class ImageRuleListOut(ResponseModel):
-    """All images, and who can see each."""
+    """All images with their visibility."""
 
     images: list[ImageRuleOut]
 
@@ -125,7 +125,7 @@ def _limited(entities: Iterable[Limited]) -> list[LimitedOut]:
 
 
 class JournalEntryOut(ResponseModel):
-    """An event of the audit log: who did what, when, to what, and from where."""
+    """An event of the audit log: time, user, action, target and client address."""
 
     id: int
     time: AwareDatetime

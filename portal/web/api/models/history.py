@@ -58,7 +58,7 @@ class MomentOut(ResponseModel):
 
 
 class TimelineOut(ResponseModel):
-    """What happened to a session."""
+    """The timeline of a session."""
 
     moments: list[MomentOut]
     """Oldest first."""

@@ -32,7 +32,7 @@ class VersionOut(ResponseModel):
     description: str
     default_app: str | None
     seen_by: str = ""
-    """Who can see it; for administrators only."""
+    """Its visibility; for administrators only."""
     apps: list[AppTitleOut]
 
     @classmethod
@@ -265,7 +265,7 @@ class FolderOut(ResponseModel):
     problem: str
     """Why it cannot be mounted; "" if it can."""
     owner: str
-    """Who shares it; "" for the caller's own."""
+    """Its owner if it is shared; "" for the caller's own."""
     read_only: bool
     """Whether it can only be mounted read-only."""
 

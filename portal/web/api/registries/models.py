@@ -29,4 +29,4 @@ class RegistryLoginListOut(ResponseModel):
 
     logins: list[RegistryLoginOut]
     registries: list[str]
-    """The registries that the site permits; "*" stands for every one."""
+    """The registries that the site permits; "*" means any registry."""

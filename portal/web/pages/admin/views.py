@@ -164,7 +164,7 @@ def move_template(name: str) -> ResponseReturnValue:
 
 @blueprint.get("/images")
 def images() -> ResponseReturnValue:
-    """All images, and who can see each."""
+    """All images with their visibility."""
     pairs = services().administration.rules_of(person(), services().catalog())
     return _page("admin_images.html", "images", images=pairs)
 
@@ -259,7 +259,7 @@ def nodes() -> ResponseReturnValue:
 
 @blueprint.get("/journal")
 def journal() -> ResponseReturnValue:
-    """Who did what, newest first."""
+    """The audit log, newest first."""
     filters = {name: request.args.get(name, "").strip() for name in FILTERS}
     entries: list[AuditEvent] = []
     following, problem, status = None, "", 200

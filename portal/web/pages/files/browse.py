@@ -114,7 +114,7 @@ class Row:
 
     @property
     def modified(self) -> datetime:
-        """When it was changed."""
+        """The time of its last change."""
         return self.entry.modified
 
     @property

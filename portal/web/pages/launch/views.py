@@ -233,7 +233,7 @@ def check() -> ResponseReturnValue:
 
 @blueprint.post("/sessions/new/estimate")
 def estimate() -> ResponseReturnValue:
-    """When the sessions would start; a failure never prevents a launch."""
+    """The estimated start of the sessions; a failure never prevents a launch."""
     estimated, now, count = None, None, 1
     try:
         plan = entered_plan()

@@ -63,7 +63,7 @@ def release(session_id: str) -> ResponseReturnValue:
 
 @blueprint.post("/sessions/<session_id>/dismiss/<any(end, memory):notice>")
 def dismiss(session_id: str, notice: str) -> ResponseReturnValue:
-    """Dismiss the notice of a session's end, or of a process killed for want of memory."""
+    """Dismiss the notice of a session's end, or of a process that ran out of memory."""
     services().sessions.dismiss(person(), session_id, Notice(notice))
     return _redirect_back()
 

@@ -61,7 +61,7 @@ class SessionView:
 
     @property
     def end_text(self) -> str:
-        """How it ended; "you" instead of the reader's own name."""
+        """The text about its end, with "you" for the reader."""
         text = self.session.end_text or ""
         mine = f"Ended by {self.session.stopped_by}."
         own_doing = self.is_own and self.session.stopped_by == self.session.owner
