@@ -20,7 +20,6 @@ from pathlib import Path
 
 from flask import Flask
 
-from portal import create_app
 from portal.core.cluster.inventory import Partition
 from portal.core.cluster.limits import (
     Association,
@@ -30,6 +29,7 @@ from portal.core.cluster.limits import (
     Qos,
     Reservation,
 )
+from portal.web.app import create_app
 from tests.fakes import PASSWORDS, make_world
 from tests.unit.web.conftest import PORTAL, Api, Browser, make_settings
 

@@ -20,10 +20,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from portal.adapters.db.engine import open_database, upgrade
-from portal.adapters.db.jobs.store import JobTables
-from portal.adapters.db.monitoring.heartbeats import HeartbeatTables
-from portal.adapters.db.status import StatusTables
 from portal.adapters.slurm.commands import SEPARATOR
 from portal.adapters.slurm.queue import QueueReader, squeue_parse
 from portal.core.cluster.gpu_offers import NO_GPUS
@@ -33,6 +29,10 @@ from portal.core.jobs.job import Job, JobTab
 from portal.core.jobs.query import JobQuery, JobSort
 from portal.services.cluster import ClusterReader
 from portal.services.jobs.follower import JobFollower
+from portal.store.engine import open_database, upgrade
+from portal.store.heartbeats import HeartbeatStore
+from portal.store.jobs.store import JobStore
+from portal.store.status import StatusStore
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 RUNNING = 20
@@ -60,13 +60,13 @@ class Bench:
         url = f"sqlite:///{folder / 'bench.db'}"
         upgrade(url)
         engine = open_database(url)
-        self.store = JobTables(engine)
+        self.store = JobStore(engine)
         self.lines = [line(number) for number in range(1, jobs + 1)]
         self.changed = changed
         self.round = 0
         self.queue = QueueReader()
         none: Any = None
-        self.reader = ClusterReader(none, StatusTables(engine), HeartbeatTables(engine), NO_GPUS)
+        self.reader = ClusterReader(none, StatusStore(engine), HeartbeatStore(engine), NO_GPUS)
         week = timedelta(days=7)
         self.follower = JobFollower(
             store=self.store, scheduler=none, clock=lambda: NOW, history=week, kept=week

@@ -32,13 +32,13 @@ PORTAL = "/opt/venv/bin/python3"
 FILL = """
 import sys
 from datetime import timedelta
-from portal.adapters.db.engine import open_database
-from portal.adapters.db.sessions import SessionTables
+from portal.store.engine import open_database
+from portal.store.sessions import SessionStore
 from portal.config import load_settings
 from portal.core.session.session import Cause, Session, State
 from portal.wiring import now
 
-store = SessionTables(open_database(load_settings().state.database_url))
+store = SessionStore(open_database(load_settings().state.database_url))
 ENDS = [(State.FINISHED, Cause.FINISHED), (State.FAILED, Cause.OUT_OF_MEMORY)]
 for start in range(0, int(sys.argv[1]), 500):
     made = []
@@ -55,7 +55,7 @@ for start in range(0, int(sys.argv[1]), 500):
 """
 EMPTY = """
 import sqlalchemy
-from portal.adapters.db.engine import open_database
+from portal.store.engine import open_database
 from portal.config import load_settings
 
 with open_database(load_settings().state.database_url).begin() as database:

@@ -26,7 +26,7 @@ from portal.cli.main import main as slipway
 from portal.config import Settings, load_settings
 from portal.core.apps.access import gateway_name
 from portal.core.auth.person import hash_secret
-from portal.runner import gateway
+from portal.node.runner import gateway
 
 ROOT = Path(__file__).parents[1]
 SESSION = "5e5510" + "0" * 26

@@ -22,10 +22,10 @@ from typing import get_args
 
 from sqlalchemy import Engine, insert
 
-from portal.adapters.db.engine import open_database, upgrade
-from portal.adapters.db.site.usage import UsageTables
-from portal.adapters.db.tables import JournalRow, SessionRow
 from portal.core.admin.usage import By, Unit, UsageQuery, grouped, spans_of, total_of, used_in
+from portal.store.engine import open_database, upgrade
+from portal.store.tables import JournalRow, SessionRow
+from portal.store.usage import UsageStore
 
 NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
 YEAR = timedelta(days=365)
@@ -86,7 +86,7 @@ def _opened(rows: list[dict[str, object]], chance: random.Random) -> Iterator[di
             }
 
 
-def report(store: UsageTables, by: By, unit: Unit) -> float:
+def report(store: UsageStore, by: By, unit: Unit) -> float:
     """The work of one report without an account's names; returns its processor seconds."""
     begun = time.process_time()
     query = UsageQuery(unit=unit, by=by, first=(NOW - YEAR + timedelta(days=8)).date())
@@ -106,7 +106,7 @@ def measure(folder: Path, sessions: int, people: int, rounds: int) -> dict[str, 
     upgrade(url)
     engine = open_database(url)
     fill(engine, sessions, people)
-    store = UsageTables(engine)
+    store = UsageStore(engine)
     found = {}
     for unit in UNITS:
         for by in get_args(By):

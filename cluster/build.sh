@@ -63,9 +63,8 @@ build_image() {
 }
 
 SLURM_INPUTS=(cluster/Containerfile cluster/build cluster/bin cluster/supervisor cluster/etc
-    cluster/people slurm_plugins tests/standin gres/build.sh gres/shim/glibc_compat.h portal/core/cluster/fgpu.py
-    portal/core/launch/reference.py portal/core/launch/folder_name.py portal/core/json_text.py
-    portal/core/slurm_variables.py portal/gpu portal/batch portal/file_server)
+    cluster/people slurm_plugins tests/standin gres/build.sh gres/shim/glibc_compat.h portal/__init__.py
+    portal/node/__init__.py portal/node/common portal/node/gpu portal/node/batch portal/node/file_server)
 
 # Toolkit and session images are built in it (software.sh).
 build_builder_image() {

@@ -36,7 +36,7 @@ build_once() {
 }
 
 build_toolkit() {
-    build_once toolkit "images/toolkit portal/runner gres/shim" \
+    build_once toolkit "images/toolkit portal/node/runner gres/shim" \
         bash images/toolkit/build.sh /out/toolkit.sqsh
 }
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from sqlalchemy.exc import SQLAlchemyError
 
 from portal.core.hosts import GIVE_UP_SECONDS, RENEW_SECONDS
-from portal.core.interfaces.hosts.stores import LeaseStore
 from portal.errors import DatabaseUnavailable
+from portal.store.lease import LeaseStore
 
 log = logging.getLogger(__name__)
 

@@ -13,39 +13,13 @@ from sqlalchemy import Engine
 
 from portal.adapters.catalog import FolderCatalog
 from portal.adapters.certificates import CertificateAuthority
-from portal.adapters.db.access import AccessTables
-from portal.adapters.db.administration import AdministrationTables
-from portal.adapters.db.attempts import AttemptTables
-from portal.adapters.db.engine import CheckWriter, open_database
-from portal.adapters.db.files.servers import FileServerTables
-from portal.adapters.db.files.shares import FolderShareTables
-from portal.adapters.db.hosts.lease import LeaseTables
-from portal.adapters.db.hosts.store import HostTables
-from portal.adapters.db.jobs.pages import JobPageTables
-from portal.adapters.db.jobs.queued import queued_jobs
-from portal.adapters.db.jobs.store import JobTables
-from portal.adapters.db.logins import LoginTables
-from portal.adapters.db.monitoring.figures import FigureTables
-from portal.adapters.db.monitoring.heartbeats import HeartbeatTables
-from portal.adapters.db.reading import snapshot
-from portal.adapters.db.samples import SampleTables
-from portal.adapters.db.saved.job_templates import JobTemplateTables
-from portal.adapters.db.saved.presets import PresetTables
-from portal.adapters.db.saved.registry_logins import RegistryLoginTables
-from portal.adapters.db.saved.submissions import SubmissionTables
-from portal.adapters.db.service_tokens import ServiceTokenTables
-from portal.adapters.db.sessions import SessionTables
-from portal.adapters.db.site.notices import NoticeTables
-from portal.adapters.db.site.usage import UsageTables
-from portal.adapters.db.status import StatusTables
-from portal.adapters.encryption import Sealer
 from portal.adapters.files.host import SshFileServers
 from portal.adapters.haproxy.agent import machine_id
 from portal.adapters.haproxy.routes import HaproxyRoutes
 from portal.adapters.images.apptainer import Apptainer
 from portal.adapters.images.cluster import SlurmRunner
 from portal.adapters.images.folder import FolderImages, read_inventory
-from portal.adapters.images.machine import look
+from portal.adapters.images.machine import detect_machine
 from portal.adapters.images.recipes import FolderRecipes
 from portal.adapters.images.roots import LocalRoots
 from portal.adapters.images.site import INSIDE, Site
@@ -70,7 +44,6 @@ from portal.adapters.ssh.transport import SshTransport
 from portal.config import Settings
 from portal.core.files.server import StartOrder
 from portal.core.hosts import Holder, HostStatus
-from portal.core.interfaces.hosts.stores import LeaseStore
 from portal.core.interfaces.images import ImageStore, Note, Recipes
 from portal.core.interfaces.systems import Clock
 from portal.core.job.description import JobSettings
@@ -83,6 +56,32 @@ from portal.services.images.keeper import ImageKeeper
 from portal.services.images.tester import ImageTester
 from portal.services.owner_queue import RunForOwner, run_now
 from portal.services.systems import Monitors, Stores, Systems
+from portal.store.access import AccessStore
+from portal.store.administration import AdministrationStore
+from portal.store.attempts import AttemptStore
+from portal.store.encryption import Sealer
+from portal.store.engine import CheckWriter, open_database
+from portal.store.figures import FigureStore
+from portal.store.file_servers import FileServerStore
+from portal.store.heartbeats import HeartbeatStore
+from portal.store.hosts import HostStore
+from portal.store.job_templates import JobTemplateStore
+from portal.store.jobs.pages import JobPageStore
+from portal.store.jobs.queued import queued_jobs
+from portal.store.jobs.store import JobStore
+from portal.store.lease import LeaseStore
+from portal.store.logins import LoginStore
+from portal.store.notices import NoticeStore
+from portal.store.presets import PresetStore
+from portal.store.reading import snapshot
+from portal.store.registry_logins import RegistryLoginStore
+from portal.store.samples import SampleStore
+from portal.store.service_tokens import ServiceTokenStore
+from portal.store.sessions import SessionStore
+from portal.store.shares import ShareStore
+from portal.store.status import StatusStore
+from portal.store.submissions import SubmissionStore
+from portal.store.usage import UsageStore
 
 
 def now() -> datetime:
@@ -110,14 +109,14 @@ def wire(
 def lease_of(settings: Settings) -> LeaseStore:
     """The lease of the worker. With SQLite, whoever takes it holds a lock already."""
     engine = open_database(settings.state.database_url)
-    return LeaseTables(engine, forced=engine.dialect.name == "sqlite")
+    return LeaseStore(engine, forced=engine.dialect.name == "sqlite")
 
 
 def workers_of(settings: Settings) -> tuple[Holder | None, Sequence[HostStatus]]:
     """The worker that acts for the site, and the portal's hosts that were seen lately."""
     engine = open_database(settings.state.database_url)
     try:
-        return LeaseTables(engine).holder(), HostTables(engine).hosts()
+        return LeaseStore(engine).holder(), HostStore(engine).hosts()
     finally:
         engine.dispose()
 
@@ -234,27 +233,27 @@ def file_server_order(
 def open_stores(engine: Engine, sealer: Sealer) -> Stores:
     """The database's stores; the sealer encrypts the values of environment variables."""
     return Stores(
-        sessions=SessionTables(engine, sealer),
-        jobs=JobTables(engine),
-        samples=SampleTables(engine),
-        status=StatusTables(engine),
-        access=AccessTables(engine),
-        files=FileServerTables(engine),
-        shares=FolderShareTables(engine),
-        administration=AdministrationTables(engine),
-        notices=NoticeTables(engine),
-        usage=UsageTables(engine),
-        presets=PresetTables(engine, sealer),
-        registry_logins=RegistryLoginTables(engine, sealer),
-        job_templates=JobTemplateTables(engine),
-        submissions=SubmissionTables(engine),
-        logins=LoginTables(engine),
-        service_tokens=ServiceTokenTables(engine),
-        attempts=AttemptTables(engine),
-        job_pages=JobPageTables(engine),
-        heartbeats=HeartbeatTables(engine),
-        figures=FigureTables(engine),
-        hosts=HostTables(engine),
+        sessions=SessionStore(engine, sealer),
+        jobs=JobStore(engine),
+        samples=SampleStore(engine),
+        status=StatusStore(engine),
+        access=AccessStore(engine),
+        files=FileServerStore(engine),
+        shares=ShareStore(engine),
+        administration=AdministrationStore(engine),
+        notices=NoticeStore(engine),
+        usage=UsageStore(engine),
+        presets=PresetStore(engine, sealer),
+        registry_logins=RegistryLoginStore(engine, sealer),
+        job_templates=JobTemplateStore(engine),
+        submissions=SubmissionStore(engine),
+        logins=LoginStore(engine),
+        service_tokens=ServiceTokenStore(engine),
+        attempts=AttemptStore(engine),
+        job_pages=JobPageStore(engine),
+        heartbeats=HeartbeatStore(engine),
+        figures=FigureStore(engine),
+        hosts=HostStore(engine),
         snapshot=partial(snapshot, engine),
     )
 
@@ -275,7 +274,7 @@ class ImageFactory(NamedTuple):
 def image_factory(images: Path, recipes: Path, note: Note) -> ImageFactory:
     """Build and test images on this machine; needs neither settings nor a database."""
     # Where a namespace is refused, unshare never ends if it was to map ids.
-    ids, site, store = look().maps_ids, Site.of_machine(), FolderImages(images)
+    ids, site, store = detect_machine().maps_ids, Site.of_machine(), FolderImages(images)
     containers = Apptainer(note, ids, Path("/", INSIDE) if site.ca else None)
     bases = os.environ.get("SLIPWAY_BASES") or Path.home() / ".cache/slipway/bases"
     workspaces = LocalWorkspaces(ids)
@@ -284,7 +283,7 @@ def image_factory(images: Path, recipes: Path, note: Note) -> ImageFactory:
         roots=LocalRoots(Path(bases), site, ids, note),
         store=store,
         workspaces=workspaces,
-        machine=look,
+        machine=detect_machine,
         clock=now,
         note=note,
     )
@@ -306,7 +305,7 @@ def image_keeper(settings: Settings) -> ImageKeeper:
     engine = open_database(settings.state.database_url)
     return ImageKeeper(
         store=FolderImages(Path(settings.sessions.images)),
-        sessions=SessionTables(engine, Sealer(settings.state.keys)).live,
+        sessions=SessionStore(engine, Sealer(settings.state.keys)).live,
         jobs=partial(queued_jobs, engine),
         clock=now,
     )
@@ -316,7 +315,7 @@ def live_sessions(settings: Settings) -> list[Session]:
     """The sessions that are not over."""
     engine = open_database(settings.state.database_url)
     try:
-        return SessionTables(engine, Sealer(settings.state.keys)).live()
+        return SessionStore(engine, Sealer(settings.state.keys)).live()
     finally:
         engine.dispose()
 

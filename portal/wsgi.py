@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from portal import create_app
 from portal.adapters.backup.state import use
 from portal.adapters.web_processes import announce
 from portal.config import load_settings
 from portal.logs.setup import configure
+from portal.web.app import create_app
 from portal.wiring import wire
 
 THREADS = 8

@@ -17,9 +17,9 @@ from portal.adapters.certificates import CertificateAuthority, prepare_authoriti
 from portal.adapters.files.host import SshFileServers
 from portal.core.files.server import FileReply, FileRequest, FileServer, NoReply, StartOrder
 from portal.errors import Unavailable
-from portal.file_server.daemon import listen
-from portal.file_server.server import FileServer as Server
-from portal.file_server.server import Order
+from portal.node.file_server.daemon import listen
+from portal.node.file_server.server import FileServer as Server
+from portal.node.file_server.server import Order
 from tests.fake_transport import NoTransport
 
 

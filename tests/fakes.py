@@ -13,12 +13,9 @@ from tempfile import TemporaryDirectory
 from sqlalchemy import Engine
 from sqlalchemy.util import LRUCache
 from sqlmodel import Session as Database
-from sqlmodel import col, update
+from sqlmodel import col, delete, update
 
 from portal.adapters.catalog import FolderCatalog
-from portal.adapters.db.engine import open_database
-from portal.adapters.db.tables import SessionRow
-from portal.adapters.encryption import Sealer, make_key
 from portal.adapters.images.folder import read_inventory
 from portal.adapters.monitoring.prometheus import PrometheusMeasures
 from portal.adapters.oidc.provider import LocalAccountsFile
@@ -34,13 +31,11 @@ from portal.core.auth.accounts import AccountStatus, Identity
 from portal.core.auth.person import Person
 from portal.core.cluster.jobs import Estimate
 from portal.core.images.inventory import Inventory, Package
-from portal.core.interfaces.access import AccessStore
-from portal.core.interfaces.sessions import SessionStore
-from portal.core.interfaces.status import StatusStore
 from portal.core.interfaces.systems import Scheduler
 from portal.core.job.description import JobSettings
 from portal.core.job.runner_protocol import StartRequest
 from portal.core.launch.request import LaunchRequest
+from portal.core.launch.templates import Template
 from portal.core.monitoring import Room
 from portal.core.session.idle import Traffic
 from portal.core.session.session import Home, Session
@@ -54,6 +49,12 @@ from portal.services.container import Services
 from portal.services.owner_queue import RunForOwner, run_now
 from portal.services.session.sessions import Sessions
 from portal.services.systems import Monitors, Systems
+from portal.store.access import AccessStore
+from portal.store.encryption import Sealer, make_key
+from portal.store.engine import open_database
+from portal.store.sessions import SessionStore
+from portal.store.status import StatusStore
+from portal.store.tables import SessionRow, TemplateRow
 from portal.wiring import file_server_order, identity_provider, open_stores
 from tests.fake_files import FakeFileServers
 from tests.paths import ROOT
@@ -299,6 +300,16 @@ class World:
     def scheduler(self) -> Scheduler:
         """Slurm's commands over the fake login node."""
         return self.systems.scheduler
+
+    def store_templates(self, *templates: Template) -> None:
+        """Have these resource templates only, in this order."""
+        with Database(self.engine) as db:
+            db.exec(delete(TemplateRow))
+            db.add_all(
+                TemplateRow(**template.model_dump() | {"place": place})
+                for place, template in enumerate(templates)
+            )
+            db.commit()
 
     @property
     def sessions(self) -> Sessions:

@@ -20,7 +20,7 @@ from tests import calls
 from tests.calls import ROOT, Call, Finder, Row, calls_in, calls_of, print_problems, rows
 
 TABLE = ROOT / "tests" / "path_calls.toml"
-FOLDERS = ("portal/batch", "portal/file_server", "portal/gpu", "portal/runner")
+FOLDERS = ("portal/node/batch", "portal/node/file_server", "portal/node/gpu", "portal/node/runner")
 
 _OS = (
     "access chdir chflags chmod chown chroot execl execle execlp execlpe execv execve execvp "
@@ -48,7 +48,7 @@ METHODS = frozenset(
 """Of pathlib.Path."""
 AMBIGUOUS = frozenset("exists glob open rename replace resolve stat walk".split())
 """Other objects have methods of these names: looked at only in modules that import pathlib."""
-DESCRIPTORS_ONLY = "portal.file_server.at"
+DESCRIPTORS_ONLY = "portal.node.file_server.at"
 """Its functions take an open folder and one name."""
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from sqlalchemy import create_engine, text
 from sqlmodel import SQLModel
 
-from portal.adapters.db.engine import upgrade
+from portal.store.engine import upgrade
 
 _TEMPLATE = "migrated"
 

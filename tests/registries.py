@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from portal.batch.image import sif
+from portal.node.batch.image import sif
 
 HERE = sif.architecture()
 OTHER = "arm64" if HERE == "amd64" else "amd64"

@@ -63,8 +63,8 @@ LOCK = re.compile(r"(lock|turn|first|changed|condition)$", re.IGNORECASE)
 """How locks' variables are called."""
 CONFIGURATIONS = (
     "templates/haproxy/portal.cfg.j2",
-    "portal/runner/gateway.py",
-    "portal/runner/apps/netns.py",
+    "portal/node/runner/gateway.py",
+    "portal/node/runner/apps/netns.py",
 )
 SECTION = re.compile(
     r"\s*(?:\{% macro (?P<macro>\w+)"

@@ -9,7 +9,7 @@ jupyter="$SLIPWAY_TOOLKIT/jupyter"
 export JUPYTER_CONFIG_PATH="$jupyter/config${JUPYTER_CONFIG_PATH:+:$JUPYTER_CONFIG_PATH}"
 unset JUPYTER_NO_CONFIG JUPYTER_PREFER_ENV_PATH
 export JUPYTER_PATH="${JUPYTER_PATH:+$JUPYTER_PATH:}$jupyter/share"
-# The server's own Python sees nothing of what users install (portal/runner/apps/packages.py); its kernels and
+# The server's own Python sees nothing of what users install (portal/node/runner/apps/packages.py); its kernels and
 # terminals do, by the PATH that jupyter_server_config.py gives back.
 export SLIPWAY_USERS_PATH="$PATH" SLIPWAY_USERS_NOUSERSITE="${PYTHONNOUSERSITE:-}" PYTHONNOUSERSITE=1
 PATH="${SLIPWAY_PATH:-$PATH}"

@@ -19,7 +19,7 @@ unset JUPYTER_NO_CONFIG JUPYTER_PREFER_ENV_PATH
 # The extension that shows the session's name and the time left, after the user's own ones.
 export JUPYTER_PATH="${JUPYTER_PATH:+$JUPYTER_PATH:}$jupyter/share"
 
-# The server's own Python sees nothing of what users install (portal/runner/apps/packages.py); its kernels and
+# The server's own Python sees nothing of what users install (portal/node/runner/apps/packages.py); its kernels and
 # terminals do, by the PATH that jupyter_server_config.py gives back.
 export SLIPWAY_USERS_PATH="$PATH" SLIPWAY_USERS_NOUSERSITE="${PYTHONNOUSERSITE:-}" PYTHONNOUSERSITE=1
 PATH="${SLIPWAY_PATH:-$PATH}"

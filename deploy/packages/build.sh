@@ -144,13 +144,13 @@ build_container() {
 # What login and compute nodes need; any Python from 3.9 on runs the two commands.
 build_tools() {
     need_wheel
-    in_image "$(builder_of trixie)" sh -c 'sh /work/source/portal/batch/build.sh /work/out/slipway &&
+    in_image "$(builder_of trixie)" sh -c 'sh /work/source/portal/node/batch/build.sh /work/out/slipway &&
         sh /work/source/gres/build.sh /work/out/slipway-gpu'
     cp "$work/out/slipway" "$DIST/slipway-$VERSION-login"
     cp "$work/out/slipway-gpu" "$DIST/slipway-$VERSION-gpu"
     # Compiled on the site, against its Slurm.
     tar -C "$work/source" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" --mode=go-w \
-        --transform "s,^,slipway-$VERSION-slurm/," -cf - slurm_plugins gres portal/core/cluster/fgpu.py portal/gpu |
+        --transform "s,^,slipway-$VERSION-slurm/," -cf - slurm_plugins gres portal/__init__.py portal/node/__init__.py portal/node/common portal/node/gpu |
         gzip -9n > "$DIST/slipway-$VERSION-slurm.tar.gz"
 }
 

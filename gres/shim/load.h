@@ -1,5 +1,5 @@
 /* What the job uses of its GPUs at present, as root's watchdog writes it to SLIPWAY_LOAD at each of its polls,
- * about once a second (portal/gpu/watchdog/neighbours.py):
+ * about once a second (portal/node/gpu/watchdog/neighbours.py):
  *
  *     version=1
  *     time=123456789012        ns of CLOCK_MONOTONIC at which it was measured

@@ -25,7 +25,7 @@ struct shared {
     _Atomic int64_t measured; /* ns in total; root compares it with what the session really used */
     char padding[64 - 16];    /* to a cache line */
 };
-_Static_assert(sizeof(struct shared) == 64, "as portal/gpu/watchdog/neighbours.py reads it");
+_Static_assert(sizeof(struct shared) == 64, "as portal/node/gpu/watchdog/neighbours.py reads it");
 _Static_assert(sizeof(struct shared) * SLIPWAY_MAX_DEVICES <= SLIPWAY_LIMITER_SIZE, "the shares fit");
 
 pthread_mutex_t meters_lock = PTHREAD_MUTEX_INITIALIZER;

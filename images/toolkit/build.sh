@@ -128,7 +128,7 @@ copy_parts_of_c_library() {
 }
 
 copy_runner() {
-    cp -r "$source_dir/portal/runner" "$tree/runner"
+    cp -r "$source_dir/portal/node/runner" "$tree/runner"
     find "$tree/runner" -name __pycache__ -prune -exec rm -rf {} +
     # Without -m and site: every module that is not imported saves the user a millisecond.
     printf '%s\n' "#!$prefix/bin/python -IS" 'import sys' "sys.path.append(\"$prefix\")" \

@@ -15,10 +15,6 @@ from urllib.parse import urlsplit
 from portal.adapters.backup.database import keep_copy
 from portal.adapters.backup.state import BACKUPS, in_use
 from portal.adapters.certificates import prepare_authorities
-from portal.adapters.db.engine import open_database, upgrade
-from portal.adapters.db.reencrypt import seal_all
-from portal.adapters.db.urls import check_url
-from portal.adapters.encryption import Sealer, make_key, read_keys
 from portal.adapters.haproxy.map_files import MAPS
 from portal.cli.apply.checks import local_findings
 from portal.cli.apply.command import add_parser as add_apply
@@ -39,6 +35,10 @@ from portal.config import LogSettings, Settings, SettingsError, load_settings, s
 from portal.config.annotate import annotated
 from portal.errors import PortalError
 from portal.logs.setup import configure
+from portal.store.encryption import Sealer, make_key, read_keys
+from portal.store.engine import open_database, upgrade
+from portal.store.reencrypt import seal_all
+from portal.store.urls import check_url
 from portal.version import described
 from portal.wiring import now, wire
 

@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from portal.adapters import private_files
 from portal.config import Settings
 from portal.core import hosts
-from portal.core.cluster.fgpu import kinds_as_json
+from portal.node.common.fgpu import kinds_as_json
 from portal.wiring import wire
 
 UNITS = (

@@ -8,13 +8,13 @@ from functools import partial
 from sqlalchemy.exc import SQLAlchemyError
 
 from portal.adapters.backup.state import in_use
-from portal.adapters.db.hosts.lease import Fence
 from portal.adapters.haproxy.agent import AgentSocket
 from portal.config import Settings
 from portal.core.hosts import LEASE_SECONDS, Holder
 from portal.errors import DatabaseUnavailable, PortalError
 from portal.lease import Lease
 from portal.services.owner_queue import OwnerQueue
+from portal.store.lease import Fence
 from portal.wiring import lease_of, wire, workers_of
 from portal.worker import Worker, only_one
 

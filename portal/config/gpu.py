@@ -8,9 +8,9 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from portal.config.base import FROZEN
-from portal.core.cluster.fgpu import CONTEXT_MB, Compute, GpuKind, Policy, Sharing, parse_ratio
 from portal.core.cluster.gpu_offers import Gpus
 from portal.core.units import Memory
+from portal.node.common.fgpu import CONTEXT_MB, Compute, GpuKind, Policy, Sharing, parse_ratio
 
 MAX_SHARDS = 64
 SMALLEST = Fraction(1, 100)

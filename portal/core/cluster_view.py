@@ -1,4 +1,4 @@
-"""The cluster as one request sees it: what Slurm reported, read once."""
+"""The cluster as one request sees it: Slurm's last reports, read once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cache
 from portal.core.cluster.choice.account_use import AccountUse, account_use
 from portal.core.cluster.choice.chooser import job_offers, launch_options
 from portal.core.cluster.choice.offers import JobOffers, LaunchOptions
-from portal.core.cluster.choice.problems import Asked, choice_problems, option_problems
+from portal.core.cluster.choice.problems import RequestedJob, choice_problems, option_problems
 from portal.core.cluster.choice.submit_limits import CountJobs
 from portal.core.cluster.effective_limits import UserPartition, partitions_for
 from portal.core.cluster.gpu_offers import Gpus
@@ -26,7 +26,7 @@ from portal.core.slurm_options import NO_OPTIONS, SlurmOptions
 from portal.errors import FieldError, InvalidRequest
 
 UnixGroups = Callable[[str], "frozenset[str] | None"]
-"""A user's Unix groups; None if the login node does not tell."""
+"""Looks up a user's Unix groups; None if the login node does not report them."""
 
 
 def _unknown_groups(_: str) -> frozenset[str] | None:
@@ -42,7 +42,7 @@ _UNUSED = ClusterUsage()
 
 
 def names_groups(limits: Limits | None) -> bool:
-    """Whether any partition or reservation is for the members of certain groups."""
+    """Whether any partition or reservation is restricted to Unix groups."""
     if limits is None:
         return False
     return any(partition.groups for partition in limits.partitions) or any(
@@ -60,10 +60,10 @@ class ClusterView:
     use: ClusterUsage = _UNUSED
     unix_groups: UnixGroups = field(default=_unknown_groups, compare=False)
     count_jobs: CountJobs = field(default=_no_jobs, compare=False)
-    """How many jobs of a part of the queue are known; asked where a limit depends on it."""
+    """Counts jobs in a part of the queue; called only if a limit depends on the number."""
 
     def learn_groups(self, user: str) -> None:
-        """Have the login node tell the user's Unix groups now, if any limit depends on them."""
+        """Look up the user's Unix groups now, if any limit depends on them."""
         self._groups_of(user)
 
     def partitions_for(
@@ -84,14 +84,14 @@ class ClusterView:
         options: SlurmOptions = NO_OPTIONS,
         now: datetime | None = None,
     ) -> LaunchOptions:
-        """The choices of Slurm's options that a user has, given the options chosen already."""
-        groups = self._groups_of(user)
+        """The choices of Slurm's options open to a user, given the current ones."""
+        unix_groups = self._groups_of(user)
         return launch_options(
-            user, group, options, self.partitions, self.limits, groups, now, self.count_jobs
+            user, group, options, self.partitions, self.limits, unix_groups, now, self.count_jobs
         )
 
     def job_offers(self, user: str, now: datetime) -> JobOffers:
-        """The choices of Slurm's options for jobs that a user has in some partition."""
+        """The choices of Slurm's options open to a user for jobs, in any partition."""
         return job_offers(user, self.partitions, self.limits, self._groups_of(user), now)
 
     def option_problems(
@@ -105,23 +105,25 @@ class ClusterView:
     def choice_problems(
         self, user: str, request: LaunchRequest, now: datetime, count_jobs: CountJobs | None = None
     ) -> list[FieldError]:
-        """The fields that Slurm would refuse: of its own options, of sizes, and the count."""
+        """The fields that Slurm would refuse: its options, the sizes, and the count."""
         usable = partitions_for(user, self.partitions, self.limits)
         group = group_for(request.resource_group, usable or self.partitions)
         if request.account or request.qos:  # sbatch takes the default partition, open or not
             group = group_for(None, self.partitions)
         name = request.resource_group or (group.name if group else "")
         if name not in {partition.name for partition in self.partitions}:
-            return []  # an error of its own
+            return []  # reported for the field itself
         sizes = request.resources
-        asked = Asked(
+        requested = RequestedJob(
             request.slurm, sizes.cpus, sizes.memory, bool(sizes.fgpu), count=request.count
         )
         count = count_jobs or self.count_jobs
-        return choice_problems(user, name, asked, self.limits, self._groups_of(user), now, count)
+        return choice_problems(
+            user, name, requested, self.limits, self._groups_of(user), now, count
+        )
 
     def _groups_of(self, user: str) -> frozenset[str] | None:
-        """The user's Unix groups, asked for only where a partition or a reservation names any."""
+        """The user's Unix groups, looked up only if a partition or a reservation names any."""
         return self.unix_groups(user) if names_groups(self.limits) else None
 
     def template_misfits(
@@ -136,7 +138,7 @@ class ClusterView:
     ) -> list[str]:
         """Why a user could not launch with each of these templates; "" if they could.
 
-        With the resource group and Slurm's options that are chosen besides the template, if any.
+        `group` and `chosen` are the resource group and Slurm's options chosen beside the template.
         """
         open_to_user = cache(lambda options: self.partitions_for(user, options))
         count_jobs = cache(self.count_jobs)  # most templates meet the same limits
@@ -155,7 +157,7 @@ class ClusterView:
         return [misfit_of(template) for template in templates]
 
     def account_use(self, user: str, everybody: bool = False) -> list[AccountUse]:
-        """A user's accounts, or all of them, with what is used of their limits in time."""
+        """A user's accounts, or all of them, with the use of their budgets."""
         return account_use(user, self.limits, everybody)
 
     def usage_for(
@@ -208,7 +210,7 @@ class ClusterView:
     def _account_problems(
         self, user: str, partitions: Iterable[str], options: SlurmOptions
     ) -> dict[str, list[FieldError]]:
-        """Why account and QOS are refused, by the partition."""
+        """The refusals of account and QOS, by partition."""
         chosen = SlurmOptions(account=options.account, qos=options.qos)
         limits = self.limits
         return {

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
 from portal.core.apps.catalog import Catalog, Image, own_image
-from portal.core.cluster.fgpu import Slice
 from portal.core.cluster.gpu_offers import Gpus
 from portal.core.cluster.inventory import Partition
 from portal.core.launch.request import LaunchRequest, parse_launch
@@ -15,6 +14,7 @@ from portal.core.site_rules import SiteRules
 from portal.core.slurm_options import NO_OPTIONS, SlurmOptions
 from portal.core.units import exact_size, short_minutes
 from portal.errors import FieldError, InvalidRequest
+from portal.node.common.fgpu import Slice
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,12 @@ from portal.core.cluster.jobs import HOLDING, JobReport
 from portal.core.cluster.node_use import NodeUse, measure_nodes
 from portal.core.cluster.usage import SlurmStatus, measure_usage
 from portal.core.cluster_view import ClusterView, UnixGroups
-from portal.core.interfaces.monitoring.measures import HeartbeatStore
-from portal.core.interfaces.status import StatusStore
 from portal.core.interfaces.systems import Scheduler
 from portal.core.monitoring import LOOK
 from portal.core.session.session import Session
 from portal.errors import Unavailable
+from portal.store.heartbeats import HeartbeatStore
+from portal.store.status import StatusStore
 
 log = logging.getLogger(__name__)
 

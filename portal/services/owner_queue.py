@@ -15,11 +15,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from portal.core.interfaces.sessions import SessionStore
 from portal.core.session.session import Session
 from portal.errors import DatabaseUnavailable, PortalError
 from portal.logs.context import about
 from portal.logs.context import session as session_id
+from portal.store.sessions import SessionStore
 
 log = logging.getLogger(__name__)
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from portal.core.auth.person import Person
 from portal.core.files.shares import READ, SharedFolder
 from portal.core.interfaces.systems import UserFiles
-from portal.core.launch.folder_name import HOME, name_problem
 from portal.core.launch.mounts import Folder, Mount, path_of_shared
 from portal.core.launch.own_image import ImageFile, OwnImageRules, proposable
 from portal.core.launch.site_files import RefusedFile
 from portal.errors import FieldError, InvalidRequest
+from portal.node.common.folder_name import HOME, name_problem
 
 GrantMounts = Callable[[Person, Sequence[Mount]], tuple[Mount, ...]]
 """Storage.granted."""

@@ -10,30 +10,10 @@ from datetime import datetime
 from portal.core.apps.catalog import Catalog, Image
 from portal.core.files.server import StartOrder
 from portal.core.images.inventory import Inventory
-from portal.core.interfaces.access import AccessStore
-from portal.core.interfaces.administration import AdministrationStore
-from portal.core.interfaces.auth import (
-    Accounts,
-    AccountsFile,
-    AttemptStore,
-    IdentityProvider,
-    LoginStore,
-    ServiceTokenStore,
-)
-from portal.core.interfaces.files.servers import FileServerHost, FileServerStore
-from portal.core.interfaces.files.shares import ShareStore
-from portal.core.interfaces.hosts.stores import HostStore
-from portal.core.interfaces.job_usage import JobMeter, JobPageStore
-from portal.core.interfaces.jobs import JobScheduler, JobStore
-from portal.core.interfaces.monitoring.measures import Disk, FigureStore, HeartbeatStore, Measures
-from portal.core.interfaces.presets import PresetStore
-from portal.core.interfaces.registries import RegistryLoginStore
-from portal.core.interfaces.samples import SampleStore
-from portal.core.interfaces.sessions import SessionStore
-from portal.core.interfaces.site.notices import NoticeStore
-from portal.core.interfaces.site.usage import UsageStore
-from portal.core.interfaces.status import StatusStore
-from portal.core.interfaces.submission import JobTemplateStore, SubmissionStore, Submitter
+from portal.core.interfaces.auth import Accounts, AccountsFile, IdentityProvider
+from portal.core.interfaces.file_servers import FileServerHost
+from portal.core.interfaces.jobs import JobMeter, JobScheduler, Submitter
+from portal.core.interfaces.monitoring import Disk, Measures
 from portal.core.interfaces.systems import (
     Authenticator,
     Certificates,
@@ -47,6 +27,27 @@ from portal.core.interfaces.systems import (
 )
 from portal.core.job.description import JobSettings
 from portal.core.monitoring import Snapshot
+from portal.store.access import AccessStore
+from portal.store.administration import AdministrationStore
+from portal.store.attempts import AttemptStore
+from portal.store.figures import FigureStore
+from portal.store.file_servers import FileServerStore
+from portal.store.heartbeats import HeartbeatStore
+from portal.store.hosts import HostStore
+from portal.store.job_templates import JobTemplateStore
+from portal.store.jobs.pages import JobPageStore
+from portal.store.jobs.store import JobStore
+from portal.store.logins import LoginStore
+from portal.store.notices import NoticeStore
+from portal.store.presets import PresetStore
+from portal.store.registry_logins import RegistryLoginStore
+from portal.store.samples import SampleStore
+from portal.store.service_tokens import ServiceTokenStore
+from portal.store.sessions import SessionStore
+from portal.store.shares import ShareStore
+from portal.store.status import StatusStore
+from portal.store.submissions import SubmissionStore
+from portal.store.usage import UsageStore
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ MAX_BODY = 1 << 20
 """Bytes; the largest legitimate request is a launch or the tail of a log."""
 
 
-def build(services: Services) -> Flask:
+def create_app(services: Services) -> Flask:
     """Create the portal's application, and the gate that serves the apps' origins."""
     portal = _portal(services)
     origins = gate.build(services, _templates(services), STATIC, MAX_BODY)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from portal.core.json_text import whole_number
+from portal.node.common.json_text import whole_number
 
 
 def trim(text: str) -> str:

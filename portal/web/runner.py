@@ -30,7 +30,7 @@ csrf.exempt(blueprint)
 NEWS = Rate(per_second=1.0, at_once=3)
 """A runner reports every ten seconds, and retries undelivered reports."""
 VERSION = "Slipway-Runner"
-"""Header of runners that tell unknown sessions from ended ones (portal/runner/wire.py)."""
+"""Header of runners that tell unknown sessions from ended ones (node/runner/wire.py)."""
 APP_NEWS = Rate(per_second=2.0, at_once=40)
 """For all apps of a session together, which may become ready at the same moment."""
 pace = RateLimiter()

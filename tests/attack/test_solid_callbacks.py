@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID, NameOID
 
-from portal.runner.wire import RUNNER
+from portal.node.runner.wire import RUNNER
 from tests.client import OVER, Api, Json
 from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi

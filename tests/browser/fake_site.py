@@ -11,9 +11,9 @@ from pathlib import Path
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize
 from werkzeug.serving import make_server
 
-from portal import create_app
 from portal.core.auth.person import Person
 from portal.core.launch.request import parse_launch
+from portal.web.app import create_app
 from tests.fakes import PASSWORDS, World, make_world
 from tests.unit.web.conftest import make_settings
 from tests.unit.web.front import free_ports

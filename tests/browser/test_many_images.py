@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 from werkzeug.serving import make_server
 
-from portal import create_app
+from portal.web.app import create_app
 from tests.browser.axe import violations
 from tests.browser.conftest import Picture
 from tests.fakes import PASSWORDS, make_world

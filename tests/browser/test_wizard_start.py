@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from werkzeug.serving import make_server
 
-from portal import create_app
 from portal.core.apps.catalog import Catalog, Image
+from portal.web.app import create_app
 from tests.browser.axe import violations
 from tests.browser.conftest import LogIn, Picture
 from tests.cluster import Cluster

@@ -98,7 +98,7 @@ class UploadSite:
         if _lives(self.pid):
             return
         done = subprocess.run(
-            [sys.executable, "-c", "from portal.file_server.daemon import main; main()"],
+            [sys.executable, "-c", "from portal.node.file_server.daemon import main; main()"],
             input=json.dumps(self._order),
             capture_output=True,
             text=True,

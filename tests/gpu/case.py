@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from portal.gpu.nvml import NvmlError
+from portal.node.gpu.nvml import NvmlError
 from tests.gpu.machine import Gpu
 from tests.gpu.program import ProgramFailed
 from tests.gpu.session import Session, has, run_bare

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
-from portal.core.cluster.fgpu import CONTEXT_MB, GpuKind, share_of
-from portal.gpu import slices
-from portal.gpu.nvml import Device, Nvml, NvmlError
+from portal.node.common.fgpu import CONTEXT_MB, GpuKind, share_of
+from portal.node.gpu import slices
+from portal.node.gpu.nvml import Device, Nvml, NvmlError
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(__file__).parent / "programs"

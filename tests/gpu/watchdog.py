@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from portal.gpu import cgroups, slurm
-from portal.gpu.watchdog import watch
-from portal.gpu.watchdog.processes import UVM
+from portal.node.gpu import cgroups, slurm
+from portal.node.gpu.watchdog import watch
+from portal.node.gpu.watchdog.processes import UVM
 from tests.gpu.machine import LOGS, ROOT, Gpu
 from tests.gpu.program import JOB
 from tests.gpu.session import JOBS
@@ -49,7 +49,7 @@ def main(margin: str) -> None:
     """Watch for ever."""
     gpu = Gpu.find()
     for module in list(sys.modules.values()):
-        if module.__name__.startswith("portal.gpu") and hasattr(module, "job_of"):
+        if module.__name__.startswith("portal.node.gpu") and hasattr(module, "job_of"):
             vars(module)["job_of"] = job_of
     standin = gpu.driver.standin
     uvm = standin / "nvidia-uvm" if standin else UVM

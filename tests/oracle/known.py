@@ -9,7 +9,7 @@ from dataclasses import dataclass
 Values = Callable[[str | None, str | None], bool]
 
 CLIENTS = "/opt/slipway/slurm"
-"""Where Slurm's commands are in images (portal/runner/batch/command.py)."""
+"""Where Slurm's commands are in images (node/runner/batch/command.py)."""
 IMAGES_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Apptainer's, for an image that names none."""
 _NO_PROGRAM = re.compile(

@@ -37,7 +37,7 @@ time.sleep(300)
 ASK = """
 import sys
 sys.path.insert(0, "/usr/local/sbin/slipway-gpu")
-from portal.gpu.slurm import ask
+from portal.node.gpu.slurm import ask
 found = ask({job}, "n1")
 print(found.over, found.gres[0].name)
 """

@@ -10,7 +10,7 @@ import pytest
 from tests import path_calls
 from tests.path_calls import TABLE, all_path_calls, problems
 
-FILE = "portal/file_server/new.py"
+FILE = "portal/node/file_server/new.py"
 
 
 def names(text: str) -> list[str]:
@@ -51,8 +51,8 @@ def test_a_call_by_path_is_noted(text: str, name: str) -> None:
     [
         "import os\nos.fstat(fd), os.fchmod(fd, 0), os.read(fd, 1), os.close(fd), os.fdopen(fd)",
         "import os\nos.path.join(a, b), os.path.dirname(a), os.fsencode(a), os.O_PATH",
-        "from portal.file_server import at\nat.rename(a, b, c, d), at.unlink(a, b)",
-        "from portal.file_server.at import unlink\nunlink(a, b)",
+        "from portal.node.file_server import at\nat.rename(a, b, c, d), at.unlink(a, b)",
+        "from portal.node.file_server.at import unlink\nunlink(a, b)",
         "'text'.replace('a', 'b'), place.status(), registry.resolve(x), roots.open(x)",
         "import glob\nglob.escape(x)",
         "from pathlib import Path\n'text'.replace('a', 'b')",

@@ -4,7 +4,7 @@
 # shellcheck disable=SC2154  # source_dir, tree and work are build.sh's
 
 # xkbcomp is started by its path, /usr/bin in the binary, which an image need not have. "." is the X
-# server's working directory, and portal/runner/desktop/xserver.py makes it the toolkit's bin/.
+# server's working directory, and portal/node/runner/desktop/xserver.py makes it the toolkit's bin/.
 copy_xserver() {
     copy_program Xvnc
     copy_program xkbcomp

@@ -1,7 +1,7 @@
 """Read by every Python of a session at its start (PYTHONPATH), before the image's own of this name.
 
 People's dotfiles set PYTHONPATH anew: the environment of their packages leads to the same module
-(portal/runner/apps/packages.py). For old Pythons, too: plain syntax.
+(node/runner/apps/packages.py). For old Pythons, too: plain syntax.
 """
 
 import os

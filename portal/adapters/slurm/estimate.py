@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime
 
 from portal.adapters.slurm.commands import UnexpectedOutput, read_time
-from portal.core.cluster.jobs import Estimate, known_start
+from portal.core.cluster.jobs import Estimate, plausible_start
 
 
 def estimate_argv() -> list[str]:
@@ -27,7 +27,7 @@ def estimate_parse(text: str) -> Estimate:
     start = read_time(match["start"]) or _written_time(match["start"]) if match else None
     if match is None or start is None:
         raise UnexpectedOutput(f"sbatch --test-only: no start in {text!r}")
-    if known_start(start, datetime.now(UTC)) is None:
+    if plausible_start(start, datetime.now(UTC)) is None:
         return Estimate(None, "", "Slurm expects no start within a year.")
     return Estimate(start, match["node"] or "", "")
 
@@ -38,7 +38,7 @@ def _written_time(text: str) -> datetime | None:
     if re.fullmatch(r"[0-9]{1,11}\.[0-9]+", text):
         return datetime.fromtimestamp(int(text.partition(".")[0]), UTC)
     try:
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)

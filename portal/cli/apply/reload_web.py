@@ -30,7 +30,7 @@ class WebReload:
         self._gunicorn, self._patience = gunicorn, patience
         self._first = gunicorn.first()
         self._old = gunicorn.workers(self._first)
-        self.wanted = gunicorn.wanted(self._first) or max(len(self._old), 1)
+        self.wanted = gunicorn.configured_workers(self._first) or max(len(self._old), 1)
         """How many workers there are in the end."""
 
     def run(self) -> None:

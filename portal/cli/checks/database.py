@@ -11,11 +11,11 @@ from alembic.script import ScriptDirectory
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
-from portal.adapters.db.engine import MIGRATIONS, open_database
-from portal.adapters.db.urls import DatabaseUrlError, check_url
 from portal.cli.findings import Finding, warn
 from portal.config import Settings
 from portal.errors import DatabaseUnavailable
+from portal.store.engine import MIGRATIONS, open_database
+from portal.store.urls import DatabaseUrlError, check_url
 from portal.wiring import workers_of
 
 STALE_SECONDS = 30.0

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
-import portal.runner
+import portal.node.runner
 from portal.cli.findings import Finding, warn
 from portal.config import Settings
 from portal.core.apps.catalog import Catalog
@@ -96,7 +96,7 @@ def check_toolkit(file: Path) -> Iterator[Finding]:
 
 def runner_digest() -> str:
     """SHA-256 of this release's runner, as images/toolkit/build.sh calculates it."""
-    folder = Path(portal.runner.__file__).parent
+    folder = Path(portal.node.runner.__file__).parent
     names = sorted(f"./{path.relative_to(folder).as_posix()}" for path in folder.rglob("*.py"))
     lines = (f"{hashlib.sha256((folder / n).read_bytes()).hexdigest()}  {n}\n" for n in names)
     return hashlib.sha256("".join(lines).encode()).hexdigest()

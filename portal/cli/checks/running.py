@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from portal.cli.findings import Finding, warn
-from portal.core.interfaces.monitoring.measures import HeartbeatStore
 from portal.core.monitoring import worker_part
 from portal.errors import DatabaseUnavailable
+from portal.store.heartbeats import HeartbeatStore
 
 
 def check_worker(heartbeats: HeartbeatStore, now: datetime) -> Iterator[Finding]:

@@ -12,10 +12,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from portal.adapters.backup import state
 from portal.adapters.backup.database import CopyFailed, move_database, other_users
 from portal.adapters.backup.state import InUse
-from portal.adapters.db.urls import DatabaseUrlError, check_url
 from portal.cli.state.account import fail, wrong_account
 from portal.config import Settings, StateSettings
 from portal.errors import DatabaseUnavailable
+from portal.store.urls import DatabaseUrlError, check_url
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

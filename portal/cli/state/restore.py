@@ -18,10 +18,10 @@ from portal.adapters.backup.database import CopyFailed, copy_database, sqlite_fi
 from portal.adapters.backup.manifest import BadBackup, Manifest
 from portal.adapters.backup.state import DATABASE, InUse
 from portal.adapters.certificates import CertificateAuthority
-from portal.adapters.db.engine import upgrade
 from portal.cli.state.account import fail, wrong_account
 from portal.cli.state.passphrase import NoPassphrase, read_passphrase
 from portal.config import Settings, StateSettings
+from portal.store.engine import upgrade
 from portal.version import release
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from portal.adapters import rotation
-from portal.adapters.client_tls import accepts, new_only
+from portal.adapters.client_tls import accepts, context_after_rotation
 from portal.adapters.rotation import Stage
 from portal.cli.state.account import fail, wrong_account
 from portal.config import Settings
@@ -130,7 +130,7 @@ def still_need(settings: Settings) -> list[Session]:
     begun = rotation.begun_at(directory) + MEANWHILE
     live = [one for one in live_sessions(settings) if one.state is not State.ENDING]
     running = [one for one in live if one.ready is not None]
-    context = new_only(directory)
+    context = context_after_rotation(directory)
     with ThreadPoolExecutor(32) as pool:
         fine = pool.map(lambda session: accepts(context, session), running)
         needing = [one for one, yes in zip(running, fine, strict=True) if not yes]

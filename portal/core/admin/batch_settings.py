@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from portal.core.admin.images import ImageRule, image_rule
 from portal.core.apps.catalog import Catalog, Image
-from portal.core.cluster.fgpu import kinds_as_json
 from portal.core.cluster.gpu_offers import Gpus
 from portal.core.cluster.limits import Limits
 from portal.core.launch.own_image import NO_OWN_IMAGES, OwnImageRules
 from portal.core.site_rules import SiteRules
+from portal.node.common.fgpu import kinds_as_json
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def batch_settings(
     gpus: Gpus,
     site_rules: SiteRules,
 ) -> dict[str, object]:
-    """The settings, as portal/batch/settings.py reads them."""
+    """The settings, as portal/node/batch/settings.py reads them."""
     known = list(rules)
 
     def images(found: Iterable[Image]) -> list[dict[str, object]]:

@@ -1,4 +1,4 @@
-"""By how much a session's time limit can be extended."""
+"""Extensions of a session's time limit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from portal.core.units import short_minutes
 
 LONGEST = "max"
-"""In a request in place of minutes: as far as the limits permit."""
+"""The value, instead of minutes, that requests the longest extension that limits permit."""
 STEPS = (60, 240)
 """The extensions that are offered, in minutes."""
 
@@ -30,7 +30,7 @@ class Extensions:
 
 
 def extensions(room: int | None, limit: str) -> Extensions:
-    """What to offer with `room` minutes left to the limit; None: unlimited.
+    """The extensions to offer with `room` minutes left to the limit; None: unlimited.
 
     `limit` names the limit in words, for a session that has reached it.
     """

@@ -7,18 +7,18 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from portal.core.cluster.effective_limits import PLACE
-from portal.core.cluster.fgpu import GpuKind, Slice, of_gres, smallest
+from portal.core.cluster.effective_limits import PLACEHOLDER
 from portal.core.cluster.inventory import NodeGpus, Partition
 from portal.core.units import fgpu_number, floor_size, format_fgpu
 from portal.errors import FieldError
+from portal.node.common.fgpu import GpuKind, Slice, of_gres, smallest
 
 AMOUNT, KIND = "resources.fgpu", "resources.gpu_kind"
 
 
 @dataclass(frozen=True)
 class GpuOffer:
-    """One kind of GPU in one resource group: the amounts on offer, and why not more."""
+    """One kind of GPU in one resource group: the amounts on offer, and the limit on them."""
 
     kind: GpuKind
     amounts: tuple[Slice, ...]
@@ -42,26 +42,26 @@ class Gpus:
         return kind.title if kind else name or "GPU"
 
     def amount(self, shards: int, gpus: int) -> Fraction | None:
-        """A number of shards and whole GPUs in fGPU; None for none of them.
+        """A number of shards and whole GPUs in fGPU; None if both are 0.
 
-        Also None if there are several kinds, since the numbers do not tell which one it is.
+        Also None if there are several kinds, since the numbers do not tell the kind.
         """
         if len(self.kinds) != 1 or not (shards or gpus):
             return None
         return self.kinds[0].fgpu(shards, gpus)
 
     def within(self, group: Partition) -> Iterator[tuple[GpuKind, NodeGpus]]:
-        """The kinds in a resource group, each with the most that one of its nodes has."""
+        """The kinds in a resource group, with the largest GPU and shard numbers in one node."""
         for kind in self.kinds:
-            for found in group.gpus:
-                if is_of(found, kind) and found.gpus:
-                    yield kind, found
+            for node_gpus in group.gpus:
+                if is_of_kind(node_gpus, kind) and node_gpus.gpus:
+                    yield kind, node_gpus
                     break
 
     def offers(self, group: Partition) -> list[GpuOffer]:
-        """What can be requested in a resource group, the default kind first."""
-        found = (_offer(kind, most, group) for kind, most in self.within(group))
-        return [offer for offer in found if offer.amounts]
+        """The amounts that can be requested in a resource group, the default kind first."""
+        offers = (_offer(kind, most, group) for kind, most in self.within(group))
+        return [offer for offer in offers if offer.amounts]
 
     def grant(
         self,
@@ -70,7 +70,7 @@ class Gpus:
         group: Partition | None,
         elsewhere: Iterable[Partition] = (),
     ) -> Slice | FieldError | None:
-        """What a request for a GPU is granted, or why it never can be; None without a request.
+        """The slice that a request is granted, or why it never can be; None without a request.
 
         Without a group nothing is known from Slurm yet, so only the settings limit it.
         """
@@ -80,58 +80,61 @@ class Gpus:
             return FieldError(AMOUNT, "there are no GPUs here")
         if group is None:
             return self._unbounded(fgpu, kind_name)
-        found = dict(self.within(group))
-        if not found:
+        available = dict(self.within(group))
+        if not available:
             return FieldError(AMOUNT, _none_in(group, filter(self.offers, elsewhere)))
-        kind = _choose(found, kind_name)
+        kind = _choose(available, kind_name)
         if kind is None:
-            return _unknown(found)
-        offer = _offer(kind, found[kind], group)
+            return _unknown(available)
+        offer = _offer(kind, available[kind], group)
         return smallest(offer.amounts, fgpu) or FieldError(AMOUNT, offer.why)
 
     def _unbounded(self, fgpu: float, name: str | None) -> Slice | FieldError:
         kind = _choose(self.kinds, name)
         if kind is None:
             return _unknown(self.kinds)
-        found = kind.grant(fgpu, gpus=math.ceil(fgpu / float(kind.whole)) + 1)
-        return found or FieldError(AMOUNT, _at_most(kind.whole))
+        granted = kind.grant(fgpu, gpus=math.ceil(fgpu / float(kind.whole_gpu)) + 1)
+        return granted or FieldError(AMOUNT, _at_most(kind.whole_gpu))
 
 
 NO_GPUS = Gpus()
 
 
-def is_of(found: NodeGpus, kind: GpuKind) -> bool:
+def is_of_kind(node_gpus: NodeGpus, kind: GpuKind) -> bool:
     """Whether a node's GPUs are of a kind; a kind without a name matches all of them."""
-    return kind.name in ("", found.kind)
+    return kind.name in ("", node_gpus.kind)
 
 
 def has_gres(gres: str, kind: str, group: Partition) -> bool:
-    """Whether a node of a group has been reported with what a job's --gres asks for."""
+    """Whether some node of a group, as last reported, has the GPUs of a job's --gres."""
     shards, gpus = of_gres(gres)
     return any(
-        kind in ("", one.kind) and one.shards >= shards and one.gpus >= gpus for one in group.gpus
+        kind in ("", node_gpus.kind) and node_gpus.shards >= shards and node_gpus.gpus >= gpus
+        for node_gpus in group.gpus
     )
 
 
 def _offer(kind: GpuKind, most: NodeGpus, group: Partition) -> GpuOffer:
     # Nothing above the first exceeded limit is offered, although Slurm limits shards and whole
     # GPUs separately: a user limited to half a GPU who requests a whole one would be granted two.
-    found = [one for one in kind.amounts(most.gpus) if one.shards <= most.shards]
-    for place, one in enumerate(found):
-        if why := _too_much(one, kind, group):
-            return GpuOffer(kind, tuple(found[:place]), why)
-    return GpuOffer(kind, tuple(found), _at_most(found[-1].fgpu) if found else _unshared(kind))
+    amounts = [amount for amount in kind.amounts(most.gpus) if amount.shards <= most.shards]
+    for position, amount in enumerate(amounts):
+        if why := _too_much(amount, kind, group):
+            return GpuOffer(kind, tuple(amounts[:position]), why)
+    return GpuOffer(
+        kind, tuple(amounts), _at_most(amounts[-1].fgpu) if amounts else _unshared(kind)
+    )
 
 
-def _too_much(one: Slice, kind: GpuKind, group: Partition) -> str:
+def _too_much(amount: Slice, kind: GpuKind, group: Partition) -> str:
     """The limit that an amount exceeds, in words; "" if none."""
-    if one.shards and group.max_shards is not None and one.shards > group.max_shards:
+    if amount.shards and group.max_shards is not None and amount.shards > group.max_shards:
         most, why = kind.fgpu(group.max_shards), group.too_much("shards")
-    elif one.gpus and group.max_gpus is not None and one.gpus > group.max_gpus:
+    elif amount.gpus and group.max_gpus is not None and amount.gpus > group.max_gpus:
         most, why = kind.fgpu(0, group.max_gpus), group.too_much("gpus")
     else:
         return ""
-    return why.replace(PLACE, format_fgpu(most))
+    return why.replace(PLACEHOLDER, format_fgpu(most))
 
 
 def _at_most(fgpu: Fraction) -> str:
@@ -153,8 +156,8 @@ def _unknown(kinds: Iterable[GpuKind]) -> FieldError:
     return FieldError(KIND, text)
 
 
-def _none_in(group: Partition, having: Iterable[Partition]) -> str:
-    names = " or ".join(other.name for other in having)
+def _none_in(group: Partition, alternatives: Iterable[Partition]) -> str:
+    names = " or ".join(other.name for other in alternatives)
     where = f"; choose the resource group {names}" if names else ""
     return f"{group.name} has no GPUs" + where
 
@@ -168,7 +171,7 @@ def share(memory_mb: int, sm_percent: int | None, kind: GpuKind | None = None) -
 
 
 def unit_words(kind: GpuKind) -> str:
-    """What 1 fGPU of a kind is, in words."""
+    """The size of 1 fGPU of a kind, in words."""
     part = "a whole GPU" if kind.unit == 1 else f"{fgpu_number(kind.unit)} of a GPU"
     memory_mb, sm_percent = int(kind.memory_mb * kind.unit), int(100 * kind.unit)
     return f"{kind.title}: 1 fGPU is {part}, with {share(memory_mb, sm_percent, kind)}"

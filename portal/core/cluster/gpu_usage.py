@@ -1,4 +1,4 @@
-"""Allocated and free GPUs, in fGPU: computed from the nodes' GPUs and Slurm's jobs."""
+"""Allocated and free GPUs, in fGPU, computed from the nodes' GPUs and Slurm's jobs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from portal.core.cluster.fgpu import GpuKind
-from portal.core.cluster.gpu_offers import Gpus, is_of
+from portal.core.cluster.gpu_offers import Gpus, is_of_kind
 from portal.core.cluster.inventory import Node, NodeGpus
 from portal.core.cluster.jobs import JobReport
+from portal.node.common.fgpu import GpuKind
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,10 @@ class GpuCapacity:
     gpu: float
     """One whole GPU, in fGPU."""
     most: int
-    """Number in the largest node."""
+    """Number of GPUs in the node with most of them."""
 
 
-def allocated_kind(job: JobReport, there: Sequence[NodeGpus], gpus: Gpus) -> GpuKind | None:
+def allocated_kind(job: JobReport, node_gpus: Sequence[NodeGpus], gpus: Gpus) -> GpuKind | None:
     """The kind of GPU that a job holds on a node; None if it holds none.
 
     squeue does not report the kind: on a node with several kinds, the first possible one in the
@@ -37,8 +37,8 @@ def allocated_kind(job: JobReport, there: Sequence[NodeGpus], gpus: Gpus) -> Gpu
     """
     if not job.shards and not job.gpus:
         return None
-    fitting = [found for found in there if found.shards or not job.shards]
-    return next((kind for kind in gpus.kinds if any(is_of(f, kind) for f in fitting)), None)
+    fitting = [g for g in node_gpus if g.shards or not job.shards]
+    return next((kind for kind in gpus.kinds if any(is_of_kind(g, kind) for g in fitting)), None)
 
 
 def gpu_capacities(
@@ -49,24 +49,24 @@ def gpu_capacities(
     A job that holds whole GPUs takes all of their shards.
     """
     for kind in gpus.kinds:
-        having = [(node, number) for node in nodes if (number := _count(node, kind))]
-        usable = [(node, number * kind.whole) for node, number in having if node.usable]
-        held = (taken.get((node.name, kind.name), Fraction(0)) for node, _whole in usable)
+        equipped = [(node, number) for node in nodes if (number := _count(node, kind))]
+        usable = [(node, number * kind.whole_gpu) for node, number in equipped if node.usable]
+        allocated = (taken.get((node.name, kind.name), Fraction(0)) for node, _total in usable)
         free = (
-            max(whole - part, Fraction(0))
-            for (_node, whole), part in zip(usable, held, strict=True)
+            max(total - part, Fraction(0))
+            for (_node, total), part in zip(usable, allocated, strict=True)
         )
-        if having:
+        if equipped:
             yield GpuCapacity(
                 kind=kind.name,
                 title=kind.title,
-                fgpu=float(sum(whole for _node, whole in usable)),
+                fgpu=float(sum(total for _node, total in usable)),
                 free=float(sum(free)),
                 shard=float(kind.fgpu(1)) if kind.sharing == "shared" else 0.0,
-                gpu=float(kind.whole),
-                most=max(number for _node, number in having),
+                gpu=float(kind.whole_gpu),
+                most=max(number for _node, number in equipped),
             )
 
 
 def _count(node: Node, kind: GpuKind) -> int:
-    return sum(found.gpus for found in node.gpus if is_of(found, kind))
+    return sum(g.gpus for g in node.gpus if is_of_kind(g, kind))

@@ -9,7 +9,7 @@ from portal.core.units import format_size, short_minutes
 
 @dataclass(frozen=True)
 class NodeGpus:
-    """The GPUs of one kind in one node: how many, and their shards."""
+    """The GPUs of one kind in one node: their number, and that of their shards."""
 
     kind: str
     """Type in gres.conf; "" if they have none."""
@@ -28,20 +28,20 @@ class Partition:
     max_memory_mb: int
     max_minutes: int | None
     default_minutes: int | None = None
-    """Time limit of a session that names none; None if unlimited, or not known yet."""
+    """Time limit of a session that requests none; None if unlimited, or not known yet."""
     gpus: tuple[NodeGpus, ...] = ()
-    """The most that one node has, for each kind of GPU."""
+    """For each kind of GPU, the largest numbers in one node."""
     max_shards: int | None = None
     max_gpus: int | None = None
     """The most that Slurm's limits allow one session; None without a limit."""
 
-    def too_much(self, what: str) -> str:
-        """Say why no request can get more "cpus", "memory" or "time".
+    def too_much(self, resource: str) -> str:
+        """The limit on "cpus", "memory" or "time", in words.
 
-        Limits on "shards" and "gpus" are in core/cluster/effective_limits.py; what the nodes
-        provide depends on the kind of GPU (core/cluster/gpu_offers.py).
+        Limits on "shards" and "gpus" are in core/cluster/effective_limits.py; the GPUs of the nodes
+        depend on the kind (core/cluster/gpu_offers.py).
         """
-        match what:
+        match resource:
             case "cpus":
                 return f"the largest node here has {self.max_cpus} cores"
             case "memory":

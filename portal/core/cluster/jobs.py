@@ -1,4 +1,4 @@
-"""Slurm jobs: their states, and what Slurm reports about them."""
+"""Slurm jobs: their states, and reports about them from squeue and sacct."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class JobReport:
     time_limit: int | None = None
     """Minutes; None for no limit."""
     restarts: int = 0
-    """How often Slurm has requeued it."""
+    """Number of requeues."""
     exit_code: int | None = None
     partition: str = ""
     priority: int = 0
@@ -108,7 +108,7 @@ class JobReport:
     gpus: int = 0
     """GPU shards, and whole GPUs; a GPU split into shards does not count as a whole one."""
     cancelled_by: str | None = None
-    """Who cancelled it, if accounting has it: the user's name, or the uid if it has no name."""
+    """The user who cancelled it, by name or else uid; None if accounting has none."""
 
     @property
     def on_each_node(self) -> tuple[int, int]:
@@ -118,16 +118,16 @@ class JobReport:
 
 
 FARTHEST_START = timedelta(days=365)
-"""Slurm adds up the limits of the jobs before it; an unlimited one among them means centuries."""
+"""Slurm adds up the time limits of the jobs ahead; an unlimited one among them adds centuries."""
 
 
-def known_start(estimate: datetime | None, now: datetime) -> datetime | None:
-    """Slurm's estimate of a start, if it means anything."""
+def plausible_start(estimate: datetime | None, now: datetime) -> datetime | None:
+    """Slurm's estimate of a start; None beyond FARTHEST_START."""
     return estimate if estimate and estimate - now <= FARTHEST_START else None
 
 
 def is_unlimited(report: JobReport) -> bool:
-    """Whether a job has no time limit; one that never started may have had its partition's."""
+    """Whether a job has no time limit; False if it ended unstarted, with a limit not reported."""
     never_started = report.state.over and report.start is None
     return report.time_limit is None and not never_started
 

@@ -18,7 +18,7 @@ NO_LIMIT = "no limit"
 
 @dataclass(frozen=True)
 class Limit:
-    """One limit: what it applies to, its value, and the command that changes it."""
+    """One limit: its subject, its value, and the command that changes it."""
 
     what: str
     value: str
@@ -55,7 +55,7 @@ class LimitReport:
     qos: tuple[Limited, ...] = ()
     accounts: tuple[Limited, ...] = ()
     users: tuple[Limited, ...] = ()
-    """Only users with a limit of their own."""
+    """Only users with a limit that differs from their account's."""
 
 
 def limit_report(limits: Limits, partitions: Sequence[Partition]) -> LimitReport:
@@ -87,39 +87,44 @@ def _qos(qos: Qos) -> Limited:
     return Limited(qos.name, "", limits)
 
 
-def _account(own: Association) -> Limited:
-    change = f"sacctmgr modify account where name={own.account} set"
-    about = f"below {own.parent}" if own.parent else ""
-    limits = _of_association(own, None, change, "The account, all sessions together")
-    return Limited(own.account, about, tuple(limits))
+def _account(association: Association) -> Limited:
+    change = f"sacctmgr modify account where name={association.account} set"
+    about = f"below {association.parent}" if association.parent else ""
+    limits = _of_association(association, None, change, "The account, all sessions together")
+    return Limited(association.account, about, tuple(limits))
 
 
-def _user(own: Association, account: Association | None) -> Limited:
-    where = f"name={own.user} account={own.account}"
-    about = f"account {own.account}"
-    if own.partition:
-        where += f" partition={own.partition}"
-        about += f", group {own.partition}"
+def _user(association: Association, account: Association | None) -> Limited:
+    where = f"name={association.user} account={association.account}"
+    about = f"account {association.account}"
+    if association.partition:
+        where += f" partition={association.partition}"
+        about += f", group {association.partition}"
     change = f"sacctmgr modify user where {where} set"
-    limits = _of_association(own, account, change, "All sessions together")
-    return Limited(own.user, about, tuple(limits))
+    limits = _of_association(association, account, change, "All sessions together")
+    return Limited(association.user, about, tuple(limits))
 
 
 def _of_association(
-    own: Association, above: Association | None, change: str, together: str
+    association: Association, account: Association | None, change: str, together: str
 ) -> Iterator[Limit]:
-    """The limits of an account or a user; sacctmgr repeats an account's Max limits for users."""
-    none = above or Association("")
-    yield _amount(together, "GrpTRES", own.group, change)
-    yield _amount("Each session", "MaxTRES", _own(own.job, none.job), change)
-    yield _amount("Each session on one node", "MaxTRESPerNode", _own(own.node, none.node), change)
-    jobs = None if none.jobs == own.jobs else own.jobs
+    """The limits of an account or a user; a user's without those inherited from the account."""
+    none = account or Association("")
+    yield _amount(together, "GrpTRES", association.group, change)
+    yield _amount("Each session", "MaxTRES", _unless_inherited(association.job, none.job), change)
+    yield _amount(
+        "Each session on one node",
+        "MaxTRESPerNode",
+        _unless_inherited(association.node, none.node),
+        change,
+    )
+    jobs = None if none.jobs == association.jobs else association.jobs
     yield _number("Each person, running sessions", "MaxJobs", jobs, change)
-    minutes = None if none.minutes == own.minutes else own.minutes
+    minutes = None if none.minutes == association.minutes else association.minutes
     yield _time("Each session, time", "MaxWall", minutes, change)
 
 
-def _own(amount: Tres, above: Tres) -> Tres:
+def _unless_inherited(amount: Tres, above: Tres) -> Tres:
     return Tres() if amount == above else amount
 
 
@@ -127,7 +132,7 @@ def _group(partition: Partition, entry: PartitionAccess) -> Limited:
     change = f"scontrol update PartitionName={partition.name}"
     people = ",".join(entry.accounts)
     largest = _all_of([format_cores(partition.max_cpus), floor_size(partition.max_memory_mb)])
-    largest += "".join(f"; {_gpus(found)}" for found in partition.gpus if found.gpus)
+    largest += "".join(f"; {_gpus(gpus)}" for gpus in partition.gpus if gpus.gpus)
     state = "" if partition.up else "; closed"
     limits = (
         _time("Each session, time", "MaxTime", partition.max_minutes, change),
@@ -140,7 +145,7 @@ def _group(partition: Partition, entry: PartitionAccess) -> Limited:
     return Limited(partition.name, f"largest node: {largest}{state}", limits)
 
 
-def _amount(what: str, key: str, amount: Tres, change: str) -> Limit:
+def _amount(subject: str, key: str, amount: Tres, change: str) -> Limit:
     shown = amount if amount != Tres() else EXAMPLE
     parts = [
         ("cpu", shown.cpus),
@@ -149,7 +154,7 @@ def _amount(what: str, key: str, amount: Tres, change: str) -> Limit:
         ("gres/gpu", shown.gpus),
     ]
     value = ",".join(f"{name}={part}" for name, part in parts if part is not None)
-    return Limit(what, _words(amount), f"{change} {key}={value}", amount != Tres())
+    return Limit(subject, _words(amount), f"{change} {key}={value}", amount != Tres())
 
 
 def _words(amount: Tres) -> str:
@@ -165,35 +170,35 @@ def _words(amount: Tres) -> str:
     return _all_of(parts) or NO_LIMIT
 
 
-def _gpus(found: NodeGpus) -> str:
+def _gpus(gpus: NodeGpus) -> str:
     """The GPUs of a node: "2 GPUs (a100) in 8 shards"."""
-    words = plural(found.gpus, "GPU") + (f" ({found.kind})" if found.kind else "")
-    return f"{words} in {plural(found.shards, 'shard')}" if found.shards else words
+    words = plural(gpus.gpus, "GPU") + (f" ({gpus.kind})" if gpus.kind else "")
+    return f"{words} in {plural(gpus.shards, 'shard')}" if gpus.shards else words
 
 
 def _all_of(parts: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
 
 
-def _number(what: str, key: str, number: int | None, change: str) -> Limit:
+def _number(subject: str, key: str, number: int | None, change: str) -> Limit:
     value, written = (NO_LIMIT, 8) if number is None else (str(number), number)
-    return Limit(what, value, f"{change} {key}={written}", number is not None)
+    return Limit(subject, value, f"{change} {key}={written}", number is not None)
 
 
-def _memory(what: str, key: str, mb: int | None, change: str) -> Limit:
+def _memory(subject: str, key: str, mb: int | None, change: str) -> Limit:
     value = NO_LIMIT if mb is None else exact_size(mb)
-    return Limit(what, value, f"{change} {key}={mb or EXAMPLE.memory_mb}", mb is not None)
+    return Limit(subject, value, f"{change} {key}={mb or EXAMPLE.memory_mb}", mb is not None)
 
 
-def _time(what: str, key: str, minutes: int | None, change: str) -> Limit:
+def _time(subject: str, key: str, minutes: int | None, change: str) -> Limit:
     value = NO_LIMIT if minutes is None else format_minutes(minutes)
     written = _slurm_time(480 if minutes is None else minutes)
-    return Limit(what, value, f"{change} {key}={written}", minutes is not None)
+    return Limit(subject, value, f"{change} {key}={written}", minutes is not None)
 
 
-def _names(what: str, key: str, names: str, example: str, change: str) -> Limit:
+def _names(subject: str, key: str, names: str, example: str, change: str) -> Limit:
     value = names.replace(",", ", ") or "not set"
-    return Limit(what, value, f"{change} {key}={names or example}", bool(names))
+    return Limit(subject, value, f"{change} {key}={names or example}", bool(names))
 
 
 def _slurm_size(mb: int) -> str:
@@ -201,6 +206,6 @@ def _slurm_size(mb: int) -> str:
 
 
 def _slurm_time(minutes: int) -> str:
-    days, rest = divmod(minutes, 1440)
-    clock = f"{rest // 60:02}:{rest % 60:02}:00"
+    days, remainder = divmod(minutes, 1440)
+    clock = f"{remainder // 60:02}:{remainder % 60:02}:00"
     return f"{days}-{clock}" if days else clock

@@ -1,6 +1,6 @@
 """Slurm's limits, and those that apply to one user in one partition.
 
-Associations, QOS and partitions are read from Slurm and nothing is added here. If a limit of one
+Associations, QOS and partitions are read from Slurm; the portal adds no limits. If a limit of one
 kind is set in several places, the first in Slurm's hierarchy applies: the partition's QOS, the
 job's QOS, the user's association, its accounts ("Hierarchy" in Slurm's resource_limits page).
 Limits of different kinds all apply, so the tightest one bounds a request. None means no limit.
@@ -23,7 +23,7 @@ __all__ = [
     "NodeFeatures",
     "Reservation",
     "Tres",
-]  # re-exported: what reads Limits finds its parts here
+]  # re-exported beside Limits, which consists of them
 
 
 @dataclass(frozen=True)
@@ -37,28 +37,28 @@ class Association:
     qos: tuple[str, ...] = ()
     default_qos: str = ""
     group: Tres = NO_TRES
-    """All jobs of this association and of those below it together."""
+    """GrpTRES: all jobs of this association and its descendants together."""
     job: Tres = NO_TRES
     node: Tres = NO_TRES
     jobs: int | None = None
     """MaxJobs: running jobs of the user."""
     submitted: int | None = None
-    """MaxSubmitJobs: waiting and running jobs."""
+    """MaxSubmitJobs: pending and running jobs."""
     group_jobs: int | None = None
     group_submitted: int | None = None
-    """GrpJobs and GrpSubmitJobs: of everybody in the account together."""
+    """GrpJobs and GrpSubmitJobs: all users of the account together."""
     minutes: int | None = None
     """MaxWall."""
     total: Minutes = NO_MINUTES
-    """GrpTRESMins: what all jobs together may have used."""
+    """GrpTRESMins: the budget of all jobs together."""
     used: Minutes = NO_MINUTES
-    """What they have used of it so far, as Slurm's controller counts."""
+    """The use of that budget, as counted by slurmctld."""
     shares: int | None = None
     """Fairshare: the raw shares."""
     fair_share: float | None = None
     """The fair-share factor, from 0 to 1; None if it is not known."""
     description: str = ""
-    """The account's description; of rows without a user only."""
+    """The account's description; only in rows without a user."""
 
 
 @dataclass(frozen=True)
@@ -77,29 +77,29 @@ class Qos:
     jobs_of_account: int | None = None
     """MaxJobsPerAccount."""
     submitted: int | None = None
-    """MaxSubmitJobsPerUser: waiting and running jobs of one user."""
+    """MaxSubmitJobsPerUser: pending and running jobs of one user."""
     submitted_of_account: int | None = None
     """MaxSubmitJobsPerAccount."""
     group_jobs: int | None = None
     group_submitted: int | None = None
-    """GrpJobs and GrpSubmitJobs: of everybody together."""
+    """GrpJobs and GrpSubmitJobs: all users together."""
     minutes: int | None = None
     """MaxWall."""
     least: Tres = NO_TRES
     """MinTRESPerJob."""
     total: Minutes = NO_MINUTES
-    """GrpTRESMins: what all jobs together may have used."""
+    """GrpTRESMins: the budget of all jobs together."""
     used: Minutes = NO_MINUTES
     description: str = ""
     preempt: tuple[str, ...] = ()
     """The QOS whose jobs a job of this one may preempt."""
     preempt_mode: str = ""
-    """PreemptMode of jobs in this QOS, in lower case: "requeue"; "" or "cluster": Slurm's."""
+    """PreemptMode of jobs in this QOS, in lower case; "" or "cluster": that of slurm.conf."""
 
 
 @dataclass(frozen=True)
 class PartitionAccess:
-    """Who may use a partition (() allows everyone), and its limits on each node of a job."""
+    """Access rules of a partition (() allows all users), and its limits on each node of a job."""
 
     name: str
     qos: str = ""
@@ -111,9 +111,9 @@ class PartitionAccess:
     default_minutes: int | None = None
     """DefaultTime; None: MaxTime is the default."""
     groups: tuple[str, ...] = ()
-    """AllowGroups: the Unix groups that may use it; () for everybody."""
+    """AllowGroups: the Unix groups that may use it; () for all users."""
     state: str = "UP"
-    """UP, DOWN, DRAIN (runs what waits, accepts nothing) or INACTIVE."""
+    """UP, DOWN, DRAIN (runs pending jobs, accepts no new ones) or INACTIVE."""
     hidden: bool = False
     root_only: bool = False
     requires_reservation: bool = False
@@ -123,15 +123,15 @@ class PartitionAccess:
     exclusive_user: bool = False
     """ExclusiveUser: a node is given to jobs of one user at a time."""
     preempt_mode: str = ""
-    """PreemptMode in lower case; "": Slurm's."""
+    """PreemptMode in lower case; "": that of slurm.conf."""
     priority_tier: int = 1
     least_nodes: int = 0
-    """MinNodes: a session has one node, so more than 1 refuses it."""
+    """MinNodes: a session has one node, so a partition with more refuses it."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """All limits and access rules read from Slurm, which are thousands on a large site."""
+    """All limits and access rules read from Slurm: thousands on a large site."""
 
     enforced: tuple[str, ...] = ()
     """AccountingStorageEnforce: without "limits" Slurm stores limits but does not enforce them."""
@@ -140,13 +140,13 @@ class Limits:
     qos: tuple[Qos, ...] = ()
     partitions: tuple[PartitionAccess, ...] = ()
     tracked: tuple[str, ...] = ()
-    """AccountingStorageTRES: Slurm counts and limits nothing else."""
+    """AccountingStorageTRES: the only resources that Slurm counts and limits."""
     reservations: tuple[Reservation, ...] = ()
     features: tuple[NodeFeatures, ...] = ()
     accounting: bool = True
     """Whether the site has accounting (AccountingStorageType); without it there are no accounts."""
     private: tuple[str, ...] = ()
-    """PrivateData, in lower case: what ordinary users do not see of others'."""
+    """PrivateData, in lower case: records of others that Slurm hides from ordinary users."""
     preempt_type: str = ""
     """PreemptType without its prefix: "none", "qos", "partition_prio"."""
     preempt_mode: str = ""
@@ -154,7 +154,7 @@ class Limits:
     usage_reset: str = ""
     """PriorityUsageResetPeriod: "NONE", "MONTHLY"."""
     decay_minutes: int | None = None
-    """PriorityDecayHalfLife; None or 0: what was used is not forgotten."""
+    """PriorityDecayHalfLife; None or 0: past use does not decay."""
     fenced: bool = True
     """Whether Slurm confines jobs by cgroups; without them nothing is launched."""
     site: Site = field(default_factory=Site)
@@ -162,38 +162,38 @@ class Limits:
     @cached_property
     def accounts(self) -> Mapping[str, Association]:
         """The rows of accounts, by name."""
-        return {one.account: one for one in self.associations if not one.user}
+        return {row.account: row for row in self.associations if not row.user}
 
     @cached_property
     def users(self) -> Mapping[str, Sequence[Association]]:
         """The rows of users, by user."""
-        found: defaultdict[str, list[Association]] = defaultdict(list)
-        for one in self.associations:
-            found[one.user].append(one)
-        return {user: rows for user, rows in found.items() if user}
+        by_user: defaultdict[str, list[Association]] = defaultdict(list)
+        for row in self.associations:
+            by_user[row.user].append(row)
+        return {user: rows for user, rows in by_user.items() if user}
 
     @cached_property
     def entries(self) -> Mapping[str, PartitionAccess]:
         """The access rules of partitions, by name."""
-        return {one.name: one for one in self.partitions}
+        return {entry.name: entry for entry in self.partitions}
 
     @cached_property
     def named_qos(self) -> Mapping[str, Qos]:
         """The QOS, by name."""
-        return {one.name: one for one in self.qos}
+        return {qos.name: qos for qos in self.qos}
 
     @cached_property
     def requires_association(self) -> bool:
         """Whether users without an association are refused.
 
-        If no users are visible at all, the site hides them (PrivateData), and none is refused.
+        If no users are visible at all, the site hides them (PrivateData), and no user is refused.
         """
         return "associations" in self.enforced and not self.users.keys() <= {"root"}
 
 
 @dataclass(frozen=True)
 class Bound:
-    """The most that can be granted, and the limit behind it in words."""
+    """The largest value that can be granted, and the limit behind it in words."""
 
     value: int
     why: str
@@ -201,7 +201,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Bounds:
-    """The tightest bound of each kind; None is no limit."""
+    """The tightest bound of each kind; None means no limit."""
 
     cpus: Bound | None = None
     memory_mb: Bound | None = None
@@ -213,10 +213,11 @@ class Bounds:
 
 @dataclass(frozen=True)
 class GroupLimit:
-    """A limit on several jobs together: those that match all of the given fields."""
+    """A limit on several jobs together: those that match all fields that are set."""
 
     amount: Tres
-    who: str
+    text: str
+    """The limit in words, with "{amount}" for its value."""
     user: str | None = None
     accounts: frozenset[str] | None = None
     qos: str | None = None
@@ -225,17 +226,17 @@ class GroupLimit:
 
 @dataclass(frozen=True)
 class UserLimits:
-    """What applies to a user in a partition: association, QOS in Slurm's order, access rules."""
+    """Limits and access rules that apply to a user in a partition; QOS in Slurm's order."""
 
     user: str
     association: Association | None
     chain: tuple[Association, ...]
-    """The association and the accounts above it."""
+    """The association, its account and the ancestors of that account."""
     qos: tuple[Qos, ...]
     job_qos: str
     entry: PartitionAccess
     by_partition: frozenset[str]
-    """Partitions that share this one's QOS, whose group limits count jobs in all of them."""
+    """Partitions with the same QOS as this one: its group limits count jobs in all of them."""
 
 
 def user_limits(
@@ -243,37 +244,37 @@ def user_limits(
 ) -> UserLimits | None:
     """The limits of a user in a partition; None if Slurm would refuse this user's jobs there.
 
-    With the account and the QOS of the options; without them with Slurm's defaults.
+    Slurm's default account and QOS apply if the options name none.
     """
     entry = limits.entries.get(partition) or PartitionAccess(partition)
-    found = _association(user, partition, limits, options.account or None)
-    if found is None and limits.requires_association:
+    association = _association(user, partition, limits, options.account or None)
+    if association is None and limits.requires_association:
         return None
-    return _user_limits(user, entry, found, options.qos or _job_qos(found), limits)
+    return _user_limits(user, entry, association, options.qos or _job_qos(association), limits)
 
 
 def user_limits_of_job(
     user: str, partition: str, account: str, qos: str, limits: Limits
 ) -> UserLimits | None:
-    """The same for a job with this account and QOS.
+    """The limits of a user in a partition for a job with this account and QOS.
 
-    None if the user is not known to be allowed to use them: they may differ from sbatch's
-    defaults, since the submitter can choose others.
+    They may differ from sbatch's defaults, since the submitter can choose others. None if the user
+    may not use them, as far as is known.
     """
     entry = limits.entries.get(partition) or PartitionAccess(partition)
-    found = _association(user, partition, limits, account)
+    association = _association(user, partition, limits, account)
     if "limits" in limits.enforced or limits.requires_association:
-        if found is None or qos not in limits.named_qos:
+        if association is None or qos not in limits.named_qos:
             return None
-        if qos not in (*found.qos, found.default_qos):
+        if qos not in (*association.qos, association.default_qos):
             return None
-    return _user_limits(user, entry, found, qos, limits)
+    return _user_limits(user, entry, association, qos, limits)
 
 
 def _user_limits(
-    user: str, entry: PartitionAccess, found: Association | None, job_qos: str, limits: Limits
+    user: str, entry: PartitionAccess, association: Association | None, job_qos: str, limits: Limits
 ) -> UserLimits | None:
-    account = found.account if found else ""
+    account = association.account if association else ""
     if not _permits(account, entry.accounts, entry.not_accounts):
         return None
     if not _permits(job_qos, entry.allowed_qos, entry.not_qos):
@@ -282,8 +283,8 @@ def _user_limits(
     applied = "limits" in limits.enforced
     return UserLimits(
         user,
-        found if applied else None,
-        tuple(_chain(found, limits)) if found and applied else (),
+        association if applied else None,
+        tuple(_chain(association, limits)) if association and applied else (),
         tuple(_qos_in_order(entry.qos, job_qos, limits)) if applied else (),
         job_qos,
         entry,
@@ -292,17 +293,17 @@ def _user_limits(
 
 
 def _association(
-    user: str, partition: str, limits: Limits, named: str | None = None
+    user: str, partition: str, limits: Limits, requested: str | None = None
 ) -> Association | None:
-    """The association with the named account, else with sbatch's default account."""
-    account = limits.default_accounts.get(user) if named is None else named
-    own = [
+    """The user's association with the requested account, else with sbatch's default account."""
+    account = limits.default_accounts.get(user) if requested is None else requested
+    candidates = [
         a
         for a in limits.users.get(user, ())
         if a.account == (a.account if account is None else account)
         and a.partition in ("", partition)
     ]
-    return max(own, key=lambda a: a.partition != "", default=None)
+    return max(candidates, key=lambda a: a.partition != "", default=None)
 
 
 def _job_qos(association: Association | None) -> str:
@@ -321,22 +322,22 @@ def _permits(name: str, allowed: tuple[str, ...], denied: tuple[str, ...]) -> bo
 
 def _chain(association: Association, limits: Limits) -> Iterator[Association]:
     yield association
-    yield from line_of(association.account, limits)
+    yield from with_ancestors(association.account, limits)
 
 
-def line_of(account: str, limits: Limits) -> Iterator[Association]:
-    """An account and those above it, each once, as far as they are known."""
-    seen: set[str] = set()
+def with_ancestors(account: str, limits: Limits) -> Iterator[Association]:
+    """An account and its ancestors, nearest first, as far as they are known."""
+    visited: set[str] = set()
     row = limits.accounts.get(account)
-    while row is not None and row.account not in seen:  # a cycle ends
-        seen.add(row.account)
+    while row is not None and row.account not in visited:  # a cycle ends
+        visited.add(row.account)
         yield row
         row = limits.accounts.get(row.parent)
 
 
 def _qos_in_order(partition_qos: str, job_qos: str, limits: Limits) -> Iterable[Qos]:
-    known = limits.named_qos
-    first, second = known.get(partition_qos), known.get(job_qos)
+    by_name = limits.named_qos
+    first, second = by_name.get(partition_qos), by_name.get(job_qos)
     if second is not None and "OverPartQOS" in second.flags:
         first, second = second, first
     return [qos for qos in dict.fromkeys((first, second)) if qos is not None]

@@ -1,4 +1,4 @@
-"""Slurm's queue: positions of jobs in it, and the parts of it that limits count."""
+"""Slurm's queue: positions of jobs in it, and selections of jobs that limits count."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(frozen=True)
 class QueuePart:
-    """The jobs that a limit on submitted ones counts; None: whichever."""
+    """The jobs that a limit on submitted jobs counts; None matches all values."""
 
     user: str | None = None
     accounts: frozenset[str] | None = None
     qos: str | None = None
     of_qos: frozenset[str] = frozenset()
-    """The partitions whose own QOS this is: their jobs count as well, whatever QOS they have."""
+    """The partitions with this QOS: their jobs count as well, whatever QOS they have."""
     partitions: frozenset[str] | None = None
 
 
@@ -44,7 +44,7 @@ def queue_positions(jobs: Iterable[JobReport]) -> dict[str, int]:
 
 
 def _waits_for_turn(job: JobReport) -> bool:
-    # Priority 0 is how Slurm holds a job.
+    # Slurm holds a job by priority 0.
     return job.state is JobState.PENDING and job.reason in QUEUE_REASONS and job.priority > 0
 
 

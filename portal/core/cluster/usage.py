@@ -1,4 +1,4 @@
-"""Current use of the cluster: what jobs hold, what is free, which limits are reached.
+"""Current use of the cluster: allocated and free resources, and the limits that are reached.
 
 All values come from one poll of Slurm's queue and nodes; there are no running counters that could
 drift. A job holds its allocation from its start until its last node has completed.
@@ -22,13 +22,13 @@ from portal.core.slurm_options import NO_OPTIONS, SlurmOptions
 from portal.core.units import floor_size, format_cores, format_fgpu
 
 WORKER_SILENT_AFTER = timedelta(seconds=12)
-"""Maximum age of the worker's last sign of life, which it gives every three seconds; less than that
-of Slurm's last answer (core/session/status.py), so that Slurm is never blamed for it."""
+"""Maximum age of the worker's heartbeat, which it sends every three seconds. Less than the maximum
+age of Slurm's last answer (core/session/status.py), so that Slurm is never blamed for it."""
 
 
 @dataclass(frozen=True)
 class Allocation:
-    """What all jobs of one user, account, QOS and partition hold; memory in MiB."""
+    """The resources of all jobs of one user, account, QOS and partition; memory in MiB."""
 
     user: str
     account: str
@@ -56,7 +56,7 @@ class Capacity:
 
 @dataclass(frozen=True)
 class Overlap:
-    """What a user's jobs of other partitions hold on the nodes of this one; memory in MiB."""
+    """Resources on a partition's nodes that a user's jobs of other partitions hold (MiB)."""
 
     user: str
     partition: str
@@ -75,8 +75,8 @@ class ClusterUsage:
 
 
 @dataclass
-class _Taken:
-    """What jobs hold, by node name; GPUs by node name and kind."""
+class _Allocated:
+    """Allocated resources by node name; GPUs by node name and kind."""
 
     cpus: Counter[str] = field(default_factory=Counter)
     memory: Counter[str] = field(default_factory=Counter)
@@ -88,62 +88,64 @@ class _Taken:
 def measure_usage(
     jobs: Iterable[JobReport], nodes: Sequence[Node], gpus: Gpus = NO_GPUS
 ) -> ClusterUsage:
-    """Sum up what all jobs hold."""
-    held: dict[tuple[str, str, str, str], Counter[str]] = {}
+    """Sum up the resources that all jobs hold."""
+    sums: dict[tuple[str, str, str, str], Counter[str]] = {}
     fgpu: defaultdict[tuple[str, str, str, str], Fraction] = defaultdict(Fraction)
-    taken = _Taken()
+    allocated = _Allocated()
     gpus_of = {node.name: node.gpus for node in nodes}
-    beside = _Beside(nodes)
+    overlaps = _OverlapSums(nodes)
     for job in jobs:
         if not job.state.holds:
             continue
         key = (job.user, job.account, job.qos, job.partition)
-        mine = held.setdefault(key, Counter())
-        mine.update(cpus=job.cpus, memory_mb=job.memory_mb, shards=job.shards, gpus=job.gpus)
+        user_sums = sums.setdefault(key, Counter())
+        user_sums.update(cpus=job.cpus, memory_mb=job.memory_mb, shards=job.shards, gpus=job.gpus)
         for node in job.nodes:  # squeue reports totals: equal shares are assumed
             cpus, memory_mb = job.on_each_node
-            taken.cpus[node] += cpus
-            taken.memory[node] += memory_mb
+            allocated.cpus[node] += cpus
+            allocated.memory[node] += memory_mb
             part = Fraction(0)
             if kind := allocated_kind(job, gpus_of.get(node, ()), gpus):
                 part = kind.fgpu(job.shards, job.gpus) / len(job.nodes)
-                taken.fgpu[node, kind.name] += part
+                allocated.fgpu[node, kind.name] += part
                 fgpu[key] += part
-            beside.add(job, node, part)
-    holdings = tuple(
+            overlaps.add(job, node, part)
+    allocations = tuple(
         Allocation(*key, h["cpus"], h["memory_mb"], h["shards"], h["gpus"], float(fgpu[key]))
-        for key, h in sorted(held.items())
+        for key, h in sorted(sums.items())
     )
-    return ClusterUsage(holdings, tuple(_rooms(nodes, taken, gpus)), beside.overlaps())
+    return ClusterUsage(
+        allocations, tuple(_capacities(nodes, allocated, gpus)), overlaps.overlaps()
+    )
 
 
-class _Beside:
-    """Sums up what jobs hold on nodes that also belong to other partitions than theirs."""
+class _OverlapSums:
+    """Sums up the resources of jobs on nodes that also belong to other partitions."""
 
     def __init__(self, nodes: Iterable[Node]) -> None:
         self._partitions: defaultdict[str, list[str]] = defaultdict(list)
         for node in nodes:
             self._partitions[node.name].append(node.partition)
-        self._held: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        self._sums: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self._fgpu: defaultdict[tuple[str, str], Fraction] = defaultdict(Fraction)
 
     def add(self, job: JobReport, node: str, fgpu: Fraction) -> None:
-        """Count what a job holds on one of its nodes."""
+        """Add the resources of a job on one of its nodes."""
         cpus, memory_mb = job.on_each_node
         for partition in self._partitions.get(node, ()):
             if partition != job.partition:
-                self._held[job.user, partition].update(cpus=cpus, memory_mb=memory_mb)
+                self._sums[job.user, partition].update(cpus=cpus, memory_mb=memory_mb)
                 self._fgpu[job.user, partition] += fgpu
 
     def overlaps(self) -> tuple[Overlap, ...]:
         """The sums, by user and partition."""
         return tuple(
-            Overlap(*key, held["cpus"], held["memory_mb"], float(self._fgpu[key]))
-            for key, held in sorted(self._held.items())
+            Overlap(*key, sums["cpus"], sums["memory_mb"], float(self._fgpu[key]))
+            for key, sums in sorted(self._sums.items())
         )
 
 
-def _rooms(nodes: Sequence[Node], taken: _Taken, gpus: Gpus) -> Iterable[Capacity]:
+def _capacities(nodes: Sequence[Node], allocated: _Allocated, gpus: Gpus) -> Iterable[Capacity]:
     for name in dict.fromkeys(node.partition for node in nodes):
         all_nodes = [node for node in nodes if node.partition == name]
         usable = [node for node in all_nodes if node.usable]
@@ -151,29 +153,31 @@ def _rooms(nodes: Sequence[Node], taken: _Taken, gpus: Gpus) -> Iterable[Capacit
             name,
             sum(node.cpus for node in usable),
             sum(node.memory_mb for node in usable),
-            sum(max(node.cpus - taken.cpus[node.name], 0) for node in usable),
-            sum(max(node.memory_mb - taken.memory[node.name], 0) for node in usable),
-            tuple(gpu_capacities(all_nodes, taken.fgpu, gpus)),
+            sum(max(node.cpus - allocated.cpus[node.name], 0) for node in usable),
+            sum(max(node.memory_mb - allocated.memory[node.name], 0) for node in usable),
+            tuple(gpu_capacities(all_nodes, allocated.fgpu, gpus)),
         )
 
 
-def capacity_of(rooms: Sequence[Capacity], partition: str, kind: str) -> GpuCapacity | None:
+def capacity_of(capacities: Sequence[Capacity], partition: str, kind: str) -> GpuCapacity | None:
     """The GPUs of one kind in a partition."""
-    found = (gpus for room in rooms if room.partition == partition for gpus in room.gpus)
-    return next((gpus for gpus in found if gpus.kind == kind), None)
+    gpus_there = (
+        gpus for capacity in capacities if capacity.partition == partition for gpus in capacity.gpus
+    )
+    return next((gpus for gpus in gpus_there if gpus.kind == kind), None)
 
 
 @dataclass(frozen=True)
-class LimitInTheWay:
+class BlockingLimit:
     """A group limit that currently prevents a user from getting more of one resource."""
 
-    total: GroupLimit
+    group_limit: GroupLimit
     resource: str
     """"cpus", "memory_mb" or "fgpu"."""
     bound: float
-    """Cores, MiB or fGPU; so are the next two."""
-    held: float
-    wanted: float
+    """In cores, MiB or fGPU, as are the next two."""
+    used: float
+    requested: float
 
     @property
     def text(self) -> str:
@@ -183,77 +187,77 @@ class LimitInTheWay:
             "memory_mb": lambda mb: floor_size(int(mb)),
             "fgpu": format_fgpu,
         }
-        return self.total.who.format(amount=written[self.resource](self.bound))
+        return self.group_limit.text.format(amount=written[self.resource](self.bound))
 
 
-def limits_in_the_way(
+def blocking_limits(
     user: str,
     partition: str,
-    wanted: Tres,
+    requested: Tres,
     limits: Limits | None,
     use: ClusterUsage,
     gpu_kind: str = "",
     options: SlurmOptions = NO_OPTIONS,
-) -> Iterator[LimitInTheWay]:
+) -> Iterator[BlockingLimit]:
     """The group limits that currently prevent this user from getting more.
 
     Slurm's own estimate considers free nodes only, and may promise a start that limits prevent.
     """
-    own = user_limits(user, partition, limits, options) if limits else None
-    room = capacity_of(use.rooms, partition, gpu_kind)
-    shard, gpu = (room.shard, room.gpu) if room else (0.0, 0.0)
-    for total in group_limits(own) if own else ():
-        most, held = total.amount, held_by(use, total)
-        for resource, bound, holds, more, size in (
-            ("cpus", most.cpus, held.cpus, wanted.cpus, 1.0),
-            ("memory_mb", most.memory_mb, held.memory_mb, wanted.memory_mb, 1.0),
-            ("fgpu", most.shards, held.shards, wanted.shards, shard),
-            ("fgpu", most.gpus, held.gpus, wanted.gpus, gpu),
+    effective = user_limits(user, partition, limits, options) if limits else None
+    gpus = capacity_of(use.rooms, partition, gpu_kind)
+    shard, gpu = (gpus.shard, gpus.gpu) if gpus else (0.0, 0.0)
+    for limit in group_limits(effective) if effective else ():
+        most, allocated = limit.amount, allocated_under(use, limit)
+        for resource, bound, used, extra, size in (
+            ("cpus", most.cpus, allocated.cpus, requested.cpus, 1.0),
+            ("memory_mb", most.memory_mb, allocated.memory_mb, requested.memory_mb, 1.0),
+            ("fgpu", most.shards, allocated.shards, requested.shards, shard),
+            ("fgpu", most.gpus, allocated.gpus, requested.gpus, gpu),
         ):
-            if bound is not None and more and (holds or 0) + more > bound:
-                yield LimitInTheWay(total, resource, bound * size, (holds or 0) * size, more * size)
+            if bound is not None and extra and (used or 0) + extra > bound:
+                yield BlockingLimit(limit, resource, bound * size, (used or 0) * size, extra * size)
 
 
 def limit_reached(
     user: str,
     partition: str,
-    wanted: Tres,
+    requested: Tres,
     limits: Limits | None,
     use: ClusterUsage,
     gpu_kind: str = "",
     options: SlurmOptions = NO_OPTIONS,
 ) -> str:
-    """The first of these limits in words; "" if there is none."""
-    found = limits_in_the_way(user, partition, wanted, limits, use, gpu_kind, options)
-    return next((limit.text for limit in found), "")
+    """The first blocking limit in words; "" if there is none."""
+    blocking = blocking_limits(user, partition, requested, limits, use, gpu_kind, options)
+    return next((limit.text for limit in blocking), "")
 
 
-def counted(use: ClusterUsage, total: GroupLimit) -> list[Allocation]:
-    """The allocations that a limit counts."""
+def allocations_under(use: ClusterUsage, limit: GroupLimit) -> list[Allocation]:
+    """The allocations that a group limit counts."""
     return [
-        holding
-        for holding in use.holdings
-        if total.user in (None, holding.user)
-        and (total.accounts is None or holding.account in total.accounts)
-        and total.qos in (None, holding.qos)
-        and (total.partitions is None or holding.partition in total.partitions)
+        allocation
+        for allocation in use.holdings
+        if limit.user in (None, allocation.user)
+        and (limit.accounts is None or allocation.account in limit.accounts)
+        and limit.qos in (None, allocation.qos)
+        and (limit.partitions is None or allocation.partition in limit.partitions)
     ]
 
 
-def held_by(use: ClusterUsage, total: GroupLimit) -> Tres:
-    """What the allocations that a limit counts hold together."""
-    found = counted(use, total)
+def allocated_under(use: ClusterUsage, limit: GroupLimit) -> Tres:
+    """The sum of the allocations that a group limit counts."""
+    allocations = allocations_under(use, limit)
     return Tres(
-        sum(h.cpus for h in found),
-        sum(h.memory_mb for h in found),
-        sum(h.shards for h in found),
-        sum(h.gpus for h in found),
+        sum(h.cpus for h in allocations),
+        sum(h.memory_mb for h in allocations),
+        sum(h.shards for h in allocations),
+        sum(h.gpus for h in allocations),
     )
 
 
 @dataclass(frozen=True)
 class SlurmStatus:
-    """When Slurm last answered the worker, and since when it has failed to."""
+    """The time of Slurm's last answer to the worker, and of its first failure since."""
 
     answered: datetime | None
     failing_since: datetime | None
@@ -261,8 +265,8 @@ class SlurmStatus:
     rooms: tuple[Capacity, ...] = ()
     """Unallocated resources of each partition at the last poll."""
     worker_seen: datetime | None = None
-    """The worker's last sign of life; None if it never ran."""
+    """The worker's last heartbeat; None if it never ran."""
 
     def worker_down(self, now: datetime) -> bool:
-        """Whether the worker is not running, so that nobody knows whether Slurm answers."""
+        """Whether the worker is not running, so that it is unknown whether Slurm answers."""
         return self.worker_seen is not None and now - self.worker_seen > WORKER_SILENT_AFTER

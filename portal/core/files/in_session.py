@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import quote, unquote
 
-from portal.core.launch.folder_name import HOME
 from portal.core.launch.mounts import place_of
 from portal.core.session.session import Home, Session
+from portal.node.common.folder_name import HOME
 
 
 def path_in_session(session: Session, location: str, storage: str) -> str:

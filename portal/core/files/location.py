@@ -7,7 +7,7 @@ from urllib.parse import quote, unquote_to_bytes
 from portal.errors import FieldError, InvalidRequest
 
 SAFE = "!$'()*+,:;=@~"
-"""Not encoded, as by the file server (portal/file_server/location.py)."""
+"""Not encoded, as by the file server (node/file_server/location.py)."""
 
 
 def canonical(location: str, field: str = "path") -> str:

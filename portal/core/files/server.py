@@ -40,7 +40,7 @@ def route_key(secret_hash: str) -> str:
 
 @dataclass(frozen=True)
 class StartOrder:
-    """What a file server is told at its start (portal/file_server/server.py, Order)."""
+    """What a file server is told at its start (node/file_server/server.py, Order)."""
 
     id: str
     certificate: str

@@ -1,8 +1,8 @@
-"""Takes in sessions that the portal has lost: what Slurm says of their jobs, and what they claim.
+"""Adoption of sessions that the portal has lost, from Slurm's report of the job and its claims.
 
-Slurm alone says whose job it is, where it runs and what it holds. All else is what the portal once
-wrote into the session's specification: its owner can write something else there, about own
-sessions only, so it is believed in what is only shown or asked for again.
+Owner, nodes and resources of the job are taken from Slurm alone. The claims are fields that the
+portal once wrote into the session's specification. The owner can change them, for own sessions
+only, so they are used only for display and for requesting the same again.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from portal.core.cluster.fgpu import of_gres
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.job.runner_protocol import JobNumber, NodeName
-from portal.core.json_text import NotJson, decode_object
 from portal.core.launch.environment import NAME
 from portal.core.launch.hub import MAX_PREFIX
 from portal.core.launch.mounts import Mounts
@@ -27,42 +25,44 @@ from portal.core.launch.own_image import OwnImage
 from portal.core.launch.request import SessionName
 from portal.core.session.session import Home, Session
 from portal.core.validation import STRICT, Matching, Word
+from portal.node.common.fgpu import of_gres
+from portal.node.common.json_text import NotJson, decode_object
 
 PROOF = "tmp/.slipway-runner"
-"""The file below a session's folder in which its runner proves to be its owner's; the runner knows
-it by PROOF_INSIDE, its path in the container."""
+"""The file below a session's folder by which its runner proves that it runs as the owner;
+PROOF_INSIDE is its path in the container."""
 PROOF_INSIDE = "/opt/slipway-proof/.slipway-runner"
 SPEC = "spec.json"
-"""The specification below a session's folder, until its job starts."""
+"""The specification below a session's folder; it exists until the job starts."""
 MAX_PROOF, MAX_SPEC = 200, 2 * 1024 * 1024
-"""Bytes that are read of them."""
-MOST_OF_ONE = 200
-"""Live sessions of one user beyond which none is adopted: names of jobs are free."""
+"""Bytes read from these files."""
+MAX_LIVE_SESSIONS = 200
+"""Live sessions of one user, beyond which none is adopted: users choose their jobs' names."""
 _ID = re.compile(r"[0-9a-f]{32}")
 _RUNS = frozenset({JobState.RUNNING, JobState.SUSPENDED})
 _GRES = re.compile(r"(?:gpu|shard)(?::[A-Za-z0-9][\w.-]{0,63})?:[0-9]{1,6}", re.ASCII)
 UNKNOWN = "unknown"
-"""Environment and version of a session that does not tell them."""
+"""Environment and version of a session without these claims."""
 
 
 def is_session_id(text: str) -> bool:
-    """Whether a job of this name may be a session's."""
+    """Whether a job with this name may be a session's."""
     return _ID.fullmatch(text) is not None
 
 
 class AdoptMessage(BaseModel):
-    """A runner asks for its session to be taken in."""
+    """Requests the adoption of the runner's session."""
 
     model_config = STRICT
 
     job_id: JobNumber
     node: NodeName
     about: dict[str, Any] = {}
-    """Claims about the session; read by `read_claims`, since it may be another release's."""
+    """Claims about the session, for `read_claims`: another release may have written them."""
 
 
 class Claims(BaseModel):
-    """What a session says of itself, as the portal once wrote it; fields as in Session."""
+    """The claims of a session about itself; fields as in Session."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, hide_input_in_errors=True)
 
@@ -84,55 +84,55 @@ class Claims(BaseModel):
     hub_prefix: str = Field("", max_length=MAX_PREFIX)
 
 
-def about(session: Session) -> dict[str, Any]:
-    """The claims of a session, for its specification; no secrets."""
-    found = session.model_dump(mode="json", include=set(Claims.model_fields))
-    return {name: value for name, value in found.items() if value not in (None, "", [], False)}
+def claims_of(session: Session) -> dict[str, Any]:
+    """The claims of a session, for its specification; without secrets."""
+    fields = session.model_dump(mode="json", include=set(Claims.model_fields))
+    return {name: value for name, value in fields.items() if value not in (None, "", [], False)}
 
 
-def read_claims(found: Mapping[str, Any]) -> Claims:
-    """Read claims; what another release wrote otherwise, or nobody could, is left out."""
+def read_claims(data: Mapping[str, Any]) -> Claims:
+    """Parse claims; invalid fields, as of another release, are left out."""
     try:
-        return Claims.model_validate(dict(found))
+        return Claims.model_validate(dict(data))
     except ValidationError as error:
-        wrong = {str(one["loc"][0]) for one in error.errors() if one["loc"]}
-        rest = {name: value for name, value in found.items() if name not in wrong}
-        return Claims.model_validate(rest)
+        invalid = {str(detail["loc"][0]) for detail in error.errors() if detail["loc"]}
+        valid = {name: value for name, value in data.items() if name not in invalid}
+        return Claims.model_validate(valid)
 
 
 @dataclass(frozen=True)
-class Waiting:
-    """The specification of a session whose job waits."""
+class WaitingSpec:
+    """The specification of a session whose job is pending."""
 
     token: str
     claims: Claims
     env: Mapping[str, str]
 
 
-def read_spec(data: bytes, session: str, callback: str) -> Waiting | None:
-    """Read a specification; None unless it is this session's, and of a portal at this address."""
+def read_spec(data: bytes, session: str, callback: str) -> WaitingSpec | None:
+    """Parse a specification; None unless it is this session's, from a portal at this address."""
     try:
-        found = decode_object(data)
+        spec = decode_object(data)
     except NotJson:
         return None
-    token, env = found.get("token"), found.get("env")
-    if (found.get("session"), found.get("callback")) != (session, callback):
+    token, env = spec.get("token"), spec.get("env")
+    if (spec.get("session"), spec.get("callback")) != (session, callback):
         return None
     if not isinstance(token, str) or not re.fullmatch(r"[!-~]{8,200}", token):
         return None
-    adoption = found.get("adoption")
-    told = adoption.get("about") if isinstance(adoption, dict) else None
-    claims = read_claims(told if isinstance(told, dict) else {})
+    adoption = spec.get("adoption")
+    claimed = adoption.get("about") if isinstance(adoption, dict) else None
+    claims = read_claims(claimed if isinstance(claimed, dict) else {})
     names = set(claims.env_names)
     values = env if isinstance(env, dict) else {}
-    kept = {n: v for n, v in values.items() if n in names and isinstance(v, str)}
-    return Waiting(token, claims, kept)
+    claimed_env = {n: v for n, v in values.items() if n in names and isinstance(v, str)}
+    return WaitingSpec(token, claims, claimed_env)
 
 
-def first_of(reports: Iterable[JobReport]) -> JobReport | None:
-    """The job that a name belongs to, of all users' jobs of this name that are not over.
+def earliest_job(reports: Iterable[JobReport]) -> JobReport | None:
+    """The first submitted of these jobs of one name, of any user, that are not over.
 
-    Ids are random, so a job that imitates another's name was submitted after it.
+    Sessions' ids are random, so a job that imitates the name of another was submitted after it.
     """
     live = [report for report in reports if not report.state.over]
     return min(live, key=lambda report: int(report.job_id), default=None)
@@ -146,7 +146,7 @@ def runs_on(report: JobReport, node: str) -> bool:
 def adopt(
     session: str, report: JobReport, claims: Claims, token_hash: str, now: datetime
 ) -> Session:
-    """The session of a job, as if it had just been submitted; Slurm's reports move it on."""
+    """The session of a job, in the state after submission; Slurm's reports then change it."""
     gpu = _gpu(report, claims)
     return Session(
         id=session,
@@ -159,7 +159,7 @@ def adopt(
         cpus=max(report.cpus, 1),
         memory_mb=max(report.memory_mb, 1),
         partition=report.partition or None,
-        # Not what was asked for, which may be nothing: limits follow from these.
+        # Slurm's values, which the request may have left out: limits depend on them.
         account=report.account,
         qos=report.qos,
         time_limit=report.time_limit,
@@ -180,17 +180,17 @@ def adopt(
 
 
 def _begin(report: JobReport) -> datetime | None:
-    """The end of the maintenance that it waits for: nobody else gives a session a time to start.
+    """The end of the maintenance that it waits for: only maintenance gives a session a begin time.
 
-    From then on it is moved as if it had been known, so that it does not wait for a maintenance
-    that was lost as well. A requeued job has such a time from Slurm.
+    The session then follows changes of the maintenance like any other, so that it does not wait for
+    a maintenance that was lost as well. The begin time of a requeued job is Slurm's.
     """
-    waits = report.state is JobState.PENDING and report.reason == "BeginTime"
-    return report.start if waits and not report.restarts else None
+    deferred = report.state is JobState.PENDING and report.reason == "BeginTime"
+    return report.start if deferred and not report.restarts else None
 
 
 def _gpu(report: JobReport, claims: Claims) -> dict[str, Any]:
-    """The GPU that Slurm says the job has; in the administrator's unit if the claims fit."""
+    """The GPU that Slurm reports for the job; in the administrator's unit if the claims match."""
     if not report.shards and not report.gpus:
         return {}
     if _GRES.fullmatch(claims.gres) and of_gres(claims.gres) in (

@@ -1,4 +1,4 @@
-"""Renders the batch script of a job."""
+"""Renders the batch script of a session's job."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from portal.core.slurm_options import is_group_name
 
 _SAFE = re.compile(r"[A-Za-z0-9._/@%+=:,-]*")
 
-# Names of accounts and expressions of features are only in #SBATCH lines, between double quotes.
+# Account names and feature expressions occur only in #SBATCH lines, between double quotes.
 _QUOTED = re.compile(r"[^\s\x00-\x1f\x7f\"'\\]*")
 
-# Names of folders are quoted as words of the shell.
+# Folder names are quoted for the shell.
 _ONE_LINE = re.compile(r"[^\x00-\x1f\x7f]*")
 
 _RULES: Mapping[str, Callable[[str], object]] = {

@@ -27,7 +27,7 @@ class JobSettings:
     storage: str
     """Path of users' storage folders (core/launch/mounts.py)."""
     callback_minutes: int = 5
-    """How long a runner tries to reach the portal for the first time."""
+    """Minutes for which a runner tries to reach the portal for the first time."""
     dotfiles: tuple[str, ...] = ()
     """Files in the user's home that are copied into each session's new home."""
     home: Home = Home.SESSION
@@ -38,7 +38,7 @@ class JobSettings:
 def build_job(
     session: Session, image: Image, rules: JobSettings, now: datetime | None = None
 ) -> JobDescription:
-    """Describe the session's job as it is submitted now."""
+    """Describe the session's job for a submission at `now`."""
     delay = (session.begin - now).total_seconds() if session.begin and now else 0
     own_home = session.home is Home.PERSISTENT
     return JobDescription(
@@ -65,7 +65,7 @@ def build_job(
 
 @dataclass(frozen=True)
 class JobDescription:
-    """All that the batch script needs; memory in MiB, the time limit in minutes."""
+    """The values for the batch script; memory in MiB, the time limit in minutes."""
 
     session: str
     user: str
@@ -79,14 +79,14 @@ class JobDescription:
     """Directory of sessions and logs, relative to the user's home."""
     options: SlurmOptions = NO_OPTIONS
     begin_seconds: int = 0
-    """Seconds from its submission before which it must not start: Slurm reads times of day in the
-    zone of the login node, which the portal does not know."""
+    """Seconds after submission before which the job must not start. Not a time of day: Slurm reads
+    those in the login node's time zone, which the portal does not know."""
     gres: str = ""
     """The GPU request, the value of sbatch's --gres; "" for none."""
     own_storage: str = ""
-    """The path of the user's storage folders if the home is the user's own; "" if it is new."""
+    """The path of the user's storage folders in a session with the user's home; else ""."""
     mounts: tuple[MountPoint, ...] = ()
     dotfiles: tuple[str, ...] = ()
     """Files copied into the session's new home; relative to the user's home."""
     own_image: ImageJob | None = None
-    """Where the owner's own image is; None for one of the site's."""
+    """The owner's own image; None for one of the site's."""

@@ -1,6 +1,6 @@
 """Messages between the portal and a session's runner: its specification, and its reports.
 
-Reports are validated on arrival. portal/runner/spec.py reads the specification.
+Reports are validated on arrival. portal/node/runner/spec.py reads the specification.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Seconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 JobNumber = Annotated[str, Field(pattern=r"^[0-9]{1,10}$")]
 NodeName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.-]{0,252}$")]
 LONGEST_NAME = 60
-"""Characters of an own image's name in that of its packages' folder."""
+"""Characters of an own image's name in the name of its package folder."""
 Percent = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
 
 
@@ -50,9 +50,9 @@ class StartRequest(TypedDict):
     busy: str
     busy_when: str
     session_name: str
-    """For the titles of windows."""
+    """For window titles."""
     env: dict[str, str]
-    """Further variables, which only this app gets; secret."""
+    """Further variables for this app only; secret."""
 
 
 class ReadyMessage(BaseModel):
@@ -70,7 +70,7 @@ class ReadyMessage(BaseModel):
 
 
 class RenewalMessage(BaseModel):
-    """Asks for the authorities of now, and for a certificate of theirs."""
+    """Requests the current authorities and a certificate that they sign."""
 
     model_config = STRICT
 
@@ -79,7 +79,7 @@ class RenewalMessage(BaseModel):
 
 
 class RenewalAnswer(TypedDict):
-    """What a session needs after its portal's authorities have changed; all PEM."""
+    """A new certificate, and the current authorities; all PEM."""
 
     certificate: str
     callback_ca: str
@@ -87,7 +87,7 @@ class RenewalAnswer(TypedDict):
 
 
 class ProgressMessage(BaseModel):
-    """Reports what a job does before its container starts."""
+    """Reports the progress of a job before its container starts."""
 
     model_config = STRICT
 
@@ -96,7 +96,7 @@ class ProgressMessage(BaseModel):
 
     @property
     def shown(self) -> str:
-        """The text as pages show it: the job's words are its owner's."""
+        """The text for pages, without unprintable characters: the job's owner can write any."""
         return "".join(c for c in self.text if c.isprintable()).rstrip(". ")
 
 
@@ -112,24 +112,24 @@ class Heartbeat(BaseModel):
     memory_limit: Count | None = None
     oom_kills: Count = 0
     oom_program: Annotated[str, Field(max_length=64, pattern="^[ -~]*$")] = ""
-    """The program of the last process that was killed for want of memory; "" if unknown."""
+    """The program of the last process that the OOM killer ended; "" if unknown."""
     oom_age: Seconds = 0
     """Seconds since that kill."""
     apps: Annotated[dict[AppName, AppState], Field(max_length=64)] = {}
     """The states of the apps that were started."""
     busy: Annotated[tuple[AppName, ...], Field(max_length=64)] = ()
-    """The apps that are computing, used or not."""
+    """The apps that are computing, whether used or not."""
     gpu_memory_bytes: Count | None = None
     gpu_percent: Percent | None = None
     """Percent of the whole GPU."""
     gpu_kills: Annotated[int, Field(ge=0, lt=2**31)] = 0
     """Processes that the node's watchdog killed for exceeding the GPU memory."""
     home_files: Annotated[int, Field(ge=0, lt=2**31)] | None = None
-    """Files in the session's own home, without hidden ones and those below mounts."""
+    """Files in the session's own home, except hidden ones and those below mounts."""
     home_bytes: Count | None = None
 
     def meters(self) -> Facts:
-        """The session's fields that are set unchanged; add new meters here."""
+        """The values that are copied unchanged into the session's fields."""
         return {
             "cpu_seconds": self.cpu_seconds,
             "memory_used": self.memory_bytes,
@@ -142,7 +142,7 @@ class Heartbeat(BaseModel):
         }
 
     def reading(self, at: datetime) -> Reading:
-        """The part of it that is kept as use over time."""
+        """The values for the session's use over time."""
         return Reading(
             at=at,
             cpu_seconds=self.cpu_seconds,
@@ -153,19 +153,19 @@ class Heartbeat(BaseModel):
 
 
 class HeartbeatAnswer(TypedDict):
-    """What people in the session's terminals are shown about its end."""
+    """The answer to a heartbeat: the session's end, shown in its terminals, and requests."""
 
     name: str
     kept: str
-    """What stays and what is deleted."""
+    """The files that are kept and those that are deleted, in words."""
     seconds_left: int | None
-    """None if it does not end by itself."""
+    """None if no end is scheduled."""
     unused: bool
-    """Whether it ends then because nobody uses it."""
+    """Whether it then ends for being unused."""
     ready: bool
-    """Whether the portal knows where the gateway is; if not, the runner reports it again."""
+    """Whether the portal knows the gateway's address; if not, the runner reports it again."""
     authorities: str
-    """A hash of the portal's authorities; another one than before makes the runner ask for them."""
+    """The fingerprint of the portal's authorities; the runner requests them when it changes."""
 
 
 class AppReport(BaseModel):
@@ -174,16 +174,16 @@ class AppReport(BaseModel):
     model_config = STRICT
 
     state: Literal["starting", "ready", "failed", "stopped"]
-    """"starting": it has not answered for a while."""
+    """"starting": it has not answered for some time."""
     message: Annotated[str, Field(max_length=2000)] = ""
     log: Annotated[str, Field(max_length=65_536)] = ""
     """Its last lines."""
     details: Annotated[str, Field(max_length=4096)] | None = None
-    """What the app reports for its owner; only with "ready"."""
+    """The app's own report to the owner; only with "ready"."""
 
 
 def fingerprint(callback_ca: str, client_ca: str) -> str:
-    """A short hash of the authorities; portal/runner/renewal.py computes the same."""
+    """A short hash of the authorities; portal/node/runner/trust/renewal.py computes the same."""
     text = "".join(f"{callback_ca}{client_ca}".split())
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -203,9 +203,9 @@ def runner_spec(
 ) -> str:
     """Write the runner's specification as one line of JSON; `apps` are all that can be started.
 
-    `registry`: user and password for the registry of the session's own image, `refused`: files of
-    the site's that it must not be. portal/batch/node/session.py takes both out before the
-    container starts.
+    `registry` has user and password for the registry of the session's own image; `refused` lists
+    the site's files that may not be used as one. portal/node/batch/execute/session.py removes both
+    before the container starts.
 
     Secret: it contains the token, and environment variables that often hold passwords.
     """
@@ -222,15 +222,15 @@ def runner_spec(
             "apps": sorted({app.server for app in apps}),
             "detect": {app.name: app.detect for app in apps},
             "env": dict(env),
-            # The runner refuses to start only for a requested or capped size.
+            # The runner insists on the size only if it was requested or capped.
             "shared_memory": {"mb": session.shm_mb, "must": _must_have_shm(session)},
             # The runner refuses to start without the slice file that root writes for it.
             "gpu": bool(session.gres),
             "workdir": _workdir(session, rules),
             "packages": _packages(session, rules),
-            # Its files are deleted at the end, so their number is shown.
+            # Files in this home are deleted at the end, so their number is shown.
             "count_home": session.home is Home.SESSION,
-            # What a portal that has lost the session needs to take it in (core/job/adoption.py).
+            # For a portal that has lost the session (core/job/adoption.py).
             "adoption": dict(adoption),
             **({"registry": dict(registry)} if registry else {}),
             **({"refused_images": [list(file[:3]) for file in refused]} if refused else {}),
@@ -243,11 +243,11 @@ def _workdir(session: Session, rules: JobSettings) -> str:
 
 
 def _packages(session: Session, rules: JobSettings) -> dict[str, object]:
-    """Of which environment and version they are, and where they may be kept."""
+    """The name of the package folder, and the folders that may contain it."""
     image = session.image or f"{session.environment}-{session.version}"
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", image).strip("-.")[-LONGEST_NAME:]
     if session.image:
-        # Two images must not share a name, however they are written.
+        # The hash distinguishes images that differ only in characters replaced or cut above.
         name = f"own-{name}-{hashlib.sha256(image.encode()).hexdigest()[:8]}"
     return {"name": name, "folders": kept_folders(session.mounts, _storage(session, rules))}
 

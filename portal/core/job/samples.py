@@ -1,4 +1,4 @@
-"""A session's use over time: samples of a bounded number, however long the session runs."""
+"""A session's use over time, in a bounded number of samples for any run time."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from pydantic import BaseModel, ConfigDict
 
 SECONDS = 60
-"""Span of the first samples; it doubles whenever there are more than MOST."""
+"""Initial span of a sample; it doubles whenever there are more than MOST samples."""
 MOST = 300
-"""Samples stored for one session."""
+"""Maximum number of samples stored for one session."""
 
 
 class Sample(BaseModel):
@@ -37,7 +37,7 @@ class Sample(BaseModel):
 
 
 class Reading(BaseModel):
-    """What one heartbeat reports; fields as in Sample."""
+    """The measurements of one heartbeat; fields as in Sample."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -49,7 +49,7 @@ class Reading(BaseModel):
 
 
 def add_reading(last: Sample | None, reading: Reading) -> Sample:
-    """The last sample with the reading, or a new one after it."""
+    """The last sample with the reading merged into it, or a new sample after it."""
     seconds = last.seconds if last else SECONDS
     new = Sample(
         at=_start(reading.at, seconds),
@@ -65,7 +65,7 @@ def add_reading(last: Sample | None, reading: Reading) -> Sample:
 
 
 def thin(samples: Iterable[Sample]) -> list[Sample]:
-    """The same samples, two and two as one of twice the span; CPU time stays exact."""
+    """The samples merged in pairs, each with twice the span; CPU time stays exact."""
     thinned: list[Sample] = []
     for sample in samples:
         seconds = 2 * sample.seconds
@@ -100,10 +100,10 @@ def _merge(first: Sample, second: Sample) -> Sample:
 
 
 def _mean(first: Sample, second: Sample) -> float | None:
-    known = [(s.gpu_percent, s.reports) for s in (first, second) if s.gpu_percent is not None]
-    if not known:
+    measured = [(s.gpu_percent, s.reports) for s in (first, second) if s.gpu_percent is not None]
+    if not measured:
         return None
-    return sum(percent * reports for percent, reports in known) / sum(n for _, n in known)
+    return sum(percent * reports for percent, reports in measured) / sum(n for _, n in measured)
 
 
 def _start(at: datetime, seconds: int) -> datetime:
@@ -112,7 +112,7 @@ def _start(at: datetime, seconds: int) -> datetime:
 
 @dataclass(frozen=True)
 class Point:
-    """One point of a curve: a sample with the CPU use since the one before."""
+    """One point of a curve: a sample with the CPU use since the previous sample."""
 
     sample: Sample
     cpu_percent: float | None
@@ -120,7 +120,7 @@ class Point:
 
 
 def to_points(samples: Sequence[Sample], started: datetime | None, cpus: int) -> list[Point]:
-    """The samples with their CPU use; at most what the cores of the session can compute."""
+    """The samples with their CPU use, which the session's cores bound."""
     points = []
     before, used = started, 0.0
     for sample in samples:

@@ -1,4 +1,4 @@
-"""What can be done to jobs, and what became of it."""
+"""Actions on jobs, their targets and outcomes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_SINGLE = 50
 
 
 class JobAction(StrEnum):
-    """What the owner of a job, or an administrator, can do to it."""
+    """An action on a job, by its owner or an administrator."""
 
     CANCEL = "cancel"
     HOLD = "hold"
@@ -24,38 +24,38 @@ class JobAction(StrEnum):
 
 @dataclass(frozen=True)
 class JobOutcome:
-    """What became of an action on one job."""
+    """The outcome of an action on one job."""
 
     id: str
-    """The number as it was given: of a record, of an array, or as Slurm shows it."""
+    """The number in the request: of a record, of an array, or as Slurm shows it."""
     done: bool
     text: str
     """In words, for pages: "Cancelled.", "Job 12 has ended already."."""
 
 
 @dataclass(frozen=True)
-class Asked:
+class JobTarget:
     """One number of a request: a job, an array with its tasks, or a task."""
 
     id: str
     jobs: tuple[Job, ...]
     """Never empty; all of one owner."""
     target: str
-    """How Slurm's commands are told."""
+    """The job id for Slurm's commands."""
 
     @property
     def owner(self) -> str:
-        """Whose it is."""
+        """The user who owns it."""
         return self.jobs[0].report.user
 
     @property
     def name(self) -> str:
-        """What its owner called it."""
+        """The job's name."""
         return self.jobs[0].texts.name
 
     @property
     def title(self) -> str:
-        """As pages show it."""
+        """The number as pages show it."""
         first = self.jobs[0]
         return first.array_id if self.is_array else first.shown_id
 
@@ -65,19 +65,19 @@ class Asked:
         return bool(self.jobs[0].array_id) and self.target == self.jobs[0].array_id
 
 
-def asked_about(given: str, found: Sequence[Job]) -> Asked:
-    """What a number of a request refers to, of the jobs that the store has for it."""
-    tasks = tuple(job for job in found if job.array_id == given)
+def job_target(number: str, records: Sequence[Job]) -> JobTarget:
+    """The target of a number in a request, from the records that the store has for it."""
+    tasks = tuple(job for job in records if job.array_id == number)
     if tasks:
-        return Asked(given, tasks, given)
-    job = found[0]
+        return JobTarget(number, tasks, number)
+    job = records[0]
     if job.het_id:  # Slurm acts on all of its parts together
-        return Asked(given, (job,), job.het_id)
+        return JobTarget(number, (job,), job.het_id)
     if not job.array_id:
-        return Asked(given, (job,), job.id)
-    one = given.partition("_")[2] if "_" in given else job.tasks
-    whole = not one.isdecimal()
-    return Asked(given, (job,), job.array_id if whole else f"{job.array_id}_{one}")
+        return JobTarget(number, (job,), job.id)
+    task = number.partition("_")[2] if "_" in number else job.tasks
+    is_array = not task.isdecimal()
+    return JobTarget(number, (job,), job.array_id if is_array else f"{job.array_id}_{task}")
 
 
 HELD = "JobHeldUser"
@@ -85,24 +85,24 @@ _HELD_BY_ADMIN = "JobHeldAdmin"
 _RUNS = frozenset({JobState.CONFIGURING, JobState.RUNNING, JobState.SUSPENDED})
 
 
-def targets(action: JobAction, asked: Asked) -> list[str]:
-    """What Slurm is told to act on: of an array that is requeued, each task that runs."""
-    if action is not JobAction.REQUEUE or not asked.is_array:
-        return [asked.target]
-    running = (job for job in asked.jobs if job.report.state in _RUNS)
+def targets(action: JobAction, target: JobTarget) -> list[str]:
+    """The ids for Slurm's commands; each running task of an array that is requeued."""
+    if action is not JobAction.REQUEUE or not target.is_array:
+        return [target.target]
+    running = (job for job in target.jobs if job.report.state in _RUNS)
     return [f"{job.array_id}_{job.tasks}" for job in running if job.tasks.isdecimal()]
 
 
-def refusal(action: JobAction, asked: Asked) -> str:
-    """Why this cannot be done; "" if Slurm is to be asked."""
-    title = f"{'Array' if asked.is_array else 'Job'} {asked.title}"
-    states = {job.report.state for job in asked.jobs}
-    reasons = {job.report.reason for job in asked.jobs if job.report.state is JobState.PENDING}
-    if any(job.session for job in asked.jobs):
+def refusal(action: JobAction, target: JobTarget) -> str:
+    """Why the action is impossible; "" if it is sent to Slurm."""
+    title = f"{'Array' if target.is_array else 'Job'} {target.title}"
+    states = {job.report.state for job in target.jobs}
+    reasons = {job.report.reason for job in target.jobs if job.report.state is JobState.PENDING}
+    if any(job.session for job in target.jobs):
         return f"{title} runs a session. Find it on the Sessions page."
     if all(state.over for state in states):
         return f"{title} has ended already."
-    if all(job.gone for job in asked.jobs):
+    if all(job.gone for job in target.jobs):
         return f"Slurm no longer knows {title[0].lower()}{title[1:]}."
     match action:
         case JobAction.HOLD if JobState.PENDING not in states:
@@ -117,7 +117,7 @@ def refusal(action: JobAction, asked: Asked) -> str:
             return ""
 
 
-DONE = {
+SUCCESS_TEXTS = {
     JobAction.CANCEL: "Cancelled.",
     JobAction.HOLD: "On hold.",
     JobAction.RELEASE: "Released.",

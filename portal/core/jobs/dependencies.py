@@ -1,4 +1,4 @@
-"""Slurm's list of what a job waits for, in words."""
+"""Slurm's list of a job's dependencies, in words."""
 
 from __future__ import annotations
 
@@ -22,41 +22,41 @@ _PART = re.compile(
     r"(?:\+(?P<more>[0-9]{1,9}))?(?:\((?P<state>\w{1,20})\))?"
 )
 MOST = 100
-"""Dependencies that are read of one job."""
+"""Maximum number of dependencies that are parsed for one job."""
 
 
 @dataclass(frozen=True)
 class Dependency:
-    """One thing that a job waits for."""
+    """One dependency of a job."""
 
     text: str
-    """What must be the case of the other job, after its number."""
+    """The condition on the other job, to be shown after its number."""
     id: str = ""
-    """The other job, or an array; "" if it is none in particular."""
+    """The other job, or an array; "" for no particular one."""
     note: str = ""
 
 
 def dependencies(text: str) -> tuple[list[Dependency], bool]:
-    """What a job waits for, and whether one of them is enough; what is not understood stays."""
-    found: list[Dependency] = []
+    """A job's dependencies, and whether one is enough; an unparsable one is shown as it is."""
+    parsed: list[Dependency] = []
     kind = ""
     parts = [part for part in re.split(r"[,?]", text) if part.strip()]
     for part in parts[:MOST]:
         match = _PART.fullmatch(part.strip())
         if part.partition("(")[0] == "singleton":
-            found.append(Dependency("no earlier job of this name and owner is left"))
+            parsed.append(Dependency("no earlier job of this name and owner is left"))
         elif match is None or (match["kind"] or kind) not in _KINDS:
-            found.append(Dependency(part))
+            parsed.append(Dependency(part))
         else:
             kind = match["kind"] or kind
-            found.append(_dependency(kind, match))
-    return found, "?" in text
+            parsed.append(_dependency(kind, match))
+    return parsed, "?" in text
 
 
 def _dependency(kind: str, match: re.Match[str]) -> Dependency:
-    text, number, more = _KINDS[kind], match["id"].removesuffix("_*"), match["more"]
-    if more and kind == "after":  # minutes; elsewhere a component of a heterogeneous job
-        text = f"{text} {plural(int(more), 'minute')} ago"
-    elif more:
-        number = f"{number}+{more}"
+    text, number, offset = _KINDS[kind], match["id"].removesuffix("_*"), match["more"]
+    if offset and kind == "after":  # minutes; for other kinds, the component of a heterogeneous job
+        text = f"{text} {plural(int(offset), 'minute')} ago"
+    elif offset:
+        number = f"{number}+{offset}"
     return Dependency(text, number, _STATES.get(match["state"] or "", ""))

@@ -1,4 +1,4 @@
-"""How a job ended, in plain words: never one word for all."""
+"""Explains how a job ended, in plain words."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FIXED = {
 
 
 def explain_end(job: Job) -> str:
-    """How it ended; "" while it lives."""
+    """The end of a job, in words; "" before it has ended."""
     report = job.report
     if not report.state.over:
         return GONE if job.gone is not None else ""
@@ -43,11 +43,11 @@ def explain_end(job: Job) -> str:
 
 
 def _cancelled(job: Job) -> str:
-    who = job.report.cancelled_by
+    user = job.report.cancelled_by
     when = "before it started" if job.report.start is None else "while it ran"
-    if who is None:
+    if user is None:
         return f"It was cancelled {when}."
-    by = who if who == job.report.user else f"{who} (an administrator)"
+    by = user if user == job.report.user else f"{user} (an administrator)"
     return f"{by} cancelled it {when}."
 
 
@@ -58,15 +58,15 @@ def _timeout(job: Job) -> str:
 
 
 def _out_of_memory(job: Job) -> str:
-    asked = job.report.memory_mb
-    limit = f"the {exact_size(asked)} that it asked for" if asked else "it asked for"
+    requested_mb = job.report.memory_mb
+    limit = f"the {exact_size(requested_mb)} that it asked for" if requested_mb else "it asked for"
     return f"It needed more memory than {limit}. Submit it again with more (--mem)."
 
 
 def _node_failed(job: Job) -> str:
     nodes = job.report.nodes
-    which = f"The compute node {nodes[0]}" if len(nodes) == 1 else "One of its compute nodes"
-    return f"{which} failed. Submit it again."
+    subject = f"The compute node {nodes[0]}" if len(nodes) == 1 else "One of its compute nodes"
+    return f"{subject} failed. Submit it again."
 
 
 def _failed(job: Job) -> str:
@@ -82,7 +82,7 @@ def _failed(job: Job) -> str:
 
 
 _BY_SIGNAL = 128
-"""Shells exit with this, and the number of the signal that ended the last command."""
+"""Shells exit with this plus the number of the signal that ended the last command."""
 _MEANINGS = {
     126: ": a command cannot be executed",
     127: ": a command was not found",

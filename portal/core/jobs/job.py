@@ -1,4 +1,4 @@
-"""One Slurm job of anybody's, as the Jobs page knows it."""
+"""Slurm jobs of all users, as the Jobs page lists them."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def tab_of(state: JobState) -> JobTab:
 
 @dataclass(frozen=True)
 class JobTexts:
-    """What the owner of a job wrote: it may be any text, and is read separately (queue_texts)."""
+    """Texts by a job's owner, with any content; read separately (adapters/slurm/texts.py)."""
 
     name: str = ""
     directory: str = ""
     command: str = ""
-    """The script's path with its arguments; without the folder if `slipway sbatch` submitted a
-    copy of it; "" for --wrap and standard input."""
+    """The script's path and arguments; without the folder if `slipway sbatch` submitted a copy;
+    "" for --wrap and standard input."""
     stdout: str = ""
     stderr: str = ""
     """Absolute paths with all patterns replaced; "" if unknown."""
@@ -45,36 +45,36 @@ class Job:
     """A job, a task of an array, or the tasks of an array that have not started."""
 
     report: JobReport
-    """What Slurm's queue or accounting last said."""
+    """The last report of Slurm's queue or accounting."""
     array_id: str = ""
-    """The number of its array; "" if it is none."""
+    """The id of its array; "" for other jobs."""
     tasks: str = ""
-    """Of an array: "4" for one task, or the tasks that have not started, as "0-19%4"."""
+    """In an array: "4" for one task, or the tasks that have not started, as "0-19%4"."""
     het_id: str = ""
-    """The number of its heterogeneous job; "" if it is none."""
+    """The id of its heterogeneous job; "" for other jobs."""
     het_offset: int = 0
     signal: int | None = None
     """The signal that ended it, if any."""
     texts: JobTexts = field(default_factory=JobTexts)
     session: str | None = None
-    """The session that it runs, which has a page of its own."""
+    """The session that it runs; it has its own page."""
     gone: datetime | None = None
-    """Since when neither the queue nor accounting knows it."""
+    """The time since which neither queue nor accounting knows it; None while one does."""
 
     @property
     def id(self) -> str:
-        """Slurm's number of this record, which is unique."""
+        """Slurm's id of this record, which is unique."""
         return self.report.job_id
 
     @property
     def shown_id(self) -> str:
-        """The number as Slurm's commands show it: 123, 123_4, 123_[5-9], 123+1."""
+        """The id as Slurm's commands show it: 123, 123_4, 123_[5-9], 123+1."""
         if self.het_id:
             return f"{self.het_id}+{self.het_offset}"
         if not self.array_id:
             return self.id
-        one = self.tasks.isdecimal()
-        return f"{self.array_id}_{self.tasks if one else f'[{shorten(self.tasks)}]'}"
+        is_task = self.tasks.isdecimal()
+        return f"{self.array_id}_{self.tasks if is_task else f'[{shorten(self.tasks)}]'}"
 
     @property
     def tab(self) -> JobTab:

@@ -1,4 +1,4 @@
-"""Which actions make sense for a job, as pages offer them; Slurm has the last word."""
+"""The actions that pages offer for a job; Slurm decides whether it performs them."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ _STOPPABLE = frozenset({JobState.RUNNING, JobState.SUSPENDED})
 
 
 def offered(job: Job, states: Collection[JobState] = ()) -> tuple[JobAction, ...]:
-    """What can be done to a job, or to an array with tasks in these states.
+    """The actions on a job, or on an array with tasks in these states.
 
     A session's job is controlled on the Sessions page.
     """
     if job.session or job.gone:
         return ()
     present = frozenset(states) or {job.report.state}
-    found = _of_pending(job, array=bool(states)) if JobState.PENDING in present else []
+    actions = _of_pending(job, array=bool(states)) if JobState.PENDING in present else []
     if present & _STOPPABLE:
-        found.append(JobAction.REQUEUE)
+        actions.append(JobAction.REQUEUE)
     if not all(state.over for state in present):
-        found.append(JobAction.CANCEL)
-    return tuple(found)
+        actions.append(JobAction.CANCEL)
+    return tuple(actions)
 
 
 def _of_pending(job: Job, array: bool) -> list[JobAction]:
     code = job.report.reason or ""
-    if array and code == HELD:  # of one of its tasks; others may not be held
+    if array and code == HELD:  # the reason of one task; others may not be held
         return [JobAction.HOLD, JobAction.RELEASE]
     if code == HELD:
         return [JobAction.RELEASE]

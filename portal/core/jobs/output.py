@@ -1,4 +1,4 @@
-"""The output files of a job: which there are, and what their state means in words."""
+"""The output files of a job: their streams and paths, and their states in words."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from portal.core.jobs.job import Job, JobTab
 from portal.errors import clip, visible
 
 LONGEST_PATH = 4096
-"""Bytes (PATH_MAX); the kernel opens no longer one."""
+"""Bytes of a path (PATH_MAX)."""
 NOWHERE = "/dev/null"
 
 
 class Stream(StrEnum):
-    """What a job writes."""
+    """An output stream of a job."""
 
     STDOUT = "stdout"
     STDERR = "stderr"
@@ -25,7 +25,7 @@ TITLES = {Stream.STDOUT: "Output", Stream.STDERR: "Errors"}
 
 
 class FileState(StrEnum):
-    """What is found at a path on the login node."""
+    """The state of a path on the login node."""
 
     REGULAR = "regular"
     MISSING = "missing"
@@ -37,42 +37,42 @@ class FileState(StrEnum):
 
 @dataclass(frozen=True)
 class FilePiece:
-    """A piece of a file, read as its user."""
+    """A piece of a file, read with its user's permissions."""
 
     data: bytes = b""
     offset: int = 0
-    """Where the piece begins, in bytes."""
+    """Start of the piece, in bytes."""
     size: int = 0
-    """Of the whole file, when it was read."""
+    """Size of the file at the time of reading."""
     state: FileState = FileState.REGULAR
     why: str = ""
-    """The login node's words, for a file that cannot be read."""
+    """The login node's error message for a file that cannot be read."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """That an administrator read a job's output; the last one who did."""
+    """The last time that an administrator read a job's output."""
 
     by: str
     at: datetime
 
 
 def streams_of(job: Job) -> list[Stream]:
-    """The streams that have a file of their own; [] while Slurm has not told of any."""
-    found = [Stream.STDOUT] if job.texts.stdout else []
+    """The streams with separate files; [] while Slurm has reported none."""
+    streams = [Stream.STDOUT] if job.texts.stdout else []
     if job.texts.stderr and job.texts.stderr != job.texts.stdout:
-        found.append(Stream.STDERR)
-    return found
+        streams.append(Stream.STDERR)
+    return streams
 
 
 def title_of(job: Job, stream: Stream) -> str:
-    """The title of a stream; both in one file have one."""
+    """The title of a stream, or of both if they share a file."""
     both = stream is Stream.STDOUT and job.texts.stderr == job.texts.stdout
     return "Output and errors" if both else TITLES[stream]
 
 
 def path_of(job: Job, stream: Stream) -> str:
-    """The path of a stream's file, as Slurm tells it; "" if it is unknown."""
+    """The path of a stream's file, as Slurm reports it; "" if it is unknown."""
     texts = job.texts
     return texts.stdout if stream is Stream.STDOUT or not texts.stderr else texts.stderr
 

@@ -9,15 +9,15 @@ from portal.core.jobs.output import LONGEST_PATH
 
 _PATTERN = re.compile(r"%(?P<width>\d{0,2})(?P<letter>[A-Za-z%])", re.ASCII)
 MAX_WIDTH = 10
-"""Slurm pads no number further."""
+"""Slurm's maximum padding of numbers."""
 MAX_PATTERNS = 200
-"""In one path. A list replaces them in each of its rows, so more would make it slow."""
+"""Patterns in one path. A list expands them in each row, so more would make it slow."""
 
 
 def insert_name(path: str, name: str) -> str:
-    """The pattern with the job's name in it, which may change afterwards; "" if it is too long.
+    """The path with %x replaced by the job's present name, which may change; "" if it is too long.
 
-    A pattern of 4 KB can have the name a thousand times, in each of a thousand tasks.
+    A path of 4 KB can contain the name a thousand times, in each of a thousand tasks.
     """
     if "\\" in path:
         return path
@@ -29,8 +29,8 @@ def insert_name(path: str, name: str) -> str:
 
 
 def expand_path(path: str, job: Job) -> str:
-    """The path of a batch job's output file; "" while it depends on what is not known yet."""
-    if "\\" in path:  # Slurm then replaces nothing, and removes the backslashes
+    """The path of a batch job's output file; "" while it depends on values not known yet."""
+    if "\\" in path:  # Slurm then replaces no patterns, and removes the backslashes
         return path.replace("\\", "")
     if path.count("%") > MAX_PATTERNS:
         return ""
@@ -55,7 +55,7 @@ _NUMBERS = frozenset("AaJjbnst")
 
 
 def _values(job: Job) -> dict[str, str | None]:
-    """What each letter stands for; None if it is not known yet."""
+    """The value of each letter; None if it is not known yet."""
     task = job.tasks if job.tasks.isdecimal() else None if job.array_id else "4294967294"
     nodes = job.report.nodes
     return {

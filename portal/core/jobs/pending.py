@@ -1,4 +1,4 @@
-"""Why a job waits, in plain words."""
+"""Explains why a job is pending or suspended, in plain words."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_JOBS = 5
 
 
 def explain_pending(job: Job) -> Reason | None:
-    """Why it does not run; None if it runs, or is over."""
+    """The reason why a job does not run; None if it runs or has ended."""
     report = job.report
     if report.state is JobState.SUSPENDED:
         return explain_reason(SUSPENDED, JOBS)
@@ -33,12 +33,12 @@ def explain_pending(job: Job) -> Reason | None:
         return None
     charge = Charge(report.account, qos=(report.qos,) if report.qos else ())
     reason = explain_reason(report.reason, JOBS, charge)
-    text = _more(job, reason.code)
+    text = _details(job, reason.code)
     return replace(reason, text=text) if text else reason
 
 
-def _more(job: Job, code: str) -> str:
-    """The text with what is known of this job; "" if that adds nothing."""
+def _details(job: Job, code: str) -> str:
+    """The text with details of this job; "" if there are none."""
     match code:
         case "Dependency":
             return dependency_text(job.texts.dependency)
@@ -50,7 +50,7 @@ def _more(job: Job, code: str) -> str:
 
 
 def dependency_text(dependency: str) -> str:
-    """What it waits for, from Slurm's list of dependencies; "" if none can be read."""
+    """The jobs in Slurm's list of dependencies and their conditions; "" if none can be parsed."""
     waits: dict[str, list[str]] = {}
     for match in _DEPENDENCY.finditer(dependency):
         if match["kind"] in _CONDITIONS:

@@ -18,10 +18,10 @@ MAX_AT_ONCE = 500
 
 
 class JobSort(Order):
-    """What the list is sorted by.
+    """The order of the list.
 
-    By status: the state, and for pending jobs their reason as well. By start: of pending jobs, its
-    estimate. By time limit: no limit is the longest.
+    By status: the state, and for pending jobs also the reason. By start: for pending jobs the
+    estimate. By time limit: no limit counts as the longest.
     """
 
     NEWEST = "-submitted"
@@ -49,7 +49,7 @@ class JobSort(Order):
 
 
 class JobQuery(SearchQuery):
-    """Which jobs to list: filters, sorting, page size and cursor."""
+    """Filters, order, page size and cursor of the job list."""
 
     state: JobTab | None = None
     owner: PlainText | None = None
@@ -60,7 +60,7 @@ class JobQuery(SearchQuery):
     sessions: Literal["yes", "no", "only"] = "yes"
     """Whether jobs of sessions are listed."""
     array: Annotated[str, Matching("[0-9]{1,10}", "write the number of an array")] | None = None
-    """Only the tasks of this array, each of them."""
+    """Only the tasks of this array, one row each."""
     days: (
         Annotated[int, Field(ge=1, le=3650, description="Submitted in the last N days")] | None
     ) = None
@@ -76,7 +76,7 @@ class JobQuery(SearchQuery):
 
     @property
     def place(self) -> Cursor[JobSort] | None:
-        """Where the page begins; None at the start of the list."""
+        """The cursor at which the page begins; None at the start of the list."""
         return Cursor.read(self.cursor, JobSort) if self.cursor else None
 
 
@@ -85,13 +85,13 @@ class JobRow:
     """One row of the list: a job, or an array with all of its tasks."""
 
     job: Job
-    """The job; for an array, its tasks that wait, or else the task that was submitted last."""
+    """The job; for an array, its pending tasks, else the task that was submitted last."""
     states: Mapping[JobState, int] = field(default_factory=dict)
-    """Of an array: how many of its tasks on this tab are in each state."""
+    """For an array: the number of its tasks on this tab in each state."""
 
     @property
     def is_array(self) -> bool:
-        """Whether it stands for several tasks."""
+        """Whether the row represents an array."""
         return bool(self.states)
 
 

@@ -1,27 +1,27 @@
-"""Slurm's notation for tasks of an array: "4", "0-19%4", "1-7:2"; where it is cut, "..."."""
+"""Slurm's notation for tasks of an array: "4", "0-19%4", "1-7:2"; "..." marks a shortened list."""
 
 from __future__ import annotations
 
 import re
 
 MAX_SHOWN = 64
-"""Characters of a list; Slurm's commands cut longer ones, too."""
+"""Characters of a list; Slurm's commands shorten longer ones as well."""
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?")
 
 
 def _ranges(tasks: str) -> list[range]:
-    """The ranges that can be read; the rest of a list that Slurm shortened is missing."""
-    found = []
+    """The ranges that can be parsed; a list that Slurm shortened is incomplete."""
+    ranges = []
     for part in tasks.partition("%")[0].split(","):
         match = _RANGE.fullmatch(part)
         if match is not None:
             first, last, step = match.groups()
-            found.append(range(int(first), int(last or first) + 1, int(step or 1) or 1))
-    return found
+            ranges.append(range(int(first), int(last or first) + 1, int(step or 1) or 1))
+    return ranges
 
 
 def shorten(tasks: str) -> str:
-    """The tasks as Slurm's commands show a long list: its beginning, and how many run at once."""
+    """The tasks, a long list shortened like Slurm's commands do, with the limit (%) kept."""
     listed, percent, limit = tasks.partition("%")
     if len(listed) <= MAX_SHOWN:
         return tasks
@@ -29,13 +29,13 @@ def shorten(tasks: str) -> str:
 
 
 def count_tasks(tasks: str) -> int:
-    """The number of tasks; of a list that Slurm shortened, of those that it shows. At least 1."""
+    """The number of tasks, at least 1; in a shortened list, of those that it shows."""
     return max(sum(map(len, _ranges(tasks))), 1)
 
 
 def has_task(tasks: str, task: int) -> bool:
-    """Whether this task is among them; True for all if Slurm shortened the list."""
-    return "..." in tasks or any(task in one for one in _ranges(tasks))
+    """Whether this task is in the list; always True for a list that Slurm shortened."""
+    return "..." in tasks or any(task in numbers for numbers in _ranges(tasks))
 
 
 def at_once(tasks: str) -> int | None:

@@ -1,4 +1,4 @@
-"""What a job uses while it runs and has used after its end, from Slurm's figures of its steps."""
+"""The resource use of a job, running or ended, from Slurm's figures of its steps."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from portal.core.units import plural, rounded_size
 Number = TypeVar("Number", int, float)
 
 LIVE_EVERY = timedelta(seconds=10)
-"""Slurm's nodes are asked about a running job no more often than this, for all who look at it."""
+"""Minimum interval of queries to Slurm's nodes for one running job, for all viewers together."""
 END_EVERY = timedelta(seconds=30)
-"""The same for accounting, until it has the end."""
+"""Minimum interval of queries to accounting, until it has the end."""
 LATELY = timedelta(minutes=5)
-"""Two measurements further apart than this say nothing about the use now."""
+"""Maximum time between two measurements from which the present use is computed."""
 SHORT = timedelta(minutes=2)
-"""The use of a job that ran for less than this is not judged."""
+"""Minimum run time of a job for advice on its resources."""
 LITTLE = 0.5
-"""Below this share of what it has, a job could do with less."""
+"""Share of its resources below which a job could do with less."""
 
 
 @dataclass(frozen=True)
@@ -32,65 +32,65 @@ class StepUse:
     """"batch", "extern", "interactive" or its number."""
     tasks: int = 1
     cpu_seconds: float | None = None
-    """Processor time of all of its tasks so far."""
+    """CPU time of all of its tasks so far."""
     memory: int | None = None
-    """Bytes that all of its tasks have now."""
+    """Bytes in use by all of its tasks."""
     peak: int | None = None
-    """Bytes that its largest task had at most."""
+    """Peak of its largest task, in bytes."""
     peak_node: str = ""
-    """Where that task runs."""
+    """The node of that task."""
     gpu_percent: float | None = None
     gpu_memory: int | None = None
     """Bytes."""
 
 
 @dataclass(frozen=True)
-class Ended:
-    """What accounting has of a job that is over."""
+class EndedUse:
+    """The use of an ended job, from accounting."""
 
     steps: tuple[StepUse, ...]
     cores: int
     elapsed: float
-    """Seconds for which it had them."""
+    """Run time in seconds."""
     memory_mb: int
-    """MiB that it had, on all of its nodes; 0 if unknown."""
+    """Allocated MiB, on all of its nodes; 0 if unknown."""
 
 
 @dataclass(frozen=True)
 class JobUsage:
-    """A job's use when Slurm was last asked."""
+    """A job's use at the last query of Slurm."""
 
     at: datetime
     start: datetime | None
-    """Of the run that was measured: a job that is requeued runs again under its number."""
+    """Start of the measured run: a requeued job runs again under its id."""
     final: bool = False
-    """Whether the job was over, so that nothing changes any more."""
+    """Whether the job had ended, so that the values are final."""
     cores: int = 0
     elapsed: float = 0.0
-    """Seconds since the start of the run, or that it took."""
+    """Seconds since the start of the run; its duration if it has ended."""
     memory_mb: int = 0
-    """MiB that it has, on all of its nodes; 0 if unknown."""
+    """Allocated MiB, on all of its nodes; 0 if unknown."""
     cpu_seconds: float | None = None
     cores_now: float | None = None
-    """Cores that were busy on average since the measurement before."""
+    """Mean number of busy cores since the previous measurement."""
     memory: int | None = None
-    """Bytes in use, by all of its tasks."""
+    """Bytes in use by all of its tasks."""
     peak: int | None = None
-    """Bytes that the largest of its tasks had at most."""
+    """Peak of the largest of its tasks, in bytes."""
     peak_node: str = ""
     peak_tasks: int = 1
-    """How many tasks the step of the largest one has."""
+    """Number of tasks in the step of the largest task."""
     gpu_percent: float | None = None
     gpu_memory: int | None = None
     """Bytes."""
     steps: tuple[str, ...] = ()
-    """The steps that were measured; while it runs, those that have ended are missing."""
+    """The measured steps; while the job runs, steps that have ended are missing."""
     problem: str = ""
-    """Why Slurm told nothing, in words."""
+    """Why Slurm has no measurements, in words."""
 
     @property
     def partial(self) -> bool:
-        """Whether steps may have ended before, so that the sums are not those of the whole run."""
+        """Whether steps may be missing, so that the sums do not cover the whole run."""
         return not self.final and any(step.isdecimal() for step in self.steps)
 
     @property
@@ -100,7 +100,7 @@ class JobUsage:
 
     @property
     def cores_mean(self) -> float | None:
-        """Cores that were busy on average since the start."""
+        """Mean number of busy cores since the start."""
         if self.cpu_seconds is None or self.elapsed <= 0 or self.partial:
             return None
         return self.cpu_seconds / self.elapsed
@@ -113,22 +113,22 @@ class JobUsage:
 
     @property
     def all_peak(self) -> int | None:
-        """Bytes that all of its tasks had together, at most: an upper bound if it has several."""
+        """Peak of all of its tasks together, in bytes; with several tasks an upper bound."""
         return None if self.peak is None else self.peak * self.peak_tasks
 
     @property
     def memory_share(self) -> float | None:
-        """The share of its memory that it used at most, 0 to 1; an estimate with several tasks."""
+        """The peak as share of its memory, 0 to 1; an estimate with several tasks."""
         peak = self.all_peak
         return None if peak is None or not self.memory_mb else min(peak / 2**20 / self.memory_mb, 1)
 
 
 def live_usage(
-    job: Job, steps: Sequence[StepUse], now: datetime, before: JobUsage | None
+    job: Job, steps: Sequence[StepUse], now: datetime, previous: JobUsage | None
 ) -> JobUsage:
-    """The use of a running job; `before` is the measurement before, if there is one."""
+    """The use of a running job; `previous` is its last measurement, if there is one."""
     start, report = job.report.start, job.report
-    found = JobUsage(
+    usage = JobUsage(
         at=now,
         start=start,
         cores=report.cpus,
@@ -136,13 +136,13 @@ def live_usage(
         memory_mb=report.memory_mb,
         memory=_sum(step.memory for step in steps),
     )
-    found = _with_steps(found, steps)
-    return replace(found, cores_now=_cores_now(found, before))
+    usage = _with_steps(usage, steps)
+    return replace(usage, cores_now=_cores_now(usage, previous))
 
 
-def ended_usage(job: Job, ended: Ended, now: datetime) -> JobUsage:
-    """The use of a job that is over."""
-    found = JobUsage(
+def ended_usage(job: Job, ended: EndedUse, now: datetime) -> JobUsage:
+    """The use of a job that has ended."""
+    usage = JobUsage(
         at=now,
         start=job.report.start,
         final=True,
@@ -150,7 +150,7 @@ def ended_usage(job: Job, ended: Ended, now: datetime) -> JobUsage:
         elapsed=ended.elapsed,
         memory_mb=ended.memory_mb or job.report.memory_mb,
     )
-    return _with_steps(found, ended.steps)
+    return _with_steps(usage, ended.steps)
 
 
 def _with_steps(usage: JobUsage, steps: Sequence[StepUse]) -> JobUsage:
@@ -169,37 +169,37 @@ def _with_steps(usage: JobUsage, steps: Sequence[StepUse]) -> JobUsage:
 
 
 def _sum(values: Iterable[Number | None]) -> Number | None:
-    known = [value for value in values if value is not None]
-    return sum(known[1:], known[0]) if known else None
+    measured = [value for value in values if value is not None]
+    return sum(measured[1:], measured[0]) if measured else None
 
 
-def _cores_now(now: JobUsage, before: JobUsage | None) -> float | None:
-    """Cores busy since the measurement before; None if it is too old, or of another run."""
-    if before is None or before.start != now.start or now.at - before.at > LATELY:
+def _cores_now(now: JobUsage, previous: JobUsage | None) -> float | None:
+    """Busy cores since the previous measurement; None if that is too old or of another run."""
+    if previous is None or previous.start != now.start or now.at - previous.at > LATELY:
         return None
-    seconds = (now.at - before.at).total_seconds()
-    if now.cpu_seconds is None or before.cpu_seconds is None or seconds <= 0:
+    seconds = (now.at - previous.at).total_seconds()
+    if now.cpu_seconds is None or previous.cpu_seconds is None or seconds <= 0:
         return None
-    if not set(before.steps) <= set(now.steps):
-        return None  # a step that has ended takes its time with it
-    used = max(now.cpu_seconds - before.cpu_seconds, 0.0) / seconds
+    if not set(previous.steps) <= set(now.steps):
+        return None  # the CPU time of an ended step is missing
+    used = max(now.cpu_seconds - previous.cpu_seconds, 0.0) / seconds
     return min(used, float(now.cores)) if now.cores else used
 
 
-def is_due(job: Job, known: JobUsage | None) -> timedelta | None:
-    """How long ago Slurm must have been asked at least to be asked again; None: not at all."""
+def is_due(job: Job, stored: JobUsage | None) -> timedelta | None:
+    """The minimum interval until the next query of Slurm; None for no further query."""
     if job.report.start is None or job.gone:
         return None
     if job.tab is JobTab.RUNNING:
         return LIVE_EVERY if job.report.nodes else None
-    if job.tab is not JobTab.ENDED or (known is not None and known.final):
+    if job.tab is not JobTab.ENDED or (stored is not None and stored.final):
         return None
     return END_EVERY
 
 
-def usage_of(job: Job, known: JobUsage | None) -> JobUsage | None:
-    """The stored use, if it is that of the job's present or last run."""
-    return known if known is not None and known.start == job.report.start else None
+def usage_of(job: Job, stored: JobUsage | None) -> JobUsage | None:
+    """The stored use, if it belongs to the job's current or last run; else None."""
+    return stored if stored is not None and stored.start == job.report.start else None
 
 
 def cores_words(cores: float) -> str:
@@ -208,25 +208,25 @@ def cores_words(cores: float) -> str:
 
 
 def cpu_words(usage: JobUsage) -> str:
-    """How it used its cores, in a sentence; "" if that is not known."""
+    """The use of its cores, in a sentence; "" if it is not known."""
     mean, share = usage.cores_mean, usage.cpu_share
     if mean is None or share is None:
         return ""
-    kept = "It kept" if usage.final else "So far it has kept"
+    verb = "It kept" if usage.final else "So far it has kept"
     mean = min(mean, usage.cores)
     if usage.cores == 1:
-        return f"{kept} its core busy {percent(share)} of the time."
-    return f"{kept} {cores_words(mean)} of its {usage.cores} cores busy on average."
+        return f"{verb} its core busy {percent(share)} of the time."
+    return f"{verb} {cores_words(mean)} of its {usage.cores} cores busy on average."
 
 
 def memory_words(usage: JobUsage) -> str:
-    """The most memory that it used, in a sentence; "" if that is not known."""
+    """The peak of its memory, in a sentence; "" if it is not known."""
     if usage.peak is None:
         return ""
     of = f" of {rounded_size(usage.memory_mb)}" if usage.memory_mb else ""
     if usage.peak_tasks == 1:
-        who = "What runs now" if usage.partial else "It"
-        return f"{who} used at most {rounded_size(usage.peak / 2**20)}{of}."
+        subject = "What runs now" if usage.partial else "It"
+        return f"{subject} used at most {rounded_size(usage.peak / 2**20)}{of}."
     where = f" (on {usage.peak_node})" if usage.peak_node else ""
     together = rounded_size((usage.all_peak or 0) / 2**20)
     return (
@@ -236,21 +236,21 @@ def memory_words(usage: JobUsage) -> str:
 
 
 def advice(usage: JobUsage) -> str:
-    """What to ask for the next time, for a job that could have done with less; else ""."""
+    """Advice on the next request, for a job that could have done with less; else ""."""
     if not usage.final or usage.elapsed < SHORT.total_seconds():
         return ""
-    less = []
+    reduced = []
     share, mean = usage.cpu_share, usage.cores_mean
     if share is not None and mean is not None and share < LITTLE and usage.cores > 1:
-        less.append(plural(max(1, -int(-mean * 1.2 // 1)), "core"))
+        reduced.append(plural(max(1, -int(-mean * 1.2 // 1)), "core"))
     used, part = usage.all_peak, usage.memory_share
     if used is not None and part is not None and part < LITTLE:
-        enough = _half_gb_above(used / 2**20 * 1.2)
-        if enough < usage.memory_mb:
-            less.append(f"{rounded_size(enough)} of memory")
-    if not less:
+        enough_mb = _half_gb_above(used / 2**20 * 1.2)
+        if enough_mb < usage.memory_mb:
+            reduced.append(f"{rounded_size(enough_mb)} of memory")
+    if not reduced:
         return ""
-    return f"{' and '.join(less)} would have done: with less, the next one may start sooner."
+    return f"{' and '.join(reduced)} would have done: with less, the next one may start sooner."
 
 
 def _half_gb_above(mb: float) -> int:

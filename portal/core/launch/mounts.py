@@ -10,9 +10,9 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from portal.core.account_names import WIDEST as OWNER
-from portal.core.launch.folder_name import HOME, PATTERN, name_problem
 from portal.core.validation import at_most, checked
 from portal.errors import FieldError
+from portal.node.common.folder_name import HOME, PATTERN, name_problem
 
 MAX_MOUNTS = 20
 

@@ -9,11 +9,11 @@ from typing import Annotated, Literal
 
 from pydantic import WithJsonSchema
 
-from portal.core.launch.folder_name import name_problem
 from portal.core.launch.mounts import storage_of
-from portal.core.launch.reference import MAX_LENGTH, SCHEME, host_problem, parse
 from portal.core.validation import checked
 from portal.errors import FieldError
+from portal.node.common.folder_name import name_problem
+from portal.node.common.reference import MAX_LENGTH, SCHEME, host_problem, parse
 
 IMAGE = "image"
 OWN = "own"

@@ -30,7 +30,7 @@ def refusal(path: str, refused: Iterable[RefusedFile]) -> str:
     """Why the file of this name is not started; "" if it is, as far as its name tells.
 
     Links, other mounts and copies are recognised by the person's own processes alone
-    (portal/batch/image/site.py).
+    (node/batch/image/site.py).
     """
     return next((site_image(file.reason) for file in refused if file.path == path), "")
 

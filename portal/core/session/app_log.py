@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 LONGEST = 4096
-"""Bytes; the runner writes no longer line (portal/runner/apps/app.py)."""
+"""Bytes; the runner writes no longer line (node/runner/apps/app.py)."""
 
 
 def app_lines(data: bytes, app: str) -> tuple[bytes, int]:

@@ -144,7 +144,7 @@ LOG_SAYS = "Its log says: "
 """How a session's `progress` begins that was read from its log, while it does not start."""
 _MOST_SAID = 200
 NO_PORTAL = "the portal could not be reached"
-"""How the runner's last words begin if it gives up (portal/runner/callback.py)."""
+"""How the runner's last words begin if it gives up (node/runner/callback.py)."""
 
 _AGAIN = "Launch it again; if that does not help, tell the administrators."
 _TELL = "Tell the administrators."

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from portal.core.cluster.choice.charge import charge_of
-from portal.core.cluster.fgpu import of_gres, to_number
 from portal.core.cluster.limits import GroupLimit, Limits, Tres
 from portal.core.cluster.usage import (
+    BlockingLimit,
     ClusterUsage,
-    LimitInTheWay,
     SlurmStatus,
+    blocking_limits,
     capacity_of,
-    limits_in_the_way,
 )
 from portal.core.session.pending_reasons import (
     WAIT,
@@ -24,6 +23,7 @@ from portal.core.session.pending_reasons import (
 )
 from portal.core.session.session import Session, State
 from portal.core.units import amounts, fgpu_number, format_amount, format_fgpu
+from portal.node.common.fgpu import of_gres, to_number
 
 HOLDING = frozenset({State.STARTING, State.RUNNING, State.ENDING})
 """States of sessions that hold their resources."""
@@ -114,7 +114,7 @@ def _at_limit(session: Session, holdings: Holdings) -> tuple[str, str] | None:
     if not resource:
         return None
     wanted = Tres(session.cpus, session.memory_mb, *of_gres(session.gres))
-    reached = limits_in_the_way(
+    reached = blocking_limits(
         session.owner,
         session.partition or "",
         wanted,
@@ -129,18 +129,18 @@ def _at_limit(session: Session, holdings: Holdings) -> tuple[str, str] | None:
     held = [
         (one, amount)
         for one, amount in holdings.held_for(session, resource)
-        if limit.total.partitions is None or one.partition in limit.total.partitions
+        if limit.group_limit.partitions is None or one.partition in limit.group_limit.partitions
     ]
     names = f" ({_names(held)})" if held else ""
-    needs = format_amount(resource, limit.wanted)
+    needs = format_amount(resource, limit.requested)
     text = f"{_used(session, limit, holdings)}{names}, this needs {needs}."
-    return text, _advice(session, held, limit.held + limit.wanted - limit.bound, holdings)
+    return text, _advice(session, held, limit.used + limit.requested - limit.bound, holdings)
 
 
-def _used(session: Session, limit: LimitInTheWay, holdings: Holdings) -> str:
-    held, bound = amounts(limit.resource, limit.held, limit.bound)
-    if limit.total.user is None:
-        return f"{_together(limit.total)} uses {held} of its {bound}"
+def _used(session: Session, limit: BlockingLimit, holdings: Holdings) -> str:
+    held, bound = amounts(limit.resource, limit.used, limit.bound)
+    if limit.group_limit.user is None:
+        return f"{_together(limit.group_limit)} uses {held} of its {bound}"
     if not holdings.is_owner(session):
         return f"{session.owner} uses {held} of {bound}"
     return f"You use {held} of your {bound}"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from portal.core.launch.folder_name import HOME
 from portal.core.session.session import Home, Session
 from portal.core.units import file_size, plural
+from portal.node.common.folder_name import HOME
 
 HOME_TITLE = "your home directory"
 MOST_COUNTED = 10_000
-"""The runner stops counting at this number of files (portal/runner/home.py)."""
+"""The runner stops counting at this number of files (node/runner/home.py)."""
 
 
 @dataclass(frozen=True)

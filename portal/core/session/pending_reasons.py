@@ -11,7 +11,7 @@ import re
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
-from portal.core.cluster.choice.charge import NOT_KNOWN, Charge
+from portal.core.cluster.choice.charge import UNKNOWN_CHARGE, Charge
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ _NOUNS = {
 
 
 def explain_reason(
-    code: str | None, wording: Wording = SESSIONS, charge: Charge = NOT_KNOWN
+    code: str | None, wording: Wording = SESSIONS, charge: Charge = UNKNOWN_CHARGE
 ) -> Reason:
     """Explain Slurm's reason code; an unknown one is shown unchanged.
 
@@ -234,7 +234,7 @@ def _charge_words(charge: Charge) -> dict[str, str]:
         "its_reservation": f"{wait} reservation{_space(charge.reservation)}{begin}",
         "constraint": f" ({charge.constraint})" if charge.constraint else "",
         "features": f", with the features {charge.constraint}" if charge.constraint else "",
-        "forgotten": _space(charge.forgotten),
+        "forgotten": _space(charge.resets),
         "shorter": " A shorter time limit can help." if charge.by_time_limit else "",
     }
 

@@ -25,14 +25,14 @@ from portal.core.auth.person import Person
 from portal.core.cluster.limit_report import LimitReport, limit_report
 from portal.core.cluster.limits import Limits
 from portal.core.cluster.node_use import Overview, overview
-from portal.core.interfaces.administration import AdministrationStore
-from portal.core.interfaces.status import StatusStore
 from portal.core.interfaces.systems import Clock
 from portal.core.launch.site_files import RefusedFile
 from portal.core.launch.templates import Template
 from portal.core.site_rules import SiteRules
 from portal.core.validation import names_of
 from portal.errors import DatabaseUnavailable, FieldError, InvalidRequest, NotFound
+from portal.store.administration import AdministrationStore
+from portal.store.status import StatusStore
 
 log = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from portal.core.admin.batch_settings import BatchSite, batch_settings
 from portal.core.apps.catalog import Catalog
 from portal.core.cluster.gpu_offers import Gpus
-from portal.core.interfaces.administration import AdministrationStore
-from portal.core.interfaces.status import StatusStore
 from portal.core.interfaces.systems import SettingsFile
+from portal.store.administration import AdministrationStore
+from portal.store.status import StatusStore
 
 
 class BatchSettings:

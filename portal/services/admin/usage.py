@@ -19,14 +19,14 @@ from portal.core.admin.usage import (
     used_in,
 )
 from portal.core.auth.person import Person
-from portal.core.cluster.node_use import Held, overview
-from portal.core.interfaces.sessions import SessionStore
-from portal.core.interfaces.site.usage import UsageStore
-from portal.core.interfaces.status import StatusStore
+from portal.core.cluster.node_use import UserAllocation, overview
 from portal.core.interfaces.systems import Clock
 from portal.core.session.holders import HOLDING
 from portal.core.session.session import WAITING, Session
 from portal.services.admin.administration import Administration
+from portal.store.sessions import SessionStore
+from portal.store.status import StatusStore
+from portal.store.usage import UsageStore
 
 OWN_IMAGE = "own image"
 NO_ACCOUNT = "no account"
@@ -123,7 +123,7 @@ class Usage:
                 return lambda share: share.owner
 
 
-def _in_use(user: str, sessions: Sequence[Session], jobs: Held | None) -> InUse:
+def _in_use(user: str, sessions: Sequence[Session], jobs: UserAllocation | None) -> InUse:
     holding = [one for one in sessions if one.state in HOLDING]
     return InUse(
         user=user,

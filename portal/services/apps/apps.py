@@ -20,8 +20,6 @@ from portal.core.apps.answers import check_words
 from portal.core.apps.catalog import AppSpec, Catalog
 from portal.core.apps.origins import Range
 from portal.core.auth.person import Person, hash_secret
-from portal.core.interfaces.access import AccessStore, NewTicket
-from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Clock, NewEvent, RecordEvent
 from portal.core.session.session import OVER, Session, State
 from portal.core.site_rules import SiteRules
@@ -29,6 +27,9 @@ from portal.errors import Conflict, FieldError, Forbidden, InvalidRequest, NotFo
 from portal.services.apps.origins import AppOrigins, AssignedOrigin
 from portal.services.apps.proxy import ProxyRoutes
 from portal.services.apps.starter import AppStarter
+from portal.store.access import AccessStore
+from portal.store.grants import NewTicket
+from portal.store.sessions import SessionStore
 
 TICKET_LIFETIME = timedelta(seconds=60)
 MAX_TICKETS = 8

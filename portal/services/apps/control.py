@@ -7,13 +7,13 @@ from collections.abc import Callable
 from portal.core.apps.access import AppState, OpenApp
 from portal.core.apps.catalog import AppSpec, Catalog
 from portal.core.auth.person import Person
-from portal.core.interfaces.access import AccessStore
 from portal.core.interfaces.systems import RecordEvent
 from portal.core.session.session import OVER, Session, State
 from portal.errors import Conflict, NotFound
 from portal.services.apps.apps import Apps
 from portal.services.apps.proxy import ProxyRoutes
 from portal.services.apps.starter import AppStarter
+from portal.store.access import AccessStore
 
 
 class AppControl:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from portal.core.apps.access import AppState, public_key
 from portal.core.apps.catalog import AppSpec, Catalog
 from portal.core.auth.person import hash_secret
-from portal.core.interfaces.access import AccessStore
 from portal.core.interfaces.systems import Clock
 from portal.core.session.session import Session, State
 from portal.errors import NotFound, Unauthorized
 from portal.services.apps.proxy import ProxyRoutes
+from portal.store.access import AccessStore
 
 MAX_GRANTS = 16
 """Browsers that may use one app; beyond that the oldest grants are revoked."""

@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 from portal.config import StateSettings
 from portal.core.hosts import OPEN_SECONDS, SHUT_SECONDS, View
-from portal.core.interfaces.hosts.stores import HostStore
 from portal.core.interfaces.systems import Routes
 from portal.errors import PortalError
 from portal.services.apps.hosts import Hosts, OneHost, SeveralHosts
 from portal.services.apps.proxy import ProxyRoutes
 from portal.services.systems import Stores, Systems
+from portal.store.hosts import HostStore
 
 log = logging.getLogger(__name__)
 

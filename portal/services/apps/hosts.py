@@ -9,10 +9,10 @@ from datetime import datetime
 from typing import Protocol
 
 from portal.core.hosts import SHUT_SECONDS, Removal
-from portal.core.interfaces.access import AccessStore
-from portal.core.interfaces.hosts.stores import HostStore
 from portal.core.session.idle import Traffic
 from portal.errors import StillOpen
+from portal.store.access import AccessStore
+from portal.store.hosts import HostStore
 
 WAIT_SECONDS = SHUT_SECONDS + 2.0
 """How long a request waits for the other hosts; after SHUT_SECONDS a silent one is shut off."""

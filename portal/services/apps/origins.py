@@ -23,11 +23,12 @@ from portal.core.apps.origins import (
     claim_origin,
     port_of,
 )
-from portal.core.interfaces.access import AccessStore, OriginAssignment
 from portal.core.interfaces.systems import Clock
 from portal.core.session.session import Session
 from portal.core.site_rules import SiteRules
 from portal.errors import Conflict, FieldError
+from portal.store.access import AccessStore
+from portal.store.origins import OriginAssignment
 
 MOVE_PAUSE = timedelta(seconds=3)
 """Time before an app can move again, so that concurrent requests agree on one origin."""

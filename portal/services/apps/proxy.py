@@ -8,13 +8,13 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from portal.core.apps.access import AppState, OpenApp, hub_key, public_key, route_target, ssh_key
 from portal.core.apps.catalog import Catalog, split_request
 from portal.core.hosts import Removal
-from portal.core.interfaces.access import AccessStore
-from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Routes
 from portal.core.session.idle import Traffic
 from portal.core.session.session import Session, State
 from portal.errors import StillOpen, Unavailable
 from portal.services.apps.hosts import Hosts
+from portal.store.access import AccessStore
+from portal.store.sessions import SessionStore
 
 log = logging.getLogger(__name__)
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from portal.core.apps.access import AppState
 from portal.core.apps.catalog import Catalog
-from portal.core.interfaces.access import AccessStore
 from portal.core.session.session import Session
 from portal.services.apps.proxy import ProxyRoutes
+from portal.store.access import AccessStore
 
 
 class AppReports:

@@ -7,11 +7,11 @@ from portal.core.apps.catalog import AppSpec
 from portal.core.apps.ssh import SshEndpoint
 from portal.core.apps.ssh_keys import FIELD, MAX_KEYS, PublicKey, read_public_key
 from portal.core.auth.person import Person
-from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import RecordEvent, UserFiles
 from portal.core.session.session import Session
 from portal.errors import FieldError, InvalidRequest, NotFound
 from portal.services.apps.apps import UNCHANGED, Apps
+from portal.store.sessions import SessionStore
 
 
 class SshAccess:

@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 from portal.core.apps.access import AppState, OpenApp
 from portal.core.apps.catalog import AppSpec, Catalog
-from portal.core.interfaces.access import AccessStore
 from portal.core.interfaces.systems import Runners
 from portal.core.job.runner_protocol import StartRequest
 from portal.core.session.session import Session
 from portal.errors import Unavailable
+from portal.store.access import AccessStore
 
 log = logging.getLogger(__name__)
 

@@ -12,13 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 
 from portal.core.auth.accounts import LOCKED
-from portal.core.interfaces.auth import Accounts, LoginStore
-from portal.core.interfaces.sessions import SessionStore
+from portal.core.interfaces.auth import Accounts
 from portal.core.interfaces.systems import Clock, RecordEvent
 from portal.core.session.session import Session
 from portal.errors import PortalError, Unavailable
 from portal.services.apps.apps import Apps
 from portal.services.auth.logins import Logins
+from portal.store.logins import LoginStore
+from portal.store.sessions import SessionStore
 
 log = logging.getLogger(__name__)
 

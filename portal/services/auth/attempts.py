@@ -13,9 +13,9 @@ from contextvars import ContextVar
 from datetime import datetime, timedelta
 
 from portal.core.auth.logins import FailedAttempts, LoginTerms, network_of
-from portal.core.interfaces.auth import AttemptStore
-from portal.core.interfaces.monitoring.measures import Measures
+from portal.core.interfaces.monitoring import Measures
 from portal.core.interfaces.systems import Clock, RecordEvent
+from portal.store.attempts import AttemptStore
 
 refusals = logging.getLogger("slipway")
 """Logger of refused log-ins; its name is the beginning of the line, which must not change."""

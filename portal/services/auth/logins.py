@@ -27,10 +27,10 @@ from portal.core.auth.logins import (
     UserLogins,
 )
 from portal.core.auth.person import Person, hash_secret
-from portal.core.interfaces.auth import LoginStore
 from portal.core.interfaces.systems import Clock, RecordEvent
 from portal.errors import DatabaseFull, DatabaseUnavailable, FieldError, InvalidRequest, NotFound
 from portal.services.auth.administrators import Administrators
+from portal.store.logins import LoginStore
 
 MINUTE = timedelta(minutes=1)
 MAX_BROWSERS = 1000

@@ -16,10 +16,11 @@ from portal.core.auth.oidc import (
     is_admin,
 )
 from portal.core.auth.person import hash_secret
-from portal.core.interfaces.auth import Accounts, AccountsFile, AttemptStore, IdentityProvider
+from portal.core.interfaces.auth import Accounts, AccountsFile, IdentityProvider
 from portal.core.interfaces.systems import Clock, RecordEvent
 from portal.errors import Forbidden, PortalError, Unauthorized, visible
 from portal.services.auth.logins import Logins
+from portal.store.attempts import AttemptStore
 
 USED = "This log-in was used before, or has expired. Please log in again."
 _ONCE = 2 * ATTEMPT_SECONDS * 1000

@@ -11,9 +11,10 @@ from portal.core.auth.accounts import Identity
 from portal.core.auth.logins import MARK
 from portal.core.auth.person import Person, hash_secret
 from portal.core.auth.service_tokens import ServiceToken, problems, refusal
-from portal.core.interfaces.auth import Accounts, ServiceTokenStore
+from portal.core.interfaces.auth import Accounts
 from portal.core.interfaces.systems import Clock, RecordEvent
 from portal.errors import FieldError, Forbidden, InvalidRequest, NotFound, Unauthorized
+from portal.store.service_tokens import ServiceTokenStore
 
 MAX_DAYS = 3650
 TRUSTED = timedelta(minutes=1)

@@ -35,7 +35,7 @@ from portal.errors import (
 from portal.services.files.servers import FileServers
 
 SHARED = "shared"
-"""The code of a file server's refusal (portal/file_server/errors.py)."""
+"""The code of a file server's refusal (node/file_server/errors.py)."""
 Model = TypeVar("Model", bound=BaseModel)
 Query = Mapping[str, object]
 Json = Mapping[str, Any]
@@ -138,7 +138,7 @@ class Files:
         query: Query | None = None,
         body: Json | None = None,
     ) -> Json:
-        """Ask the user's server for an action (portal/file_server/server.py); returns its JSON."""
+        """Ask the user's server for an action (node/file_server/server.py); returns its JSON."""
         given = {name: value for name, value in (query or {}).items() if value is not None}
         path = f"/v1/{action}" + (f"/{location}" if location else "")
         path += f"?{urlencode(given)}" if given else ""

@@ -20,9 +20,10 @@ from portal.core.files.server import (
     StartOrder,
     route_key,
 )
-from portal.core.interfaces.files.servers import FileServerHost, FileServerStore
+from portal.core.interfaces.file_servers import FileServerHost
 from portal.core.interfaces.systems import Certificates, Clock, Routes
 from portal.errors import NotFound, Starting, Unavailable
+from portal.store.file_servers import FileServerStore
 
 log = logging.getLogger(__name__)
 

@@ -35,7 +35,6 @@ from portal.core.files.shares import (
     shared_with,
 )
 from portal.core.interfaces.auth import Accounts
-from portal.core.interfaces.files.shares import ShareStore
 from portal.core.interfaces.systems import Clock, RecordEvent
 from portal.errors import (
     Conflict,
@@ -48,6 +47,7 @@ from portal.errors import (
     Unavailable,
 )
 from portal.services.files.files import Files, Json
+from portal.store.shares import ShareStore
 
 PARTLY = "share"
 """The code of a file server's refusal after which some files may have been changed."""

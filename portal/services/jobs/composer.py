@@ -14,9 +14,9 @@ from typing import Any
 from portal.core.admin.images import refused_files
 from portal.core.apps.catalog import Catalog
 from portal.core.auth.person import Person, hash_secret
-from portal.core.interfaces.submission import SubmissionStore, Submitter
+from portal.core.interfaces.jobs import Submitter
 from portal.core.interfaces.systems import Clock
-from portal.core.jobs.compose.again import Stored, is_of, same_job
+from portal.core.jobs.compose.again import StoredJob, is_submission_of, same_job
 from portal.core.jobs.compose.command import (
     SubmitCommand,
     names_begin,
@@ -57,6 +57,7 @@ from portal.services.admin.administration import Administration
 from portal.services.cluster import Cluster
 from portal.services.launch.submission import NOT_YET
 from portal.services.storage import GrantMounts
+from portal.store.submissions import SubmissionStore
 
 log = logging.getLogger(__name__)
 
@@ -285,17 +286,17 @@ class Composer:
             raise NotFound("There is no such job, or it is not yours.")
         number = job.array_id or job.het_id or job.id
         submission = self._store.of_job(person.name, number)
-        if submission is not None and submission.body and is_of(job, submission):
+        if submission is not None and submission.body and is_submission_of(job, submission):
             return submission.body
         return same_job(job, self._stored(person, number))
 
-    def _stored(self, person: Person, number: str) -> Stored:
+    def _stored(self, person: Person, number: str) -> StoredJob:
         """What Slurm still has of a job's script."""
         try:
             script = self._submitter.stored_script(person.name, number)
         except (ScriptUnreadable, Unavailable) as error:
             log.info("job %s of %s: its script cannot be read: %s", number, person.name, error)
-            return Stored()
+            return StoredJob()
 
         def is_in(path: str) -> bool:
             try:
@@ -303,7 +304,7 @@ class Composer:
             except (ScriptUnreadable, Unavailable, ValueError):
                 return False
 
-        return Stored(script, is_in, self._site_folders)
+        return StoredJob(script, is_in, self._site_folders)
 
 
 def _again(earlier: Submission, fingerprint: str) -> str:

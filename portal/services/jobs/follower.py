@@ -11,10 +11,11 @@ import threading
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from portal.core.interfaces.jobs import JobScheduler, JobStore
+from portal.core.interfaces.jobs import JobScheduler
 from portal.core.interfaces.systems import Clock
 from portal.core.jobs.job import Job
 from portal.errors import Unavailable
+from portal.store.jobs.store import JobStore
 
 log = logging.getLogger(__name__)
 

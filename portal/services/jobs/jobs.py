@@ -11,15 +11,15 @@ from datetime import datetime
 from portal.core.auth.person import Person
 from portal.core.cluster.extensions import Extensions
 from portal.core.cluster.jobs import JobState
-from portal.core.interfaces.jobs import JobScheduler, JobStore
+from portal.core.interfaces.jobs import JobScheduler
 from portal.core.interfaces.systems import Clock, Scheduler
 from portal.core.jobs.actions import (
-    DONE,
     MAX_SINGLE,
-    Asked,
+    SUCCESS_TEXTS,
     JobAction,
     JobOutcome,
-    asked_about,
+    JobTarget,
+    job_target,
     refusal,
     targets,
 )
@@ -31,6 +31,7 @@ from portal.core.session.pending_reasons import Reason
 from portal.errors import Conflict, FieldError, InvalidRequest, NotFound, Unavailable
 from portal.services.admin.administration import Administration
 from portal.services.extending import LEASE, Extender, Minutes, Queue
+from portal.store.jobs.store import JobStore
 
 _NONE = "There is no such job."
 _ONLY_RUNNING = "Only a running job can be given more time."
@@ -115,12 +116,12 @@ class Jobs:
             self._store.note_cancelled(live, person.name)
         lines = [(one.title, _description(person, one)) for one in done]
         self._administration.record_all(person.name, f"job.{action}", lines)
-        texts = {**{one.id: DONE[action] for one in done}, **refused}
+        texts = {**{one.id: SUCCESS_TEXTS[action] for one in done}, **refused}
         return [
             JobOutcome(one.id, one in done, texts.get(one.id) or problems[one.id]) for one in asked
         ]
 
-    def asked(self, person: Person, given: Iterable[str]) -> list[Asked]:
+    def asked(self, person: Person, given: Iterable[str]) -> list[JobTarget]:
         """What the numbers of an action refer to, each once, in this order.
 
         Raises as `act` does.
@@ -144,10 +145,10 @@ class Jobs:
             known = tasks.get(one, []) or ([record] if record else [])
             if not known:
                 raise missing
-            asked.append(asked_about(one, known))
+            asked.append(job_target(one, known))
         return asked
 
-    def _do(self, action: JobAction, possible: Sequence[Asked]) -> dict[str, str]:
+    def _do(self, action: JobAction, possible: Sequence[JobTarget]) -> dict[str, str]:
         """Tell Slurm, as the owners; why it was not done, or "", for each."""
         wanted = {one.id: targets(action, one) for one in possible}
         number = sum(map(len, wanted.values()))
@@ -234,5 +235,5 @@ def _of(person: Person, query: JobQuery) -> JobQuery:
     return query.model_copy(update={"owner": owner})
 
 
-def _description(person: Person, asked: Asked) -> str:
+def _description(person: Person, asked: JobTarget) -> str:
     return asked.name if asked.owner == person.name else f"{asked.name} of {asked.owner}"

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from portal.core.auth.person import Person
-from portal.core.interfaces.job_usage import JobPageStore
 from portal.core.interfaces.systems import Clock, RecordEvent, UserFiles
 from portal.core.jobs.job import Job
 from portal.core.jobs.output import (
@@ -19,6 +18,7 @@ from portal.core.jobs.output import (
     why_unread,
 )
 from portal.errors import Conflict
+from portal.store.jobs.pages import JobPageStore
 
 MAX_READ = 1 << 20
 """Bytes per read."""

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 
 from portal.core.admin.images import accounts_of
 from portal.core.auth.person import Person
-from portal.core.interfaces.submission import JobTemplateStore
 from portal.core.interfaces.systems import Clock
 from portal.core.jobs.compose.drafts import MAX_TEMPLATES, JobTemplate, Shared, TemplateKey
 from portal.core.jobs.compose.submission import JobRequest, to_body
 from portal.core.launch.presets import SaveResult, check_name, check_saved
 from portal.errors import FieldError, InvalidRequest, NotFound
 from portal.services.cluster import Cluster
+from portal.store.job_templates import JobTemplateStore
 
 KIND = "job template"
 NAME, SHARED = "template", "shared"

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from portal.core.auth.person import Person, hash_secret
-from portal.core.cluster.fgpu import of_gres
 from portal.core.cluster.jobs import Estimate
 from portal.core.cluster.limits import Tres
 from portal.core.cluster.usage import limit_reached
@@ -18,6 +17,7 @@ from portal.core.interfaces.systems import Clock, Scheduler
 from portal.core.notices.maintenance import UnderMaintenance
 from portal.core.session.session import Session
 from portal.errors import GresUnknown, Unavailable
+from portal.node.common.fgpu import of_gres
 from portal.services.cluster import Cluster
 from portal.services.launch.checks import Plan
 from portal.services.launch.launcher import Draft

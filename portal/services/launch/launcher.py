@@ -13,11 +13,9 @@ from typing import NamedTuple
 
 from portal.core.apps.catalog import Catalog, Image
 from portal.core.auth.person import Person, hash_secret
-from portal.core.cluster.fgpu import to_number
-from portal.core.interfaces.monitoring.measures import Measures
-from portal.core.interfaces.sessions import SessionStore
+from portal.core.interfaces.monitoring import Measures
 from portal.core.interfaces.systems import Certificates, Clock, Scheduler, UserFiles
-from portal.core.job.adoption import PROOF_INSIDE, about
+from portal.core.job.adoption import PROOF_INSIDE, claims_of
 from portal.core.job.batch_script import render_script
 from portal.core.job.description import JobSettings, build_job
 from portal.core.job.runner_protocol import runner_spec
@@ -29,12 +27,14 @@ from portal.core.session.relaunch import describe_launch
 from portal.core.session.session import LIVE, Session, State
 from portal.core.session.transitions import stop, submitted
 from portal.errors import HomeUnusable, InvalidRequest, OutcomeUnknown, Unavailable
+from portal.node.common.fgpu import to_number
 from portal.services.admin.administration import Administration
 from portal.services.cluster import Cluster, refuse_while_down
 from portal.services.job_control import JobControl
 from portal.services.launch.checks import LaunchChecks, LaunchView, Plan
 from portal.services.launch.submission import submit_job
 from portal.services.storage import GrantMounts
+from portal.store.sessions import SessionStore
 
 log = logging.getLogger(__name__)
 
@@ -262,7 +262,7 @@ class Launcher:
             env,
             callback_ca=self._certificates.server_ca(),
             client_ca=self._certificates.client_ca(),
-            adoption={"proof": PROOF_INSIDE, "about": about(session)},
+            adoption={"proof": PROOF_INSIDE, "about": claims_of(session)},
             registry=self._registry_login(session.owner, session.image),
             refused=[file for file in refused if not (file.retired and is_requeued)],
         )

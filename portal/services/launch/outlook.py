@@ -6,12 +6,12 @@ from datetime import datetime
 from typing import NamedTuple
 
 from portal.core.auth.person import Person
-from portal.core.interfaces.status import StatusStore
 from portal.core.interfaces.systems import Clock
 from portal.core.notices.maintenance import UnderMaintenance
 from portal.core.notices.window import Window, waits_for, window
 from portal.core.session.session import Session
 from portal.services.notices.notices import Notices
+from portal.store.status import StatusStore
 
 
 class Outlook(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from portal.core.auth.person import Person
-from portal.core.interfaces.presets import PresetStore
 from portal.core.interfaces.systems import Clock
 from portal.core.launch.presets import (
     MAX_PRESETS,
@@ -15,6 +14,7 @@ from portal.core.launch.presets import (
 from portal.core.launch.request import LaunchRequest
 from portal.core.session.relaunch import to_request_body
 from portal.errors import NotFound
+from portal.store.presets import PresetStore
 
 _NONE = "You have no preset of this name."
 

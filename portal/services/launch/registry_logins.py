@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from portal.core.auth.person import Person
-from portal.core.interfaces.registries import RegistryLoginStore
 from portal.core.interfaces.systems import Clock
 from portal.core.launch.own_image import OwnImageRules
-from portal.core.launch.reference import SCHEME, host_problem, is_host, parse
 from portal.core.launch.registry_login import MOST_LOGINS, RegistryLogin, SavedLogin
 from portal.errors import FieldError, InvalidRequest, NotFound
+from portal.node.common.reference import SCHEME, host_problem, is_host, parse
+from portal.store.registry_logins import RegistryLoginStore
 
 
 class RegistryLogins:

@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from portal.core.cluster.usage import SlurmStatus
-from portal.core.interfaces.hosts.stores import HostStore
-from portal.core.interfaces.monitoring.measures import Disk, FigureStore, HeartbeatStore, Measures
-from portal.core.interfaces.status import StatusStore
+from portal.core.interfaces.monitoring import Disk, Measures
 from portal.core.interfaces.systems import Clock, Routes
 from portal.core.monitoring import (
     LOOK,
@@ -27,6 +25,10 @@ from portal.core.monitoring import (
     worker_part,
 )
 from portal.errors import PortalError
+from portal.store.figures import FigureStore
+from portal.store.heartbeats import HeartbeatStore
+from portal.store.hosts import HostStore
+from portal.store.status import StatusStore
 from portal.version import release
 
 KEPT = 1.0

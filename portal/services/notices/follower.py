@@ -6,12 +6,12 @@ import logging
 import math
 from datetime import timedelta
 
-from portal.core.interfaces.sessions import SessionStore
-from portal.core.interfaces.site.notices import NoticeStore
 from portal.core.interfaces.systems import Clock, Scheduler
 from portal.core.notices.maintenance import begin_now
 from portal.core.session.session import Session, State
 from portal.services.owner_queue import SessionQueue
+from portal.store.notices import NoticeStore
+from portal.store.sessions import SessionStore
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from portal.core.admin.audit import AuditEvent
 from portal.core.auth.person import Person
-from portal.core.interfaces.site.notices import NoticeStore
 from portal.core.interfaces.systems import Clock
 from portal.core.notices.announcements import (
     MOST,
@@ -25,6 +24,7 @@ from portal.core.notices.maintenance import (
 )
 from portal.errors import Conflict, FieldError, InvalidRequest, NotFound
 from portal.services.admin.administration import Administration
+from portal.store.notices import NoticeStore
 
 
 class Shown(NamedTuple):

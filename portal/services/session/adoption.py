@@ -15,20 +15,18 @@ from datetime import datetime, timedelta
 
 from portal.core.auth.person import hash_secret
 from portal.core.cluster.jobs import JobReport, JobState
-from portal.core.interfaces.jobs import JobStore
-from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Clock, RecordEvent, Scheduler, UserFiles
 from portal.core.job.adoption import (
+    MAX_LIVE_SESSIONS,
     MAX_PROOF,
     MAX_SPEC,
-    MOST_OF_ONE,
     PROOF,
     SPEC,
     AdoptMessage,
     Claims,
-    Waiting,
+    WaitingSpec,
     adopt,
-    first_of,
+    earliest_job,
     is_session_id,
     read_claims,
     read_spec,
@@ -41,6 +39,8 @@ from portal.core.session.session import LIVE, OVER, Session, State
 from portal.core.session.transitions import STOPPABLE, follow
 from portal.errors import Conflict, Gone, PortalError, SessionUnknown
 from portal.services.owner_queue import RunForOwner
+from portal.store.jobs.store import JobStore
+from portal.store.sessions import SessionStore
 
 log = logging.getLogger(__name__)
 
@@ -149,7 +149,7 @@ class Adoption:
         self._seen = {one: e for one, e in self._seen.items() if now - e.at < BELIEVED}
         known = self._seen.get(session_id)
         if known is None:
-            report = first_of(self._scheduler.named(session_id))
+            report = earliest_job(self._scheduler.named(session_id))
             proof = b""
             if report is not None:
                 proof = self._files.session_file(report.user, session_id, PROOF, MAX_PROOF)
@@ -200,8 +200,8 @@ class Adoption:
         if spec is not None and self._store.get(session_id) is None:
             self._adopt_waiting(session_id, job, spec)
 
-    def _adopt_waiting(self, session_id: str, job: Job, spec: Waiting) -> None:
-        report = first_of(self._scheduler.named(session_id))
+    def _adopt_waiting(self, session_id: str, job: Job, spec: WaitingSpec) -> None:
+        report = earliest_job(self._scheduler.named(session_id))
         # If it has started meanwhile, its runner calls.
         if report is None or report.job_id != job.id or report.user != job.report.user:
             return
@@ -248,12 +248,12 @@ class Adoption:
 
     def _refuse_too_many(self, owner: str) -> None:
         counts = self._store.counts(ListQuery(owner=owner), self._clock())
-        if sum(counts.get(state, 0) for state in LIVE) < MOST_OF_ONE:
+        if sum(counts.get(state, 0) for state in LIVE) < MAX_LIVE_SESSIONS:
             self._refused.discard(owner)
             return
         if owner not in self._refused:
             self._refused.add(owner)
-            log.warning("%s has %d sessions: no more are adopted", owner, MOST_OF_ONE)
+            log.warning("%s has %d sessions: no more are adopted", owner, MAX_LIVE_SESSIONS)
         raise SessionUnknown
 
     def _tell(self, session: Session, what: str) -> None:

@@ -6,8 +6,6 @@ import logging
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from portal.core.interfaces.samples import SampleStore
-from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Clock, Scheduler, UserFiles
 from portal.core.session.end_reasons import (
     CANCELLED_BY_UNKNOWN,
@@ -25,6 +23,8 @@ from portal.errors import Conflict, HomeUnusable, PortalError
 from portal.services.apps.starter import AppStarter
 from portal.services.launch.launcher import Launcher
 from portal.services.owner_queue import SessionQueue
+from portal.store.samples import SampleStore
+from portal.store.sessions import SessionStore
 
 log = logging.getLogger(__name__)
 

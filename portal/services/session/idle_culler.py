@@ -8,8 +8,6 @@ from datetime import datetime
 
 from portal.core.apps.catalog import Catalog
 from portal.core.cluster.usage import SlurmStatus
-from portal.core.interfaces.sessions import SessionStore
-from portal.core.interfaces.status import StatusStore
 from portal.core.interfaces.systems import Clock, RecordEvent
 from portal.core.session.idle import TrafficSample, is_unused, should_record_use, used_sessions
 from portal.core.session.session import Session, State
@@ -19,6 +17,8 @@ from portal.core.site_rules import SiteRules
 from portal.errors import PortalError
 from portal.services.apps.proxy import ProxyRoutes
 from portal.services.job_control import JobControl
+from portal.store.sessions import SessionStore
+from portal.store.status import StatusStore
 
 log = logging.getLogger(__name__)
 

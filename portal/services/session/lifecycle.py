@@ -10,7 +10,6 @@ from portal.core.auth.person import Person
 from portal.core.cluster.effective_limits import UserPartition
 from portal.core.cluster.extensions import Extensions, extensions
 from portal.core.cluster.jobs import JobReport, JobState
-from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Clock, Scheduler
 from portal.core.policy import group_for
 from portal.core.session.session import LIVE, OVER, Session, State
@@ -19,6 +18,7 @@ from portal.errors import Conflict, Unavailable
 from portal.services.admin.administration import Administration
 from portal.services.cluster import Cluster
 from portal.services.extending import LEASE, LIMITS_UNKNOWN, Extender, Minutes, Queue, room_in
+from portal.store.sessions import SessionStore
 
 _ONLY_RUNNING = "Only a running session can be given more time."
 _ADMIN_HOLD = "An administrator holds it. Ask the administrators."

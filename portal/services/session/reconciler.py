@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.cluster.queue import queue_positions
-from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Clock, Scheduler
 from portal.core.jobs.job import Job
 from portal.core.session.session import Session, State
@@ -30,6 +29,7 @@ from portal.services.cluster import ClusterReader
 from portal.services.job_control import JobControl
 from portal.services.owner_queue import SessionQueue
 from portal.services.session.recovery import Recovery
+from portal.store.sessions import SessionStore
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from portal.core.cluster.jobs import JobReport
-from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Clock, Scheduler
 from portal.core.session.session import OVER, Session, State
 from portal.core.session.transitions import (
@@ -20,6 +19,7 @@ from portal.core.session.transitions import (
 from portal.errors import HomeUnusable, InvalidRequest
 from portal.services.job_control import JobControl
 from portal.services.launch.launcher import Launcher
+from portal.store.sessions import SessionStore
 
 log = logging.getLogger(__name__)
 

@@ -10,9 +10,7 @@ from datetime import datetime, timedelta
 
 from portal.core.auth.person import hash_secret
 from portal.core.cluster.jobs import JobReport
-from portal.core.interfaces.monitoring.measures import Measures
-from portal.core.interfaces.samples import SampleStore
-from portal.core.interfaces.sessions import SessionStore
+from portal.core.interfaces.monitoring import Measures
 from portal.core.interfaces.systems import Certificates, Clock, Resolver, Scheduler
 from portal.core.job.runner_protocol import (
     Heartbeat,
@@ -32,6 +30,8 @@ from portal.core.site_rules import SiteRules
 from portal.errors import Conflict, Gone, SessionUnknown, Unauthorized
 from portal.services.apps.reports import AppReports
 from portal.services.apps.starter import AppStarter
+from portal.store.samples import SampleStore
+from portal.store.sessions import SessionStore
 
 LONGEST_OUTAGE = 24 * 3600.0
 """Seconds: no runner that could not report for longer is believed about when a kill was."""

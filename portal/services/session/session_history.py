@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from portal.core.admin.timeline import EVENTS, Moment, timeline
 from portal.core.auth.person import Person
-from portal.core.interfaces.samples import SampleStore
 from portal.core.job.samples import Point, at_most, to_points
 from portal.core.session.session import Session
 from portal.services.admin.administration import Administration
+from portal.store.samples import SampleStore
 
 MOST_EVENTS = 200
 """Events of one session's timeline, the newest ones."""

@@ -7,10 +7,10 @@ from datetime import timedelta
 
 from portal.core.apps.catalog import AppSpec
 from portal.core.auth.person import Person
-from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Clock, RecordEvent, UserFiles
 from portal.core.session.session import LIVE, OVER, Facts, Session
 from portal.errors import FieldError, InvalidRequest
+from portal.store.sessions import SessionStore
 
 MAX_READ = 1 << 20
 """Bytes per read."""

@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any
 
 from portal.core.auth.person import Person
-from portal.core.interfaces.sessions import SessionStore
 from portal.core.interfaces.systems import Clock
 from portal.core.session.ended_lately import LATELY, SHOWN, EndedLately, Notice
 from portal.core.session.holders import NOTHING, Holdings, needs_holders
@@ -19,6 +18,7 @@ from portal.errors import Conflict, NotFound
 from portal.services.admin.administration import Administration
 from portal.services.cluster import Cluster
 from portal.services.job_control import JobControl
+from portal.store.sessions import SessionStore
 
 
 class Sessions:

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from portal.core.launch.folder_name import PATTERN
 from portal.errors import FieldError, InvalidRequest
+from portal.node.common.folder_name import PATTERN
 from portal.web.api import guarded
 from portal.web.api.models.base import REQUEST
 from portal.web.api.models.site import FolderListOut, FolderOut

@@ -12,9 +12,9 @@ from pydantic import BaseModel
 from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
 from werkzeug.formparser import FormDataParser
 
-from portal.core.json_text import NotJson, decode_json
 from portal.core.validation import STRICT, TooDeep, refuse_large, validated
 from portal.errors import FieldError, InvalidRequest, clip
+from portal.node.common.json_text import NotJson, decode_json
 
 Model = TypeVar("Model", bound=BaseModel)
 

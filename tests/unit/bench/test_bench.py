@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bench import browser, routes
-from portal.runner import gateway
+from portal.node.runner import gateway
 from tests.cluster import ROOT
 
 

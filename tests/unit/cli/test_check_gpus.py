@@ -13,8 +13,8 @@ from portal.adapters.slurm.client import Slurm
 from portal.cli.check import compare_gpus
 from portal.cli.findings import Finding
 from portal.cli.main import main
-from portal.core.cluster.fgpu import GpuKind
 from portal.core.cluster.gpu_offers import Gpus
+from portal.node.common.fgpu import GpuKind
 from tests.paths import ROOT
 from tests.support.clock import FakeClock
 from tests.support.slurm import FakeSlurm

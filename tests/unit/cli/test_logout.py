@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from portal.adapters.db.engine import open_database
-from portal.adapters.db.logins import LoginTables
 from portal.cli.main import main
 from portal.core.auth.logins import BROWSER, TOKEN, Login
+from portal.store.engine import open_database
+from portal.store.logins import LoginStore
 from tests.unit.cli.test_main import config
 
 __all__ = ["config"]
@@ -20,7 +20,7 @@ def log_in(folder: Path, user: str, kind: str) -> None:
     """A login in the database."""
     now = datetime.now(UTC)
     engine = open_database(f"sqlite:///{folder}/slipway.db")
-    LoginTables(engine).add_login(
+    LoginStore(engine).add_login(
         Login(
             hash=f"{user} {kind}", id=f"{user}{kind}"[:16], user=user, kind=kind, name="",
             scopes=("read",), created=now, used=now, expires=now + timedelta(hours=1),

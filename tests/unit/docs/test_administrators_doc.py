@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from portal.batch.options import parse as options_of_batch
 from portal.cli.main import _parser
+from portal.node.batch.options import parse as options_of_batch
 from tests.paths import ROOT
 
 FOLDER = ROOT / "docs" / "administrators"
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"])
 BATCH = ("sbatch", "srun", "salloc")
-"""Commands of the program on login nodes, portal/batch."""
+"""Commands of the program on login nodes, portal/node/batch."""
 _COMMAND = re.compile(
     r"^\s*(?:.*\bslipway\s+)?(?:runuser -u slipway -- )?slipway ((?!-u |--version).+)$"
 )

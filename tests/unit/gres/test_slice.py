@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from portal.gpu.slices import JobSlice, Part, parse_slice
-from portal.runner.gpu.share import read_slice
+from portal.node.gpu.slices import JobSlice, Part, parse_slice
+from portal.node.runner.gpu.share import read_slice
 
 from .conftest import ROOT, UUID
 

@@ -14,10 +14,10 @@ from jupyterhub.objects import Hub, Server
 from jupyterhub.user import User
 from werkzeug.serving import make_server
 
-from portal import create_app
 from portal.client import Client
 from portal.hub.authenticator import TOKEN
 from portal.hub.spawner import SlipwaySpawner
+from portal.web.app import create_app
 from tests.fakes import PASSWORDS, World, make_world
 from tests.unit.web.conftest import make_settings
 

@@ -16,7 +16,6 @@ from jupyterhub.user import User
 from sqlmodel import Session as Database
 from tornado.web import HTTPError
 
-from portal.adapters.db.tables import SessionRow
 from portal.client import Client, NoAnswer
 from portal.core.apps.access import AppState
 from portal.core.session.session import OVER, Session, State
@@ -24,6 +23,7 @@ from portal.hub import TEMPLATES
 from portal.hub import spawner as spawners
 from portal.hub.authenticator import TOKEN
 from portal.hub.spawner import SlipwaySpawner
+from portal.store.tables import SessionRow
 from tests.fakes import World
 from tests.unit.hub.conftest import SERVERS, NewSpawner
 

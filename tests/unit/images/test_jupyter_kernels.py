@@ -195,7 +195,7 @@ def test_the_servers_sockets_lead_to_its_ports_and_nothing_else_does(
     server: dict[str, Any], folder: Path
 ) -> None:
     words = command(server, folder, sys.executable, "-c", LISTENS)
-    netns = str(ROOT / "portal" / "runner" / "apps" / "netns.py")
+    netns = str(ROOT / "portal" / "node" / "runner" / "apps" / "netns.py")
     words[:4] = [sys.executable, "-IS", netns, "/usr/sbin/haproxy"]
     process = subprocess.Popen(words)
     try:

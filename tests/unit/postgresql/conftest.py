@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import Engine
 
-from portal.adapters.db.engine import open_database
+from portal.store.engine import open_database
 from tests import fakes
 from tests.postgresql import PostgreSQL, programs, short_folder
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from sqlmodel import Session as Database
 
-from portal.adapters.db.engine import open_database
-from portal.adapters.db.hosts.lease import LeaseTables
-from portal.adapters.db.hosts.store import HostTables
-from portal.adapters.db.tables import LeaseRow
 from portal.cli.checks.database import check_hosts
 from portal.cli.worker import OnlyOneHost, run_worker
 from portal.config import Settings
+from portal.store.engine import open_database
+from portal.store.hosts import HostStore
+from portal.store.lease import LeaseStore
+from portal.store.tables import LeaseRow
 
 
 def settings(url: str, folder: Path, **state: str) -> Settings:
@@ -34,7 +34,7 @@ def test_a_site_before_its_first_start(url: str, tmp_path: Path) -> None:
 
 def test_two_hosts(url: str, tmp_path: Path) -> None:
     engine = open_database(url)
-    lease, hosts = LeaseTables(engine), HostTables(engine)
+    lease, hosts = LeaseStore(engine), HostStore(engine)
     assert lease.acquire("b", 77)
     for name in ("a", "b"):
         hosts.report(name, name)
@@ -55,7 +55,7 @@ def test_a_host_that_is_shut_off_is_named(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = open_database(url)
-    HostTables(engine).report("b", "b")
+    HostStore(engine).report("b", "b")
     engine.dispose()
     monkeypatch.setattr("portal.core.hosts.SHUT_SECONDS", -1.0)
     assert any("host b is shut off from apps" in line for line in said(settings(url, tmp_path)))
@@ -64,7 +64,7 @@ def test_a_host_that_is_shut_off_is_named(
 def test_two_hosts_that_believe_to_be_one(url: str, tmp_path: Path) -> None:
     """Their HAProxys would not be told of each other's revocations."""
     engine = open_database(url)
-    assert LeaseTables(engine).acquire("b", 77)
+    assert LeaseStore(engine).acquire("b", 77)
     engine.dispose()
     with pytest.raises(OnlyOneHost, match=r"a worker runs on b .*several"):
         run_worker(settings(url, tmp_path, hosts="one"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine, text
 
-from portal.adapters.db.engine import open_database
 from portal.errors import DatabaseUnavailable
+from portal.store.engine import open_database
 from tests.postgresql import PostgreSQL
 
 

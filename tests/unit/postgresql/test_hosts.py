@@ -12,13 +12,13 @@ import pytest
 from sqlalchemy import Engine, text
 from sqlmodel import Session as Database
 
-from portal.adapters.db.engine import open_database
-from portal.adapters.db.hosts.lease import Fence, LeaseLost, LeaseTables
-from portal.adapters.db.hosts.store import HostTables
-from portal.adapters.db.tables import HostRow, LeaseRow, PendingRemovalRow
 from portal.core.hosts import LEASE_SECONDS, SHUT_SECONDS, Removal
 from portal.core.session.idle import Traffic
 from portal.lease import Lease
+from portal.store.engine import open_database
+from portal.store.hosts import HostStore
+from portal.store.lease import Fence, LeaseLost, LeaseStore
+from portal.store.tables import HostRow, LeaseRow, PendingRemovalRow
 
 
 @pytest.fixture
@@ -29,9 +29,9 @@ def engine(url: str) -> Iterator[Engine]:
 
 
 @pytest.fixture
-def hosts(engine: Engine) -> HostTables:
+def hosts(engine: Engine) -> HostStore:
     """Two hosts that follow the database."""
-    made = HostTables(engine)
+    made = HostStore(engine)
     for name in ("a", "b"):
         made.report(name, f"machine of {name}")
     return made
@@ -58,7 +58,7 @@ def pending(engine: Engine) -> int:
 
 
 def test_a_revocation_is_kept_until_each_host_has_confirmed(
-    engine: Engine, hosts: HostTables
+    engine: Engine, hosts: HostStore
 ) -> None:
     revoke(engine, "k")
     (removal,) = hosts.look("a").pending
@@ -79,7 +79,7 @@ def test_a_revocation_is_kept_until_each_host_has_confirmed(
 
 
 def test_a_silent_host_is_counted_as_shut_off_and_counts_again(
-    engine: Engine, hosts: HostTables
+    engine: Engine, hosts: HostStore
 ) -> None:
     revoke(engine, "k")
     (removal,) = hosts.look("a").pending
@@ -97,7 +97,7 @@ def test_a_silent_host_is_counted_as_shut_off_and_counts_again(
     assert not hosts.look("c").is_counted_on
 
 
-def test_a_second_revocation_of_a_key_is_told_again(engine: Engine, hosts: HostTables) -> None:
+def test_a_second_revocation_of_a_key_is_told_again(engine: Engine, hosts: HostStore) -> None:
     """It was opened in between, so that an earlier confirmation says nothing."""
     revoke(engine, "k")
     (first,) = hosts.look("a").pending
@@ -112,11 +112,11 @@ def test_a_second_revocation_of_a_key_is_told_again(engine: Engine, hosts: HostT
     assert pending(engine) == 1
 
 
-def test_a_revocation_that_was_undone_is_waited_for_by_nobody(hosts: HostTables) -> None:
+def test_a_revocation_that_was_undone_is_waited_for_by_nobody(hosts: HostStore) -> None:
     assert hosts.unconfirmed([Removal("gone", datetime.now(UTC))]) == []
 
 
-def test_reports_do_not_wait_for_a_writer(engine: Engine, hosts: HostTables) -> None:
+def test_reports_do_not_wait_for_a_writer(engine: Engine, hosts: HostStore) -> None:
     revoke(engine, "k")
     (removal,) = hosts.look("a").pending
     with Database(engine) as db:
@@ -130,14 +130,14 @@ def test_reports_do_not_wait_for_a_writer(engine: Engine, hosts: HostTables) -> 
         db.rollback()
 
 
-def test_traffic_of_a_host(hosts: HostTables) -> None:
+def test_traffic_of_a_host(hosts: HostStore) -> None:
     hosts.note_traffic("b", {"lab.x.slipway": Traffic(2, 300)})
     found = {host.name: host.traffic for host in hosts.hosts()}
     assert found == {"a": {}, "b": {"lab.x.slipway": Traffic(2, 300)}}
 
 
 def test_many_report_at_once(engine: Engine) -> None:
-    store = HostTables(engine)
+    store = HostStore(engine)
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _number: store.report("new", "machine"), range(16)))
     assert [host.name for host in store.hosts()] == ["new"]
@@ -147,8 +147,8 @@ def test_many_report_at_once(engine: Engine) -> None:
 
 
 @pytest.fixture
-def lease(engine: Engine) -> LeaseTables:
-    return LeaseTables(engine)
+def lease(engine: Engine) -> LeaseStore:
+    return LeaseStore(engine)
 
 
 def age_lease(engine: Engine, seconds: float) -> None:
@@ -160,7 +160,7 @@ def age_lease(engine: Engine, seconds: float) -> None:
         db.commit()
 
 
-def test_one_worker_has_the_lease(engine: Engine, lease: LeaseTables) -> None:
+def test_one_worker_has_the_lease(engine: Engine, lease: LeaseStore) -> None:
     assert lease.holder() is None
     first = lease.acquire("a", 7)
     assert first is not None
@@ -180,14 +180,14 @@ def test_one_worker_has_the_lease(engine: Engine, lease: LeaseTables) -> None:
     assert lease.acquire("a", 7) == second + 1
 
 
-def test_of_many_workers_one_takes_it(lease: LeaseTables) -> None:
+def test_of_many_workers_one_takes_it(lease: LeaseStore) -> None:
     with ThreadPoolExecutor(8) as pool:
         took = list(pool.map(lambda number: lease.acquire(f"h{number}", number), range(8)))
     assert len([number for number in took if number is not None]) == 1
 
 
 def test_a_worker_that_lost_the_lease_writes_nothing(
-    url: str, engine: Engine, lease: LeaseTables
+    url: str, engine: Engine, lease: LeaseStore
 ) -> None:
     """A process that was stopped for a while, and goes on in the middle of a task."""
     fence = Fence()
@@ -225,9 +225,7 @@ def test_a_worker_that_lost_the_lease_writes_nothing(
     fenced.dispose()
 
 
-def test_a_second_worker_says_who_runs(
-    lease: LeaseTables, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_second_worker_says_who_runs(lease: LeaseStore, caplog: pytest.LogCaptureFixture) -> None:
     def make(host: str, ended: list[str]) -> Lease:
         def lost() -> None:
             ended.append(host)
@@ -252,7 +250,7 @@ def test_a_second_worker_says_who_runs(
     assert ended == []
 
 
-def test_a_holder_that_lost_the_lease_ends(engine: Engine, lease: LeaseTables) -> None:
+def test_a_holder_that_lost_the_lease_ends(engine: Engine, lease: LeaseStore) -> None:
     ended: list[str] = []
     first = Lease(lease, "a", lambda _number: None, fenced=True, lost=lambda: ended.append("a"))
     assert first.acquire()
@@ -263,7 +261,7 @@ def test_a_holder_that_lost_the_lease_ends(engine: Engine, lease: LeaseTables) -
 
 
 def test_a_holder_that_cannot_renew_ends_before_the_lease_is_free(
-    lease: LeaseTables, monkeypatch: pytest.MonkeyPatch
+    lease: LeaseStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = Lease(lease, "a", lambda _number: None, fenced=True, lost=lambda: None)
     assert first.acquire()

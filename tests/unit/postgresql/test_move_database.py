@@ -25,10 +25,10 @@ from sqlalchemy import (
 
 from portal.adapters.backup import database
 from portal.adapters.backup.database import row_counts
-from portal.adapters.db.engine import open_database
-from portal.adapters.db.tables import MountList, UtcDateTime, WordTuple
 from portal.cli.main import main
 from portal.core.launch.mounts import Mount
+from portal.store.engine import open_database
+from portal.store.tables import MountList, UtcDateTime, WordTuple
 from tests.postgresql import PostgreSQL
 from tests.unit.cli.state.test_rotate import store
 from tests.unit.cli.test_main import config

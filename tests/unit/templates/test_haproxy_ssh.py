@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from portal.core.apps.access import ssh_key
-from portal.runner.apps.ssh_listener import WAITING
+from portal.node.runner.apps.ssh_listener import WAITING
 from tests.unit.web import front as front_module
 from tests.unit.web.front import SESSION, SSH, Front, Stream, running_front
 

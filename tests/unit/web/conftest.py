@@ -14,9 +14,9 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from portal import create_app
 from portal.config import GpuKindSettings, GpuSettings, Settings
 from portal.core.session.session import Session
+from portal.web.app import create_app
 from tests.fakes import PASSWORDS, World, make_world
 from tests.paths import TEMPLATES
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from flask import Flask
 
-from portal import create_app
 from portal.config import Settings
+from portal.web.app import create_app
 from tests.cluster import wait_for
 from tests.fakes import make_world
 from tests.paths import TEMPLATES

@@ -21,11 +21,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from portal import create_app
 from portal.adapters.certificates import CertificateAuthority, prepare_authorities
 from portal.adapters.haproxy.routes import HaproxyRoutes
 from portal.config import Settings
 from portal.core.apps.origins import Mode
+from portal.web.app import create_app
 from tests.fakes import FakeRoutes, World, make_world
 from tests.paths import TEMPLATES
 from tests.unit.web.front import free_ports, render, wait_for_haproxy

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from flask import Flask
 
-from portal import create_app
+from portal.web.app import create_app
 from portal.web.auth.browser import PRESERVED_FORMS
 from tests.fakes import make_world
 from tests.unit.web.conftest import PORTAL, Api, Browser, Runner, make_settings

@@ -11,7 +11,7 @@ from werkzeug.test import TestResponse
 
 from portal.core.auth.person import Person
 from portal.core.session.session import State
-from portal.runner import callback, wire
+from portal.node.runner import callback, wire
 from tests.fakes import World
 from tests.unit.services.session.test_adoption import look, lose
 from tests.unit.web.conftest import Api, Runner

@@ -1,1 +1,1 @@
-"""Which accounts, QOS, reservations, features and partitions a person may combine."""
+"""The combinations of accounts, QOS, reservations, features and partitions open to a person."""

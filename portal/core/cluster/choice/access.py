@@ -1,4 +1,4 @@
-"""Who may use a partition, an account, a QOS or a reservation, as Slurm decides it."""
+"""Access to partitions, accounts, QOS and reservations, decided as Slurm does."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from portal.core.cluster.limits import (
     Limits,
     PartitionAccess,
     Reservation,
-    line_of,
     user_limits,
+    with_ancestors,
 )
 from portal.core.slurm_options import SlurmOptions
 
@@ -20,16 +20,16 @@ CLOSED = {
     "DRAIN": "runs what waits there and accepts nothing new",
     "INACTIVE": "is switched off",
 }
-"""The states of a partition in which sbatch refuses jobs."""
+"""States of a partition in which sbatch refuses jobs."""
 
 
 def entry_of(partition: str, limits: Limits) -> PartitionAccess:
-    """The access rules of a partition; those that permit everything if it has none."""
+    """The access rules of a partition; rules that permit everything if Slurm lists none."""
     return limits.entries.get(partition) or PartitionAccess(partition)
 
 
 def partition_refusal(partition: str, limits: Limits) -> str:
-    """Why nobody's session can be submitted to a partition; "" if sessions can."""
+    """Why a partition accepts no sessions from any user; "" if it accepts them."""
     entry = entry_of(partition, limits)
     if entry.root_only:
         return f"only root may use {partition}"
@@ -46,25 +46,33 @@ def in_groups(partition: str, limits: Limits, groups: frozenset[str] | None) -> 
     return groups is None or not allowed or not groups.isdisjoint(allowed)
 
 
-def own_associations(user: str, limits: Limits) -> Sequence[Association]:
+def associations_of(user: str, limits: Limits) -> Sequence[Association]:
     """The associations of a user."""
     return limits.users.get(user, ())
 
 
 def accounts_of(user: str, limits: Limits) -> list[str]:
-    """The accounts of a user, each once."""
-    return list(dict.fromkeys(one.account for one in own_associations(user, limits)))
+    """The accounts of a user, without duplicates."""
+    return list(dict.fromkeys(association.account for association in associations_of(user, limits)))
 
 
 def account_refusal(user: str, account: str, partition: str, limits: Limits) -> str:
     """Why a user's session in a partition cannot be charged to an account; "" if it can."""
     if not account or not limits.accounting:
         return ""
-    own = [one for one in own_associations(user, limits) if one.account == account]
-    if limits.requires_association and not own:
-        known = ", ".join(accounts_of(user, limits))
-        return f"you are not in account {account}" + (f"; choose one of: {known}" if known else "")
-    if limits.requires_association and all(one.partition not in ("", partition) for one in own):
+    associations = [
+        association
+        for association in associations_of(user, limits)
+        if association.account == account
+    ]
+    if limits.requires_association and not associations:
+        choices = ", ".join(accounts_of(user, limits))
+        return f"you are not in account {account}" + (
+            f"; choose one of: {choices}" if choices else ""
+        )
+    if limits.requires_association and all(
+        association.partition not in ("", partition) for association in associations
+    ):
         return f"account {account} is not for {partition} with you"
     entry = entry_of(partition, limits)
     if entry.accounts and account not in entry.accounts:
@@ -80,13 +88,13 @@ def qos_refusal(user: str, account: str, qos: str, partition: str, limits: Limit
         return ""
     if limits.qos and qos not in limits.named_qos:
         return f"Slurm has no QOS {qos}"
-    own = [
-        one
-        for one in own_associations(user, limits)
-        if one.account == account and one.partition in ("", partition)
+    associations = [
+        association
+        for association in associations_of(user, limits)
+        if association.account == account and association.partition in ("", partition)
     ]
-    if own and "qos" in limits.enforced:
-        closest = max(own, key=lambda one: one.partition != "")
+    if associations and "qos" in limits.enforced:
+        closest = max(associations, key=lambda row: row.partition != "")
         if qos not in (*closest.qos, closest.default_qos):
             return f"account {account} may not use QOS {qos}"
     entry = entry_of(partition, limits)
@@ -104,12 +112,12 @@ def options_in_effect(
     account = options.account or limits.default_accounts.get(user, "")
     if options.qos:
         return account, options.qos
-    found = user_limits(user, partition, limits, SlurmOptions(account=account))
-    return account, found.job_qos if found else ""
+    effective = user_limits(user, partition, limits, SlurmOptions(account=account))
+    return account, effective.job_qos if effective else ""
 
 
 def reservation_refusal(
-    one: Reservation,
+    reservation: Reservation,
     user: str,
     partition: str,
     account: str,
@@ -119,34 +127,34 @@ def reservation_refusal(
     now: datetime | None = None,
 ) -> str:
     """Why a session cannot run in a reservation; "" if it can."""
-    if now is not None and one.end is not None and one.end <= now:
-        return f"reservation {one.name} is over"
-    if one.partition and one.partition != partition:
-        return f"reservation {one.name} is in {one.partition}, not in {partition}"
-    if user in one.not_users or (one.users and user not in one.users):
-        return f"reservation {one.name} is not for you"
-    if one.groups and groups is not None and groups.isdisjoint(one.groups):
-        return f"reservation {one.name} is for members of: {', '.join(one.groups)}"
-    line = {account} | {one.parent for one in line_of(account, limits)}
-    if account and one.accounts and line.isdisjoint(one.accounts):
-        return f"reservation {one.name} is not for account {account}"
-    if account and not line.isdisjoint(one.not_accounts):
-        return f"reservation {one.name} is closed to account {account}"
-    if qos and one.qos and qos not in one.qos:
-        return f"reservation {one.name} does not accept QOS {qos}"
+    if now is not None and reservation.end is not None and reservation.end <= now:
+        return f"reservation {reservation.name} is over"
+    if reservation.partition and reservation.partition != partition:
+        return f"reservation {reservation.name} is in {reservation.partition}, not in {partition}"
+    if user in reservation.not_users or (reservation.users and user not in reservation.users):
+        return f"reservation {reservation.name} is not for you"
+    if reservation.groups and groups is not None and groups.isdisjoint(reservation.groups):
+        return f"reservation {reservation.name} is for members of: {', '.join(reservation.groups)}"
+    lineage = {account} | {association.parent for association in with_ancestors(account, limits)}
+    if account and reservation.accounts and lineage.isdisjoint(reservation.accounts):
+        return f"reservation {reservation.name} is not for account {account}"
+    if account and not lineage.isdisjoint(reservation.not_accounts):
+        return f"reservation {reservation.name} is closed to account {account}"
+    if qos and reservation.qos and qos not in reservation.qos:
+        return f"reservation {reservation.name} does not accept QOS {qos}"
     return ""
 
 
 def constraint_refusal(constraint: str, partition: str, limits: Limits) -> str:
-    """Why no node of a partition has these features; "" if one has, or if none is known."""
-    nodes = [one for one in limits.features if one.partition == partition]
+    """Why no node of a partition has these features; "" if one has, or if no node is known."""
+    nodes = [node for node in limits.features if node.partition == partition]
     if not constraint or not nodes:
         return ""
-    everywhere = {name for one in limits.features for name in one.features}
-    if unknown := [name for name in features_in(constraint) if name not in everywhere]:
+    all_features = {name for node in limits.features for name in node.features}
+    if unknown := [name for name in features_in(constraint) if name not in all_features]:
         return f"no node has the feature {unknown[0]}"
-    if satisfiable(constraint, [frozenset(one.features) for one in nodes]):
+    if satisfiable(constraint, [frozenset(node.features) for node in nodes]):
         return ""
-    names = sorted({name for one in nodes for name in one.features})
-    known = f"its nodes have: {', '.join(names)}" if names else "its nodes have none"
-    return f"no node of {partition} has these features; {known}"
+    names = sorted({name for node in nodes for name in node.features})
+    available = f"its nodes have: {', '.join(names)}" if names else "its nodes have none"
+    return f"no node of {partition} has these features; {available}"

@@ -1,11 +1,11 @@
-"""Limits in time of accounts: what their members have used, what is left, and until when."""
+"""Budgets of accounts (GrpTRESMins): their use, their remainder, and when use stops counting."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from portal.core.cluster.limits import Association, Limits, Minutes, line_of
+from portal.core.cluster.limits import Association, Limits, Minutes, with_ancestors
 
 
 @dataclass(frozen=True)
@@ -16,11 +16,11 @@ class Budget:
     """"cpus", "gpus", "shards" or "memory" (GiB times hours)."""
     total: float
     used: float | None
-    """None if Slurm has not said it."""
+    """None if Slurm has not reported it."""
 
     @property
     def left(self) -> float | None:
-        """What is left; never less than nothing, and None if it is not known."""
+        """The amount left, at least 0; None if the use is not known."""
         return None if self.used is None else max(round(self.total - self.used, 2), 0.0)
 
     @property
@@ -38,24 +38,24 @@ class Budget:
 
 @dataclass(frozen=True)
 class AccountUse:
-    """One account: its budgets, its shares, and how its use is forgotten."""
+    """The budgets and shares of one account, and when its use stops counting."""
 
     account: str
     description: str
     parent: str
     default: bool
-    """Whether it is the default account of the user who asks."""
+    """Whether it is the default account of the requesting user."""
     member: bool
-    """Whether that user has an association in it, rather than below it."""
+    """Whether that user has an association in this account, not only in one below it."""
     budgets: tuple[Budget, ...]
-    """Of everybody in the account and below it together."""
+    """Shared by all users of the account and of the accounts below it."""
     own_budgets: tuple[Budget, ...]
     """Of the user alone."""
-    forgotten: str
-    """When what was used stops counting, in words."""
+    resets: str
+    """When past use stops counting, in words."""
     shares: int | None
     fair_share: float | None
-    """The user's own factor, from 0 to 1; for accounts of others the account's."""
+    """The factor of the user's association, from 0 to 1; the account's if the user has none."""
 
 
 _UNITS = {
@@ -75,21 +75,21 @@ _PERIODS = {
 
 
 def account_use(user: str, limits: Limits | None, everybody: bool = False) -> list[AccountUse]:
-    """The accounts of a user with those above them, or all of them; sorted by name."""
+    """The accounts of a user and their ancestors, or all accounts; sorted by name."""
     if limits is None:
         return []
     rows = limits.accounts
-    own = {one.account: one for one in limits.users.get(user, ())}
-    wanted = set(rows) | set(own) if everybody else set(_line(own, rows))
+    associations = {association.account: association for association in limits.users.get(user, ())}
+    names = set(rows) | set(associations) if everybody else set(_ancestry(associations, rows))
     return [
-        _use(name, rows.get(name), own.get(name), user, limits)
-        for name in sorted(wanted)
+        _use(name, rows.get(name), associations.get(name), user, limits)
+        for name in sorted(names)
         if name != "root" or everybody
     ]
 
 
 def budgets(total: Minutes, used: Minutes) -> tuple[Budget, ...]:
-    """The resources that a GrpTRESMins limits."""
+    """One budget for each resource that a GrpTRESMins limits."""
     pairs = (
         ("cpus", total.cpus, used.cpus, 60),
         ("gpus", total.gpus, used.gpus, 60),
@@ -103,8 +103,8 @@ def budgets(total: Minutes, used: Minutes) -> tuple[Budget, ...]:
     )
 
 
-def forgotten(limits: Limits) -> str:
-    """When what was used stops counting, in one sentence."""
+def usage_reset_text(limits: Limits) -> str:
+    """When past use stops counting, in one sentence."""
     if period := _PERIODS.get(limits.usage_reset.upper()):
         return period
     if limits.decay_minutes:
@@ -115,63 +115,65 @@ def forgotten(limits: Limits) -> str:
 
 
 def remaining(account: str, limits: Limits) -> str:
-    """What the tightest budget of an account and those above it has left; "" without one."""
-    found = [budget for row in line_of(account, limits) for budget in budgets(row.total, row.used)]
+    """The tightest budget of each resource in an account and its ancestors; "" for none."""
+    all_budgets = [
+        budget for row in with_ancestors(account, limits) for budget in budgets(row.total, row.used)
+    ]
     tightest: dict[str, Budget] = {}
-    for one in found:
-        if one.resource not in tightest or _most(one) < _most(tightest[one.resource]):
-            tightest[one.resource] = one
-    return ", ".join(one.words for one in tightest.values())
+    for budget in all_budgets:
+        if budget.resource not in tightest or _most(budget) < _most(tightest[budget.resource]):
+            tightest[budget.resource] = budget
+    return ", ".join(budget.words for budget in tightest.values())
 
 
-def spent(account: str, limits: Limits) -> str:
-    """That nothing of an account starts, since it or one above it has used up a budget; else ""."""
+def exhausted_warning(account: str, limits: Limits) -> str:
+    """A warning if an account or one of its ancestors has used up a budget; else ""."""
     if "limits" not in limits.enforced:
         return ""
-    for row in line_of(account, limits):
-        for one in budgets(row.total, row.used):
-            if one.left is not None and not one.left:
+    for row in with_ancestors(account, limits):
+        for budget in budgets(row.total, row.used):
+            if budget.left is not None and not budget.left:
                 return (
-                    f"Account {row.account} has used up its {_number(one.total)} "
-                    f"{_UNITS[one.resource]}: a session waits until it has some again. "
-                    f"{forgotten(limits)}"
+                    f"Account {row.account} has used up its {_number(budget.total)} "
+                    f"{_UNITS[budget.resource]}: a session waits until it has some again. "
+                    f"{usage_reset_text(limits)}"
                 )
     return ""
 
 
 def _most(budget: Budget) -> float:
-    """The most that can be left of it."""
+    """The amount left; the whole budget if its use is not known."""
     return budget.total if budget.left is None else budget.left
 
 
-def _line(own: Iterable[str], rows: Mapping[str, Association]) -> Iterator[str]:
-    """These accounts and those above them, each once."""
-    seen: set[str] = set()
-    for first in own:
-        name = first
-        while name and name not in seen:
-            seen.add(name)
+def _ancestry(accounts: Iterable[str], rows: Mapping[str, Association]) -> Iterator[str]:
+    """These accounts and their ancestors, without duplicates."""
+    visited: set[str] = set()
+    for account in accounts:
+        name = account
+        while name and name not in visited:
+            visited.add(name)
             yield name
             name = rows[name].parent if name in rows else ""
 
 
 def _use(
-    name: str, row: Association | None, own: Association | None, user: str, limits: Limits
+    name: str, row: Association | None, association: Association | None, user: str, limits: Limits
 ) -> AccountUse:
     limited = row or Association(name)
-    found = budgets(limited.total, limited.used)
-    alone = budgets(own.total, own.used) if own else ()
+    group_budgets = budgets(limited.total, limited.used)
+    own_budgets = budgets(association.total, association.used) if association else ()
     return AccountUse(
         account=name,
         description=limited.description,
         parent=limited.parent,
         default=limits.default_accounts.get(user) == name,
-        member=own is not None,
-        budgets=found,
-        own_budgets=alone,
-        forgotten=forgotten(limits) if found or alone else "",
+        member=association is not None,
+        budgets=group_budgets,
+        own_budgets=own_budgets,
+        resets=usage_reset_text(limits) if group_budgets or own_budgets else "",
         shares=limited.shares,
-        fair_share=own.fair_share if own else limited.fair_share,
+        fair_share=association.fair_share if association else limited.fair_share,
     )
 
 

@@ -1,4 +1,4 @@
-"""Offers Slurm's own options to one person, each list narrowed by the other choices."""
+"""The choices of Slurm's options for one user, each list narrowed by the other choices."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from datetime import datetime
 
 from portal.core.cluster.choice.access import (
     accounts_of,
+    associations_of,
     entry_of,
     in_groups,
     options_in_effect,
-    own_associations,
     partition_refusal,
     reservation_refusal,
 )
-from portal.core.cluster.choice.account_use import remaining, spent
+from portal.core.cluster.choice.account_use import exhausted_warning, remaining
 from portal.core.cluster.choice.offers import JobOffers, LaunchOptions, Offer
 from portal.core.cluster.choice.preemption import preemption
 from portal.core.cluster.choice.problems import whole_node_refusal
@@ -38,40 +38,42 @@ def launch_options(
     now: datetime | None = None,
     count_jobs: CountJobs | None = None,
 ) -> LaunchOptions:
-    """What a user may choose, given a partition (None: the default) and the other options.
+    """The choices open to a user, given a partition (None: the default) and the other options.
 
-    `count_jobs` counts those in the queue, for limits on submitted jobs.
+    `count_jobs` counts jobs in the queue, for limits on submitted jobs.
     """
     if limits is None:
         return LaunchOptions(groups=tuple(partitions_for(user, partitions, None)))
     names = accounts_of(user, limits) if limits.accounting else []
     account = options.account or limits.default_accounts.get(user, "")
     groups = [
-        one
-        for one in _groups(user, names, partitions, limits, replace(options, account=account))
-        if not (entry_of(one.name, limits).hidden and one.name != group)
-        and in_groups(one.name, limits, unix_groups)
+        candidate
+        for candidate in _groups(user, names, partitions, limits, replace(options, account=account))
+        if not (entry_of(candidate.name, limits).hidden and candidate.name != group)
+        and in_groups(candidate.name, limits, unix_groups)
     ]
     chosen = _group(group, groups)
-    place = chosen.name if chosen else ""
-    _, qos = options_in_effect(user, place, options, limits)
-    own = user_limits(user, place, limits, options) if place else None
+    partition = chosen.name if chosen else ""
+    _, qos = options_in_effect(user, partition, options, limits)
+    effective = user_limits(user, partition, limits, options) if partition else None
     return LaunchOptions(
         groups=tuple(groups),
-        group=place,
-        accounts=tuple(_accounts(user, place, names, limits)),
+        group=partition,
+        accounts=tuple(_accounts(user, partition, names, limits)),
         account=account,
-        qos=tuple(_qos(user, place, account, limits)),
-        one_qos=qos,
+        qos=tuple(_qos(user, partition, account, limits)),
+        effective_qos=qos,
         reservations=tuple(
-            Offer(one.name, note=_span(one))
-            for one in limits.reservations
-            if not reservation_refusal(one, user, place, account, qos, limits, unix_groups, now)
+            Offer(reservation.name, note=_span(reservation))
+            for reservation in limits.reservations
+            if not reservation_refusal(
+                reservation, user, partition, account, qos, limits, unix_groups, now
+            )
         ),
-        features=tuple(_features(place, limits)),
-        whole_node=not whole_node_refusal(place, limits),
-        full=too_many_jobs(own, limits, 1, count_jobs) if own else "",
-        warnings=tuple(_warnings(place, account, qos, limits)),
+        features=tuple(_features(partition, limits)),
+        whole_node=not whole_node_refusal(partition, limits),
+        full=too_many_jobs(effective, limits, 1, count_jobs) if effective else "",
+        warnings=tuple(_warnings(partition, account, qos, limits)),
     )
 
 
@@ -82,78 +84,78 @@ def job_offers(
     unix_groups: frozenset[str] | None = None,
     now: datetime | None = None,
 ) -> JobOffers:
-    """What a user may choose for a job: each choice that some partition and account accept."""
+    """The choices open to a user for a job: all that some partition and account accept."""
     if limits is None:
         return JobOffers()
     names = accounts_of(user, limits) if limits.accounting else []
-    usual = SlurmOptions(account=limits.default_accounts.get(user, ""))
+    defaults = SlurmOptions(account=limits.default_accounts.get(user, ""))
     groups = [
-        one.name
-        for one in _groups(user, names, partitions, limits, usual)
-        if not entry_of(one.name, limits).hidden and in_groups(one.name, limits, unix_groups)
+        group.name
+        for group in _groups(user, names, partitions, limits, defaults)
+        if not entry_of(group.name, limits).hidden and in_groups(group.name, limits, unix_groups)
     ]
     accounts, qos = dict[str, Offer](), dict[str, Offer]()
     qos_of: dict[str, set[str]] = {name: set() for name in names}
-    for each in (each for name in names or [""] for each in _choices(user, name, limits)):
-        place = next((name for name in groups if _open(user, name, each, limits)), None)
-        if place is None:
+    for options in (options for name in names or [""] for options in _choices(user, name, limits)):
+        partition = next((name for name in groups if _open(user, name, options, limits)), None)
+        if partition is None:
             continue
-        if each.account not in accounts:
-            accounts[each.account] = _account(each.account, usual.account, limits)
-        if found := limits.named_qos.get(each.qos):
-            qos.setdefault(
-                each.qos, Offer(each.qos, found.description, _about(found, place, limits))
-            )
-            qos_of[each.account].add(each.qos)
+        if options.account not in accounts:
+            accounts[options.account] = _account(options.account, defaults.account, limits)
+        if row := limits.named_qos.get(options.qos):
+            note = _about(row, partition, limits)
+            qos.setdefault(options.qos, Offer(options.qos, row.description, note))
+            qos_of[options.account].add(options.qos)
     pairs = [
-        (place, name, options_in_effect(user, place, SlurmOptions(account=name), limits)[1])
-        for place in (groups if limits.reservations else [])
+        (group, name, options_in_effect(user, group, SlurmOptions(account=name), limits)[1])
+        for group in (groups if limits.reservations else [])
         for name in accounts
     ]
     return JobOffers(
-        accounts=tuple(one for name, one in accounts.items() if name),
+        accounts=tuple(offer for name, offer in accounts.items() if name),
         qos=tuple(qos.values()),
         reservations=tuple(
-            Offer(one.name, note=_span(one))
-            for one in limits.reservations
+            Offer(reservation.name, note=_span(reservation))
+            for reservation in limits.reservations
             if not all(
-                reservation_refusal(one, user, *pair, limits, unix_groups, now) for pair in pairs
+                reservation_refusal(reservation, user, *pair, limits, unix_groups, now)
+                for pair in pairs
             )
         ),
         features=tuple(
-            {one.name: one for place in groups for one in _features(place, limits)}.values()
+            {offer.name: offer for group in groups for offer in _features(group, limits)}.values()
         ),
         qos_of={name: frozenset(allowed) for name, allowed in qos_of.items() if name in accounts},
     )
 
 
 def _warnings(partition: str, account: str, qos: str, limits: Limits) -> Iterator[str]:
-    found = (
+    warnings = (
         unfenced(limits.fenced),
         _state(partition, limits),
-        spent(account, limits),
+        exhausted_warning(account, limits),
         preemption(partition, qos, limits),
     )
-    return filter(None, found)
+    return filter(None, warnings)
 
 
 def _accounts(user: str, group: str, names: Sequence[str], limits: Limits) -> Iterator[Offer]:
-    """The accounts that may use a partition, with their default QOS or another one."""
-    usual = limits.default_accounts.get(user, "")
+    """The accounts that may use a partition with their default QOS or another one."""
+    default_account = limits.default_accounts.get(user, "")
     for name in names:
-        if any(_open(user, group, one, limits) for one in _choices(user, name, limits)):
-            yield _account(name, usual, limits)
+        if any(_open(user, group, options, limits) for options in _choices(user, name, limits)):
+            yield _account(name, default_account, limits)
 
 
-def _account(name: str, usual: str, limits: Limits) -> Offer:
-    return Offer(name, _description(name, limits), remaining(name, limits), name == usual)
+def _account(name: str, default_account: str, limits: Limits) -> Offer:
+    return Offer(name, _description(name, limits), remaining(name, limits), name == default_account)
 
 
 def _choices(user: str, account: str, limits: Limits) -> Iterator[SlurmOptions]:
-    """An account with Slurm's default QOS, and with each that it permits."""
+    """An account with Slurm's default QOS, and with each QOS that it permits."""
     yield SlurmOptions(account=account)
-    rows = (one for one in own_associations(user, limits) if one.account == account)
-    for name in dict.fromkeys(name for one in rows for name in one.qos):
+    rows = (row for row in associations_of(user, limits) if row.account == account)
+    for name in dict.fromkeys(name for row in rows for name in row.qos):
         yield SlurmOptions(account=account, qos=name)
 
 
@@ -172,21 +174,24 @@ def _groups(
     limits: Limits,
     options: SlurmOptions,
 ) -> list[UserPartition]:
-    """The partitions that any account may use, with the limits of the chosen one if it may."""
-    tried = [options, *(one for name in accounts or [""] for one in _choices(user, name, limits))]
-    found: dict[str, UserPartition] = {}
-    for each in tried:
-        missing = [one for one in partitions if one.name not in found]
-        for one in partitions_for(user, missing, limits, each):
-            if not partition_refusal(one.name, limits):
-                found[one.name] = one
-    return [found[one.name] for one in partitions if one.name in found]
+    """The partitions open to any account; with the chosen account's limits where it has access."""
+    candidates = [
+        options,
+        *(choice for name in accounts or [""] for choice in _choices(user, name, limits)),
+    ]
+    usable: dict[str, UserPartition] = {}
+    for candidate in candidates:
+        missing = [partition for partition in partitions if partition.name not in usable]
+        for group in partitions_for(user, missing, limits, candidate):
+            if not partition_refusal(group.name, limits):
+                usable[group.name] = group
+    return [usable[partition.name] for partition in partitions if partition.name in usable]
 
 
 def _group(name: str | None, groups: Sequence[UserPartition]) -> UserPartition | None:
     if name is None:
-        return next((one for one in groups if one.default), groups[0] if groups else None)
-    return next((one for one in groups if one.name == name), None)
+        return next((group for group in groups if group.default), groups[0] if groups else None)
+    return next((group for group in groups if group.name == name), None)
 
 
 def _description(account: str, limits: Limits) -> str:
@@ -195,16 +200,21 @@ def _description(account: str, limits: Limits) -> str:
 
 
 def _qos(user: str, group: str, account: str, limits: Limits) -> Iterator[Offer]:
-    known = limits.named_qos
-    usual = options_in_effect(user, group, SlurmOptions(account=account), limits)[1]
-    for each in _choices(user, account, limits):
-        if each.qos in known and _open(user, group, each, limits):
-            note = _about(known[each.qos], group, limits)
-            yield Offer(each.qos, known[each.qos].description, note, default=each.qos == usual)
+    by_name = limits.named_qos
+    default_qos = options_in_effect(user, group, SlurmOptions(account=account), limits)[1]
+    for options in _choices(user, account, limits):
+        if options.qos in by_name and _open(user, group, options, limits):
+            note = _about(by_name[options.qos], group, limits)
+            yield Offer(
+                options.qos,
+                by_name[options.qos].description,
+                note,
+                default=options.qos == default_qos,
+            )
 
 
 def _about(qos: Qos, group: str, limits: Limits) -> str:
-    """How long a session may run with a QOS, and whether it may be ended for others."""
+    """How long a session may run with a QOS, and whether it may be preempted."""
     words = [f"up to {short_minutes(qos.minutes)}"] if qos.minutes is not None else []
     if preemption(group, qos.name, limits):
         words.append("may make room for more urgent jobs")
@@ -217,18 +227,22 @@ def _state(group: str, limits: Limits) -> str:
     return f"{group} is down: sessions in it wait until an administrator brings it back."
 
 
-def _span(one: Reservation) -> str:
-    """When a reservation is, and on how many nodes."""
-    start = f"from {one.start:%Y-%m-%d %H:%M}" if one.start and not one.active else ""
-    end = f"until {one.end:%Y-%m-%d %H:%M} UTC" if one.end else ""
-    nodes = plural(len(one.nodes), "node") if one.nodes else ""
+def _span(reservation: Reservation) -> str:
+    """The time of a reservation, and its number of nodes."""
+    start = (
+        f"from {reservation.start:%Y-%m-%d %H:%M}"
+        if reservation.start and not reservation.active
+        else ""
+    )
+    end = f"until {reservation.end:%Y-%m-%d %H:%M} UTC" if reservation.end else ""
+    nodes = plural(len(reservation.nodes), "node") if reservation.nodes else ""
     return ", ".join(filter(None, [f"{start} {end}".strip(), nodes]))
 
 
 def _features(group: str, limits: Limits) -> Iterator[Offer]:
-    """The features that only some nodes of a partition have; the others select nothing."""
-    nodes = [one for one in limits.features if one.partition == group]
-    for name in sorted({feature for one in nodes for feature in one.features}):
-        number = sum(name in one.features for one in nodes)
+    """The features of some nodes of a partition, but not of all: those would select nothing."""
+    nodes = [node for node in limits.features if node.partition == group]
+    for name in sorted({feature for node in nodes for feature in node.features}):
+        number = sum(name in node.features for node in nodes)
         if number < len(nodes):
             yield Offer(name, note=f"{number} of {plural(len(nodes), 'node')} in {group}")

@@ -13,8 +13,8 @@ _SIGNS = frozenset("&|*)]")
 _ALL_SIGNS = _SIGNS | frozenset("([")
 
 
-class _Unclear(Exception):
-    """The expression is not one that this module understands; Slurm decides."""
+class _NotUnderstood(Exception):
+    """This module does not understand the expression; Slurm decides."""
 
 
 def features_in(expression: str) -> list[str]:
@@ -30,36 +30,36 @@ def satisfiable(expression: str, nodes: Iterable[frozenset[str]]) -> bool:
     """Whether one of these nodes has the features of an expression.
 
     A session has one node, so a feature that several nodes must have cannot be satisfied. True for
-    an expression that is not understood: Slurm decides.
+    an expression that this module does not understand: Slurm decides.
     """
     tokens = _TOKEN.findall(expression)
     if "".join(tokens) != expression:
         return True
     try:
-        return any(_Reading(tokens, features).whole() for features in nodes)
-    except _Unclear:
+        return any(_Evaluation(tokens, features).value() for features in nodes)
+    except _NotUnderstood:
         return True
 
 
-class _Reading:
+class _Evaluation:
     """Evaluates an expression for one node, from left to right as Slurm does."""
 
     def __init__(self, tokens: list[str], features: frozenset[str]) -> None:
-        self._rest = list(reversed(tokens))
+        self._tokens = list(reversed(tokens))
         self._features = features
 
-    def whole(self) -> bool:
+    def value(self) -> bool:
         """The value of the whole expression."""
-        value = self._joined()
-        if self._rest:
-            raise _Unclear
+        value = self._expression()
+        if self._tokens:
+            raise _NotUnderstood
         return value
 
-    def _joined(self) -> bool:
-        value, counted = self._one()
-        while self._rest and self._rest[-1] in "&|":
-            operator = self._rest.pop()
-            other, also_counted = self._one()
+    def _expression(self) -> bool:
+        value, counted = self._term()
+        while self._tokens and self._tokens[-1] in "&|":
+            operator = self._tokens.pop()
+            other, also_counted = self._term()
             if operator == "|":
                 value, counted = value or other, counted or also_counted
             else:
@@ -68,21 +68,21 @@ class _Reading:
                 counted = counted or also_counted
         return value
 
-    def _one(self) -> tuple[bool, bool]:
-        """The value of the next term, and whether it says on how many nodes."""
-        token = self._rest.pop() if self._rest else ""
+    def _term(self) -> tuple[bool, bool]:
+        """The value of the next term, and whether it has a number of nodes (`feature*2`)."""
+        token = self._tokens.pop() if self._tokens else ""
         if token in ("(", "["):
-            value = self._joined()
-            if not self._rest or self._rest.pop() != {"(": ")", "[": "]"}[token]:
-                raise _Unclear
+            value = self._expression()
+            if not self._tokens or self._tokens.pop() != {"(": ")", "[": "]"}[token]:
+                raise _NotUnderstood
         elif token and token not in _SIGNS:
             value = token in self._features
         else:
-            raise _Unclear
-        if not (self._rest and self._rest[-1] == "*"):
+            raise _NotUnderstood
+        if not (self._tokens and self._tokens[-1] == "*"):
             return value, False
-        self._rest.pop()
-        number = self._rest.pop() if self._rest else ""
+        self._tokens.pop()
+        number = self._tokens.pop() if self._tokens else ""
         if not number.isdecimal():
-            raise _Unclear
+            raise _NotUnderstood
         return value and int(number) <= 1, True

@@ -1,4 +1,4 @@
-"""What the launch pages and the REST API offer of Slurm's own options."""
+"""Choices of Slurm's options, as the launch pages and the REST API offer them."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ class Offer:
     title: str = ""
     """Its description in Slurm; "" if it has none."""
     note: str = ""
-    """What a person should know before choosing it: what is left, until when, on which nodes."""
+    """Remaining budget, time span or nodes, to be shown with the choice."""
     default: bool = False
     """Whether Slurm takes it if nothing is chosen."""
 
 
 @dataclass(frozen=True)
 class LaunchOptions:
-    """What a person may choose, given what has been chosen so far.
+    """The choices open to a person, given the current ones.
 
-    Every list holds only what Slurm accepts together with the other choices in effect; a list with
-    one element or none is not asked for.
+    Every list holds only values that Slurm accepts together with the other choices in effect; pages
+    leave out a list of fewer than two values.
     """
 
     groups: tuple[UserPartition, ...] = ()
@@ -37,21 +37,21 @@ class LaunchOptions:
     account: str = ""
     """The account in effect: the chosen one, else Slurm's default; "" without accounting."""
     qos: tuple[Offer, ...] = ()
-    one_qos: str = ""
+    effective_qos: str = ""
     """The QOS in effect."""
     reservations: tuple[Offer, ...] = ()
     features: tuple[Offer, ...] = ()
     whole_node: bool = True
-    """Whether a whole node may be asked for: not where partitions share nodes by force."""
+    """Whether a whole node may be requested: not with OverSubscribe=FORCE."""
     full: str = ""
     """Why Slurm accepts no further job with this choice now; "" if it does."""
     warnings: tuple[str, ...] = ()
-    """What a person should know about the choice: that its sessions can be preempted, for one."""
+    """Sentences about the choice, for example that its sessions can be preempted."""
 
 
 @dataclass(frozen=True)
 class JobOffers:
-    """All that a person may choose for a job in some partition, which its script may name."""
+    """The choices open to a person for a job in any partition: its script may name one."""
 
     accounts: tuple[Offer, ...] = ()
     qos: tuple[Offer, ...] = ()
@@ -71,11 +71,11 @@ class JobOffers:
         }
 
     def for_account(self, account: str) -> JobOffers:
-        """The same, with only the QOS of this account if it is one of the person's."""
+        """These offers with only the QOS of this account; unchanged if it is not the person's."""
         if account not in self.qos_of:
             return self
         allowed = self.qos_of[account]
-        return replace(self, qos=tuple(one for one in self.qos if one.name in allowed))
+        return replace(self, qos=tuple(offer for offer in self.qos if offer.name in allowed))
 
     def accounts_with(self, qos: str) -> list[str]:
         """The accounts that may use a QOS."""

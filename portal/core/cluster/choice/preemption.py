@@ -1,11 +1,11 @@
-"""Whether a session can be ended or stopped for the sake of others' jobs."""
+"""Preemption: whether Slurm may end or suspend a session in favour of other jobs."""
 
 from __future__ import annotations
 
 from portal.core.cluster.choice.access import entry_of
 from portal.core.cluster.limits import Limits
 
-# Sessions are submitted with --no-requeue, so Slurm cancels what it would requeue.
+# Sessions are submitted with --no-requeue, so Slurm cancels them instead of requeueing.
 _MODES = {
     "cancel": "ended",
     "requeue": "ended",
@@ -15,31 +15,31 @@ _MODES = {
 
 
 def preemption(partition: str, qos: str, limits: Limits) -> str:
-    """What may happen to a session for others' jobs, in one sentence; "" if nothing can."""
+    """The preemption that a session is subject to, in one sentence; "" if there is none."""
     if limits.preempt_type == "qos":
-        others = [one.name for one in limits.qos if qos and qos in one.preempt]
-        mode = next((one.preempt_mode for one in limits.qos if one.name == qos), "")
-        who = "jobs with QOS " + ", ".join(others)
+        others = [other.name for other in limits.qos if qos and qos in other.preempt]
+        mode = next((other.preempt_mode for other in limits.qos if other.name == qos), "")
+        preemptors = "jobs with QOS " + ", ".join(others)
     elif limits.preempt_type == "partition_prio":
         others = _above(partition, limits)
         mode = entry_of(partition, limits).preempt_mode
-        who = "jobs in " + ", ".join(others)
+        preemptors = "jobs in " + ", ".join(others)
     else:
         return ""
     mode = limits.preempt_mode if mode in ("", "cluster") else mode
-    found = next((word for name, word in _MODES.items() if name in mode.split(",")), "")
-    if not others or not found:
+    effect = next((word for name, word in _MODES.items() if name in mode.split(",")), "")
+    if not others or not effect:
         return ""
-    return f"It may be {found} when Slurm needs its resources for {who}."
+    return f"It may be {effect} when Slurm needs its resources for {preemptors}."
 
 
 def _above(partition: str, limits: Limits) -> list[str]:
     """The partitions of a higher PriorityTier that share a node with this one."""
     tier = entry_of(partition, limits).priority_tier
-    own = {one.node for one in limits.features if one.partition == partition}
-    sharing = {one.partition for one in limits.features if one.node in own}
+    nodes = {row.node for row in limits.features if row.partition == partition}
+    sharing = {row.partition for row in limits.features if row.node in nodes}
     return [
-        one.name
-        for one in limits.partitions
-        if one.name != partition and one.name in sharing and one.priority_tier > tier
+        entry.name
+        for entry in limits.partitions
+        if entry.name != partition and entry.name in sharing and entry.priority_tier > tier
     ]

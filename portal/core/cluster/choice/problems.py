@@ -1,4 +1,4 @@
-"""Which fields of a launch request Slurm would refuse, as sbatch does."""
+"""The fields of a launch request that sbatch would refuse."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from portal.errors import FieldError
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a launch asks for, as far as these rules are about it."""
+class RequestedJob:
+    """The parts of a launch request that these rules check; memory in MiB."""
 
     options: SlurmOptions
     cpus: int
@@ -38,30 +38,30 @@ class Asked:
 def choice_problems(
     user: str,
     partition: str,
-    asked: Asked,
+    request: RequestedJob,
     limits: Limits | None,
     groups: frozenset[str] | None = None,
     now: datetime | None = None,
     count_jobs: CountJobs | None = None,
 ) -> list[FieldError]:
-    """The fields that Slurm refuses in this partition; [] if it is not known what it permits.
+    """The fields that Slurm refuses in this partition; [] if its rules are not known.
 
-    `groups` are the user's Unix groups; None leaves the question to Slurm. What only waits, such
-    as a used-up GrpTRESMins, is no problem here, unless it waits for ever: what a QOS never
-    starts is refused with DenyOnLimit and without it. `count_jobs` counts those in the queue.
+    `groups` are the user's Unix groups; with None, Slurm decides. A job that has to wait, as for a
+    used-up GrpTRESMins, is not a problem here. A job that a QOS never starts is one, with
+    DenyOnLimit and without it. `count_jobs` counts jobs in the queue.
     """
     if limits is None or not partition:
         return []
     if not limits.fenced:
         return [FieldError("resource_group", unfenced(limits.fenced))]
-    found = option_problems(user, partition, asked.options, limits, groups, now)
-    own = user_limits(user, partition, limits, asked.options)
-    if own and not any(one.field == "qos" for one in found):
-        wrong = [*_too_little(asked, own)]
-        if text := too_many_jobs(own, limits, asked.count, count_jobs):
-            wrong.append(("count", text))
-        found += [FieldError(field, text) for field, text in wrong]
-    return found
+    problems = option_problems(user, partition, request.options, limits, groups, now)
+    effective = user_limits(user, partition, limits, request.options)
+    if effective and not any(problem.field == "qos" for problem in problems):
+        size_problems = [*_too_little(request, effective)]
+        if text := too_many_jobs(effective, limits, request.count, count_jobs):
+            size_problems.append(("count", text))
+        problems += [FieldError(field, text) for field, text in size_problems]
+    return problems
 
 
 def option_problems(
@@ -72,13 +72,13 @@ def option_problems(
     groups: frozenset[str] | None = None,
     now: datetime | None = None,
 ) -> list[FieldError]:
-    """The same, of the partition and the options alone, whatever the size of the request."""
+    """The fields that Slurm refuses because of the partition and the options alone."""
     account, _ = options_in_effect(user, partition, options, limits)
-    found = []
+    refusals = []
     if not in_groups(partition, limits, groups):
         allowed = ", ".join(entry_of(partition, limits).groups)
-        found.append(("resource_group", f"{partition} is for members of: {allowed}"))
-    found += [
+        refusals.append(("resource_group", f"{partition} is for members of: {allowed}"))
+    refusals += [
         ("resource_group", partition_refusal(partition, limits)),
         _account(user, account, options, partition, limits),
         ("qos", qos_refusal(user, account, options.qos, partition, limits)),
@@ -86,19 +86,19 @@ def option_problems(
         ("constraint", constraint_refusal(options.constraint, partition, limits)),
         ("exclusive", whole_node_refusal(partition, limits) if options.exclusive else ""),
     ]
-    return [FieldError(field, text) for field, text in found if text]
+    return [FieldError(field, text) for field, text in refusals if text]
 
 
 def _account(
     user: str, account: str, options: SlurmOptions, partition: str, limits: Limits
 ) -> tuple[str, str]:
-    """Why the account in effect is refused; the partition is at fault if none was chosen."""
+    """The refusal of the account in effect, on the partition's field if no account was chosen."""
     field = "account" if options.account else "resource_group"
     return field, account_refusal(user, account, partition, limits)
 
 
 def whole_node_refusal(partition: str, limits: Limits) -> str:
-    """Why a whole node cannot be had in a partition: Slurm shares its nodes whatever is asked."""
+    """Why a partition grants no whole node (OverSubscribe=FORCE); "" if it does."""
     if entry_of(partition, limits).oversubscribe.upper().startswith("FORCE"):
         return f"nodes in {partition} are always shared (OverSubscribe=FORCE)"
     return ""
@@ -116,28 +116,28 @@ def _reservation(
         if entry_of(partition, limits).requires_reservation:
             return f"{partition} is only for jobs in a reservation; choose one"
         return ""
-    one = next((r for r in limits.reservations if r.name == options.reservation), None)
-    if one is None:
+    reservation = next((r for r in limits.reservations if r.name == options.reservation), None)
+    if reservation is None:
         hidden = "reservations" in limits.private
         return "" if hidden else f"Slurm has no reservation {options.reservation}"
     account, qos = options_in_effect(user, partition, options, limits)
-    return reservation_refusal(one, user, partition, account, qos, limits, groups, now)
+    return reservation_refusal(reservation, user, partition, account, qos, limits, groups, now)
 
 
-def least_of(own: UserLimits) -> tuple[Tres, str]:
-    """MinTRESPerJob and the QOS that sets it; an earlier QOS overrides a later one."""
-    found = next((one for one in own.qos if one.least != Tres()), None)
-    return (found.least, found.name) if found else (Tres(), "")
+def least_of(effective: UserLimits) -> tuple[Tres, str]:
+    """MinTRESPerJob and the QOS that sets it; the first QOS that sets one applies."""
+    qos = next((qos for qos in effective.qos if qos.least != Tres()), None)
+    return (qos.least, qos.name) if qos else (Tres(), "")
 
 
-def _too_little(asked: Asked, own: UserLimits) -> Iterator[tuple[str, str]]:
-    least, qos = least_of(own)
+def _too_little(request: RequestedJob, effective: UserLimits) -> Iterator[tuple[str, str]]:
+    least, qos = least_of(effective)
     where = f"(QOS {qos}, MinTRES); with less it never starts"
-    if least.cpus is not None and asked.cpus < least.cpus:
+    if least.cpus is not None and request.cpus < least.cpus:
         yield "resources.cpus", f"a session needs at least {format_cores(least.cpus)} {where}"
-    if least.memory_mb is not None and asked.memory_mb < least.memory_mb:
+    if least.memory_mb is not None and request.memory_mb < least.memory_mb:
         yield "resources.memory", f"a session needs at least {exact_size(least.memory_mb)} {where}"
-    if (least.gpus or least.shards) and not asked.gpu:
+    if (least.gpus or least.shards) and not request.gpu:
         yield (
             "resources.fgpu",
             f"a session needs a GPU (QOS {qos}, MinTRES); without one it never starts",

@@ -1,1 +1,1 @@
-"""What Slurm's configuration and reservations say, beside its limits."""
+"""Slurm's configuration and reservations, beside its limits."""

@@ -1,4 +1,4 @@
-"""Amounts of what Slurm counts and limits."""
+"""Amounts of the resources that Slurm counts and limits (TRES)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import astuple, dataclass
 
 @dataclass(frozen=True)
 class Tres:
-    """Cores, MiB of memory, GPU shards and whole GPUs; None where nothing is set."""
+    """Cores, MiB of memory, GPU shards and whole GPUs; None for a resource without a value."""
 
     cpus: int | None = None
     memory_mb: int | None = None
@@ -15,21 +15,21 @@ class Tres:
     gpus: int | None = None
 
     def or_else(self, other: Tres) -> Tres:
-        """The same, with the other's values where this one has none."""
+        """These values, with those of `other` for the missing ones."""
         pairs = zip(astuple(self), astuple(other), strict=True)
-        return Tres(*(theirs if own is None else own for own, theirs in pairs))
+        return Tres(*(default if value is None else value for value, default in pairs))
 
     def beside(self, other: Tres) -> Tres:
-        """Only the values that the other one does not set."""
+        """Only the values for resources without a value in `other`."""
         pairs = zip(astuple(self), astuple(other), strict=True)
-        return Tres(*(own if theirs is None else None for own, theirs in pairs))
+        return Tres(*(value if other_value is None else None for value, other_value in pairs))
 
 
 @dataclass(frozen=True)
 class Minutes:
     """Amounts over time, as in GrpTRESMins: minutes of cores, GPUs and shards, MiB times minutes.
 
-    None where nothing is set.
+    None for a resource without a value.
     """
 
     cpus: int | None = None

@@ -8,14 +8,14 @@ from datetime import datetime
 
 @dataclass(frozen=True)
 class Reservation:
-    """A reservation of nodes, and who may use it."""
+    """A reservation of nodes, and its access rules."""
 
     name: str
     start: datetime | None = None
     end: datetime | None = None
     active: bool = False
     partition: str = ""
-    """The only partition that it belongs to; "" for any."""
+    """The partition to which it is restricted; "" for any."""
     nodes: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
     not_users: tuple[str, ...] = ()
@@ -23,7 +23,7 @@ class Reservation:
     not_accounts: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     qos: tuple[str, ...] = ()
-    """AllowedQOS; () for every one."""
+    """AllowedQOS; () for all."""
     features: str = ""
     flags: tuple[str, ...] = ()
 

@@ -1,4 +1,4 @@
-"""How a site has configured Slurm: what `slipway check` and refusals speak about."""
+"""A site's configuration of Slurm, for `slipway check` and for refusals."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Site:
-    """Settings of slurm.conf and cgroup.conf that change what the portal can promise."""
+    """Settings of slurm.conf and cgroup.conf on which the portal's guarantees depend."""
 
     cluster: str = ""
     """ClusterName."""
@@ -16,7 +16,7 @@ class Site:
     task_plugins: tuple[str, ...] = ()
     """TaskPlugin without prefixes: ("cgroup", "affinity")."""
     constrained: tuple[str, ...] = ()
-    """What cgroups limit: "Cores", "RAMSpace", "SwapSpace", "Devices"."""
+    """Resources that cgroups limit: "Cores", "RAMSpace", "SwapSpace", "Devices"."""
     prolog_flags: tuple[str, ...] = ()
     """PrologFlags, in lower case."""
     job_container: str = ""
@@ -40,11 +40,11 @@ class Site:
     health_seconds: int = 0
     """HealthCheckInterval."""
     clock: int | None = None
-    """The controller's clock when it was read, in seconds since 1970: Slurm's times are by it."""
+    """slurmctld's clock when it was read, in seconds since 1970: Slurm's times refer to it."""
 
 
 def unfenced(fenced: bool) -> str:
-    """Why nothing can be launched on a site without cgroups; "" if it can."""
+    """The reason why a site without cgroups launches nothing; "" on a site with them."""
     if fenced:
         return ""
     return (

@@ -1,4 +1,4 @@
-"""A job that is submitted again: what is known of the first one."""
+"""The request for submitting a job again, from Slurm's record of the first job."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from portal.errors import InvalidRequest
 
 _TOLERANCE = timedelta(days=1)
 MOST_BLANKS = 8
-"""Of a command, whose path may end at each of them."""
+"""Blanks of a command that are tried as the end of its path."""
 _GPU_OPTIONS = ("--gres", "--gpus", "--fgpu", "-G")
 
 
@@ -25,30 +25,30 @@ def _never(_path: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Stored:
-    """What Slurm stores of a job besides its record."""
+class StoredJob:
+    """Data that Slurm stores of a job beside its record."""
 
     script: bytes = b""
-    """The text that was submitted; empty if Slurm does not tell it."""
+    """The submitted script; empty if Slurm does not return it."""
     is_in: Callable[[str], bool] = field(default=_never)
-    """Whether a file of the user's has this text."""
+    """Tells whether the user's file at a path has this text."""
     site_folders: Collection[str] = ()
     """Folders that are mounted in every image."""
 
 
-def is_of(job: Job, submission: Submission) -> bool:
-    """Whether they belong together: Slurm uses its numbers again after a long time."""
+def is_submission_of(job: Job, submission: Submission) -> bool:
+    """Whether the times match: after a long time, Slurm uses its job ids again."""
     submitted = job.report.submitted
     return submitted is None or abs(submitted - submission.created) < _TOLERANCE
 
 
-def same_job(job: Job, stored: Stored) -> dict[str, Any]:
-    """The body of a request for the same job, as Slurm tells it."""
-    return _valid(_known(job, stored))
+def same_job(job: Job, stored: StoredJob) -> dict[str, Any]:
+    """The body of a request for the same job, from Slurm's data."""
+    return _valid(_fields(job, stored))
 
 
-def _known(job: Job, stored: Stored) -> dict[str, Any]:
-    """What Slurm tells: with the script, its #SBATCH lines say the rest."""
+def _fields(job: Job, stored: StoredJob) -> dict[str, Any]:
+    """The fields in Slurm's data; the script's #SBATCH lines have the others."""
     report, texts = job.report, job.texts
     body: dict[str, Any] = {
         "name": texts.name,
@@ -60,7 +60,7 @@ def _known(job: Job, stored: Stored) -> dict[str, Any]:
         "array": job.tasks if job.array_id else "",
     }
     wrapped = unwrap(stored.script, stored.site_folders)
-    path, args = _divided(texts, _never if wrapped else stored.is_in)
+    path, args = _split_command(texts, _never if wrapped else stored.is_in)
     if path.startswith("/") and not path.startswith(("/dev/", "/proc/")) and not wrapped:
         body |= {"path": path, "args": args}
     else:
@@ -68,31 +68,31 @@ def _known(job: Job, stored: Stored) -> dict[str, Any]:
     return {name: value for name, value in body.items() if value}
 
 
-def _divided(texts: JobTexts, is_in: Callable[[str], bool]) -> tuple[str, list[str]]:
-    """A command's path and arguments, between which Slurm writes blanks, which both may have.
+def _split_command(texts: JobTexts, is_in: Callable[[str], bool]) -> tuple[str, list[str]]:
+    """Split a command, as Slurm prints it, into path and arguments, which may all contain blanks.
 
-    The job is named after the file if nothing else was asked for; otherwise the file that has the
-    script's text tells them apart, and at last the first blank.
+    The path ends where its last part is the job's name, sbatch's default. Otherwise it is the one
+    of a file with the script's text, otherwise it ends at the first blank.
     """
-    places = list(_places(texts.command))
-    named = (found for found in places if found[0].rpartition("/")[2] == texts.name)
-    holding = (found for found in places if len(places) > 1 and is_in(found[0]))
-    path, rest = next(named, None) or next(holding, None) or places[0]
-    return path, [word for word in rest.split(" ") if word]
+    splits = list(_splits(texts.command))
+    by_name = (split for split in splits if split[0].rpartition("/")[2] == texts.name)
+    by_text = (split for split in splits if len(splits) > 1 and is_in(split[0]))
+    path, arguments = next(by_name, None) or next(by_text, None) or splits[0]
+    return path, [word for word in arguments.split(" ") if word]
 
 
-def _places(command: str) -> Iterator[tuple[str, str]]:
+def _splits(command: str) -> Iterator[tuple[str, str]]:
     words = command.split(" ")
     for count in range(1, min(len(words), MOST_BLANKS) + 1):
         yield " ".join(words[:count]), " ".join(words[count:])
 
 
-def _with_script(job: Job, found: WrappedJob) -> dict[str, Any]:
-    """The script and what was asked for on the command line, as far as the record has it."""
+def _with_script(job: Job, wrapped: WrappedJob) -> dict[str, Any]:
+    """The script, and options of the command line as far as the record has them."""
     report = job.report
-    script = found.script.decode("utf-8", "replace")
-    resources: dict[str, Any] = {"shared_memory": found.shared_memory}
-    options = list(found.options)
+    script = wrapped.script.decode("utf-8", "replace")
+    resources: dict[str, Any] = {"shared_memory": wrapped.shared_memory}
+    options = list(wrapped.options)
     if len(report.nodes) <= 1:
         memory = format_size(report.memory_mb) if report.memory_mb else None
         resources |= {"cpus": report.cpus or None, "memory": memory}
@@ -100,8 +100,8 @@ def _with_script(job: Job, found: WrappedJob) -> dict[str, Any]:
             options += _gpus(report.shards, report.gpus)
     return {
         "script": script if "\ufffd" not in script else "",
-        "image": found.image,
-        "mounts": found.mounts,
+        "image": wrapped.image,
+        "mounts": wrapped.mounts,
         "options": options,
         "resources": {name: value for name, value in resources.items() if value},
     }
@@ -114,11 +114,11 @@ def _gpus(shards: int, gpus: int) -> list[str]:
 
 
 def _valid(body: dict[str, Any]) -> dict[str, Any]:
-    """The body without fields that a request cannot have."""
+    """The body without fields that a request does not permit."""
     filled = body if "path" in body or "script" in body else body | {"script": "#!/bin/sh\n"}
     try:
         parse_job(filled)
     except InvalidRequest as error:
-        wrong = {found.field.partition(".")[0] for found in error.errors}
-        return {name: value for name, value in body.items() if name not in wrong}
+        invalid = {problem.field.partition(".")[0] for problem in error.errors}
+        return {name: value for name, value in body.items() if name not in invalid}
     return body

@@ -1,4 +1,4 @@
-"""The command that submits a job: its arguments, and how a person would type it."""
+"""The command that submits a job: its arguments, and its text for a shell."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from portal.core.jobs.tasks import count_tasks
 from portal.core.units import format_size
 
 HOME = '"$HOME"'
-"""The home directory where a shell does not expand "~"."""
+"""The home directory in words where a shell does not expand "~"."""
 
 STDIN = "/dev/stdin"
-"""The script on standard input, by a name: sbatch takes arguments only after a script's name."""
+"""Standard input as a file name: sbatch takes arguments only after the name of a script."""
 
 OPTION_OF: Mapping[str, str] = MappingProxyType(
     {
@@ -44,18 +44,18 @@ OPTION_OF: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True)
 class SubmitCommand:
-    """What is run on the login node, and where; paths may begin with "~"."""
+    """The command to run on the login node; paths may begin with "~"."""
 
     arguments: tuple[str, ...]
-    """Those of `slipway sbatch`, without --chdir and the script."""
+    """Arguments of `slipway sbatch`, without --chdir and the script."""
     script: str | None
-    """For standard input; None if a file is submitted."""
+    """The script for standard input; None if a file is submitted."""
     file: str = ""
     """The name of the file in `folder`."""
     folder: str = "~"
-    """Where it is run."""
+    """The working directory of the command."""
     directory: str = ""
-    """The job's directory, for --chdir; "" to leave it to the script, else it is `folder`."""
+    """The value of --chdir; without it, the script's directives or `folder` apply."""
     script_arguments: tuple[str, ...] = ()
 
     @property
@@ -73,7 +73,7 @@ _BEGIN = re.compile(r"(^|\s)(--begin(=|\s)|-b)", re.ASCII)
 
 
 def names_begin(options: Iterable[str], script: str) -> bool:
-    """Whether typed options or the script's directives say when a job may start."""
+    """Whether typed options or the script's directives contain --begin."""
     directives = (line for line in script.split("\n") if line.startswith("#SBATCH"))
     return any(_BEGIN.search(text) for text in (" ".join(options), *directives))
 
@@ -82,18 +82,18 @@ _ARRAY = re.compile(r"(?:^|\s)(?:--array(?:=|\s+)|-a\s*)([0-9][0-9,:%-]*)", re.A
 
 
 def tasks_of(request: JobRequest, script: str) -> int:
-    """The number of an array's tasks, 0 for other jobs: of the options, else of the directives."""
+    """The number of an array's tasks, by options, field or directives; 0 for other jobs."""
     directives = (line for line in script.split("\n") if line.startswith("#SBATCH"))
     places = (" ".join(request.options), f"--array={request.array or ''}", "\n".join(directives))
-    found = next(filter(None, map(_ARRAY.findall, places)), [])
-    return count_tasks(found[-1]) if found else 0
+    arrays = next(filter(None, map(_ARRAY.findall, places)), [])
+    return count_tasks(arrays[-1]) if arrays else 0
 
 
 def submit_command(request: JobRequest) -> SubmitCommand:
     """The command that submits a request.
 
-    A file is submitted from its own folder, so that the job runs there, as if somebody had gone to
-    it. Options that were typed come last, since Slurm's last option of a name counts.
+    A file is submitted from its folder, so that the job runs there, as after `cd`. Typed options
+    come last, since sbatch uses the last of several options with one name.
     """
     options = [f"--{name}={value}" for name, value in _options(request)]
     arguments = (*options, *request.options)
@@ -108,21 +108,21 @@ def submit_command(request: JobRequest) -> SubmitCommand:
 
 def _options(request: JobRequest) -> Iterator[tuple[str, str]]:
     for field, option in OPTION_OF.items():
-        value = given(request, field)
+        value = field_value(request, field)
         if value is not None:
             yield option, _written(field, value)
     for mount in request.mounts:
-        # A folder's own name may end like a mode.
-        named = mount.folder.endswith((":ro", ":rw"))
-        mode = ":ro" if mount.read_only else ":rw" if named else ""
+        # The name of a folder may itself end like a mode.
+        ambiguous = mount.folder.endswith((":ro", ":rw"))
+        mode = ":ro" if mount.read_only else ":rw" if ambiguous else ""
         yield "mount", f"{mount.folder}{mode}"
 
 
-def given(request: JobRequest, field: str) -> object:
-    """The value of a field such as "resources.cpus"; None if it was not given."""
+def field_value(request: JobRequest, field: str) -> object:
+    """The value of a field such as "resources.cpus"; None if the request has none."""
     group, _, name = field.rpartition(".")
-    found = getattr(getattr(request, group) if group else request, name, None)
-    return None if found in ("", ()) else found
+    value = getattr(getattr(request, group) if group else request, name, None)
+    return None if value in ("", ()) else value
 
 
 def _written(field: str, value: object) -> str:
@@ -134,27 +134,27 @@ def _written(field: str, value: object) -> str:
 
 
 def shell_text(command: SubmitCommand) -> str:
-    """The command as a person types it in any directory; a script is given as a here-document."""
+    """The command for a shell in any directory, with the script as a here-document."""
     words = ["slipway", "sbatch", *map(shlex.quote, command.words)]
     if command.directory:
         words.insert(2, f"--chdir={_quoted_path(command.directory, HOME)}")
     start = f"cd {_quoted_path(command.folder, '~')} && "
     if command.script is None:
         return start + " ".join(words)
-    end = _mark(command.script)
+    end = _delimiter(command.script)
     body = command.script if command.script.endswith("\n") else f"{command.script}\n"
     return f"{start}{' '.join(words)} <<'{end}'\n{body}{end}"
 
 
 def _quoted_path(path: str, home: str) -> str:
-    """A path for a shell; `home`: how it is told to replace a leading "~"."""
+    """Quote a path for a shell; `home` replaces a leading "~"."""
     if path == "~":
         return home
     return f"{home}/{shlex.quote(path[2:])}" if path.startswith("~/") else shlex.quote(path)
 
 
-def _mark(script: str) -> str:
-    """The end of a here-document, which is no line of the script."""
+def _delimiter(script: str) -> str:
+    """A here-document delimiter that does not occur as a line of the script."""
     lines = set(script.split("\n"))
     if "EOF" not in lines:
         return "EOF"

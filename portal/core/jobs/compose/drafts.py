@@ -1,4 +1,4 @@
-"""Jobs to submit that are kept: templates, and what was submitted lately."""
+"""Stored requests: job templates, and recent submissions."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 MAX_TEMPLATES = 100
 """Templates of one user."""
 SCRIPTS_KEPT = 50
-"""Submitted scripts of one user that are kept, to submit them again."""
+"""Submitted scripts that are stored for each user, for submitting them again."""
 SUBMISSIONS_DAYS = 90
-"""Days for which a submission's key and fields are kept."""
+"""Days for which a submission's key and fields are stored."""
 
 
 class Shared(StrEnum):
-    """Who else may use a template."""
+    """The other users who may use a template."""
 
     NOBODY = "nobody"
     ACCOUNT = "account"
@@ -25,7 +25,7 @@ class Shared(StrEnum):
 
 
 class TemplateKey(NamedTuple):
-    """What identifies a template."""
+    """The primary key of a template."""
 
     owner: str
     name: str
@@ -33,7 +33,7 @@ class TemplateKey(NamedTuple):
 
 @dataclass(frozen=True)
 class JobTemplate:
-    """A job to submit that somebody has saved under a name."""
+    """A request to submit a job, saved under a name."""
 
     owner: str
     name: str
@@ -42,15 +42,15 @@ class JobTemplate:
     saved: datetime
     shared: Shared = Shared.NOBODY
     account: str = ""
-    """The Slurm account that may use it, if it is shared with one."""
+    """The Slurm account with access, if the template is shared with one."""
 
     @property
     def key(self) -> TemplateKey:
-        """What identifies it."""
+        """Its primary key."""
         return TemplateKey(self.owner, self.name)
 
     def may_see(self, user: str, accounts: Collection[str]) -> bool:
-        """Whether a user with these accounts, and those above them, may use it."""
+        """Whether a user may use it; `accounts` are the user's and their ancestors."""
         if self.owner == user or self.shared is Shared.SITE:
             return True
         return self.shared is Shared.ACCOUNT and self.account in accounts
@@ -64,9 +64,9 @@ class Submission:
     key: str
     """The Idempotency-Key, or a random one."""
     fingerprint: str
-    """The hash of the request: the same key must not be used for another one."""
+    """The hash of the request: the same key must not be used for a different request."""
     created: datetime
     body: dict[str, Any] = field(default_factory=dict)
-    """A JobRequest of the REST API; {} if it is not kept any more."""
+    """A JobRequest of the REST API; {} once it is deleted."""
     job_id: str = ""
-    """The number that Slurm gave it; "" while that is not known."""
+    """Slurm's job id; "" while it is not known."""

@@ -1,4 +1,4 @@
-"""Whether a job asks only for GPUs that nodes were reported with: Slurm's restart forgets them."""
+"""Whether nodes had the GPUs that a job requests: slurmctld forgets GRES during its restart."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from portal.core.cluster.inventory import NodeGpus, Partition
 from portal.core.jobs.compose.submission import JobRequest
 
 NO_GPUS_YET = "Invalid generic resource"
-"""sbatch's words for GPUs that do not exist, or not yet after a restart of slurmctld."""
+"""sbatch's error for GPUs that do not exist, or not yet after a restart of slurmctld."""
 _GRES = re.compile(r"(?:^|\s)--gres(?:=|\s+)(\S+)")
 _GPUS = re.compile(r"(?:^|\s)(?:--gpus(?:-per-(?:node|socket|task))?(?:=|\s+)|-G\s*)(\S+)")
 _SHARE = re.compile(r"(?:^|\s)--fgpu(?:=|\s)")
@@ -18,58 +18,58 @@ _DIRECTIVES = ("#SBATCH", "#SLIPWAY")
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _GpuRequest:
     """GPUs or shards of one kind on one node; "" for any kind."""
 
     kind: str
     gpus: int = 0
     shards: int = 0
 
-    def on(self, node: NodeGpus) -> bool:
-        right = self.kind in ("", node.kind)
-        return right and node.gpus >= self.gpus and node.shards >= self.shards
+    def fits_on(self, node: NodeGpus) -> bool:
+        kind_matches = self.kind in ("", node.kind)
+        return kind_matches and node.gpus >= self.gpus and node.shards >= self.shards
 
 
 def asks_for_known_gpus(request: JobRequest, script: str, partitions: Iterable[Partition]) -> bool:
-    """Whether some node has been reported with each of the GPUs that a job asks for.
+    """Whether some node, as last reported, has each of the GPUs that a job requests.
 
-    Those in the request's fields, its typed options, and the directives of the script. False if it
-    asks for something else than GPUs, or for nothing that can be read.
+    Reads the request's fields, its typed options and the directives of the script. False if they
+    request other GRES than GPUs, or none that can be parsed.
     """
     nodes = [
         node
-        for one in partitions
-        if request.resource_group in (None, one.name)
-        for node in one.gpus
+        for partition in partitions
+        if request.resource_group in (None, partition.name)
+        for node in partition.gpus
     ]
     try:
-        asked = list(_asked(request, script))
+        requests = list(_gpu_requests(request, script))
     except ValueError:
         return False
-    return bool(asked) and all(any(one.on(node) for node in nodes) for one in asked)
+    return bool(requests) and all(any(gpus.fits_on(node) for node in nodes) for gpus in requests)
 
 
-def _asked(request: JobRequest, script: str) -> Iterator[_Asked]:
-    """What is asked for; raises ValueError for what is no GPU."""
+def _gpu_requests(request: JobRequest, script: str) -> Iterator[_GpuRequest]:
+    """The requested GPUs; raises ValueError for other GRES."""
     if request.resources.fgpu is not None:
-        yield _Asked(request.resources.gpu_kind or "", gpus=1)
+        yield _GpuRequest(request.resources.gpu_kind or "", gpus=1)
     directives = (line for line in script.split("\n") if line.startswith(_DIRECTIVES))
     for text in (" ".join(request.options), *directives):
         if _SHARE.search(text):
-            yield _Asked("", gpus=1)
-        for found in _GRES.findall(text):
-            for one in found.split(","):
-                yield _of_gres(one.removeprefix("gres/").split(":"))
-        for found in _GPUS.findall(text):
-            for one in found.split(","):
-                yield _of_gres(["gpu", *one.split(":")])
+            yield _GpuRequest("", gpus=1)
+        for value in _GRES.findall(text):
+            for item in value.split(","):
+                yield _of_gres(item.removeprefix("gres/").split(":"))
+        for value in _GPUS.findall(text):
+            for item in value.split(","):
+                yield _of_gres(["gpu", *item.split(":")])
 
 
-def _of_gres(parts: Sequence[str]) -> _Asked:
-    """name[:type][:number], as in --gres; raises ValueError."""
-    name, *rest = parts
-    number = int(rest.pop()) if rest and rest[-1].isdecimal() else 1
-    if name not in ("gpu", "shard") or len(rest) > 1:
+def _of_gres(parts: Sequence[str]) -> _GpuRequest:
+    """Parse name[:type][:number], as in --gres; raises ValueError."""
+    name, *fields = parts
+    number = int(fields.pop()) if fields and fields[-1].isdecimal() else 1
+    if name not in ("gpu", "shard") or len(fields) > 1:
         raise ValueError(name)
-    kind = rest[0] if rest else ""
-    return _Asked(kind, shards=number) if name == "shard" else _Asked(kind, gpus=number)
+    kind = fields[0] if fields else ""
+    return _GpuRequest(kind, shards=number) if name == "shard" else _GpuRequest(kind, gpus=number)

@@ -1,4 +1,4 @@
-"""Which images a job can be given: the site's, or where permitted one's own."""
+"""The images that a job may use: the site's and, where permitted, the user's own."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def image_problem(
 ) -> str:
     """Why a job cannot have this image, as a message; "" if it can, or `slipway sbatch` decides.
 
-    `catalog`: what the user may see; `own_images`: "file" and schemes such as "docker", as in the
-    settings; `refused`: files of the site's that the user may not start. The same rules as those
-    of the command (portal/batch/request.py).
+    `catalog` has the images that the user may see; `own_images` is "file" and schemes such as
+    "docker", as in the settings; `refused` are the site's files that the user may not start. The
+    command applies the same rules (portal/node/batch/request.py).
     """
     scheme, colon, _ = image.partition("://")
     if colon:
@@ -29,9 +29,9 @@ def image_problem(
     environment, slash, version = image.partition("/")
     if catalog.image(environment, None) is None:
         return f"there is no image named {clip(environment)}"
-    found = catalog.image(environment, version) if slash else None
-    if slash and found is None:
+    entry = catalog.image(environment, version) if slash else None
+    if slash and entry is None:
         return f"{clip(environment)} has no version {clip(version)}"
-    if found is not None and found.retired:
+    if entry is not None and entry.retired:
         return f"{clip(environment)}/{clip(version)} was retired by an administrator"
     return ""

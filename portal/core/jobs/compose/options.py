@@ -1,4 +1,4 @@
-"""The script's arguments and more options of sbatch: divided into words, and checked."""
+"""Splits and checks the script's arguments and typed options of sbatch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REFUSED = {
     "usage": "nothing would be submitted",
     "dry-run": "use Show the command instead",
 }
-"""Options that would keep a job from being submitted, or its number from being read."""
+"""Options that would prevent the submission, or the parsing of its job id."""
 _REFUSED_LETTERS = {"W": "wait", "Q": "quiet", "V": "version", "h": "help"}
 
 WITHOUT_VALUE = frozenset(
@@ -30,17 +30,17 @@ WITHOUT_VALUE = frozenset(
     "oversubscribe propagate reboot requeue resv-ports spread-job spread-segments stepmgr "
     "use-min-nodes verbose x11".split()
 )
-"""Options whose value is optional, so that it never is the next word, or that have none."""
+"""Options without a value or with an optional one, which is never the next word."""
 LETTERS_WITH_VALUE = frozenset("ABCDFGJLMNSabcdeimnopqtwx")
 _LETTERS_WITH_OPTIONAL_VALUE = frozenset("IKk")
 
 ONCE = {"account": "A", "qos": "q", "reservation": "", "constraint": "C"}
-"""Options that must not be given both in their own field and among the typed ones, with their
-letters: the field's list would show what does not count."""
+"""Options that must not be both typed and set in their field, with their letters: the field would
+show a value that sbatch does not use."""
 
 
 def divide(text: str) -> list[str]:
-    """Divide a line of words as a shell would; raises ValueError with a message for users."""
+    """Split a line into words as a shell would; raises ValueError with a message for users."""
     if len(text) > MAX_OPTIONS:  # shlex takes seconds for a word of some 100 KB
         raise ValueError(_TOO_MANY)
     try:
@@ -65,26 +65,26 @@ def _check_words(words: Sequence[str]) -> None:
 def check_options(words: Sequence[str]) -> tuple[str, ...]:
     """The options, each as one word; raises ValueError with a message for users.
 
-    An option and its value are joined, so that no word can be taken for the name of a script.
+    An option and its value are joined, so that sbatch takes no word for the name of a script.
     """
     _check_words(words)
     joined = []
-    rest = iter(words)
-    for word in rest:
+    following = iter(words)
+    for word in following:
         if word in ("-", "--", ":") or not word.startswith("-"):
             raise ValueError(f"{_shown(word)} is not an option: the script is entered above")
-        joined.append(_long(word, rest) if word.startswith("--") else _short(word, rest))
+        joined.append(_long(word, following) if word.startswith("--") else _short(word, following))
     return tuple(joined)
 
 
-def check_not_twice(words: Iterable[str], given: Iterable[str]) -> None:
-    """Refuse typed options whose own field is filled; raises ValueError for users.
+def check_not_twice(words: Iterable[str], filled: Iterable[str]) -> None:
+    """Refuse typed options whose field is filled; raises ValueError with a message for users.
 
-    `words` are those of `check_options`: each is an option with its value.
+    `words` come from `check_options`: each is an option with its value.
     """
     typed = [_option_of(word) for word in words]
-    for name in given:
-        # sbatch completes the beginning of a name.
+    for name in filled:
+        # sbatch accepts abbreviated names.
         if any(option == ONCE[name] or _begins(option, name) for option in typed if option):
             raise ValueError(f"--{name} has a field of its own, which is filled: use one of them")
 
@@ -94,43 +94,43 @@ def _begins(option: str, name: str) -> bool:
 
 
 def _option_of(word: str) -> str:
-    """The name of an option, or the letter of the one with a value, as A of -HAproject."""
+    """The name of an option, or the letter of that with a value, as A in -HAproject."""
     if word.startswith("--"):
         return word[2:].partition("=")[0]
     return next((letter for letter in word[1:] if letter in LETTERS_WITH_VALUE), "")
 
 
-def _long(word: str, rest: Iterator[str]) -> str:
+def _long(word: str, following: Iterator[str]) -> str:
     name, equals, _ = word[2:].partition("=")
     _refuse(name)
     if equals or name in WITHOUT_VALUE:
         return word
-    return f"{word}={_value(word, rest)}"
+    return f"{word}={_value(word, following)}"
 
 
-def _short(word: str, rest: Iterator[str]) -> str:
-    for place, letter in enumerate(word[1:], 2):
+def _short(word: str, following: Iterator[str]) -> str:
+    for position, letter in enumerate(word[1:], 2):
         if letter in _REFUSED_LETTERS:
             _refuse(_REFUSED_LETTERS[letter])
         if letter in LETTERS_WITH_VALUE:
-            return word if word[place:] else f"{word}{_value(word, rest)}"
+            return word if word[position:] else f"{word}{_value(word, following)}"
         if letter in _LETTERS_WITH_OPTIONAL_VALUE:
             return word
     return word
 
 
-def _value(option: str, rest: Iterator[str]) -> str:
-    value = next(rest, None)
+def _value(option: str, following: Iterator[str]) -> str:
+    value = next(following, None)
     if value is None:
         raise ValueError(f"{_shown(option)} needs a value")
     return value
 
 
 def _refuse(name: str) -> None:
-    """Refuse an option by its name, or by a beginning of it, which sbatch would complete."""
-    found = next((full for full in REFUSED if name and full.startswith(name)), None)
-    if found is not None:
-        raise ValueError(f"--{found} is not possible here: {REFUSED[found]}")
+    """Refuse an option by its name or an abbreviation, which sbatch accepts."""
+    match = next((full for full in REFUSED if name and full.startswith(name)), None)
+    if match is not None:
+        raise ValueError(f"--{match} is not possible here: {REFUSED[match]}")
 
 
 def _shown(word: str) -> str:
@@ -138,10 +138,10 @@ def _shown(word: str) -> str:
 
 
 def check_directives(script: str) -> None:
-    """Refuse the same options in the script's #SBATCH lines; raises ValueError for users.
+    """Refuse the same options in #SBATCH lines; raises ValueError with a message for users.
 
-    Only in lines that sbatch reads: up to the first one that is neither empty nor a comment. What
-    else is wrong with them, sbatch says.
+    Only in lines that sbatch reads: up to the first one that is neither empty nor a comment. Other
+    errors in them are left to sbatch.
     """
     for number, line in enumerate(script.split("\n"), 1):
         text = line.strip()

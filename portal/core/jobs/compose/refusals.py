@@ -1,22 +1,22 @@
-"""Which field of a request sbatch's refusal is about."""
+"""Maps an error of sbatch to a field of the request."""
 
 from __future__ import annotations
 
 import re
 
-from portal.core.jobs.compose.command import OPTION_OF, given
+from portal.core.jobs.compose.command import OPTION_OF, field_value
 from portal.core.jobs.compose.submission import JobRequest
 from portal.errors import FieldError, InvalidRequest
 
 
 class SubmissionRefused(Exception):
-    """sbatch refused a job; the text is what it wrote."""
+    """sbatch refused a job; the text is its output."""
 
     def __init__(self, text: str, field: str = "") -> None:
         super().__init__(text)
         self.text = text
         self.field = field
-        """The field that is wrong, if it is known by other means than the text."""
+        """The invalid field, if it is known by other means than the text."""
 
 
 class ScriptUnreadable(Exception):
@@ -24,7 +24,7 @@ class ScriptUnreadable(Exception):
 
 
 class ScriptTooLong(ScriptUnreadable):
-    """It is a file, but too long for the editor."""
+    """The file is too long for the editor."""
 
 
 # Words of Slurm's messages (slurm_errno.c, sbatch), most specific first.
@@ -60,39 +60,39 @@ _FIELD_OF = {option: field for field, option in OPTION_OF.items()} | {
     "env-file": "options",
 }
 _NOTE = "slipway: note: "
-"""What `slipway sbatch` adds to sbatch's words; pages say it in their own way."""
+"""Prefix of notes that `slipway sbatch` adds to sbatch's output; pages have their own words."""
 _LINE = re.compile(r"line \d+ of the script|^#SBATCH")
 
 
 def refusal(error: SubmissionRefused, request: JobRequest) -> InvalidRequest:
-    """The refusal as an error of the field that it is about."""
+    """The refusal as an error of the field that it concerns."""
     text = _last_words(error.text)
     return InvalidRequest([FieldError(error.field or field_of(text, request), text)])
 
 
 def field_of(text: str, request: JobRequest) -> str:
-    """The field that a message of sbatch is about; "" if it does not say.
+    """The field that a message of sbatch concerns; "" if the message does not say.
 
-    What was not given in its own field comes from the options that were typed, or the script.
+    A value that is not in its field comes from the typed options or from the script.
     """
-    where = "path" if request.script is None else "script"
+    script_field = "path" if request.script is None else "script"
     if _LINE.search(text):
-        return where
-    field = _named(text)
+        return script_field
+    field = _match_words(text)
     if field == "account" and not request.account and request.resource_group:
-        field = "resource_group"  # it is closed to the default account
+        field = "resource_group"  # it does not accept the default account
     if field in ("", "resources", "options"):
-        return field if field != "options" or request.options else where
+        return field if field != "options" or request.options else script_field
     if field in ("script", "path"):
-        return where
-    if given(request, field) or (field == "resources.gpu_kind" and request.resources.fgpu):
+        return script_field
+    if field_value(request, field) or (field == "resources.gpu_kind" and request.resources.fgpu):
         return field
     option = OPTION_OF.get(field, field)
     typed = any(word.startswith(f"--{option}") for word in request.options)
-    return "options" if typed or (request.options and "--" not in text) else where
+    return "options" if typed or (request.options and "--" not in text) else script_field
 
 
-def _named(text: str) -> str:
+def _match_words(text: str) -> str:
     option = _OPTION.search(text)
     if option and option[1] in _FIELD_OF:
         return _FIELD_OF[option[1]]
@@ -103,9 +103,9 @@ def _named(text: str) -> str:
 
 
 def _last_words(text: str) -> str:
-    """sbatch's last message, with the plug-in's before it if Slurm's own says nothing."""
-    said = (line.strip() for line in text.splitlines())
-    lines = [line for line in said if line and not line.startswith(_NOTE)]
+    """sbatch's last message, with earlier ones such as the submit plug-in's."""
+    stripped = (line.strip() for line in text.splitlines())
+    lines = [line for line in stripped if line and not line.startswith(_NOTE)]
     plain = [re.sub(r"^(sbatch|slipway): (error: )?", "", line) for line in lines]
     if not plain:
         return "Slurm refused the job without a reason"

@@ -1,4 +1,4 @@
-"""A job to submit: what can be asked for, checked in one place for every front end."""
+"""The request to submit a job: its fields, validated in one place for all front ends."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ MAX_ARRAY = 500
 
 
 def normal_script(text: str) -> str:
-    """A script with the line ends that sbatch demands; browsers send those of DOS."""
+    """A script with Unix line ends, which sbatch requires; browsers send DOS line ends."""
     return text.replace("\r\n", "\n")
 
 
 def script_problem(script: str) -> str:
-    """Why sbatch would not accept a script, as a message for its author; "" if nothing is known."""
+    """Why sbatch would not accept a script, as a message for its author; "" if none is known."""
     if not script.strip():
         return "this must not be empty"
     if any("\ud800" <= character <= "\udfff" for character in script):
@@ -105,7 +105,7 @@ def _array(text: str) -> str:
 
 
 class JobResources(BaseModel):
-    """Resources of a job; what is not given is as in the script, else Slurm's default."""
+    """Resources of a job; missing values come from the script, else from Slurm's defaults."""
 
     model_config = STRICT
 
@@ -130,7 +130,7 @@ Words = Annotated[
 
 
 class JobRequest(BaseModel):
-    """A job to submit; unknown keys are refused. Either a script or the path of one is needed."""
+    """A job to submit; unknown keys are refused. Either a script or the path of one is required."""
 
     model_config = STRICT
 
@@ -165,24 +165,24 @@ class JobRequest(BaseModel):
         try:
             if info.field_name != "options":
                 return check_arguments(words)
-            found = check_options(words)
-            check_not_twice(found, [name for name in ONCE if info.data.get(name)])
+            options = check_options(words)
+            check_not_twice(options, [name for name in ONCE if info.data.get(name)])
         except ValueError as error:
             raise wrong(str(error)) from None
-        return found
+        return options
 
     _each_once = field_validator("mounts")(each_once)
 
 
 def to_body(request: JobRequest) -> dict[str, Any]:
-    """The request as JSON that `parse_job` reads, without what was not given."""
+    """The request as JSON for `parse_job`, without default values."""
     return request.model_dump(mode="json", exclude_defaults=True)
 
 
 def parse_job(data: object) -> JobRequest:
     """Validate untrusted input (decoded JSON or a form's fields).
 
-    Raises InvalidRequest that names the wrong fields.
+    Raises InvalidRequest that names the invalid fields.
     """
     if not isinstance(data, Mapping):
         raise InvalidRequest([FieldError(BODY, "send an object with the fields of a job")])

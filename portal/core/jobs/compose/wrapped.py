@@ -1,6 +1,6 @@
-"""The script that `slipway sbatch` submits for an image: what it holds of the user's own job.
+"""Reads the user's job from the script that `slipway sbatch` submits for an image.
 
-It is written by batch/submit/wrapped.py. Whoever owns the job may have written another such text.
+batch/submit/wrapped.py writes that script. It is not trusted: the job's owner can forge one.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _BEGIN = re.compile(rb"9<<'SLIPWAY-[0-9a-f]{24}'[^\n]*\n(\{[^\n]*\})\n([0-9]{1,9
 
 @dataclass(frozen=True)
 class WrappedJob:
-    """A job in an image, as far as the submitted script tells it."""
+    """A job in an image, as far as the submitted script describes it."""
 
     script: bytes
     image: str = ""
-    """As its owner named it."""
+    """The image as the owner named it."""
     shared_memory: str = ""
     mounts: list[dict[str, Any]] = field(default_factory=list)
     """Folders that others share, as in a request."""
@@ -31,7 +31,7 @@ class WrappedJob:
 
 
 def unwrap(text: bytes, site_folders: Collection[str] = ()) -> WrappedJob | None:
-    """Read a submitted script; None if it is none of ours. `site_folders` are mounted anyway."""
+    """Parse a submitted script; None if it is not wrapped. `site_folders` are always mounted."""
     begin = _BEGIN.search(text)
     if begin is None:
         return None

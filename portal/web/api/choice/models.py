@@ -116,7 +116,7 @@ class LaunchOptionsOut(ResponseModel):
             features=OfferOut.all_of(options.features),
             whole_node=options.whole_node,
             in_effect=InEffectOut(
-                resource_group=options.group, account=options.account, qos=options.one_qos
+                resource_group=options.group, account=options.account, qos=options.effective_qos
             ),
             warnings=list(options.warnings),
             problems=[
@@ -175,7 +175,7 @@ class AccountOut(ResponseModel):
             member=use.member,
             budgets=BudgetOut.all_of(use.budgets),
             own_budgets=BudgetOut.all_of(use.own_budgets),
-            resets=use.forgotten,
+            resets=use.resets,
             shares=use.shares,
             fair_share=use.fair_share,
         )

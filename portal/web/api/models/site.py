@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from portal.core.apps.catalog import AppSpec, Image
 from portal.core.auth.person import Person
 from portal.core.cluster.effective_limits import UserPartition
-from portal.core.cluster.fgpu import Slice, to_number
 from portal.core.cluster.gpu_offers import GpuOffer
 from portal.core.cluster.meters import Meter, PartitionUsage
 from portal.core.launch.mounts import Folder
 from portal.core.units import format_size
+from portal.node.common.fgpu import Slice, to_number
 from portal.web.api.models.base import ResponseModel, optional_size
 
 

@@ -56,7 +56,7 @@ async function show() {
 const again = () => listing.go("/files");
 const NOTE = "Sessions have it at ~/ under this name.";
 const check = (/** @type {string} */ text) => {
-  // Valid names of folders that cannot be mounted (core/launch/folder_name.py).
+  // Valid names of folders that cannot be mounted (node/common/folder_name.py).
   if (text === "home") throw new Error("“home” stands for your home directory; choose another name.");
   if (text.startsWith(".")) throw new Error("Begin the name with something else than a dot, which hides a folder.");
 };

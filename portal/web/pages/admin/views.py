@@ -23,9 +23,9 @@ from portal.core.admin.descriptions import say_rule
 from portal.core.admin.etag import etag
 from portal.core.admin.images import ImageRequest
 from portal.core.admin.templates import parse_template
-from portal.core.cluster.fgpu import GpuKind
 from portal.core.validation import check
 from portal.errors import FieldError, InvalidRequest, PortalError
+from portal.node.common.fgpu import GpuKind
 from portal.web.auth.browser import require_login
 from portal.web.context import cluster_view, person, services
 from portal.web.numbers import trim

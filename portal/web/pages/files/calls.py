@@ -8,8 +8,8 @@ from typing import Any
 from flask import Response, jsonify, request
 from flask.typing import ResponseReturnValue
 
-from portal.core.json_text import NotJson, decode_object
 from portal.errors import FieldError, InvalidRequest, NotFound, PortalError
+from portal.node.common.json_text import NotJson, decode_object
 from portal.services.files.files import Json
 from portal.web.context import person, services
 from portal.web.errors import problem

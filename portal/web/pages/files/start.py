@@ -10,9 +10,9 @@ from flask.typing import ResponseReturnValue
 
 from portal.core.auth.person import Person
 from portal.core.files.shares import FolderShare, SharedFolder
-from portal.core.launch.folder_name import HOME
 from portal.core.session.session import Session
 from portal.errors import PortalError, visible
+from portal.node.common.folder_name import HOME
 from portal.web.context import person, services
 from portal.web.pages.blueprint import blueprint
 from portal.web.pages.files.browse import Row, area_title

@@ -8,9 +8,9 @@ from flask import jsonify, request
 from flask.typing import ResponseReturnValue
 
 from portal.core.auth.person import Person
-from portal.core.launch.folder_name import HOME
 from portal.core.units import file_size
 from portal.errors import Conflict, InvalidRequest, NotFound, PortalError
+from portal.node.common.folder_name import HOME
 from portal.web.context import person, services
 from portal.web.pages.blueprint import blueprint
 

@@ -11,12 +11,12 @@ from typing import Any
 from werkzeug.datastructures import MultiDict
 
 from portal.core.apps.catalog import Catalog
-from portal.core.json_text import NotJson, decode_json
 from portal.core.launch.environment import MAX_TOTAL, parse_lines, to_lines
 from portal.core.launch.mounts import MAX_MOUNTS
 from portal.core.launch.own_image import OWN
 from portal.core.units import exact_size, parse_size, short_minutes, with_unit
 from portal.errors import FieldError, InvalidRequest, PortalError
+from portal.node.common.json_text import NotJson, decode_json
 from portal.web.numbers import decimal, trim, whole
 from portal.web.pages.launch.slurm_fields import EXCLUSIVE, OFF
 from portal.web.pages.launch.slurm_fields import LABELS as SLURM_LABELS

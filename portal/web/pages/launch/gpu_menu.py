@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from portal.core.cluster.fgpu import GpuKind, Slice, smallest
 from portal.core.cluster.gpu_offers import GpuOffer, share
 from portal.core.units import fgpu_number, floor_size
+from portal.node.common.fgpu import GpuKind, Slice, smallest
 
 
 @dataclass(frozen=True)

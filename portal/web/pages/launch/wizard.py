@@ -13,7 +13,6 @@ from portal.core.cluster.choice.offers import LaunchOptions
 from portal.core.cluster.effective_limits import UserPartition
 from portal.core.cluster.gpu_offers import GpuOffer
 from portal.core.cluster.meters import PartitionUsage
-from portal.core.launch.folder_name import HOME
 from portal.core.launch.mounts import Folder, path_of_shared, place_in_own_home, storage_of
 from portal.core.launch.own_image import OWN
 from portal.core.launch.request import MAX_COUNT
@@ -22,6 +21,7 @@ from portal.core.policy import group_for
 from portal.core.site_rules import SiteRules
 from portal.core.units import fgpu_number, short_minutes
 from portal.errors import HomeUnusable, InvalidRequest, PortalError, Unavailable
+from portal.node.common.folder_name import HOME
 from portal.web.api.models.templates import OfferedTemplateOut
 from portal.web.context import cluster_view, services, site_rules
 from portal.web.context import person as me

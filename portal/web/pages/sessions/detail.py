@@ -10,11 +10,11 @@ from flask.typing import ResponseReturnValue
 
 from portal.core.admin.timeline import Moment
 from portal.core.job.samples import Point
-from portal.core.launch.folder_name import HOME
 from portal.core.launch.mounts import Mount, storage_of
 from portal.core.session.kept import Kept, kept
 from portal.core.session.session import OVER, Session, path_in_session
 from portal.errors import Conflict, InvalidRequest
+from portal.node.common.folder_name import HOME
 from portal.web.context import person, reads_together, services
 from portal.web.numbers import trim
 from portal.web.pages.apps.cards import app_launcher

@@ -10,7 +10,7 @@ import pytest
 
 from portal.adapters.backup import database
 from portal.adapters.backup.database import CopyFailed, copy_database, is_empty, is_known
-from portal.adapters.db.engine import upgrade
+from portal.store.engine import upgrade
 from tests.unit.cli.state.test_rotate import store
 
 

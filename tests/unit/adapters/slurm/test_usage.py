@@ -16,7 +16,7 @@ from portal.adapters.slurm.usage import (
 )
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.jobs.job import Job
-from portal.core.jobs.usage import Ended, StepUse
+from portal.core.jobs.usage import EndedUse, StepUse
 from tests.looked_at_jobs import live_step, record
 from tests.paths import RECORDED
 from tests.unit.adapters.slurm.test_commands import VERSIONS, recorded
@@ -122,7 +122,7 @@ def test_forged_figures_stay_figures() -> None:
 def test_a_job_that_is_over() -> None:
     text = "\n".join([*record(8, 1), *record(7, 600, "01:00:00", "1.5G"), ""])
     batch = StepUse("batch", 1, 3600.0, None, 3 * 2**29, "n1")
-    assert sacct_parse(text, "7") == Ended((batch,), 4, 600.0, 8192)
+    assert sacct_parse(text, "7") == EndedUse((batch,), 4, 600.0, 8192)
 
 
 def test_accounting_that_does_not_have_the_end_yet() -> None:
@@ -155,7 +155,9 @@ def test_the_last_task_of_an_array_is_asked_about_alone() -> None:
 def test_the_lines_of_a_thousand_other_tasks_hide_none() -> None:
     others = [line for number in range(100, 1100) for line in record(number, 1)]
     batch = StepUse("batch", 1, 120.0, None, 2**30, "n1")
-    assert sacct_parse("\n".join([*others, *record(7, 60)]), "7") == Ended((batch,), 4, 60.0, 8192)
+    assert sacct_parse("\n".join([*others, *record(7, 60)]), "7") == EndedUse(
+        (batch,), 4, 60.0, 8192
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import portal.runner
+import portal.node.runner
 from portal.cli.checks.places import MARK, check_templates, check_toolkit, runner_digest
 from portal.config import Settings
 from tests.paths import ROOT
@@ -17,7 +17,7 @@ from tests.paths import ROOT
 def test_the_digest_is_what_the_build_calculates(tmp_path: Path) -> None:
     build = (ROOT / "images" / "toolkit" / "build.sh").read_text()
     (line,) = re.findall(r"^digest=\$\((.*)\)$", build, re.MULTILINE)
-    (tmp_path / "runner").symlink_to(Path(portal.runner.__file__).parent)
+    (tmp_path / "runner").symlink_to(Path(portal.node.runner.__file__).parent)
     done = subprocess.run(
         ["bash", "-c", f"set -e; {line}"],
         env={"tree": str(tmp_path), "LC_ALL": "C", "PATH": "/usr/bin:/bin"},

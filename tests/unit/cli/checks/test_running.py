@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from portal.cli.checks.running import check_worker
-from portal.core.interfaces.monitoring.measures import HeartbeatStore
 from portal.core.monitoring import WORKER
 from portal.errors import DatabaseUnavailable
+from portal.store.heartbeats import HeartbeatStore
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

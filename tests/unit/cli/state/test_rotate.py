@@ -12,11 +12,11 @@ import pytest
 
 from portal.adapters import rotation
 from portal.adapters.certificates import CertificateAuthority
-from portal.adapters.db.engine import open_database
-from portal.adapters.db.sessions import SessionTables
-from portal.adapters.encryption import Sealer
 from portal.cli.main import main
 from portal.core.session.session import Session, State
+from portal.store.encryption import Sealer
+from portal.store.engine import open_database
+from portal.store.sessions import SessionStore
 from tests.unit.adapters.test_certificates import request
 from tests.unit.cli.test_main import config
 
@@ -45,7 +45,7 @@ def store(folder: Path, **changes: object) -> Session:
         }
     )  # fmt: skip
     engine = open_database(f"sqlite:///{folder}/slipway.db")
-    SessionTables(engine, Sealer(folder / "keys")).add([found], None, "", {})
+    SessionStore(engine, Sealer(folder / "keys")).add([found], None, "", {})
     engine.dispose()
     return found
 

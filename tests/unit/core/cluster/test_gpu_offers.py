@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from portal.core.cluster.effective_limits import partitions_for
-from portal.core.cluster.fgpu import GpuKind, Slice, to_number
 from portal.core.cluster.gpu_offers import NO_GPUS, Gpus
 from portal.core.cluster.inventory import NodeGpus, Partition
 from portal.core.cluster.limits import Association, Limits, Qos, Tres
@@ -18,6 +17,7 @@ from portal.core.launch.templates import Template
 from portal.core.policy import decide, misfit
 from portal.core.site_rules import SiteRules
 from portal.errors import InvalidRequest
+from portal.node.common.fgpu import GpuKind, Slice, to_number
 from tests.fakes import CATALOG
 
 NO_LIMIT = Tres()

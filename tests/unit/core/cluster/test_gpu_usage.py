@@ -7,13 +7,13 @@ from fractions import Fraction
 
 import pytest
 
-from portal.core.cluster.fgpu import GpuKind, of_gres
 from portal.core.cluster.gpu_offers import Gpus
 from portal.core.cluster.inventory import Node, NodeGpus
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.cluster.limits import Association, Limits, PartitionAccess, Qos, Tres
 from portal.core.cluster.meters import Meter, usage_meters
 from portal.core.cluster.usage import Allocation, ClusterUsage, limit_reached, measure_usage
+from portal.node.common.fgpu import GpuKind, of_gres
 
 HALF = Fraction(1, 2)
 A100 = GpuKind("a100", "A100", 40_960, Fraction(1), Fraction(1, 4))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from portal.core.cluster.inventory import Node
 from portal.core.cluster.jobs import JobReport, JobState
-from portal.core.cluster.node_use import Held, measure_nodes, overview
+from portal.core.cluster.node_use import UserAllocation, measure_nodes, overview
 
 NODES = [
     Node("n1", "main", 4, 8000, True),
@@ -28,9 +28,12 @@ def test_jobs_are_summed_up_by_node_and_user() -> None:
     ]
     first, second = measure_nodes(jobs, NODES)
     assert (first.name, first.partitions, first.usable) == ("n1", ("main", "short"), True)
-    assert first.held == (Held("alice", 3, 1536, jobs=2), Held("bob", 1, 1024, jobs=1))
+    assert first.held == (
+        UserAllocation("alice", 3, 1536, jobs=2),
+        UserAllocation("bob", 1, 1024, jobs=1),
+    )
     assert (first.taken.cpus, first.taken.memory_mb) == (4, 2560)
-    assert second.held == (Held("alice", 2, 512, jobs=1),)
+    assert second.held == (UserAllocation("alice", 2, 512, jobs=1),)
     found = overview([first, second])
     assert [(one.user, one.cpus) for one in found.users] == [("alice", 5), ("bob", 1)]
-    assert (found.usable, found.whole.cpus, found.taken.cpus) == (1, 4, 6)
+    assert (found.usable, found.capacity.cpus, found.taken.cpus) == (1, 4, 6)

@@ -159,7 +159,7 @@ def test_the_parts_add_up_to_what_is_allowed(jobs: list[JobReport], group: str) 
     for meter in usage_meters("alice", group, LIMITS, measure_usage(jobs, NODES))[:2]:
         assert meter is not None and meter.allowed is not None and meter.available is not None
         assert min(meter.elsewhere, meter.others, meter.available) >= 0
-        assert meter.whole == max(meter.allowed, meter.mine + meter.available)
+        assert meter.total == max(meter.allowed, meter.mine + meter.available)
 
 
 def test_what_bounds_a_share_is_said_in_sentences() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from portal.core.files.location import canonical
 from portal.errors import InvalidRequest
-from portal.file_server.location import parse
+from portal.node.file_server.location import parse
 
 
 @pytest.mark.parametrize(

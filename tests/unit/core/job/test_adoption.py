@@ -12,9 +12,9 @@ import pytest
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.job.adoption import (
     UNKNOWN,
-    about,
     adopt,
-    first_of,
+    claims_of,
+    earliest_job,
     is_session_id,
     read_claims,
     read_spec,
@@ -53,7 +53,7 @@ def test_a_session_is_adopted_as_it_was() -> None:
     report = JobReport(
         "7", "alice", JobState.RUNNING, nodes=("n1",), cpus=1, memory_mb=600, shards=2
     )
-    told = json.loads(json.dumps(about(SESSION)))
+    told = json.loads(json.dumps(claims_of(SESSION)))
     again = adopt(ID, report, read_claims(told), "x", NOW)
     changed = {
         name for name in Session.model_fields if getattr(again, name) != getattr(SESSION, name)
@@ -75,12 +75,13 @@ def test_one_that_waits_for_the_end_of_maintenance_still_does() -> None:
 
 
 def test_no_secret_is_told() -> None:
-    assert not {"token_hash", "token", "env"} & set(about(SESSION))
+    assert not {"token_hash", "token", "env"} & set(claims_of(SESSION))
 
 
 def test_what_slurm_says_cannot_be_claimed() -> None:
     claims = read_claims(
-        about(SESSION) | {"owner": "bob", "cpus": 64, "job_id": "1", "state": "RUNNING", "id": "x"}
+        claims_of(SESSION)
+        | {"owner": "bob", "cpus": 64, "job_id": "1", "state": "RUNNING", "id": "x"}
     )
     session = adopt(ID, REPORT, claims, "hash", NOW)
     assert (session.id, session.owner, session.cpus, session.job_id) == (ID, "alice", 2, "7")
@@ -169,10 +170,10 @@ def test_a_name_belongs_to_the_first_job_that_is_not_over() -> None:
         JobReport("9", "alice", JobState.RUNNING),
         JobReport("3", "carol", JobState.CANCELLED),
     ]
-    found = first_of(jobs)
+    found = earliest_job(jobs)
     assert found is not None
     assert found.user == "alice"
-    assert first_of(jobs[2:]) is None
+    assert earliest_job(jobs[2:]) is None
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from portal.core.jobs.job import Job
 from portal.core.jobs.usage import (
     END_EVERY,
     LIVE_EVERY,
-    Ended,
+    EndedUse,
     JobUsage,
     StepUse,
     advice,
@@ -37,7 +37,7 @@ def later(seconds: float) -> datetime:
 
 
 def ended(*steps: StepUse, elapsed: float = 1000.0) -> JobUsage:
-    return ended_usage(RUNNING, Ended(steps, 4, elapsed, 8 * 1024), later(2000))
+    return ended_usage(RUNNING, EndedUse(steps, 4, elapsed, 8 * 1024), later(2000))
 
 
 def test_a_script_without_steps_of_its_own_is_known_since_its_start() -> None:

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portal.core.job.batch_script import render_script
-from portal.core.launch.folder_name import HOME
 from portal.core.launch.mounts import Mount, MountPoint, mount_points, start_folder, storage_folder
 from portal.core.launch.request import parse_launch
 from portal.errors import InvalidRequest
+from portal.node.common.folder_name import HOME
 from tests.unit.core.job.test_batch_script import GOLDEN, PLAIN, TEMPLATE
 from tests.unit.core.launch.test_request import GOOD
 

@@ -9,7 +9,7 @@ import pytest
 from portal.core.launch.mounts import Mount
 from portal.core.session.kept import MOST_COUNTED, kept
 from portal.core.session.session import Home, Session
-from portal.runner.home import MOST_FILES
+from portal.node.runner.home import MOST_FILES
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 REST = "Everything else in this session is deleted."

@@ -66,7 +66,7 @@ def test_an_active_reservation_has_no_room() -> None:
 @pytest.mark.parametrize("code", ["AssocGrpCPUMinutesLimit", "QOSGrpGRESMinutes", "QOSTimeLimit"])
 def test_a_used_up_budget_says_what_that_means(code: str) -> None:
     assert explain_reason(code, SESSIONS, CHARGE).advice == SPENT
-    charge = Charge(forgotten="It is never set back.", by_time_limit=True)
+    charge = Charge(resets="It is never set back.", by_time_limit=True)
     advice = explain_reason(code, SESSIONS, charge).advice
     assert advice == f"{SPENT} It is never set back. A shorter time limit can help."
 
@@ -94,7 +94,7 @@ def test_nodes_that_are_not_available(code: str, text: str) -> None:
 
 @pytest.mark.parametrize("code", REASONS)
 def test_every_reason_is_a_sentence_whatever_the_names_are(code: str) -> None:
-    odd = Charge("{one}", qos=("{a}%s",), reservation="{0}", constraint="{}", forgotten="{x}.")
+    odd = Charge("{one}", qos=("{a}%s",), reservation="{0}", constraint="{}", resets="{x}.")
     for charge in (Charge(), CHARGE, odd):
         reason = explain_reason(code, SESSIONS, charge)
         assert reason.text[0].isupper()

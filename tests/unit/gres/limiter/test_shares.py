@@ -13,10 +13,10 @@ from threading import Event, Thread
 
 import pytest
 
-from portal.gpu.nvml import Nvml
-from portal.gpu.watchdog import watch
-from tests.unit.gpu.node import answer
+from portal.node.gpu.nvml import Nvml
+from portal.node.gpu.watchdog import watch
 from tests.unit.gres.conftest import MIB, UUID, Standin, make
+from tests.unit.node.gpu.node import answer
 
 HERE = Path(__file__).parent
 SETTLE = 16.0

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from portal.core.cluster.fgpu import GpuKind
-from portal.gpu import memory, slices
-from portal.gpu.nvml import Nvml
-from portal.gpu.slices import JobSlice, decide
-from portal.gpu.slurm import Gres
-from portal.gpu.watchdog.watch import Watch
-from tests.unit.gpu.node import answer
+from portal.node.common.fgpu import GpuKind
+from portal.node.gpu import memory, slices
+from portal.node.gpu.nvml import Nvml
+from portal.node.gpu.slices import JobSlice, decide
+from portal.node.gpu.slurm import Gres
+from portal.node.gpu.watchdog.watch import Watch
 from tests.unit.gres.clients import OUT_OF_MEMORY, Client
 from tests.unit.gres.conftest import MIB, Shim, Standin
+from tests.unit.node.gpu.node import answer
 
 CONTEXT = 64 * MIB
 MARGIN = 128 * MIB

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from portal.batch.settings import Settings
 from portal.core.admin.images import ImageRequest
 from portal.core.auth.person import Person
+from portal.node.batch.settings import Settings
 from tests.fakes import make_world
 from tests.sif import sif
 from tests.unit.web.conftest import make_settings

@@ -8,11 +8,11 @@ import pytest
 from sqlmodel import Session as Database
 from sqlmodel import select
 
-from portal.adapters.db.tables import AppRow, TicketRow
 from portal.core.admin.audit import AuditFilter
 from portal.core.apps.access import AppOptions, AppState
 from portal.core.session.session import Session, State
 from portal.errors import Conflict, NotFound
+from portal.store.tables import AppRow, TicketRow
 from tests.fakes import World
 from tests.transactions import transactions
 from tests.unit.services.session.test_sessions import ADMIN, ALICE, BOB, REQUEST, ready
@@ -95,7 +95,7 @@ def test_a_ticket_its_event_and_the_use_are_stored_together_or_not_at_all(
     world.clock.advance(minutes=10)
     world.services.logins.expire()
     with monkeypatch.context() as patch:
-        patch.setattr("portal.adapters.db.grants.JournalRow", crash)
+        patch.setattr("portal.store.grants.JournalRow", crash)
         with pytest.raises(SystemExit):
             world.apps.open_app(ALICE, session.id, "notebook")
     found = world.store.get(session.id)

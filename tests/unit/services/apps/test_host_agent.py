@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 from sqlmodel import Session as Database
 
-from portal.adapters.db.hosts.store import HostTables
-from portal.adapters.db.tables import HostRow
 from portal.config import Settings
 from portal.core.apps.access import AppOptions, AppState, public_key
 from portal.core.hosts import OPEN_SECONDS, SHUT_SECONDS, View
@@ -23,6 +21,8 @@ from portal.services.apps.host_agent import HostAgent, HostTaken
 from portal.services.assembly import assemble
 from portal.services.container import Services
 from portal.services.owner_queue import run_now
+from portal.store.hosts import HostStore
+from portal.store.tables import HostRow
 from tests.fakes import FakeRoutes, World, make_world
 from tests.unit.services.session.test_sessions import ALICE, REQUEST, ready
 
@@ -34,7 +34,7 @@ class Host:
     services: Services
     routes: FakeRoutes
     agent: HostAgent
-    store: HostTables
+    store: HostStore
     passed: float = 0.0
 
     def follow(self) -> bool:
@@ -61,7 +61,7 @@ def world(tmp_path: Path) -> World:
 
 
 def make_host(world: World, folder: Path, name: str) -> Host:
-    routes, store = FakeRoutes(), HostTables(world.engine)
+    routes, store = FakeRoutes(), HostStore(world.engine)
     systems = replace(world.systems, routes=routes, machine=f"machine of {name}")
     services = assemble(settings(folder, name), systems, run_now)
     host = Host(services, routes, services.host_agent, store)  # type: ignore[arg-type]
@@ -220,15 +220,15 @@ def test_waiting_ends_with_the_truth(
 
 def test_a_slow_look_opens_nothing(world: World, b: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a look finds was true when it began."""
-    look = HostTables.look
+    look = HostStore.look
 
-    def slow(store: HostTables, host: str) -> View:
+    def slow(store: HostStore, host: str) -> View:
         found = look(store, host)
         b.passed += OPEN_SECONDS
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(HostTables, "look", slow)
+        patch.setattr(HostStore, "look", slow)
         assert not b.follow()
     assert b.follow()
 
@@ -278,7 +278,7 @@ def test_one_host_waits_for_nobody(tmp_path: Path) -> None:
     """On SQLite alone nothing is different: no host is registered or waited for."""
     alone = make_world(Settings.model_validate({"state": {"directory": str(tmp_path)}}))
     assert alone.services.host_agent is None
-    HostTables(alone.engine).report("other", "machine")
+    HostStore(alone.engine).report("other", "machine")
     session = ready(alone, alone.launch(ALICE, REQUEST))
     alone.apps.open_app(ALICE, session.id, "board", AppOptions(public=True))
     alone.apps.close_app(ALICE, session.id, "board")

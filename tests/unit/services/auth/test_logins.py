@@ -9,11 +9,11 @@ import pytest
 from sqlmodel import Session as Database
 from sqlmodel import select
 
-from portal.adapters.db.tables import GrantRow, TicketRow
 from portal.core.admin.audit import AuditFilter
 from portal.core.auth.logins import BROWSER, KINDS, TOKEN, Login
 from portal.core.auth.person import Person
 from portal.errors import DatabaseFull, DatabaseUnavailable, InvalidRequest, NotFound
+from portal.store.tables import GrantRow, TicketRow
 from tests.fakes import World
 
 ALICE = Person("alice", admin=False, login="")
@@ -87,7 +87,7 @@ def test_who_only_reads_is_not_stopped_by_the_database(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("portal.adapters.db.logins.LoginTables.use_login", fail)
+    monkeypatch.setattr("portal.store.logins.LoginStore.use_login", fail)
     world.clock.advance(minutes=2)
     logins.keep_alive(login)
 

@@ -22,15 +22,15 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from portal.core.auth.person import Person
 from portal.core.files.server import FileReply, FileRequest, FileServer
 from portal.core.files.shares import Access, FolderShare, ShareKey, ShareState
-from portal.core.interfaces.files.shares import ShareStore
 from portal.errors import PortalError
-from portal.file_server import renames
-from portal.file_server.storage import posix_acl
+from portal.node.file_server import renames
+from portal.node.file_server.storage import posix_acl
 from portal.services.files.shares import FolderShares
+from portal.store.shares import ShareStore
 from tests.fake_files import authorities, end_file_servers
 from tests.fakes import make_world
 from tests.two_users import BOB, as_bob, files_of, private_home, readable_by_bob
-from tests.unit.file_server.conftest import Client
+from tests.unit.node.file_server.conftest import Client
 from tests.unit.web.conftest import make_settings
 
 ALICE, NOBODY = Person("alice", False, "1"), Person(BOB.pw_name, False, "2")

@@ -10,9 +10,6 @@ import pytest
 from sqlmodel import Session as Database
 from sqlmodel import col, select
 
-from portal.adapters.db.tables import JournalRow, SubmissionRow
-from portal.batch.request import Request
-from portal.batch.submit.wrapped import batch_script
 from portal.config.images import ImageSettings
 from portal.core.auth.person import Person
 from portal.core.cluster.inventory import Partition
@@ -22,6 +19,9 @@ from portal.core.jobs.compose.drafts import SCRIPTS_KEPT
 from portal.core.jobs.compose.submission import JobRequest
 from portal.core.jobs.job import Job, JobTexts
 from portal.errors import InvalidRequest, KeyReused, OutcomeUnknown, Unavailable
+from portal.node.batch.request import Request
+from portal.node.batch.submit.wrapped import batch_script
+from portal.store.tables import JournalRow, SubmissionRow
 from tests.fakes import World, make_world
 from tests.unit.web.conftest import make_settings
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from portal.core.interfaces.status import Reported
 from portal.core.launch.request import LaunchRequest, parse_launch
 from portal.errors import GresUnknown, NodesUnknown, Unavailable
+from portal.store.status import Reported
 from tests.fakes import World, make_world
 from tests.unit.services.session.test_sessions import ALICE
 from tests.unit.web.conftest import make_settings, with_gpus

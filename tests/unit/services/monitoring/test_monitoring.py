@@ -11,12 +11,12 @@ from sqlalchemy import event
 from sqlmodel import Session as Database
 from sqlmodel import update
 
-from portal.adapters.db.hosts.store import HostTables
-from portal.adapters.db.tables import HostRow
 from portal.core.cluster.node_use import NodeUse
 from portal.core.hosts import SHUT_SECONDS
 from portal.errors import Unavailable
 from portal.services.monitoring.monitoring import Cached
+from portal.store.hosts import HostStore
+from portal.store.tables import HostRow
 from tests.fakes import World, make_world
 from tests.unit.web.conftest import make_settings
 
@@ -121,7 +121,7 @@ def test_one_of_several_hosts(tmp_path: Path) -> None:
     state = settings.state.model_copy(update={"hosts": "several", "host_name": "a"})
     world = make_world(settings.model_copy(update={"state": state}))
     assert not states(world)["host"]
-    HostTables(world.engine).report("b", "b")
+    HostStore(world.engine).report("b", "b")
     assert not states(world)["host"]
     agent = world.services.host_agent
     assert agent is not None

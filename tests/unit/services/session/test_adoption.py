@@ -10,7 +10,6 @@ import pytest
 from sqlmodel import Session as Database
 from sqlmodel import delete
 
-from portal.adapters.db.tables import AppRow, SessionEnvRow, SessionRow
 from portal.core.admin.audit import AuditFilter
 from portal.core.auth.person import hash_secret
 from portal.core.job import adoption
@@ -20,6 +19,7 @@ from portal.core.launch.request import LaunchRequest
 from portal.core.session.session import Session, State
 from portal.errors import Gone, SessionUnknown
 from portal.services.session.adoption import BELIEVED, HEARD, LOOKED
+from portal.store.tables import AppRow, SessionEnvRow, SessionRow
 from tests.fakes import World
 from tests.support.slurm import FakeJob
 from tests.unit.services.session.test_reconciler import poll_slurm
@@ -234,7 +234,7 @@ def test_a_token_that_the_backup_does_not_have_is_renewed(world: World) -> None:
 def test_sessions_of_one_owner_are_bounded(
     world: World, lost: FakeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portal.services.session.adoption.MOST_OF_ONE", 1)
+    monkeypatch.setattr("portal.services.session.adoption.MAX_LIVE_SESSIONS", 1)
     claim(world, lost)
     other = replace(lost, id=50, name="e" * 32)
     world.slurm.jobs.append(other)

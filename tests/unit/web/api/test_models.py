@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from portal.adapters.db.tables import SessionRow
 from portal.core.cluster.usage import SlurmStatus
 from portal.core.job.runner_protocol import Heartbeat
 from portal.core.launch.mounts import Mount
 from portal.core.session.session import Cause, Home, Session, State
 from portal.core.site_rules import SiteRules
+from portal.store.tables import SessionRow
 from portal.web.api.models.sessions import EndOut, SessionContext, SessionOut
 from tests.paths import ROOT
 
@@ -183,7 +183,7 @@ def test_internal_columns_are_not_shown(column: str) -> None:
 @pytest.mark.parametrize("meter", ["gpu_kills", "gpu_memory_used"])
 def test_a_meter_is_named_in_four_files(meter: str) -> None:
     """The value, the table, the runner's report and the response; pages may name it as well."""
-    folders = ("core", "services", "adapters", "web/api")
+    folders = ("core", "services", "store", "adapters", "web/api")
     found = [p for folder in folders for p in (ROOT / "portal" / folder).rglob("*.py")]
     naming = {
         str(path.relative_to(ROOT / "portal"))
@@ -192,7 +192,7 @@ def test_a_meter_is_named_in_four_files(meter: str) -> None:
     }
     assert naming == {
         "core/session/session.py",
-        "adapters/db/tables/session.py",
+        "store/tables/session.py",
         "core/job/runner_protocol.py",
         "web/api/models/sessions.py",
     }

@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 from werkzeug.serving import make_server
 
-from portal import create_app
 from portal.client import Client
 from portal.web.api import PREFIX
 from portal.web.api.openapi import document
+from portal.web.app import create_app
 from tests.fakes import PASSWORDS, World, make_world
 from tests.paths import ROOT
 from tests.unit.web.conftest import LAUNCH, make_settings

@@ -10,8 +10,8 @@ from flask import Flask
 from sqlmodel import Session as Database
 from sqlmodel import select
 
-from portal.adapters.db.tables import SessionEnvRow
 from portal.core.apps.access import AppState, hub_key
+from portal.store.tables import SessionEnvRow
 from tests.fakes import World
 from tests.unit.web.conftest import LAUNCH, Api, Runner
 

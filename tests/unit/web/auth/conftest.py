@@ -11,8 +11,8 @@ import pytest
 from flask import Flask
 from werkzeug.test import TestResponse
 
-from portal import create_app
 from portal.config import Settings
+from portal.web.app import create_app
 from tests.fakes import World, make_world
 from tests.openid import CLIENT, SECRET, OpenIdServer
 from tests.support.clock import FakeClock

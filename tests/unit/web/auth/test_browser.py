@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from flask import Flask
 
-from portal import create_app
 from portal.config import LoginSettings
+from portal.web.app import create_app
 from tests.fakes import PASSWORDS, World, make_world
 from tests.unit.web.conftest import Browser, make_settings
 from tests.unit.web.pages.launch.test_wizard import (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from portal import create_app
+from portal.web.app import create_app
 from tests import fakes
 from tests.fakes import PASSWORDS, World, make_world
 from tests.unit.web.conftest import PORTAL, Browser, make_settings

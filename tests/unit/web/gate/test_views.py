@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, unquote_to_bytes, urlsplit
 import pytest
 from flask import Flask
 
-from portal import create_app
+from portal.web.app import create_app
 from tests.fakes import World, make_world
 from tests.transactions import transactions
 from tests.unit.web.conftest import PORTAL, Browser, Runner, make_settings

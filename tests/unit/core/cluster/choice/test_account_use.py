@@ -24,7 +24,7 @@ def test_a_member_sees_the_own_accounts_and_those_above() -> None:
     assert (physics.fair_share, physics.budgets) == (0.5, ())
     assert (science.account, science.member) == ("science", False)
     assert science.budgets[0].words == "12 of 1000 core hours left"
-    assert science.forgotten == "It is set back on the first of each month."
+    assert science.resets == "It is set back on the first of each month."
 
 
 def test_an_administrator_sees_all() -> None:
@@ -44,7 +44,7 @@ def test_what_is_not_known_to_be_used_is_not_said_to_be_left() -> None:
         ("gpus", None, None),
     ]
     assert [(one.resource, one.left) for one in bio.own_budgets] == [("cpus", 0.5)]
-    assert bio.forgotten == "Half of it is forgotten every 7 days."
+    assert bio.resets == "Half of it is forgotten every 7 days."
     assert remaining("bio", limits) == "0 of 10 core hours left, 1 GPU hours at most"
 
 

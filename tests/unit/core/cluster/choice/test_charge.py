@@ -36,7 +36,7 @@ def test_the_default_account_is_named_and_so_is_the_one_above_it_that_has_limits
     found = charge_of("alice", "main", NO_OPTIONS, LIMITS)
     assert found.account == "crystals"
     assert found.accounts == "Account physics, above your account crystals,"
-    assert found.forgotten == "Half of it is forgotten every 7 days."
+    assert found.resets == "Half of it is forgotten every 7 days."
     assert found.by_time_limit
 
 

@@ -21,7 +21,7 @@ def test_only_what_slurm_accepts_together_is_offered() -> None:
     names = {one.name for one in found.groups}
     assert "bio" in names
     assert not names & {"staff", "admin"}
-    assert (found.group, found.account, found.one_qos) == ("main", "physics", "normal")
+    assert (found.group, found.account, found.effective_qos) == ("main", "physics", "normal")
     assert [one.name for one in found.accounts] == ["physics", "bio"]
     assert [one.name for one in found.reservations] == ["course"]
     assert found.whole_node

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from portal.core.cluster.choice.problems import Asked, choice_problems
+from portal.core.cluster.choice.problems import RequestedJob, choice_problems
 from portal.core.cluster.limits import (
     Association,
     Limits,
@@ -53,7 +53,7 @@ LIMITS = Limits(
 
 def fields(partition: str, limits: Limits = LIMITS, count: int = 1, **chosen: Any) -> list[str]:
     """The fields that are refused."""
-    asked = Asked(SlurmOptions(**chosen), cpus=1, memory_mb=1024, count=count)
+    asked = RequestedJob(SlurmOptions(**chosen), cpus=1, memory_mb=1024, count=count)
     groups = frozenset({"users"})
     found = choice_problems("alice", partition, asked, limits, groups, NOW)
     return [one.field for one in found]
@@ -102,7 +102,7 @@ def test_what_a_qos_never_starts_is_refused_with_deny_on_limit_and_without(
 ) -> None:
     big = Qos("big", flags, least=Tres(cpus=4, memory_mb=4096, gpus=1))
     limits = replace(LIMITS, qos=(Qos("normal"), big))
-    asked = Asked(SlurmOptions(qos="big"), cpus=3, memory_mb=1024)
+    asked = RequestedJob(SlurmOptions(qos="big"), cpus=3, memory_mb=1024)
     found = choice_problems("alice", "main", asked, limits)
     assert [(one.field, one.message) for one in found] == [
         (
@@ -125,5 +125,5 @@ def test_no_more_sessions_at_once_than_may_be_submitted() -> None:
 
 def test_nothing_is_launched_where_no_cgroups_confine_jobs() -> None:
     bare = replace(LIMITS, fenced=False)
-    (one,) = choice_problems("alice", "main", Asked(SlurmOptions(), 1, 1024), bare)
+    (one,) = choice_problems("alice", "main", RequestedJob(SlurmOptions(), 1, 1024), bare)
     assert one.field == "resource_group" and "no cgroups" in one.message

@@ -45,7 +45,7 @@ def found(given: Limits, **options: Any) -> list[tuple[int, str, QueuePart | Non
     """The limits of alice in main."""
     own = user_limits("alice", "main", given, SlurmOptions(**options))
     assert own is not None
-    return [(one.most, one.where, one.part) for one in submit_limits(own, given)]
+    return [(one.most, one.source, one.part) for one in submit_limits(own, given)]
 
 
 def some(*names: str) -> frozenset[str]:

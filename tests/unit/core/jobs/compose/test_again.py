@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from portal.batch.request import Request
-from portal.batch.submit.wrapped import batch_script
 from portal.core.cluster.jobs import JobReport, JobState
-from portal.core.jobs.compose.again import Stored, same_job
+from portal.core.jobs.compose.again import StoredJob, same_job
 from portal.core.jobs.job import Job, JobTexts
+from portal.node.batch.request import Request
+from portal.node.batch.submit.wrapped import batch_script
 
 SCRIPT = b"#!/bin/bash\n#SBATCH --mem=1G\npython train.py\n"
 RECORD = {"name": "seven", "resource_group": "main", "directory": "/data", "time_limit": 30}
@@ -39,7 +39,7 @@ def job(*, tasks: str = "", shards: int = 0, gpus: int = 0, **texts: str) -> Job
 def test_a_path_and_arguments_are_told_apart(
     command: str, name: str, path: str, args: list[str]
 ) -> None:
-    body = same_job(job(command=command, name=name), Stored())
+    body = same_job(job(command=command, name=name), StoredJob())
     assert (body["path"], body.get("args", [])) == (path, args)
 
 
@@ -50,7 +50,7 @@ def test_a_file_is_asked_for_only_where_its_name_is_not_clear() -> None:
         asked.append(path)
         return path == "/my dir/my job.sh"
 
-    stored = Stored(SCRIPT, is_in)
+    stored = StoredJob(SCRIPT, is_in)
     body = same_job(job(command="/my dir/my job.sh x"), stored)
     assert (body["path"], body["args"]) == ("/my dir/my job.sh", ["x"])
     assert asked == ["/my", "/my dir/my", "/my dir/my job.sh"]
@@ -61,11 +61,11 @@ def test_a_file_is_asked_for_only_where_its_name_is_not_clear() -> None:
 
 @pytest.mark.parametrize("command", ["", "/dev/stdin a b", "/dev/fd/63", "/proc/self/fd/9"])
 def test_of_a_script_without_a_file_slurm_has_the_text(command: str) -> None:
-    body = same_job(job(command=command), Stored(SCRIPT))
+    body = same_job(job(command=command), StoredJob(SCRIPT))
     args = command.split()[1:]
     wanted: dict[str, Any] = RECORD | RESOURCES | {"script": SCRIPT.decode()}
     assert body == (wanted | {"args": args} if args else wanted)
-    assert same_job(job(), Stored()) == RECORD | RESOURCES
+    assert same_job(job(), StoredJob()) == RECORD | RESOURCES
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_job_in_an_image_is_one_again(command: str, name: str, args: list[str]
     request = Request()
     request.image, request.name, request.shm_mb = "/i/p.sif", "python/3.13", 512
     request.binds = [["/scratch", "rw"], ["/data", "ro"], ["/home/b/storage/x", "rw", "bob"]]
-    stored = Stored(batch_script(SCRIPT, request), site_folders=("/scratch",))
+    stored = StoredJob(batch_script(SCRIPT, request), site_folders=("/scratch",))
     body = same_job(job(command=command, name=name, tasks="0-19%4"), stored)
     assert body.get("args", []) == args
     body.pop("args", None)
@@ -104,10 +104,10 @@ def test_gpus_of_the_command_line_are_asked_for_again(
     line: str, shards: int, gpus: int, options: list[str]
 ) -> None:
     script = f"#!/bin/sh\n{line}nvidia-smi\n".encode()
-    body = same_job(job(shards=shards, gpus=gpus), Stored(script))
+    body = same_job(job(shards=shards, gpus=gpus), StoredJob(script))
     assert body.get("options", []) == options
 
 
 def test_what_a_request_cannot_have_is_left_out() -> None:
-    body = same_job(job(directory="/a\nb"), Stored(b"#!/bin/sh\n\xff\n"))
+    body = same_job(job(directory="/a\nb"), StoredJob(b"#!/bin/sh\n\xff\n"))
     assert set(body) == {"name", "resource_group", "time_limit", "resources"}

@@ -7,7 +7,6 @@ import re
 
 import pytest
 
-from portal.batch import options as of_the_command
 from portal.core.jobs.compose.options import (
     LETTERS_WITH_VALUE,
     REFUSED,
@@ -16,6 +15,7 @@ from portal.core.jobs.compose.options import (
     check_options,
     divide,
 )
+from portal.node.batch import options as of_the_command
 from tests.paths import ROOT
 
 KNOWN = json.loads((ROOT / "tests" / "recorded" / "sbatch_options.json").read_text())

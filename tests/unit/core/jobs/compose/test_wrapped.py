@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from portal.batch.request import Request
-from portal.batch.submit import wrapped as batch
 from portal.core.jobs.compose.wrapped import WrappedJob, unwrap
+from portal.node.batch.request import Request
+from portal.node.batch.submit import wrapped as batch
 
 SCRIPT = b"#!/bin/sh\ncat <<'SLIPWAY-x'\n{}\n1\nSLIPWAY-x\n"
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from flask import Flask
 
-from portal import create_app
 from portal.config.images import ImageSettings
 from portal.core.launch.registry_login import MOST_LOGINS
+from portal.web.app import create_app
 from tests.fakes import World, make_world
 from tests.unit.web.conftest import PORTAL, Browser, make_settings
 

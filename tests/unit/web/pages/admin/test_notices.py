@@ -11,9 +11,9 @@ import pytest
 from flask import Flask
 from sqlalchemy import text
 
-from portal import create_app
 from portal.core.cluster.limits import Reservation
 from portal.core.cluster.node_use import NodeUse
+from portal.web.app import create_app
 from tests.fakes import World, make_world
 from tests.unit.web.conftest import Browser, make_settings
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from portal import create_app
 from portal.core.auth.accounts import Identity
+from portal.web.app import create_app
 from tests.fakes import PASSWORDS, make_world
 from tests.unit.web.conftest import PORTAL, Browser, make_settings
 

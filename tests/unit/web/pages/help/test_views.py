@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from portal import create_app
 from portal.config.images import ImageSettings
 from portal.config.web import WebSettings
+from portal.web.app import create_app
 from tests.fakes import make_world
 from tests.unit.web.conftest import Browser, make_settings, with_gpus
 

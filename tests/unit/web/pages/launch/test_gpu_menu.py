@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from werkzeug.datastructures import MultiDict
 
-from portal import create_app
-from portal.core.cluster.fgpu import GpuKind
 from portal.core.cluster.gpu_offers import GpuOffer, share, unit_words
 from portal.core.cluster.inventory import NodeGpus
 from portal.core.launch.templates import Template
 from portal.core.session.session import State
 from portal.core.units import fgpu_number
+from portal.node.common.fgpu import GpuKind
+from portal.web.app import create_app
 from portal.web.pages.launch.form import FIELDS, from_body, to_body
 from portal.web.pages.launch.gpu_menu import Menu, menu
 from tests.fakes import World, make_world

@@ -69,11 +69,9 @@ def folders(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture
-def templates(monkeypatch: pytest.MonkeyPatch) -> None:
+def templates(world: World) -> None:
     """Two templates, one of which is too large for everybody."""
-    monkeypatch.setattr(
-        "portal.services.admin.administration.Administration.templates", lambda _self: [SMALL, HUGE]
-    )
+    world.store_templates(SMALL, HUGE)
 
 
 def ticked(text: str, name: str) -> list[str]:

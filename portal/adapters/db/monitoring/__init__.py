@@ -1,1 +1,0 @@
-"""What the database tells of the portal, and what its failures mean."""

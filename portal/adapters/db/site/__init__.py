@@ -1,1 +1,0 @@
-"""Stores of what concerns the whole site: announcements, maintenance, usage."""

@@ -1,1 +1,0 @@
-"""Interfaces for watching the portal."""

@@ -1,1 +1,0 @@
-"""Interfaces to what concerns the whole site: announcements, maintenance, usage."""

@@ -1,0 +1,1 @@
+"""Formats that the portal and the programs on other machines share."""

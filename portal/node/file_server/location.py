@@ -1,0 +1,70 @@
+"""Locations: the name of a root and a path below it, percent-encoded as in a URL."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from urllib.parse import quote, unquote_to_bytes
+
+from portal.node.file_server.errors import Refused, no_such
+
+LONGEST = 4096
+"""Bytes of a path, as in Linux (PATH_MAX)."""
+LONGEST_NAME = 255
+SAFE = "!$'()*+,:;=@~"
+PART_PREFIX = b".slipway-"
+"""Begins the names of files that are being written: neither listed nor accessible."""
+
+
+@dataclass(frozen=True)
+class Location:
+    """A root and the names below it; names are bytes, since Linux's may be in any encoding."""
+
+    root: str
+    names: tuple[bytes, ...] = ()
+
+    def __str__(self) -> str:
+        return "/".join([quote(self.root, safe=SAFE), *(quote(n, safe=SAFE) for n in self.names)])
+
+    def child(self, name: bytes) -> Location:
+        """The location of a name in this folder."""
+        return Location(self.root, (*self.names, name))
+
+    @property
+    def parent(self) -> Location:
+        """The folder that contains it; raises Refused for a root."""
+        if not self.names:
+            raise Refused(409, "root", "This is the beginning of a storage area.")
+        return Location(self.root, self.names[:-1])
+
+    @property
+    def name(self) -> bytes:
+        """The last name; b"" for a root."""
+        return self.names[-1] if self.names else b""
+
+
+def parse(text: str) -> Location:
+    """The location in a URL's path, still percent-encoded; raises Refused."""
+    root, *names = text.strip("/").split("/")
+    parts = tuple(check_name(unquote_to_bytes(name)) for name in names if name)
+    if sum(map(len, parts)) + len(parts) > LONGEST:
+        raise Refused(422, "name", "This path is too long.", "path")
+    return Location(unquote_to_bytes(root).decode(errors="replace"), parts)
+
+
+def check_name(name: bytes, field: str = "path") -> bytes:
+    """A name as a user may give it; raises Refused."""
+    if name in (b"", b".", b"..") or b"/" in name or b"\0" in name:
+        raise Refused(
+            422, "name", "A name must not be empty, “.” or “..”, and contain no “/”.", field
+        )
+    if len(name) > LONGEST_NAME:
+        raise Refused(422, "name", f"A name can have up to {LONGEST_NAME} bytes.", field)
+    if name.startswith(PART_PREFIX):
+        raise no_such()
+    return name
+
+
+def shown(name: bytes) -> str:
+    """A name as text for people: characters that cannot be shown are replaced."""
+    return os.fsdecode(name).encode("utf-8", "replace").decode()

@@ -1,0 +1,168 @@
+"""One operation: what is to be done, and how far it is."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import threading
+import time
+from dataclasses import dataclass, field
+
+from portal.node.file_server.errors import Refused, refusal_of
+from portal.node.file_server.location import PART_PREFIX, Location, shown
+from portal.node.file_server.tree.tree import LOST
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+MOST_PROBLEMS = 100
+"""Problems that are listed; further ones are only counted."""
+MOST_ITEMS = 10
+"""Items by which an operation is recognized; further ones are only counted."""
+HANGING_SECONDS = 10
+LONGEST_PATH = 12_000
+"""Characters; trees can be deeper than any path may be long."""
+WAITING, RUNNING, DONE, FAILED = "waiting", "running", "done", "failed"
+CANCELLED, INTERRUPTED = "cancelled", "interrupted"
+_STOPPING = {"full", "quota", "read_only", "away"}
+"""Codes of refusals after which going on is pointless."""
+
+
+class Cancelled(Exception):
+    """The user has cancelled the operation."""
+
+
+@dataclass(eq=False)
+class Operation:
+    """An operation on several items, which one thread carries out and others look at."""
+
+    kind: str
+    items: tuple[Location, ...]
+    to: Location | None = None
+    on_conflict: str = "refuse"
+    mode: str = ""
+    id: str = field(default_factory=lambda: secrets.token_hex(8))
+    state: str = WAITING
+    """Until it begins, since others are running."""
+    files: int = 0
+    """Files and links; a move inside of one file system counts its items."""
+    files_total: int | None = None
+    size: int = 0
+    """Bytes, holes included."""
+    size_total: int | None = None
+    current: str = ""
+    item_count: int = 0
+    skipped: int = 0
+    detail: str = ""
+    """How it ended, in words."""
+    problems: list[dict[str, str]] = field(default_factory=list)
+    problem_count: int = 0
+    started: float = field(default_factory=time.time)
+    ended: float | None = None
+    parts: list[int] = field(default_factory=list)
+    """Inodes of what was made, or put aside, under the names of parts."""
+    advanced: float = field(default_factory=time.monotonic)
+    """When it last did something, by time.monotonic()."""
+    over: threading.Event = field(default_factory=threading.Event)
+    _cancelled: threading.Event = field(default_factory=threading.Event)
+    _names: int = 0
+
+    def __post_init__(self) -> None:
+        self.item_count = self.item_count or len(self.items)
+
+    @property
+    def part_prefix(self) -> bytes:
+        """Begins the names of what is incomplete in the destination."""
+        return PART_PREFIX + self.id.encode() + b"-"
+
+    def new_part(self) -> bytes:
+        """A name in the destination for what is incomplete."""
+        self._names += 1
+        return self.part_prefix + str(self._names).encode()
+
+    def cancel(self) -> None:
+        """Let it end at its next step."""
+        self._cancelled.set()
+
+    def check(self) -> None:
+        """Raise Cancelled if it is to end; to be called at each step."""
+        self.advanced = time.monotonic()
+        if self._cancelled.is_set():
+            raise Cancelled
+
+    def add_bytes(self, count: int) -> None:
+        """Note progress inside of a file; raises Cancelled."""
+        self.size += count
+        self.check()
+
+    def problem(self, location: Location, detail: str) -> None:
+        """Note what could not be done."""
+        self.problem_count += 1
+        if len(self.problems) < MOST_PROBLEMS:
+            name = shown(location.name) or location.root
+            while len(str(location)) > LONGEST_PATH:
+                location = location.parent
+            self.problems.append({"path": str(location), "name": name, "detail": detail})
+
+    @contextlib.contextmanager
+    def problems_of(self, location: Location) -> Iterator[None]:
+        """Note errors of the body as problems; those that end the operation are raised."""
+        try:
+            yield
+        except OSError as error:
+            self.note(location, refusal_of(error))
+        except Refused as error:
+            if error.code == LOST:
+                raise
+            self.note(location, error)
+
+    def note(self, location: Location, error: Refused) -> None:
+        """Note an error as a problem; raises it if the operation cannot go on."""
+        if error.code in _STOPPING:
+            raise error
+        self.problem(location, error.detail)
+
+    def end(self, state: str, detail: str) -> None:
+        """Note the end."""
+        self.state, self.detail, self.ended = state, detail, time.time()
+        self.current = ""
+        self.over.set()
+
+    @property
+    def silence(self) -> float:
+        """Seconds in which a running operation has done nothing."""
+        return time.monotonic() - self.advanced if self.state == RUNNING else 0.0
+
+    def as_json(self, most_problems: int = MOST_PROBLEMS) -> dict[str, Any]:
+        """What the portal is told."""
+        files, size = self.files, self.size
+        files_total, size_total = self.files_total, self.size_total
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "state": self.state,
+            "items": [str(item) for item in self.items[:MOST_ITEMS]],
+            "item_count": self.item_count,
+            "to": str(self.to) if self.to else "",
+            "on_conflict": self.on_conflict,
+            "mode": self.mode,
+            "files": files,
+            "files_total": None if files_total is None else max(files, files_total),
+            "bytes": size,
+            "bytes_total": None if size_total is None else max(size, size_total),
+            "current": self.current,
+            "skipped": self.skipped,
+            "problems": self.problems[:most_problems],
+            "problem_count": self.problem_count,
+            "detail": self.detail or self._hanging(),
+            "started": self.started,
+            "ended": self.ended,
+        }
+
+    def _hanging(self) -> str:
+        seconds = int(self.silence)
+        if seconds < HANGING_SECONDS:
+            return ""
+        return f"The file system has not answered for {seconds} seconds."

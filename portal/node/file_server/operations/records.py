@@ -1,0 +1,207 @@
+"""Records of operations in the user's home: what was going on when a server was killed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import threading
+import time
+
+from portal.node.file_server import at
+from portal.node.file_server.errors import Refused
+from portal.node.file_server.location import parse
+from portal.node.file_server.operations.operation import INTERRUPTED, RUNNING, WAITING, Operation
+from portal.node.file_server.roots import is_private
+from portal.node.file_server.state import make_private
+from portal.node.file_server.tree.tree import identity, remove
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from portal.node.file_server.roots import Roots
+
+SECONDS = 2.0
+"""Between two records of the same operation."""
+PATIENCE = 1.0
+"""For the first record; a home that is full or away does not keep anybody from working."""
+KEPT_SECONDS = 3600.0
+_FORGOTTEN_SECONDS = 7 * 86400.0
+"""Records of another portal or host that nobody has come back for."""
+FOLDER = os.path.join(".slipway", "files", "operations")
+
+
+class Records:
+    """Files `<scope>-<id>.json`; servers of other hosts and portals have other scopes."""
+
+    def __init__(self, home: str | None, scope: str) -> None:
+        self._folder = os.path.join(home, FOLDER) if home else None
+        self._scope = scope
+        self._name = re.compile(re.escape(scope) + r"-([0-9a-f]{16})\.json")
+        self._changed = threading.Condition()
+        self._running: list[Operation] = []
+        self._new: list[Operation] = []
+        self._is_writing = False
+
+    def begin(self, operation: Operation) -> None:
+        """Record the beginning, so that the next server knows what to clean up."""
+        deadline = time.monotonic() + PATIENCE
+        with self._changed:
+            self._running.append(operation)
+        self._queue(operation)
+        with self._changed:
+            while operation in self._new and time.monotonic() < deadline:
+                self._changed.wait(deadline - time.monotonic())
+
+    def end(self, operation: Operation) -> None:
+        """Record the end."""
+        with self._changed:
+            self._running.remove(operation)
+        self._queue(operation)
+
+    def _queue(self, operation: Operation) -> None:
+        if self._folder is None:
+            return
+        with self._changed:
+            if operation not in self._new:
+                self._new.append(operation)
+            self._changed.notify_all()
+            if not self._is_writing:
+                self._is_writing = True
+                threading.Thread(target=self._write_all, daemon=True).start()
+
+    def _write_all(self) -> None:
+        """Write until nothing is running; only this thread waits for a home that is away."""
+        while True:
+            with self._changed:
+                if not self._new and not self._running:
+                    self._is_writing = False
+                    return
+                if not self._new:
+                    self._changed.wait(SECONDS)
+                due = self._new or list(self._running)
+            for operation in list(due):
+                self._write(operation)
+                with self._changed:
+                    if operation in self._new:
+                        self._new.remove(operation)
+                    self._changed.notify_all()
+
+    def _path(self, operation: Operation) -> str:
+        return os.path.join(self._folder or "", f"{self._scope}-{operation.id}.json")
+
+    def _write(self, operation: Operation) -> None:
+        path = self._path(operation)
+        new = path + ".new"
+        try:
+            make_private(os.path.dirname(path))
+            with open(new, "w", encoding="utf-8") as file:
+                json.dump({**operation.as_json(), "parts": operation.parts}, file)
+            os.replace(new, path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(new)
+
+    def forget(self, operation: Operation) -> None:
+        """Delete a record."""
+        with contextlib.suppress(OSError):
+            os.unlink(self._path(operation))
+
+    # After a start
+
+    def earlier(self, roots: Roots) -> Iterator[Operation]:
+        """Operations of the last hour of earlier servers; removes what those left incomplete."""
+        try:
+            names = os.listdir(self._folder) if self._folder else []
+        except OSError:
+            return
+        interrupted = []
+        for name in names:
+            path = os.path.join(self._folder or "", name)
+            try:
+                operation = self._read(path, name)
+            except (OSError, ValueError, TypeError, KeyError, RecursionError, Refused):
+                _remove_forgotten(path)
+                continue
+            if operation.state in (WAITING, RUNNING):
+                _interrupt(operation)
+                interrupted.append(operation)
+            if (operation.ended or 0.0) > time.time() - KEPT_SECONDS:
+                yield operation
+            else:
+                self.forget(operation)
+        for operation in interrupted:  # recorded when that is done, or done by the next server
+            clean_up(roots, operation)
+            self._write(operation)
+
+    def _read(self, path: str, name: str) -> Operation:
+        found = self._name.fullmatch(name)
+        if not found:
+            raise ValueError(name)
+        with open(path, "rb") as file:
+            return restore(json.load(file), found[1])
+
+
+def _interrupt(operation: Operation) -> None:
+    files = "1 file was" if operation.files == 1 else f"{operation.files:,} files were"
+    done = f" At least {files} done before." if operation.files else ""
+    operation.end(INTERRUPTED, f"The file server ended meanwhile.{done} Start it again.")
+
+
+def restore(data: Any, number: str) -> Operation:
+    """The operation of a record; raises ValueError, TypeError, KeyError or Refused."""
+    total, size = data["files_total"], data["bytes_total"]
+    ended = data["ended"]
+    return Operation(
+        kind=str(data["kind"]),
+        items=tuple(parse(str(item)) for item in data["items"]),
+        to=parse(str(data["to"])) if data["to"] else None,
+        on_conflict=str(data["on_conflict"]),
+        mode=str(data["mode"]),
+        id=number,
+        state=str(data["state"]),
+        files=int(data["files"]),
+        files_total=None if total is None else int(total),
+        size=int(data["bytes"]),
+        size_total=None if size is None else int(size),
+        item_count=int(data["item_count"]),
+        skipped=int(data["skipped"]),
+        detail=str(data["detail"]),
+        problems=[
+            {key: str(problem[key]) for key in ("path", "name", "detail")}
+            for problem in data["problems"]
+        ],
+        problem_count=int(data["problem_count"]),
+        started=float(data["started"]),
+        ended=None if ended is None else float(ended),
+        parts=[int(inode) for inode in data.get("parts", ())],
+    )
+
+
+def clean_up(roots: Roots, operation: Operation) -> None:
+    """Remove what a killed operation has left incomplete in its destination.
+
+    Where others can write, they could have given a folder of the user's the name of a part: there,
+    only what was recorded is removed.
+    """
+    if operation.to is None:
+        return
+    with (
+        contextlib.suppress(Refused, OSError),
+        roots.folder(operation.to, to_change=True) as folder,
+    ):
+        trusted = is_private(folder)
+        for name in at.names(folder):
+            if name.startswith(operation.part_prefix):
+                status = at.status(folder, name)
+                if trusted or status.st_ino in operation.parts:
+                    remove(folder, name, identity(status))
+
+
+def _remove_forgotten(path: str) -> None:
+    with contextlib.suppress(OSError):
+        if os.stat(path).st_mtime < time.time() - _FORGOTTEN_SECONDS:
+            os.unlink(path)

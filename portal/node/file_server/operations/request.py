@@ -1,0 +1,188 @@
+"""Reads and checks what the portal asks for, before anything is changed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from dataclasses import dataclass
+
+from portal.node.file_server import at
+from portal.node.file_server.errors import SHARED, Refused, shared
+from portal.node.file_server.location import Location, parse, shown
+from portal.node.file_server.operations.operation import Operation
+from portal.node.file_server.operations.protected import Protected, above
+from portal.node.file_server.roots import Place, Roots
+from portal.node.file_server.tree.tree import identity
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Any
+
+COPY, MOVE, DELETE, MODE_KIND = "copy", "move", "delete", "mode"
+KINDS = (COPY, MOVE, DELETE, MODE_KIND)
+REFUSE, RENAME, REPLACE, SKIP = "refuse", "rename", "replace", "skip"
+CONFLICTS = (REFUSE, RENAME, REPLACE, SKIP)
+MOST_ITEMS = 10_000
+MODE = re.compile(r"0?[0-7]{3}")
+
+
+def read(data: Mapping[str, Any]) -> Operation:
+    """The operation in a JSON object; raises Refused."""
+    kind = data.get("kind")
+    if kind not in KINDS:
+        raise Refused(422, "value", "Write copy, move, delete or mode.", "kind")
+    to = None
+    if kind in (COPY, MOVE):
+        to = _location(data.get("to"), "to")
+    conflict = data.get("on_conflict", REFUSE)
+    if conflict not in CONFLICTS:
+        raise Refused(422, "value", "Write refuse, rename, replace or skip.", "on_conflict")
+    mode = data.get("mode", "") if kind == MODE_KIND else ""
+    if kind == MODE_KIND and not (isinstance(mode, str) and MODE.fullmatch(mode)):
+        raise Refused(422, "value", "Write the permissions as three digits, such as 640.", "mode")
+    return Operation(kind, _items(data.get("items")), to, conflict, mode)
+
+
+def _items(found: Any) -> tuple[Location, ...]:
+    if not isinstance(found, list) or not found:
+        raise Refused(422, "value", "Name at least one file or folder.", "items")
+    if len(found) > MOST_ITEMS:
+        raise Refused(422, "value", f"Name up to {MOST_ITEMS:,} files and folders.", "items")
+    return tuple(dict.fromkeys(_location(text, "items") for text in found))
+
+
+def _location(text: Any, field: str) -> Location:
+    if not isinstance(text, str) or not text:
+        raise Refused(422, "value", "Write the location of a file or folder.", field)
+    try:
+        return parse(text)
+    except Refused as error:
+        raise Refused(error.status, error.code, error.detail, field) from error
+
+
+@dataclass(frozen=True)
+class _Target:
+    """The destination, and what it has already of the items' names."""
+
+    folder: int
+    within: Mapping[tuple[int, int], object]
+    """It and all folders that contain it."""
+    taken: Sequence[bytes]
+
+
+def check(roots: Roots, operation: Operation, protected: Protected) -> None:
+    """Refuse what can be seen to be impossible; raises Refused.
+
+    What is shared is refused last: the portal ends it if nothing else is in the way.
+    """
+    with contextlib.ExitStack() as stack:
+        target = None
+        if operation.to is not None:
+            try:
+                folder = stack.enter_context(roots.folder(operation.to, to_change=True))
+                target = _Target(folder, above(folder), _taken(operation, folder))
+            except Refused as error:
+                field = error.field or "to"
+                raise Refused(error.status, error.code, error.detail, field) from error
+        found: dict[bytes, None] = {}
+        for item in operation.items:
+            found.update(dict.fromkeys(_check_item(roots, operation, item, protected, target)))
+        if target and target.taken and operation.on_conflict == REFUSE:
+            raise _exists(target.taken)
+        if found:
+            raise shared(list(found))
+
+
+def _exists(taken: Sequence[bytes]) -> Refused:
+    more = f" and {len(taken) - 5} more" if len(taken) > 5 else ""
+    quoted = ", ".join(f"“{shown(name)}”" for name in taken[:5])
+    return Refused(409, "exists", f"The destination has {quoted}{more} already.", "on_conflict")
+
+
+def _name(item: Location) -> bytes:
+    return item.name or os.fsencode(item.root)
+
+
+def _taken(operation: Operation, folder: int) -> list[bytes]:
+    """Names that the destination has already; raises Refused if several items have the same."""
+    found: dict[bytes, None] = {}
+    for name in map(_name, operation.items):
+        if name in found and operation.on_conflict == REFUSE:
+            words = f"Several of the items are named “{shown(name)}”."
+            raise Refused(409, "exists", words, "on_conflict")
+        found[name] = None
+    return [name for name in found if exists(folder, name)]
+
+
+def exists(folder: int, name: bytes) -> bool:
+    """Whether a directory has something of this name; a name that is too long does not exist."""
+    try:
+        at.status(folder, name)
+    except OSError:
+        return False
+    return True
+
+
+def check_not_root(operation: Operation, place: Place) -> None:
+    """Storage areas, and others' folders, can only be copied; raises Refused."""
+    if place.name == b"." and operation.kind != COPY:
+        raise Refused(409, "root", "This is a storage area of its own and remains.")
+
+
+def _check_item(
+    roots: Roots,
+    operation: Operation,
+    item: Location,
+    protected: Protected,
+    target: _Target | None,
+) -> list[bytes]:
+    """Raises Refused; returns the storage folders that are in the way since they are shared."""
+    name = shown(item.name) or item.root
+    try:
+        with roots.place(item, follow=False, to_change=True) as place:
+            check_not_root(operation, place)
+            try:
+                status = place.status()
+            except FileNotFoundError:
+                if operation.kind == DELETE:
+                    return []
+                raise
+            if target and identity(status) in target.within:
+                raise Refused(409, "into_itself", f"“{name}” cannot go into itself.", "to")
+            return _shared(protected, _going(operation, item, place, target))
+    except Refused as error:
+        if error.field in ("items", "to"):
+            raise
+        words = f"“{name}”: {error.detail}"
+        raise Refused(error.status, error.code, words, "items") from error
+
+
+def _going(
+    operation: Operation, item: Location, place: Place, target: _Target | None
+) -> Iterator[tuple[int, bytes]]:
+    """What the operation takes away, as names in open folders."""
+    if operation.kind == DELETE:
+        yield place.folder, place.name
+    if target is None or next(iter(target.within)) == identity(os.fstat(place.folder)):
+        return  # it is where it shall be
+    is_taken = _name(item) in target.taken
+    if operation.kind == MOVE and not (is_taken and operation.on_conflict == SKIP):
+        yield place.folder, place.name
+    if is_taken and operation.on_conflict == REPLACE:
+        yield target.folder, _name(item)
+
+
+def _shared(protected: Protected, going: Iterable[tuple[int, bytes]]) -> list[bytes]:
+    """The storage folders among these that others have access to; raises Refused."""
+    found = []
+    for folder, name in going:
+        try:
+            with contextlib.suppress(FileNotFoundError), protected.moving(folder, name):
+                pass
+        except Refused as error:
+            if error.code != SHARED:
+                raise
+            found.append(name)
+    return found

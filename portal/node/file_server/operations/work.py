@@ -1,0 +1,109 @@
+"""Carries out one operation from its beginning to its end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from portal.node.file_server.errors import Refused, refusal_of
+from portal.node.file_server.operations.count import count
+from portal.node.file_server.operations.kinds.copying import copy
+from portal.node.file_server.operations.kinds.deleting import delete
+from portal.node.file_server.operations.kinds.modes import set_modes
+from portal.node.file_server.operations.kinds.moving import move
+from portal.node.file_server.operations.kinds.placing import Destination
+from portal.node.file_server.operations.operation import (
+    CANCELLED,
+    DONE,
+    FAILED,
+    Cancelled,
+    Operation,
+)
+from portal.node.file_server.operations.protected import Protected
+from portal.node.file_server.operations.request import COPY, DELETE, MODE_KIND, MOVE, check_not_root
+from portal.node.file_server.roots import Place, Roots
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from portal.node.file_server.location import Location
+
+_PAST = {COPY: "copied", MOVE: "moved", DELETE: "deleted", MODE_KIND: "changed"}
+
+
+def work(operation: Operation, roots: Roots, protected: Protected) -> None:
+    """Do all of it and note the end; raises nothing."""
+    try:
+        operation.check()
+        _Work(operation, roots, protected).run()
+    except Cancelled:
+        operation.end(CANCELLED, f"Cancelled. {_done(operation)}")
+    except Refused as error:
+        operation.end(FAILED, f"{error.detail} {_done(operation)}")
+    except OSError as error:
+        operation.end(FAILED, f"{refusal_of(error).detail} {_done(operation)}")
+    except Exception as error:  # nobody else would notice
+        operation.end(FAILED, f"The file server has an error ({type(error).__name__}).")
+    else:
+        failed = operation.problem_count and not operation.files
+        operation.end(FAILED if failed else DONE, _summary(operation))
+
+
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count:,} files"
+
+
+def _done(operation: Operation) -> str:
+    """What an operation that did not come to its end has done."""
+    verb = "was" if operation.files == 1 else "were"
+    found = f"{_files(operation.files)} {verb} {_PAST[operation.kind]} before."
+    if operation.kind == COPY:
+        return found + " Items that were not complete are not there."
+    return found
+
+
+def _summary(operation: Operation) -> str:
+    words = f"{_files(operation.files)} {_PAST[operation.kind]}"
+    if operation.skipped:
+        words += f", {operation.skipped:,} skipped"
+    if operation.problem_count:
+        problems = "problem" if operation.problem_count == 1 else "problems"
+        words += f", {operation.problem_count:,} {problems}"
+    return words + "."
+
+
+class _Work:
+    def __init__(self, operation: Operation, roots: Roots, protected: Protected) -> None:
+        self._operation, self._roots, self._protected = operation, roots, protected
+
+    def run(self) -> None:
+        """Do all items; raises Refused, OSError or Cancelled if it cannot go on."""
+        if self._operation.to is None:
+            self._items(None)
+            return
+        with self._roots.folder(self._operation.to, to_change=True) as folder:
+            self._items(Destination(self._operation, folder, self._protected))
+
+    def _items(self, to: Destination | None) -> None:
+        device = os.fstat(to.folder).st_dev if to else None
+        with contextlib.suppress(Refused, OSError):  # the work itself says what is wrong
+            count(self._operation, self._roots, device)
+        for item in self._operation.items:
+            self._operation.check()
+            try:
+                with self._roots.place(item, follow=False, to_change=True) as place:
+                    self._item(item, place, to)
+            except Refused as error:
+                if error.code != "not_found" or self._operation.kind != DELETE:
+                    self._operation.note(item, error)
+
+    def _item(self, item: Location, place: Place, to: Destination | None) -> None:
+        operation = self._operation
+        check_not_root(operation, place)
+        if operation.kind == DELETE:
+            delete(operation, item, place, self._protected)
+        elif operation.kind == MODE_KIND:
+            set_modes(operation, item, place)
+        elif to is not None and operation.kind == COPY:
+            copy(operation, item, place, to)
+        elif to is not None:
+            move(operation, item, place, to, self._protected)

@@ -1,0 +1,220 @@
+"""The file of an upload in its target's folder: made, found again, filled, put in place."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import os
+import re
+import stat
+import time
+
+from portal.node.file_server import at
+from portal.node.file_server.errors import Refused, refusal_of
+from portal.node.file_server.location import LONGEST_NAME, Location, parse, shown
+from portal.node.file_server.replacing import create_part, settle
+from portal.node.file_server.roots import Place, Roots, kind_words, open_file
+from portal.node.file_server.uploads.records import REFUSE, RENAME, REPLACE
+from portal.node.file_server.uploads.writers import locked
+from portal.node.file_server.uploads.writing import write_pieces
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from portal.node.file_server.uploads.records import Record
+    from portal.node.file_server.uploads.writers import Writer
+
+_KEEP_SIZE = 1
+"""FALLOC_FL_KEEP_SIZE"""
+_NUMBERED = re.compile(rb"(.*) \((\d{1,9})\)", re.DOTALL)
+
+
+def gone() -> Refused:
+    """The answer if the part is no longer where it was."""
+    return Refused(
+        410,
+        "gone",
+        "What had arrived of this upload is no longer there: its folder was moved or deleted. "
+        "Upload the file again.",
+    )
+
+
+def make_folders(roots: Roots, location: Location) -> None:
+    """Create the missing folders above a location; raises Refused."""
+    for depth in range(len(roots.area(location).names) + 1, len(location.names)):
+        folder = Location(location.root, location.names[:depth])
+        with roots.place(folder, to_change=True) as place:
+            with contextlib.suppress(FileExistsError):
+                at.make_folder(place.folder, place.name)
+            if not stat.S_ISDIR(place.status().st_mode):
+                raise Refused(409, "not_folder", f"“{shown(folder.name)}” is no folder.", "path")
+
+
+def check_target(place: Place, on_conflict: str) -> None:
+    """Raise Refused if the name is taken and that is not to be solved."""
+    if place.name == b".":
+        raise Refused(409, "folder", "This is a folder.", "path")
+    try:
+        mode = place.status().st_mode
+    except FileNotFoundError:
+        return
+    if on_conflict == REFUSE:
+        raise Refused(409, "exists", f"“{shown(place.name)}” exists already.", "path")
+    if on_conflict == REPLACE and not stat.S_ISREG(mode):
+        words = "a folder" if stat.S_ISDIR(mode) else kind_words(mode)
+        detail = f"“{shown(place.name)}” is {words}, which a file cannot replace."
+        raise Refused(409, "special", detail, "path")
+
+
+def make(place: Place, record: Record) -> None:
+    """Create the part, and reserve its space where the file system can; raises Refused.
+
+    So a file that is too large for the quota is refused before any of it is sent.
+    """
+    free = at.space(place.folder)
+    if free.f_blocks and record.length > free.f_bavail * free.f_frsize:
+        raise refusal_of(OSError(errno.ENOSPC, ""))
+    file = create_part(place, record.part, os.O_RDWR)
+    try:
+        record.inode = os.fstat(file).st_ino
+        _reserve(file, record.length)
+    finally:
+        os.close(file)
+
+
+def _reserve(file: int, length: int) -> None:
+    """Reserve space without changing the size; raises OSError if there is not enough."""
+    fallocate: Any = getattr(ctypes.CDLL(None, use_errno=True), "fallocate", None)
+    if fallocate is None or not length:
+        return
+    fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+    if fallocate(file, _KEEP_SIZE, 0, length) != 0:
+        number = ctypes.get_errno()
+        if number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise OSError(number, os.strerror(number))
+
+
+def _place(roots: Roots, record: Record) -> contextlib.AbstractContextManager[Place]:
+    follow = record.on_conflict == REPLACE
+    return roots.place(parse(record.path), follow=follow, to_change=True)
+
+
+@contextlib.contextmanager
+def opened(roots: Roots, record: Record) -> Iterator[tuple[Place, int]]:
+    """The target's place and the part, open and locked against other processes.
+
+    Raises Refused: 410 if the part has gone, 423 if another process writes to it.
+    """
+    with contextlib.ExitStack() as stack:
+        place, file = _found(roots, record, stack)
+        stack.callback(os.close, file)
+        status = os.fstat(file)
+        # Others may write into a shared folder: they could have put another file there.
+        if status.st_ino != record.inode or status.st_uid != os.geteuid():
+            raise gone()
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise locked() from None
+        except OSError:
+            pass  # a file system without locks: there is one server for each user and host
+        yield place, file
+
+
+def _found(roots: Roots, record: Record, stack: contextlib.ExitStack) -> tuple[Place, int]:
+    try:
+        place = stack.enter_context(_place(roots, record))
+        return place, open_file(Place(place.location, place.folder, record.part), os.O_RDWR)
+    except FileNotFoundError:
+        raise gone() from None
+    except Refused as refused:
+        raise (gone() if refused.status in (404, 409) else refused) from None
+
+
+def receive(
+    file: int,
+    start: int,
+    length: int,
+    body: Iterable[bytes | memoryview],
+    writer: Writer,
+    running: Any = None,
+) -> int:
+    """Append a body from `start` on; returns the new size. `running` is a hash of it all.
+
+    Raises Refused (413) if it is longer than the upload. What has arrived before an error stays.
+    """
+    position = start
+    for piece in write_pieces(file, _limited(body, length - start), start):
+        position += len(piece)
+        writer.last = time.monotonic()
+        if running is not None:
+            running.update(piece)
+    return position
+
+
+def _limited(body: Iterable[bytes | memoryview], most: int) -> Iterable[bytes | memoryview]:
+    for piece in body:
+        most -= len(piece)
+        if most < 0:
+            raise Refused(413, "too_large", "This is more than the upload's announced length.")
+        yield piece
+
+
+def put(place: Place, part: bytes, name: bytes, file: int, *, replace: bool) -> None:
+    """Give a complete part, open as `file`, its final name; raises Refused as replacing.settle.
+
+    Also completes this if an earlier attempt was killed in between.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        if os.path.samestat(at.status(place.folder, name), os.fstat(file)):
+            at.unlink(place.folder, part)
+            return
+    settle(Place(place.location, place.folder, name), part, file, replace=replace)
+
+
+def final_name(place: Place, on_conflict: str, inode: int) -> bytes:
+    """The name that a complete file shall get: “name (2).txt” if it is taken and RENAME."""
+    name = place.name
+    while on_conflict == RENAME:
+        try:
+            found = at.status(place.folder, name)
+        except FileNotFoundError:
+            break
+        if found.st_ino == inode:
+            break
+        name = next_name(name)
+    return name
+
+
+def next_name(name: bytes) -> bytes:
+    """The next name to try: “a.txt”, “a (2).txt”, “a (3).txt”; never longer than permitted."""
+    stem, dot, suffix = name.rpartition(b".")
+    if not stem or len(suffix) > 16:
+        stem, dot, suffix = name, b"", b""
+    numbered = _NUMBERED.fullmatch(stem)
+    number = int(numbered[2]) + 1 if numbered else 2
+    end = b" (%d)" % number + dot + suffix
+    return (numbered[1] if numbered else stem)[: LONGEST_NAME - len(end)] + end
+
+
+def status(roots: Roots, record: Record) -> os.stat_result | None:
+    """The part's size and times; None if it is not there."""
+    try:
+        with _place(roots, record) as place:
+            return at.status(place.folder, record.part)
+    except Refused:
+        return None
+
+
+def remove(roots: Roots, record: Record) -> None:
+    """Delete the part, if it is still there; raises Refused if that fails."""
+    try:
+        with _place(roots, record) as place:
+            at.unlink(place.folder, record.part)
+    except Refused as refused:
+        if refused.status not in (404, 409):
+            raise

@@ -1,0 +1,155 @@
+"""What is known of each upload: one small JSON file, which outlives the server."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import secrets
+from dataclasses import asdict, dataclass, fields
+
+from portal.node.file_server.errors import Refused
+from portal.node.file_server.location import PART_PREFIX
+from portal.node.file_server.state import make_private
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+REFUSE, REPLACE, RENAME = "refuse", "replace", "rename"
+CONFLICTS = (REFUSE, REPLACE, RENAME)
+"""What to do if the name exists already."""
+_ID = re.compile(r"[0-9a-f]{32}")
+_MOST_BYTES = 64 * 1024
+
+
+@dataclass
+class Record:
+    """An upload; how much of it has arrived is the size of its part."""
+
+    id: str
+    path: str
+    """Location of the file to be."""
+    length: int
+    created: float
+    on_conflict: str = REFUSE
+    modified: float | None = None
+    """Time that the file gets, in seconds since the epoch."""
+    sha256: str = ""
+    """Hexadecimal; "" if the client named none."""
+    inode: int = 0
+    """Of the part: another file in its place is not written to."""
+    final: str = ""
+    """Location under which the file is about to appear, or has appeared."""
+    done: float = 0.0
+    """When it was completed, in seconds since the epoch; 0 before."""
+
+    resumable: bool = True
+    """False for one request's file: only recorded to be removed if the process is killed."""
+
+    @property
+    def part(self) -> bytes:
+        """Name of the file that is being written, in the target's folder."""
+        return PART_PREFIX + self.id.encode() + b".part"
+
+
+def new_id() -> str:
+    """An id that nobody can guess."""
+    return secrets.token_hex(16)
+
+
+def no_upload() -> Refused:
+    """The answer for an upload that does not exist."""
+    return Refused(404, "no_upload", "There is no such upload; it may have expired.")
+
+
+class Store:
+    """The records in the first folder that takes them."""
+
+    def __init__(self, folders: Sequence[str]) -> None:
+        self._folders = list(folders)
+
+    def __iter__(self) -> Iterator[Record]:
+        """Yield all records that can be read."""
+        for folder in self._folders:
+            names = []
+            with contextlib.suppress(OSError):
+                names = os.listdir(folder)
+            for name in names:
+                if _ID.fullmatch(name[:-5]) and name.endswith(".json"):
+                    record = _read(os.path.join(folder, name))
+                    if record is not None and record.id == name[:-5]:
+                        yield record
+
+    def get(self, id: str) -> Record:
+        """The record of an upload; raises Refused (404)."""
+        if _ID.fullmatch(id):
+            for folder in self._folders:
+                record = _read(os.path.join(folder, id + ".json"))
+                if record is not None and record.id == id:
+                    return record
+        raise no_upload()
+
+    def save(self, record: Record) -> None:
+        """Write a record at once; raises OSError if no folder takes it."""
+        problem: OSError | None = None
+        for number, folder in enumerate(self._folders):
+            try:
+                _write(folder, record)
+            except OSError as error:
+                problem = error
+                continue
+            for other in self._folders[:number]:  # an older state would be found first
+                _unlink(os.path.join(other, record.id + ".json"))
+            return
+        raise problem or FileNotFoundError(2, "no folder")
+
+    def remove(self, id: str) -> None:
+        """Forget an upload."""
+        for folder in self._folders:
+            _unlink(os.path.join(folder, id + ".json"))
+
+
+def _write(folder: str, record: Record) -> None:
+    make_private(folder)
+    path = os.path.join(folder, record.id + ".json")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(path + ".new", flags, 0o600), "wb", 0) as file:
+            file.write(json.dumps(asdict(record)).encode())
+            os.fsync(file.fileno())
+        os.rename(path + ".new", path)
+    except OSError:
+        _unlink(path + ".new")
+        raise
+
+
+def _read(path: str) -> Record | None:
+    """A record; None if it is missing or no record of this user's."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(path, flags), "rb", 0) as file:
+            if os.fstat(file.fileno()).st_uid != os.getuid():
+                return None
+            found = json.loads(file.read(_MOST_BYTES))
+        record = Record(**{field.name: found[field.name] for field in fields(Record)})
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return record if _is_valid(record) else None
+
+
+def _is_valid(record: Record) -> bool:
+    return (
+        all(isinstance(value, str) for value in (record.path, record.sha256, record.final))
+        and all(isinstance(value, int) for value in (record.length, record.inode))
+        and all(isinstance(value, (int, float)) for value in (record.created, record.done))
+        and isinstance(record.modified, (int, float, type(None)))
+        and record.on_conflict in CONFLICTS
+        and isinstance(record.resumable, bool)
+    )
+
+
+def _unlink(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)

@@ -1,0 +1,260 @@
+"""Queries for one page of the list of jobs."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    RowMapping,
+    Select,
+    String,
+    and_,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+    tuple_,
+    type_coerce,
+)
+from sqlmodel import Session as Database
+
+from portal.core.cluster.jobs import JobState
+from portal.core.cluster.queue import QUEUE_REASONS
+from portal.core.jobs.job import Job, JobTab
+from portal.core.jobs.query import JobPage, JobQuery, JobRow
+from portal.core.jobs.tasks import count_tasks, has_task
+from portal.store.jobs.rows import JOBS, TEXTS, job_of, pieces, texts_of
+from portal.store.paging import Listing, read_piece
+
+_COLUMNS = [column for column in JOBS.c if not column.name.startswith("_")]
+_KEYS: dict[str, ColumnElement[Any]] = {
+    "submitted": JOBS.c.submitted,
+    "name": JOBS.c.name_key,
+    "owner": JOBS.c.owner,
+    "status": JOBS.c.status_key,
+    "partition": JOBS.c.partition,
+    "started": JOBS.c.started,
+    "ended": JOBS.c.ended,
+    "time_limit": JOBS.c.time_limit,
+    "priority": JOBS.c.priority,
+    "cpus": JOBS.c.cpus,
+    "memory": JOBS.c.memory_mb,
+}
+_TASKS = JOBS.alias("tasks")
+_PIECE = 500
+
+
+# The list
+
+
+def query_page(db: Database, query: JobQuery, now: datetime) -> JobPage:
+    """Read one page: one row for each array, unless its tasks are asked for."""
+    key = _KEYS[query.sort.key]
+    listing = Listing(query.sort, key, JOBS.c.number, query.place, query.limit)
+    piece = read_piece(db, select(JOBS.c.number).where(*_conditions(query, now)), listing)
+    found = {int(job.id): job for job in jobs_where(db, JOBS.c.number.in_(piece.rows))}
+    jobs = [found[number] for number in piece.rows]
+    states = {} if query.array else _states(db, query.state, jobs)
+    rows = (JobRow(job, states.get(job.array_id, {})) for job in jobs)
+    return JobPage(tuple(rows), piece.following, piece.previous)
+
+
+def count_tabs(db: Database, query: JobQuery, now: datetime) -> dict[JobTab, int]:
+    """The number of rows on each tab that match all filters but the tab and the state."""
+    counted = dict.fromkeys(JobTab, 0)
+    everywhere = query.model_copy(update={"state": None, "slurm_state": None})
+    for tab in JobTab:
+        on_tab = everywhere.model_copy(update={"state": tab})
+        number = select(func.count()).select_from(JOBS).where(*_conditions(on_tab, now))
+        counted[tab] = db.scalar(number) or 0
+    return counted
+
+
+def _conditions(query: JobQuery, now: datetime) -> list[Any]:
+    found = list(_of_list(query))
+    if query.owner is not None:
+        found.append(JOBS.c.owner == query.owner)
+    if query.days is not None:
+        found.append(JOBS.c.submitted >= now - timedelta(days=query.days))
+    if query.account is not None:
+        found.append(JOBS.c.account == query.account)
+    if query.sessions != "yes":
+        is_session = JOBS.c.session.is_not(None)
+        found.append(is_session if query.sessions == "only" else ~is_session)
+    if of_tasks := _of_tasks(query, JOBS):
+        if query.array is not None:
+            return [*found, *of_tasks]
+        on_tab = [] if query.state is None else [_TASKS.c.tab == query.state.value]
+        same = _TASKS.c.array_id == JOBS.c.array_id
+        any_task = exists().where(same, *on_tab, *_of_tasks(query, _TASKS))
+        whole = and_(JOBS.c.array_id.is_not(None), any_task)
+        found.append(or_(and_(*of_tasks), whole))
+    return found
+
+
+def _of_list(query: JobQuery) -> Iterable[Any]:
+    """What makes a row part of this list."""
+    if query.state is not None:
+        yield JOBS.c.tab == query.state.value
+    if query.array is not None:
+        yield JOBS.c.array_id == int(query.array)
+    elif query.state is not None:
+        yield JOBS.c.tab_head.is_(True)
+    else:
+        yield JOBS.c.all_head.is_(True)
+
+
+def _of_tasks(query: JobQuery, rows: Any) -> list[Any]:
+    """The filters that a single task of an array has to match."""
+    found = []
+    if query.slurm_state is not None:
+        found.append(rows.c.state == query.slurm_state.value)
+    if query.partition is not None:  # a job that waits may have several
+        listed = literal(",") + rows.c.partition + literal(",")
+        found.append(listed.contains(f",{query.partition},", autoescape=True))
+    return [*found, *(_has(rows, word, query.owner is None) for word in query.words)]
+
+
+def _has(rows: Any, word: str, owners: bool) -> Any:
+    """Whether a word occurs in a job; % and _ are not wildcards."""
+    texts = [rows.c.name, rows.c.partition, rows.c.account, type_coerce(rows.c.nodes, String)]
+    if owners:  # among one user's jobs every row would match
+        texts.append(rows.c.owner)
+    found = [text.icontains(word, autoescape=True) for text in texts]
+    if match := re.fullmatch(r"([0-9]{1,10})(?:_\[?([0-9]{1,9})?.*|\+[0-9]*)?", word, re.ASCII):
+        number = int(match[1])
+        found += [column == number for column in (rows.c.number, rows.c.array_id, rows.c.het_id)]
+    return or_(*found)
+
+
+def _states(
+    db: Database, tab: JobTab | None, jobs: Iterable[Job]
+) -> dict[str, dict[JobState, int]]:
+    """How many tasks of each array are in each state, by the array's number."""
+    heads = {int(job.array_id): job for job in jobs if job.array_id}
+    if not heads:
+        return {}
+    columns = JOBS.c.array_id, JOBS.c.state
+    query = select(*columns, func.count()).where(JOBS.c.array_id.in_(heads))
+    if tab is not None:
+        query = query.where(JOBS.c.tab == tab.value)
+    found: dict[str, dict[JobState, int]] = defaultdict(dict)
+    for array, state, number in db.execute(query.group_by(*columns)):
+        found[str(array)][JobState(state)] = number
+    for array, head in heads.items():  # the tasks that have not started are one record
+        if head.id == head.array_id:
+            found[str(array)][head.report.state] += count_tasks(head.tasks) - 1
+    return dict(found)
+
+
+# Single jobs
+
+
+def jobs_where(
+    db: Database,
+    *conditions: Any,
+    order: Any = JOBS.c.number,
+    limit: int | None = None,
+    texts: bool = True,
+) -> list[Job]:
+    """The jobs of these rows, with their texts or with their names only."""
+    wanted = select(*_COLUMNS).where(*conditions).order_by(order).limit(limit)
+    rows = [row._mapping for row in db.execute(wanted)]
+    written: dict[int, RowMapping] = {}
+    for piece in pieces([row["number"] for row in rows if texts], _PIECE):
+        found = db.execute(select(TEXTS).where(TEXTS.c.number.in_(piece)))
+        written |= {row.number: row._mapping for row in found}
+    return [job_of(row, texts_of(row["name"], written.get(row["number"]))) for row in rows]
+
+
+_SHOWN = re.compile(
+    r"(?P<number>[0-9]{1,10})"
+    r"(?:_(?P<task>[0-9]{1,9})|_\[(?P<tasks>[0-9,:%.-]{1,200})\]|\+(?P<offset>[0-9]{1,9}))?",
+    re.ASCII,
+)
+
+
+def by_shown_id(db: Database, shown_id: str) -> Job | None:
+    """The job of a number as Slurm shows it; of a task that has not started, its array's record."""
+    match = _SHOWN.fullmatch(shown_id)
+    if match is None:
+        return None
+    number = int(match["number"])
+    if match["offset"] is not None:
+        offset = JOBS.c.het_offset == int(match["offset"])
+        return next(iter(jobs_where(db, JOBS.c.het_id == number, offset)), None)
+    if match["task"] is not None:
+        return _task(db, number, match["task"])
+    same = jobs_where(db, JOBS.c.number == number)
+    if match["tasks"] is not None:
+        return next((job for job in same if job.array_id and not job.tasks.isdecimal()), None)
+    head = JOBS.c.array_id == number, JOBS.c.all_head.is_(True)
+    return next(iter(same or jobs_where(db, *head)), None)
+
+
+def _task(db: Database, array: int, task: str) -> Job | None:
+    own = jobs_where(db, JOBS.c.array_id == array, JOBS.c.tasks == str(int(task)))
+    if own:
+        return own[-1]
+    together = jobs_where(db, JOBS.c.number == array, JOBS.c.array_id == array)
+    return next((job for job in together if has_task(job.tasks, int(task))), None)
+
+
+# Places in the queue
+
+
+def ahead(db: Database, jobs: Collection[Job]) -> dict[str, int]:
+    """As core.cluster.queue.queue_positions, for these jobs; each row is counted once for all.
+
+    Jobs are counted between neighbours, so that a page costs no more than its last job.
+    """
+    queues: dict[str, list[Job]] = defaultdict(list)
+    for job in jobs:
+        report = job.report
+        waits = report.state is JobState.PENDING and report.reason in QUEUE_REASONS
+        if waits and report.priority > 0 and report.submitted is not None:
+            queues[report.partition].append(job)
+    found: dict[str, int] = {}
+    for partition, queue in queues.items():
+        total, before = 0, None
+        for job in sorted(queue, key=_place):
+            total += db.scalar(_between(partition, before, job)) or 0
+            found[job.id], before = total, job
+    return found
+
+
+def _place(job: Job) -> tuple[int, Any, int]:
+    return -job.report.priority, job.report.submitted, int(job.id)
+
+
+def _between(partition: str, before: Job | None, job: Job) -> Select[Any]:
+    """The number of jobs ahead of this one, but not ahead of the one before."""
+    columns = JOBS.c.place, JOBS.c.submitted, JOBS.c.number
+    here = tuple_(*columns)
+    reasons = [reason for reason in QUEUE_REASONS if reason is not None]
+    conditions = [
+        JOBS.c.tab == JobTab.PENDING.value,
+        JOBS.c.partition == partition,
+        JOBS.c.place < 0,
+        or_(JOBS.c.reason.is_(None), JOBS.c.reason.in_(reasons)),
+        here < tuple_(*map(literal, _place(job), (column.type for column in columns))),
+    ]
+    if before is not None:
+        earlier = map(literal, _place(before), (column.type for column in columns))
+        conditions.append(here >= tuple_(*earlier))
+    return select(func.count()).select_from(JOBS).where(*conditions)
+
+
+def owners(db: Database) -> list[str]:
+    """All owners, in order: each is found in the index, without reading the rows between."""
+    first = select(func.min(JOBS.c.owner).label("owner")).cte("owners", recursive=True)
+    following = select(func.min(JOBS.c.owner)).where(JOBS.c.owner > first.c.owner)
+    step = select(following.scalar_subquery()).where(first.c.owner.is_not(None))
+    every = first.union_all(step)
+    return [owner for owner in db.scalars(select(every.c.owner)) if owner is not None]

@@ -1,0 +1,62 @@
+"""Jobs that Slurm has not finished, as far as the worker knows."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Engine, and_, func, not_, or_, select
+from sqlmodel import Session as Database
+
+from portal.core.cluster.jobs import JobState
+from portal.core.cluster.queue import QueuePart
+from portal.core.images.use import QueuedJob
+from portal.core.jobs.job import JobTab
+from portal.core.jobs.tasks import count_tasks
+from portal.store.jobs.rows import JOBS
+
+_LIVE = (JobTab.PENDING.value, JobTab.RUNNING.value)
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def queued_jobs(engine: Engine) -> list[QueuedJob]:
+    """All jobs that wait or run, without those of sessions.
+
+    A requeued job has a new time of submission in Slurm, and the script that it always had.
+    """
+    live = JOBS.c.tab.in_(_LIVE)
+    wanted = select(JOBS.c.number, JOBS.c.owner, JOBS.c.submitted, JOBS.c.restarts)
+    with Database(engine) as db:
+        rows = db.execute(wanted.where(live, JOBS.c.session.is_(None))).all()
+    return [
+        QueuedJob(str(row.number), row.owner, LONG_AGO if row.restarts else row.submitted)
+        for row in rows
+    ]
+
+
+def count_queued(db: Database, part: QueuePart) -> int:
+    """How many jobs wait or run in this part of the queue; each task of an array is one.
+
+    Jobs that are completing do not count any more, as in Slurm.
+    """
+    live = [JOBS.c.tab.in_(_LIVE), JOBS.c.state != JobState.COMPLETING.value, *_within(part)]
+    # The tasks that have not started are one record.
+    array = and_(JOBS.c.tab == JobTab.PENDING.value, JOBS.c.array_id.is_not(None))
+    alone = db.execute(
+        select(func.count()).select_from(JOBS).where(*live, not_(array))
+    ).scalar_one()
+    tasks = db.execute(select(JOBS.c.tasks).where(*live, array)).scalars()
+    return int(alone) + sum(map(count_tasks, tasks))
+
+
+def _within(part: QueuePart) -> list[Any]:
+    found: list[Any] = []
+    if part.user is not None:
+        found.append(JOBS.c.owner == part.user)
+    if part.qos is not None:
+        found.append(or_(JOBS.c.qos == part.qos, JOBS.c.partition.in_(sorted(part.of_qos))))
+    if part.accounts is not None:
+        found.append(JOBS.c.account.in_(sorted(part.accounts)))
+    if part.partitions is not None:
+        found.append(JOBS.c.partition.in_(sorted(part.partitions)))
+    return found

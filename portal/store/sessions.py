@@ -1,0 +1,372 @@
+"""Sessions, their variables and launch keys in the database.
+
+Updates of a session compare its state in the same statement: the web application, the worker and
+a runner's call may write to one row concurrently, and none overwrites another.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Unpack
+
+from sqlalchemy import Engine, func, or_
+from sqlalchemy.exc import IntegrityError
+from sqlmodel import Session as Database
+from sqlmodel import col, delete, select, update
+
+from portal.core.apps.access import AppState
+from portal.core.launch.hub import APP
+from portal.core.launch.names import distinct_names
+from portal.core.session.ended_lately import EndedLately
+from portal.core.session.holders import HOLDING
+from portal.core.session.query import ListQuery, Page
+from portal.core.session.session import LIVE, OVER, Facts, Session, State
+from portal.core.session.transitions import Transition
+from portal.errors import Conflict, KeyReused
+from portal.store.encryption import Sealer, is_sealed
+from portal.store.reading import reading
+from portal.store.reencrypt import place_of
+from portal.store.session_query import count_states, query_page
+from portal.store.tables import AppRow, LaunchKeyRow, SessionEnvRow, SessionRow
+
+
+class SessionStore:
+    """Sessions, their variables and launch keys. Every method is one transaction.
+
+    Variables are encrypted; reading and writing them requires a sealer.
+    """
+
+    def __init__(self, engine: Engine, sealer: Sealer | None = None) -> None:
+        self._engine = engine
+        self._sealer = sealer or Sealer(Path("/nonexistent"))
+        self._readers = engine.execution_options(read_only=True)
+
+    def add(
+        self,
+        sessions: Sequence[Session],
+        key: str | None,
+        fingerprint: str,
+        env: Mapping[str, str],
+        hub_env: Mapping[str, str] | None = None,
+    ) -> tuple[list[Session], bool]:
+        """Store all sessions of a launch and return (them as stored, True).
+
+        Names that live sessions of the owner have get a number, in the same transaction, so that
+        concurrent launches get different ones.
+
+        `key` is the Idempotency-Key: for one that the owner has already used, returns (the
+        sessions of that launch, False) if `fingerprint` is the same. Raises KeyReused if it
+        differs, and Conflict if that launch has just been refused, or if a live session has
+        JupyterHub's server at the same path; `hub_env` are that server's variables.
+        """
+        owner = sessions[0].owner
+        # A plain hash of guessable values could be reversed; a keyed one requires the key.
+        secret = bool(env or hub_env)
+        stored = self._sealer.mark(fingerprint) if secret and key is not None else fingerprint
+        try:
+            with Database(self._engine) as db:
+                if key is not None:
+                    db.add(
+                        LaunchKeyRow(
+                            owner=owner,
+                            key=key,
+                            session=sessions[0].id,
+                            fingerprint=stored,
+                        )
+                    )
+                    db.flush()
+                named = _named_apart(db, sessions)
+                for session in named:
+                    db.add(SessionRow(**session.model_dump()))
+                    if env or hub_env:
+                        db.add(self._env_row(session.id, env, hub_env or {}))
+                    if session.hub_prefix:
+                        db.add(_hub_app(session))
+                db.commit()
+        except IntegrityError:
+            if key is not None and (earlier := self._earlier(owner, key, fingerprint)):
+                return earlier, False
+            raise self._taken(sessions[0].hub_prefix) from None
+        return named, True
+
+    def _env_row(
+        self, session: str, env: Mapping[str, str], hub_env: Mapping[str, str]
+    ) -> SessionEnvRow:
+        sealed, hub = (
+            self._sealer.seal(json.dumps(dict(one)), place_of(session)) if one else ""
+            for one in (env, hub_env)
+        )
+        return SessionEnvRow(session=session, variables=sealed, hub=hub)
+
+    def _taken(self, prefix: str) -> Conflict:
+        which = (col(SessionRow.hub_prefix) == prefix, col(SessionRow.state).in_(LIVE))
+        with reading(self._readers) as db:
+            found = db.exec(select(SessionRow).where(*which)).first() if prefix else None
+        if found is None:
+            return Conflict("The session could not be stored. Please try again.")
+        return Conflict(f"The session {found.id} has JupyterHub's server at {prefix} already.")
+
+    def _earlier(self, owner: str, key: str, fingerprint: str) -> list[Session]:
+        """The sessions of an earlier launch with this key; [] if the key was not used."""
+        with reading(self._readers) as db:
+            row = db.get(LaunchKeyRow, (owner, key))
+            if row is None:
+                return []
+            found = db.exec(select(SessionRow).where(_of_batch(row.session))).all()
+            if not found:
+                raise Conflict("A launch with this key was just refused. Use a new key.")
+            known = row.fingerprint
+            if known != fingerprint and not (
+                is_sealed(known) and self._sealer.marks(known, fingerprint)
+            ):
+                raise KeyReused("This Idempotency-Key was used for a different request.")
+            # Names of one launch have the same stem: this sorts name1, name2, … name10.
+            return [_session(r) for r in sorted(found, key=lambda r: (len(r.name), r.name))]
+
+    def has_key(self, owner: str, key: str) -> bool:
+        """Whether the owner has already used this Idempotency-Key."""
+        with reading(self._readers) as db:
+            return db.get(LaunchKeyRow, (owner, key)) is not None
+
+    def env(self, session: str) -> dict[str, str]:
+        """A session's environment variables with their values; {} once they are deleted.
+
+        Raises Unavailable if the key that encrypts them is missing.
+        """
+        with reading(self._readers) as db:
+            row = db.get(SessionEnvRow, session)
+        return self._opened(session, row.variables if row else "")
+
+    def hub_env(self, session: str) -> dict[str, str]:
+        """The variables of JupyterHub's server in a session; {} once it is over."""
+        with reading(self._readers) as db:
+            row = db.get(SessionEnvRow, session)
+        return self._opened(session, row.hub if row else "")
+
+    def _opened(self, session: str, stored: str) -> dict[str, str]:
+        clear = self._sealer.open(stored, place_of(session)) if is_sealed(stored) else stored
+        variables: dict[str, str] = json.loads(clear or "{}")
+        return variables
+
+    def forget_hub_env(self) -> None:
+        """Delete these variables of sessions that are over."""
+        over = select(SessionRow.id).where(col(SessionRow.state).in_(OVER))
+        which = (col(SessionEnvRow.hub) != "", col(SessionEnvRow.session).in_(over))
+        with Database(self._engine) as db:
+            db.exec(update(SessionEnvRow).where(*which).values(hub=""))
+            db.commit()
+
+    def forget_variables(self, before: datetime) -> None:
+        """Delete the variables of sessions that ended before a time."""
+        over = select(SessionRow.id).where(
+            col(SessionRow.state).in_(OVER), col(SessionRow.ended) < before
+        )
+        with Database(self._engine) as db:
+            db.exec(delete(SessionEnvRow).where(col(SessionEnvRow.session).in_(over)))
+            db.commit()
+
+    def get(self, session: str) -> Session | None:
+        """One session; None if there is none of this id."""
+        with reading(self._readers) as db:
+            row = db.get(SessionRow, session)
+            return _session(row) if row else None
+
+    def apply(self, session: str, transition: Transition) -> Session | None:
+        """Apply a transition; None, without a change, if the stored session does not fit it."""
+        if not transition:
+            return None
+        return self._update(
+            session, transition.from_states, transition.known, dict(transition.changes)
+        )
+
+    def apply_to_all(self, sessions: Collection[str], transition: Transition) -> list[Session]:
+        """The same for several sessions; returns those that changed."""
+        return self._update_all(col(SessionRow.id).in_(sessions), transition)
+
+    def apply_to_batch(self, batch: str, transition: Transition) -> list[Session]:
+        """The same for all sessions of one launch."""
+        return self._update_all(_of_batch(batch), transition)
+
+    def change(
+        self, session: str, when: Collection[State], **facts: Unpack[Facts]
+    ) -> Session | None:
+        """Update a session whose state is one of `when`, and return it; otherwise None."""
+        return self._update(session, when, {}, dict(facts))
+
+    def change_if(
+        self,
+        session: str,
+        when: Collection[State],
+        known: Mapping[str, object],
+        **facts: Unpack[Facts],
+    ) -> Session | None:
+        """Update a session if its state is one of `when` and the fields `known` are unchanged.
+
+        A compare-and-set: None, without a change, if something else was stored meanwhile.
+        """
+        return self._update(session, when, known, dict(facts))
+
+    def _update(
+        self,
+        session: str,
+        when: Collection[State],
+        known: Mapping[str, object],
+        values: Mapping[str, object],
+    ) -> Session | None:
+        which = [col(SessionRow.id) == session, *_fitting(when, known)]
+        with Database(self._engine) as db:
+            done = db.exec(update(SessionRow).where(*which).values(**values))
+            row = db.get(SessionRow, session) if done.rowcount else None
+            result = _session(row) if row else None
+            db.commit()
+            return result
+
+    def _update_all(self, which: Any, transition: Transition) -> list[Session]:
+        with Database(self._engine) as db:
+            fitting = _fitting(transition.from_states, transition.known)
+            query = select(SessionRow).where(which, *fitting)
+            rows = db.exec(query.with_for_update()).all()
+            for row in rows:
+                row.sqlmodel_update(dict(transition.changes))
+            changed = [_session(row) for row in rows]
+            db.commit()
+            return changed
+
+    def forget(self, batch: str, sessions: Collection[str]) -> None:
+        """Delete sessions of a launch that was refused, and the launch's key."""
+        with Database(self._engine) as db:
+            db.exec(delete(LaunchKeyRow).where(col(LaunchKeyRow.session) == batch))
+            db.exec(delete(SessionEnvRow).where(col(SessionEnvRow.session).in_(sessions)))
+            db.exec(delete(SessionRow).where(col(SessionRow.id).in_(sessions)))
+            db.commit()
+
+    def live(self) -> list[Session]:
+        """All sessions that have not ended."""
+        return self._where(col(SessionRow.state).in_(LIVE))
+
+    def unclean(self) -> list[Session]:
+        """All ended sessions whose files are still to be deleted."""
+        return self._where(col(SessionRow.state).in_(OVER), col(SessionRow.cleaned).is_(False))
+
+    def unexplained(self, text: str, since: datetime) -> list[Session]:
+        """All sessions that ended since a time with this text as the explanation."""
+        return self._where(
+            col(SessionRow.state).in_(OVER),
+            col(SessionRow.ended) >= since,
+            col(SessionRow.end_text) == text,
+        )
+
+    def ending(self, owner: str, before: datetime) -> list[Session]:
+        """An owner's running sessions with a deadline before a time, soonest first."""
+        found = self._where(
+            col(SessionRow.state) == State.RUNNING,
+            col(SessionRow.owner) == owner,
+            col(SessionRow.deadline) <= before,
+        )
+        return sorted(found, key=lambda session: (session.deadline or before, session.id))
+
+    def _where(self, *conditions: Any) -> list[Session]:
+        with reading(self._readers) as db:
+            return [_session(row) for row in db.exec(select(SessionRow).where(*conditions))]
+
+    def unused(self, owner: str, since: datetime) -> list[Session]:
+        """An owner's running sessions that have been unused since a time, in any order."""
+        return self._where(
+            col(SessionRow.state) == State.RUNNING,
+            col(SessionRow.owner) == owner,
+            col(SessionRow.last_used) <= since,
+        )
+
+    def ended_unseen(self, owner: str, since: datetime, most: int) -> EndedLately:
+        """An owner's ends since a time that they have not seen, the newest `most` of them."""
+        # The number of all in the same statement: it is counted in the index.
+        query = (
+            select(SessionRow, func.count().over())
+            .where(*_unseen(owner), col(SessionRow.ended) >= since)
+            .order_by(col(SessionRow.ended).desc(), col(SessionRow.id))
+            .limit(most)
+        )
+        with reading(self._readers) as db:
+            found = db.exec(query).all()
+        count = found[0][1] if found else 0
+        return EndedLately(tuple(_session(row) for row, _ in found), count)
+
+    def see_ends(self, owner: str, until: datetime, now: datetime) -> int:
+        """Mark all ends of an owner up to a time as seen; returns how many were not."""
+        which = (*_unseen(owner), col(SessionRow.ended) <= until)
+        with Database(self._engine) as db:
+            done = db.exec(update(SessionRow).where(*which).values(end_seen=now))
+            db.commit()
+            return done.rowcount
+
+    def note_use(self, sessions: Collection[str], now: datetime) -> None:
+        """Set the time of last use of the running ones of these sessions."""
+        which = col(SessionRow.id).in_(sessions), col(SessionRow.state) == State.RUNNING
+        with Database(self._engine) as db:
+            db.exec(update(SessionRow).where(*which).values(last_used=now))
+            db.commit()
+
+    def get_many(self, sessions: Collection[str]) -> list[Session]:
+        """Those of these sessions that exist, in any order."""
+        return self._where(col(SessionRow.id).in_(sessions))
+
+    def holding(self, owners: Collection[str]) -> list[Session]:
+        """The sessions of these owners that hold their resources, in any order."""
+        return self._where(col(SessionRow.owner).in_(owners), col(SessionRow.state).in_(HOLDING))
+
+    def query(self, query: ListQuery, now: datetime) -> Page:
+        """One page of the list."""
+        with reading(self._readers) as db:
+            return query_page(db, query, now)
+
+    def counts(self, query: ListQuery, now: datetime) -> dict[State, int]:
+        """Number of sessions in each state that match all filters but the tab and the status."""
+        with reading(self._readers) as db:
+            return count_states(db, query, now)
+
+    def owners(self) -> list[str]:
+        """All owners of sessions, sorted."""
+        with reading(self._readers) as db:
+            return list(db.exec(select(SessionRow.owner).distinct().order_by(SessionRow.owner)))
+
+
+def _unseen(owner: str) -> list[Any]:
+    return [
+        col(SessionRow.owner) == owner,
+        col(SessionRow.end_seen).is_(None),
+        col(SessionRow.state).in_(OVER),
+    ]
+
+
+def _named_apart(db: Database, sessions: Sequence[Session]) -> list[Session]:
+    # In a transaction that writes: launches at the same time wait for each other.
+    live = select(SessionRow.name).where(
+        col(SessionRow.owner) == sessions[0].owner, col(SessionRow.state).in_(LIVE)
+    )
+    names = distinct_names([session.name for session in sessions], db.exec(live))
+    return [
+        session if session.name == name else session.model_copy(update={"name": name})
+        for session, name in zip(sessions, names, strict=True)
+    ]
+
+
+def _fitting(when: Collection[State], known: Mapping[str, object]) -> list[Any]:
+    as_known = [getattr(SessionRow, name) == value for name, value in known.items()]
+    return [col(SessionRow.state).in_(when), *as_known]
+
+
+def _of_batch(batch: str) -> Any:
+    # Each session from before there were batches is a batch of its own.
+    return or_(col(SessionRow.batch) == batch, col(SessionRow.id) == batch)
+
+
+def _session(row: SessionRow) -> Session:
+    return Session.model_validate(row, from_attributes=True)
+
+
+def _hub_app(session: Session) -> AppRow:
+    """The server of JupyterHub's, which starts with the session; it has no origin of its own."""
+    return AppRow(session=session.id, app=APP, label=session.id, state=AppState.WANTED)

@@ -1,0 +1,184 @@
+"""Sums of what sessions used, by two indexes that hold all columns which are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    Engine,
+    Float,
+    Integer,
+    and_,
+    bindparam,
+    case,
+    distinct,
+    func,
+    literal_column,
+    or_,
+    select,
+)
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
+
+from portal.core.admin.usage import By, Flow, Only, Share, Span
+from portal.store.tables import JournalRow, SessionRow, UtcDateTime
+from portal.store.tables.admin import OPENED
+
+_SESSION: Any = SessionRow.__table__  # type: ignore[attr-defined]
+_JOURNAL: Any = JournalRow.__table__  # type: ignore[attr-defined]
+_C = _SESSION.c
+_FGPU = func.coalesce(_C.fgpu, 0.0)
+
+
+class _Seconds(FunctionElement[float]):
+    """A time as seconds since 1970.
+
+    SQLAlchemy's own would be strftime('%s') with SQLite, which takes twice as long as julianday();
+    unixepoch() is faster still, but SQLite has it from 3.38 on only. The result of julianday() is
+    exact to a millisecond.
+    """
+
+    type = Float()
+    inherit_cache = True
+
+
+@compiles(_Seconds)
+def _seconds_since_1970(element: _Seconds, compiler: SQLCompiler, **options: Any) -> str:
+    return f"EXTRACT(EPOCH FROM {compiler.process(element.clauses, **options)})"
+
+
+@compiles(_Seconds, "sqlite")
+def _seconds_of_sqlite(element: _Seconds, compiler: SQLCompiler, **options: Any) -> str:
+    return f"((julianday({compiler.process(element.clauses, **options)}) - 2440587.5) * 86400)"
+
+
+class UsageStore:
+    """Sums over all sessions; each method is one read-only transaction.
+
+    Uses SQLAlchemy Core, so that no row of the wide session table is loaded as an object.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._readers = engine.execution_options(read_only=True)
+
+    def flows(
+        self, spans: Sequence[Span], only: Only | None
+    ) -> tuple[Flow, list[Flow], list[Flow]]:
+        """What was running at the first begin, and what started and ended in each span."""
+        where = _conditions(only)
+        starts, ends = _flows(_C.started, where), _flows(_C.ended, where)
+        with self._readers.connect() as db:
+            return (
+                _running(db, spans[0].begin, where),
+                [_flow(db, starts, span) for span in spans],
+                [_flow(db, ends, span) for span in spans],
+            )
+
+    def shares(self, by: By, begin: datetime, end: datetime) -> list[Share]:
+        """What sessions used from `begin` to `end`, by key and owner.
+
+        Keys: the owner; the account as it was chosen ("" for Slurm's default); the environment
+        ("": an image of the owner's own); the apps that were opened, as the audit log names them.
+        """
+        # Comparing the columns leaves one conversion of each time to seconds.
+        over = case(
+            (or_(_C.ended.is_(None), _C.ended > end), int(end.timestamp())),
+            else_=_Seconds(_C.ended),
+        )
+        begun = case((_C.started < begin, int(begin.timestamp())), else_=_Seconds(_C.started))
+        sums = (
+            func.sum(case((_C.started >= begin, 1), else_=0)),
+            func.sum(_C.cpus * (over - begun)),
+            # Without fGPU the times are not converted once more.
+            func.sum(case((_C.fgpu > 0, _C.fgpu * (over - begun)), else_=0.0)),
+        )
+        # As expressions: SQLite would rather read all rows in the order of an index on owners.
+        owner = func.coalesce(_C.owner, literal_column("''"))
+        key = owner if by == "person" else func.coalesce(_key(by), literal_column("''"))
+        query = (
+            select(key.label("key"), owner.label("who"), *sums)
+            .where(_C.started < end, or_(_C.ended.is_(None), _C.ended > begin))
+            .group_by(*dict.fromkeys((owner, key)))
+        )
+        if by == "app":
+            query = query.select_from(_SESSION.join(_OPENED, _OPENED.c.target == _C.id))
+        with self._readers.connect() as db:
+            return [
+                Share(str(name), owner, int(number), float(cores), float(gpus))
+                for name, owner, number, cores, gpus in db.execute(query)
+            ]
+
+
+_OPENED = (
+    select(_JOURNAL.c.target, _JOURNAL.c.detail)
+    .where(OPENED)  # as written in the index, or SQLite would not use it
+    .distinct()
+    .subquery("opened")
+)
+
+
+# Constants without parameters: PostgreSQL must see that what is selected is what is grouped by.
+_ONE: Any = literal_column("1", Integer())
+_NAME = func.length(_OPENED.c.detail) - func.length(_C.name)
+_APP = case(
+    (
+        func.substr(_OPENED.c.detail, _NAME + _ONE) == _C.name,
+        func.substr(_OPENED.c.detail, _ONE, _NAME),
+    ),
+    else_=_OPENED.c.detail,
+)
+"""The audit log's "JupyterLab of tidy-crane" without the session's name: there are few groups then.
+
+A line whose session was given another name since is a group of its own here.
+"""
+
+
+def _key(by: By) -> Any:
+    match by:
+        case "person":
+            return _C.owner
+        case "account":
+            return _C.account
+        case "environment":
+            return _C.environment
+        case "app":
+            return _APP
+
+
+def _conditions(only: Only | None) -> list[Any]:
+    if only is None:
+        return []
+    named = _key(only.by) == only.of
+    by_default = and_(_C.account == "", _C.owner.in_(only.owners))
+    return [or_(named, by_default) if only.owners else named]
+
+
+def _running(db: Connection, begin: datetime, where: Sequence[Any]) -> Flow:
+    query = select(func.coalesce(func.sum(_C.cpus), 0), func.coalesce(func.sum(_FGPU), 0.0)).where(
+        _C.started < begin, or_(_C.ended.is_(None), _C.ended >= begin), *where
+    )
+    cpus, fgpu = db.execute(query).one()
+    return Flow(cpus=int(cpus), fgpu=float(fgpu))
+
+
+def _flows(column: Any, where: Sequence[Any]) -> Any:
+    """The sums of the sessions whose time in this column is in a span; built once for all."""
+    begin, end = bindparam("begin", type_=UtcDateTime), bindparam("end", type_=UtcDateTime)
+    after = _Seconds(column) - bindparam("second", type_=BigInteger)
+    fgpu_seconds = func.sum(case((_C.fgpu > 0, _C.fgpu * after), else_=0.0))
+    sums = (func.sum(_C.cpus), func.sum(_FGPU), func.sum(_C.cpus * after), fgpu_seconds)
+    return select(
+        func.count(), func.count(distinct(_C.owner)), *(func.coalesce(one, 0) for one in sums)
+    ).where(column >= begin, column < end, _C.started.is_not(None), *where)
+
+
+def _flow(db: Connection, query: Any, span: Span) -> Flow:
+    second = int(span.begin.timestamp())
+    found = db.execute(query, {"begin": span.begin, "end": span.end, "second": second}).one()
+    sessions, people, cpus, fgpu, cpu_seconds, fgpu_seconds = found
+    return Flow(sessions, people, int(cpus), float(fgpu), float(cpu_seconds), float(fgpu_seconds))

@@ -1,0 +1,23 @@
+"""SIF files for tests: a header that Apptainer would write, and some data."""
+
+from __future__ import annotations
+
+import struct
+
+from portal.node.batch.image import sif
+
+CODES = {name: code for code, name in sif._ARCHITECTURES.items()}
+
+
+def make_sif(
+    architecture: str = "",
+    data: bytes = b"x" * 100,
+    said: int | None = None,
+    id: bytes = b"i" * 16,
+) -> bytes:
+    """A SIF file; `said`: the size of its data according to its header."""
+    begin = b"#!/usr/bin/env run-singularity\n".ljust(32, b"\0") + b"SIF_MAGIC\0" + b"01\0"
+    begin += CODES[architecture or sif.architecture()] + b"\0" + id
+    size = len(data) if said is None else said
+    numbers = struct.pack("<8q", 0, 0, 48, 48, 128, 0, 128, size)
+    return begin + numbers + data

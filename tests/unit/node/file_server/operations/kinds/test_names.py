@@ -1,0 +1,34 @@
+"""Names for second ones."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pytest
+
+from portal.node.file_server.operations.kinds.names import others
+
+
+@pytest.mark.parametrize(
+    ("name", "is_folder", "expected"),
+    [
+        (b"report.pdf", False, b"report (2).pdf"),
+        (b"data.tar.gz", False, b"data (2).tar.gz"),
+        (b"report (2).pdf", False, b"report (3).pdf"),
+        (b"report (x).pdf", False, b"report (x) (2).pdf"),
+        (b"python3.11", True, b"python3.11 (2)"),
+        (b".bashrc", False, b".bashrc (2)"),
+        (b"README", False, b"README (2)"),
+        (b"ends.", False, b"ends. (2)"),
+        (b"a.b c", False, b"a.b c (2)"),
+        (b"caf\xe9.txt", False, b"caf\xe9 (2).txt"),
+        (b"line\n.txt", False, b"line\n (2).txt"),
+        (b" (1)", False, b" (1) (2)"),
+        (b"x" * 255, False, b"x" * 251 + b" (2)"),
+        ("é".encode() * 127 + b"x", False, "é".encode() * 125 + b" (2)"),
+        (b"x" * 251 + b".txt", False, b"x" * 247 + b" (2).txt"),
+    ],
+)
+def test_a_second_name(name: bytes, is_folder: bool, expected: bytes) -> None:
+    assert next(others(name, is_folder=is_folder)) == expected
+    assert all(len(other) <= 255 for other in islice(others(name, is_folder=is_folder), 2000))

@@ -1,0 +1,129 @@
+"""The server's process is killed at every line: nothing half-written appears, and uploads go on."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from portal.node.file_server.errors import Refused
+from portal.node.file_server.roots import Root, Roots
+from portal.node.file_server.uploads.records import REFUSE, RENAME, REPLACE, Record, Store, new_id
+from portal.node.file_server.uploads.uploads import Chunk, Uploads
+from tests.unit.node.file_server.uploads.conftest import parts
+
+CHANGES = ("uploads.py", "parts.py", "records.py", "contents.py", "renames.py", "writing.py")
+"""Modules that change something; between two lines of others there is no difference."""
+BODY = b"0123456789" * 5000
+
+
+def uploads(home: Path, hours: float = 48) -> Uploads:
+    """As after a start of the server."""
+    roots = Roots({"home": Root("home", str(home))})
+    return Uploads(roots, Store([str(home / ".slipway/files/uploads")]), hours)
+
+
+def wanted(how: str) -> Record:
+    return Record(new_id(), "home/new/a.bin", len(BODY), 0.0, how)
+
+
+def killed_after(lines: int, work: Callable[[], object]) -> bool:
+    """Do work in another process that ends at its n-th line; returns whether it got so far."""
+    child = os.fork()
+    if child:
+        return os.waitpid(child, 0)[1] != 0
+    left = lines
+
+    def trace(frame: FrameType, event: str, _argument: Any) -> Any:
+        nonlocal left
+        if not frame.f_code.co_filename.endswith(CHANGES):
+            return None
+        if event == "line":
+            left -= 1
+            if left < 0:
+                os._exit(9)
+        return trace
+
+    sys.settrace(trace)
+    work()
+    os._exit(0)
+
+
+def append(uploads: Uploads, id: str, offset: int, data: bytes, how: str = "") -> int:
+    pieces = [data[at : at + 20_000] for at in range(0, len(data), 20_000)]
+    with socket.socket() as line:
+        return uploads.append(id, Chunk(offset, pieces, on_conflict=how), line)[1]
+
+
+def state(uploads: Uploads, id: str) -> int:
+    with socket.socket() as line:
+        return uploads.state(id, line)[1]
+
+
+def remove(uploads: Uploads, id: str) -> None:
+    with socket.socket() as line:
+        uploads.remove(id, line)
+
+
+@pytest.mark.parametrize("how", [REFUSE, REPLACE, RENAME])
+def test_killed_while_a_chunk_is_written_or_the_file_put_in_place(home: Path, how: str) -> None:
+    target = home / "new/a.bin"
+    final = home / "new/a (2).bin" if how == RENAME else target
+    lines = 0
+    alive = True
+    while alive:
+        record = wanted(how)
+        uploads(home).create(record)
+        append(uploads(home), record.id, 0, BODY[:10_000])
+        if how != REFUSE:
+            target.write_bytes(b"old")
+        alive = killed_after(
+            lines, partial(append, uploads(home), record.id, 10_000, BODY[10_000:])
+        )
+        for path in (target, final):
+            if path.exists():
+                assert path.read_bytes() in (BODY, b"old"), lines
+        now = uploads(home)
+        offset = state(now, record.id)
+        assert append(now, record.id, offset, BODY[offset:]) == len(BODY)
+        assert final.read_bytes() == BODY, lines
+        assert parts(home / "new") == [], lines
+        final.unlink()
+        target.unlink(missing_ok=True)
+        lines += 1
+    assert lines > 50
+
+
+def test_killed_while_an_upload_is_created(home: Path) -> None:
+    lines = 0
+    alive = True
+    while alive:
+        record = wanted(REFUSE)
+        alive = killed_after(lines, partial(uploads(home).create, record))
+        assert uploads(home, -1).clean() == 0
+        assert parts(home) == [], lines
+        assert list((home / ".slipway").rglob("*.json")) == []
+        lines += 1
+    assert lines > 20
+
+
+def test_killed_while_an_upload_is_removed(home: Path) -> None:
+    lines = 0
+    alive = True
+    while alive:
+        record = wanted(REFUSE)
+        uploads(home).create(record)
+        alive = killed_after(lines, partial(remove, uploads(home), record.id))
+        try:
+            remove(uploads(home), record.id)
+        except Refused as refused:
+            assert refused.code == "no_upload"
+        assert parts(home) == [], lines
+        lines += 1

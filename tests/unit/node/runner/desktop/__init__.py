@@ -1,0 +1,1 @@
+"""Tests of portal/node/runner/desktop."""

@@ -1,0 +1,3 @@
+"""The tests of store.jobs.test_store, on PostgreSQL."""
+
+from tests.unit.store.jobs.test_store import *  # noqa: F403
