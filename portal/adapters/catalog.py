@@ -208,7 +208,7 @@ class FolderCatalog:
             images=tuple(image for image in images if not image.retired),
             retired=tuple(image for image in images if image.retired),
             left_out=tuple(left_out),
-            found=dict(self._detected_apps()),
+            detected=dict(self._detected_apps()),
             problems=tuple(problems),
         )
 

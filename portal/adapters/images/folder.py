@@ -134,13 +134,13 @@ class FolderImages(ImageStore):
     def remove(self, removal: Removal) -> None:
         folder = self._folder_of(removal.image.name)
         with _as_image_error(folder):
-            if removal.whole:
+            if removal.entire_image:
                 # The link first: without it the folder is not an image, even after a crash here.
                 (folder / LINK).unlink(missing_ok=True)
             for file in removal.files:
                 (folder / file.name).unlink(missing_ok=True)
                 (folder / inventory_name(file.name)).unlink(missing_ok=True)
-            if removal.whole:
+            if removal.entire_image:
                 for name in (DESCRIPTION, RETIRED):
                     (folder / name).unlink(missing_ok=True)
 

@@ -9,7 +9,7 @@ from portal.adapters.ssh.command import Completed
 from portal.adapters.ssh.shell.home import check_home
 from portal.adapters.ssh.transport import Transport
 from portal.core.apps.ssh import find_private_key
-from portal.core.apps.ssh_keys import PublicKey, known_keys
+from portal.core.apps.ssh_keys import PublicKey, parse_public_keys
 from portal.core.interfaces.systems import UserFiles
 from portal.core.jobs.output import FilePiece
 from portal.core.launch.mounts import Folder, storage_of
@@ -124,7 +124,7 @@ class HomeFiles(UserFiles):
 
     def public_keys(self, user: str) -> list[PublicKey]:
         result = self._keys(user, key_commands.list_argv(self._directory))
-        return known_keys(result.stdout.decode(errors="replace"))
+        return parse_public_keys(result.stdout.decode(errors="replace"))
 
     def add_public_key(self, user: str, key: PublicKey) -> None:
         self._keys(user, key_commands.add_argv(self._directory, key.id, key.line))

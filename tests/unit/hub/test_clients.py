@@ -15,7 +15,7 @@ from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 from tornado.testing import bind_unused_port
 from tornado.web import Application, RequestHandler
 
-from portal.hub.clients import CLIENT, FRONT_END, client_address, named
+from portal.hub.clients import CLIENT, FRONT_END, client_address, client_headers
 
 HUB, NGINX, NODE, CLIENT_AT, VICTIM = (
     "10.0.0.40", "10.0.0.5", "10.0.0.21", "192.0.2.7", "198.51.100.1",
@@ -130,8 +130,11 @@ def test_a_server_as_jupyterhub_makes_it_believes_what_we_do_not() -> None:
 def test_a_client_is_named_only_with_proof(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("secret\n")
     file = str(tmp_path / "token")
-    assert named(seen("127.0.0.1", CLIENT_AT), file) == {FRONT_END: "secret", CLIENT: CLIENT_AT}
-    assert named(seen("127.0.0.1", CLIENT_AT), "") == {}
-    assert named(seen("127.0.0.1"), file) == {}
+    assert client_headers(seen("127.0.0.1", CLIENT_AT), file) == {
+        FRONT_END: "secret",
+        CLIENT: CLIENT_AT,
+    }
+    assert client_headers(seen("127.0.0.1", CLIENT_AT), "") == {}
+    assert client_headers(seen("127.0.0.1"), file) == {}
     with pytest.raises(FileNotFoundError):
-        named(seen("127.0.0.1", CLIENT_AT), str(tmp_path / "nowhere"))
+        client_headers(seen("127.0.0.1", CLIENT_AT), str(tmp_path / "nowhere"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from portal.core.cluster.gpu_offers import Gpus
-from portal.core.session.kept import kept
+from portal.core.session.retention import retention
 from portal.core.session.session import Home, Session, path_in_session
 from portal.core.units import format_size
 from portal.web.api.models.base import ResponseModel
@@ -66,12 +66,12 @@ class SessionHomeOut(ResponseModel):
     @classmethod
     def of(cls, session: Session) -> SessionHomeOut:
         """Build it."""
-        retention = kept(session)
+        retained = retention(session)
         return cls(
             kind=session.home,
-            keeps=list(retention.folders),
-            deletes_files=retention.files,
-            deletes_bytes=retention.size,
+            keeps=list(retained.folders),
+            deletes_files=retained.files,
+            deletes_bytes=retained.size,
         )
 
 

@@ -10,15 +10,15 @@ from flask import Flask, g, request
 from portal.core.cluster.effective_limits import UserPartition
 from portal.core.cluster.extensions import Extensions
 from portal.core.session.ended_lately import (
-    More,
+    Shortage,
     how_it_ended,
-    lacked,
+    kept_text,
+    shortage,
     shows_memory_kill,
-    was_kept,
     why_it_ended,
 )
 from portal.core.session.idle import IdleNotice, idle_notice, warning_span
-from portal.core.session.kept import kept
+from portal.core.session.retention import retention
 from portal.core.session.session import Session, State
 from portal.core.session.status import ENDS_SOON, ends_soon
 from portal.core.slurm_options import SlurmOptions
@@ -108,12 +108,12 @@ class EndedSession:
     @property
     def kept(self) -> str:
         """The files and folders that were kept, in words."""
-        return was_kept(self.session)
+        return kept_text(self.session)
 
     @property
     def lacking(self) -> str:
         """The resource to increase in a new launch, within the limits: "time", "memory" or ""."""
-        resource = lacked(self.session)
+        resource = shortage(self.session)
         return resource if resource and _propose(self.session, resource) else ""
 
 
@@ -132,15 +132,15 @@ def ended_lately() -> EndedList:
     """The current user's ends of the last day, newest first."""
     ended = services().sessions.ended_lately(person())
     newest = next((s.ended.isoformat() for s in ended.sessions if s.ended), "")
-    return EndedList([EndedSession(session) for session in ended.sessions], ended.more, newest)
+    return EndedList([EndedSession(session) for session in ended.sessions], ended.hidden, newest)
 
 
 def larger_memory(session: Session) -> int | None:
     """The memory in MiB to propose after a process ran out of memory; None if at the limit."""
-    return _propose(session, More.MEMORY)
+    return _propose(session, Shortage.MEMORY)
 
 
-def _propose(session: Session, resource: More) -> int | None:
+def _propose(session: Session, resource: Shortage) -> int | None:
     return services().enlarger.propose(session, resource, _groups_of(session))
 
 
@@ -154,7 +154,7 @@ def install(app: Flask) -> None:
         shows_memory_kill=shows_memory_kill,
         unused_sessions=unused_sessions,
         unused_of=unused_of,
-        kept=kept,
+        kept=retention,
         extensions_of=extensions_of,
         just_extended=just_extended,
     )

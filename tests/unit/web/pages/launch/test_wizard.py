@@ -150,7 +150,8 @@ def test_the_first_wrong_step_is_open(
 
 
 def test_folders_reach_the_session(world: World, alice: Browser, folders: list[str]) -> None:
-    world.slurm.__dict__.setdefault("storage", {})["alice"] = {"data", "results"}
+    for name in ("data", "results"):
+        (world.slurm.root / "home/alice/storage" / name).mkdir(parents=True)
     chosen = [("mount", "data"), ("mount", "home"), ("read_only", "home"), ("read_only", "results")]
     answer = send(alice, "/sessions", [*FORM.items(), *chosen])
     assert answer.status_code == 303, answer.text
