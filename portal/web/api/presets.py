@@ -12,7 +12,7 @@ from portal.web.api.models.base import NoContent
 from portal.web.api.models.presets import PresetListOut, PresetOut, PresetRequest
 from portal.web.api.models.sessions import SessionListOut
 from portal.web.api.operation import IDEMPOTENCY_KEY, Reply, operation
-from portal.web.api.sessions import launched
+from portal.web.api.sessions import launch_response
 from portal.web.context import person, services
 from portal.web.http.body import read_json, read_model, read_nothing
 from portal.web.http.idempotency import key_of_request
@@ -24,8 +24,8 @@ blueprint = guarded("presets", for_services=True)
 @operation("List presets", PresetListOut)
 def list_presets() -> PresetListOut:
     """The caller's presets, by name."""
-    found = services().presets.list(person())
-    return PresetListOut(presets=[PresetOut.of(preset) for preset in found])
+    presets = services().presets.list(person())
+    return PresetListOut(presets=[PresetOut.of(preset) for preset in presets])
 
 
 @blueprint.put("/presets/<name>")
@@ -46,10 +46,10 @@ def _save(name: str, request: LaunchRequest, replace: bool = True) -> tuple[Pres
 @blueprint.post("/sessions/<session_id>/preset")
 @operation("Save a session as a preset", PresetOut, status=201, body=PresetRequest)
 def save_session_as_preset(session_id: str) -> PresetOut:
-    """Save what one of the caller's sessions was launched with; 409 if the name is taken."""
+    """Save the launch request of one of the caller's sessions; 409 if the name is taken."""
     body = services().sessions.clone_body(person(), session_id)
     name = read_model(PresetRequest).name
-    body.pop("name", None)  # the next session gets a name of its own
+    body.pop("name", None)  # the next session gets its own name
     return PresetOut.of(_save(name, services().launch_checks.parse(body), replace=False)[0])
 
 
@@ -80,4 +80,4 @@ def relaunch_session(session_id: str) -> SessionListOut:
 
 def _launch(body: dict[str, Any], preset: str = "") -> SessionListOut:
     plan = services().launch_checks.prepare(person(), body, key_of_request())
-    return launched(services().launcher.launch(plan, preset))
+    return launch_response(services().launcher.launch(plan, preset))

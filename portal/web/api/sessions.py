@@ -64,7 +64,7 @@ class EndRequest(BaseModel):
 
 
 class AppRequest(BaseModel):
-    """Options for opening an app; those that are omitted stay as they are."""
+    """Options for opening an app; omitted ones stay unchanged."""
 
     model_config = REQUEST
 
@@ -88,8 +88,8 @@ class AppRequest(BaseModel):
 def list_sessions() -> SessionPageOut:
     """Sessions, by default newest first; administrators see those of all users."""
     page = services().sessions.query(person(), read_query(ListQuery))
-    found = [session.for_list() for session in session_responses(page.sessions)]
-    return SessionPageOut(sessions=found, next_cursor=page.following)
+    items = [session.for_list() for session in session_responses(page.sessions)]
+    return SessionPageOut(sessions=items, next_cursor=page.following)
 
 
 @blueprint.post("/sessions")
@@ -104,10 +104,10 @@ def launch_sessions() -> SessionListOut:
     """Launch sessions, all or none; a repeated Idempotency-Key returns the same sessions."""
     key = key_of_request()
     plan = services().launch_checks.prepare(person(), read_json(), key)
-    return launched(services().launcher.launch(plan))
+    return launch_response(services().launcher.launch(plan))
 
 
-def launched(created: list[Session]) -> SessionListOut:
+def launch_response(created: list[Session]) -> SessionListOut:
     """The response to every kind of launch."""
     return SessionListOut(sessions=session_responses(created))
 
@@ -131,8 +131,8 @@ def end_session(session_id: str) -> SessionOut:
 @operation("End many sessions, all or none", SessionListOut, status=202, body=EndRequest)
 def end_sessions() -> SessionListOut:
     """End many sessions; none of them if one does not exist or belongs to another user."""
-    wanted = read_model(EndRequest)
-    ended = services().sessions.stop_all(person(), wanted.ids, wanted.reason)
+    body = read_model(EndRequest)
+    ended = services().sessions.stop_all(person(), body.ids, body.reason)
     return SessionListOut(sessions=session_responses(ended))
 
 
@@ -162,7 +162,7 @@ def get_session_usage(session_id: str) -> UseOverTimeOut:
 @blueprint.get("/sessions/<session_id>/timeline")
 @operation("Show what happened to a session", TimelineOut)
 def get_session_timeline(session_id: str) -> TimelineOut:
-    """When it was requested, queued, started, ready, extended, and when it ended."""
+    """The times of its request, queueing, start, readiness, extensions and end."""
     moments = services().sessions.timeline(person(), session_id)
     return TimelineOut(moments=[MomentOut.of(moment) for moment in moments])
 
@@ -171,8 +171,8 @@ def get_session_timeline(session_id: str) -> TimelineOut:
 @operation("Open an app", OpenAppOut, body=AppRequest, body_required=False)
 def open_app(session_id: str, app: str) -> OpenAppOut:
     """Start an app if necessary; the address admits one browser, once, within a minute."""
-    wanted = read_model(AppRequest, optional=True).options()
-    link = services().apps.open_app(person(), session_id, app, wanted)
+    options = read_model(AppRequest, optional=True).options()
+    link = services().apps.open_app(person(), session_id, app, options)
     url = enter_url(link)
     return OpenAppOut(
         url=url,
