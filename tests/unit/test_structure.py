@@ -79,7 +79,11 @@ def test_no_service_is_reached_through_another() -> None:
 
 def test_files_named_in_documents_exist() -> None:
     """Files and folders of the portal named in ARCHITECTURE.md and its pages exist."""
-    pages = [ROOT / "ARCHITECTURE.md", ROOT / "DECISIONS.md", *(ROOT / "docs" / "developers").glob("*.md")]
+    pages = [
+        ROOT / "ARCHITECTURE.md",
+        ROOT / "DECISIONS.md",
+        *(ROOT / "docs" / "developers").glob("*.md"),
+    ]
     text = "".join(page.read_text(encoding="utf-8") for page in pages)
     folders = "core|services|adapters|store|node|web|cli|hub|templates|tests"
     names = set(re.findall(rf"`((?:{folders})/[\w/.-]+)`", text))

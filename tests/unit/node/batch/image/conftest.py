@@ -5,8 +5,9 @@ from __future__ import annotations
 import struct
 
 from portal.node.batch.image import sif
+from portal.node.common.sif import _ARCHITECTURES
 
-CODES = {name: code for code, name in sif._ARCHITECTURES.items()}
+CODES = {name: code.encode() for code, name, _ in _ARCHITECTURES}
 
 
 def make_sif(
