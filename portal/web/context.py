@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
 from flask import Flask, current_app, g, request
 
@@ -14,7 +14,9 @@ from portal.core.site_rules import SiteRules
 from portal.errors import Unauthorized
 from portal.logs import context as log_context
 from portal.services.admin.administration import caller_address
-from portal.services.assembly import Services
+
+if TYPE_CHECKING:
+    from portal.services.assembly import Services
 
 EXTENSION = "slipway"
 P = ParamSpec("P")
@@ -23,7 +25,7 @@ R = TypeVar("R")
 
 def services() -> Services:
     """The services of the running application."""
-    return cast(Services, current_app.extensions[EXTENSION])
+    return cast("Services", current_app.extensions[EXTENSION])
 
 
 def cluster_view() -> ClusterView:
