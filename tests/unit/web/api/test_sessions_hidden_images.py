@@ -87,7 +87,7 @@ def test_the_path_of_a_hidden_image_is_refused_as_its_name_is(
 def spoil(world: World, folder: Path, version: str) -> None:
     """Make an image's description invalid, and let the catalog see that."""
     (folder / "tool" / version / "image.toml").write_text('title = "Tool')
-    world.services.catalog._known = None  # type: ignore[attr-defined]
+    world.services.catalog._cached = None  # type: ignore[attr-defined]
     assert world.services.catalog().image("tool", version) is None
 
 
