@@ -47,12 +47,16 @@ class LoginNode:
         most: int = 256 * 1024,
     ) -> Completed:
         """Run a command to its end."""
-        # As sshd sets it; TMUX_TMPDIR keeps tmux away from a server of the developer's.
+        # tmux's server ends with its last client, and a client that comes at this moment fails, by
+        # ssh as well: each command gets a server of its own, and none the developer's.
+        sockets = self.home / str(len(self._channels))
+        sockets.mkdir()
+        # As sshd sets it.
         environment = {
             "HOME": str(self.home),
             "PATH": f"{self.home}/bin:/usr/bin:/bin",
             "SHELL": self._shell("")[0],
-            "TMUX_TMPDIR": str(self.home),
+            "TMUX_TMPDIR": str(sockets),
             "USER": user,
         }
         channel = ShellChannel(self._shell, environment)
