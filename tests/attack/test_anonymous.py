@@ -11,8 +11,8 @@ import pytest
 import requests
 
 from tests.attack.raw import Answer, alive, head, held, listen, open_connection, send
-from tests.client import SMALL, Api, http_session
-from tests.cluster import Cluster, wait_for
+from tests.support.client import SMALL, Api, http_session
+from tests.support.cluster import Cluster, wait_for
 
 USUAL = 3.0
 """Maximum seconds for another user's page meanwhile: whoever has to wait for others waits for ten

@@ -1,4 +1,4 @@
-"""Sends every row of tests/bad_inputs.py to the running system.
+"""Sends every row of tests/support/invalid_inputs.py to the running system.
 
 Each request is refused with the expected status, field and words, briefly and quickly, and changes
 nothing.
@@ -17,10 +17,19 @@ import pytest
 import requests
 
 from portal.core.launch.environment import MAX_TOTAL
-from tests.bad_inputs import FORM, FORM_ROWS, LAUNCH, LIBRARY, MAX_ANSWER, ROWS, FormRow, Row
-from tests.bad_jobs import GROUPS, JOB_FORM_ROWS, NAME, is_named
-from tests.client import Api, Browser, Json
-from tests.cluster import Cluster
+from tests.support.client import Api, Browser, Json
+from tests.support.cluster import Cluster
+from tests.support.invalid_inputs import (
+    FORM,
+    FORM_ROWS,
+    LAUNCH,
+    LIBRARY,
+    MAX_ANSWER,
+    ROWS,
+    FormRow,
+    Row,
+)
+from tests.support.invalid_jobs import GROUPS, JOB_FORM_ROWS, NAME, is_named
 
 MakeApi = Callable[[str], Api]
 TEMPLATES = ("badinput", "badinput1", "badinput2")

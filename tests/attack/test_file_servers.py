@@ -16,10 +16,10 @@ import requests
 
 from tests.attack.conftest import LoggedIn
 from tests.attack.test_files import KEY, end_servers, port_of
-from tests.client import Api, http_session
-from tests.cluster import Cluster, in_database, wait_for
-from tests.hostile import Storm, duration, hostile_shell, wait_until_served
 from tests.slurm.test_file_crashes import send
+from tests.support.client import Api, http_session
+from tests.support.cluster import Cluster, in_database, wait_for
+from tests.support.hostile_shells import Storm, duration, hostile_shell, wait_until_served
 
 FILE = "/data/files/home/words.txt"
 SLOW_SHELL = "echo $$ >> ~/.hostile; sleep 7; exit 1"

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.browser.conftest import LogIn
-from tests.client import Api
-from tests.cluster import Cluster, in_database, wait_for
 from tests.slurm.test_file_crashes import send
+from tests.support.client import Api
+from tests.support.cluster import Cluster, in_database, wait_for
 
 SECRET = "alice's own words"
 KEY = (

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.cluster import Cluster, wait_for
 from tests.slurm.test_apply import SETTINGS, apply, change
+from tests.support.cluster import Cluster, wait_for
 
 PROXY, STRANGER = "n2", "n1"
 """Machines of the cluster; the first one stands for the site's load balancer."""

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import pytest
 
 from portal.adapters.catalog import FRESH_SECONDS
-from tests.client import OVER, Api
-from tests.cluster import Cluster, wait_for
-from tests.hubs import HubApi, path_of, sessions_at
-from tests.own_images import BUSYBOX, FOLDER, as_alice
 from tests.slurm.batch import Batch
 from tests.slurm.conftest import MakeHub
 from tests.slurm.test_own_images import TINY, body, end_of, launch
+from tests.support.client import OVER, Api
+from tests.support.cluster import Cluster, wait_for
+from tests.support.hubs import HubApi, path_of, sessions_at
+from tests.support.own_images import BUSYBOX, FOLDER, as_alice
 
 IMAGES = "/srv/slipway/images"
 RULE = "/admin/images/busybox/1.37"

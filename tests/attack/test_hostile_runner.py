@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.apps import Kernel
-from tests.client import OVER, Api, Json, http_session
-from tests.cluster import Cluster
-from tests.hostile import Storm, duration, sender, stolen_token, stopped_runner
 from tests.slurm.conftest import MakeApi
+from tests.support.apps import Kernel
+from tests.support.client import OVER, Api, Json, http_session
+from tests.support.cluster import Cluster
+from tests.support.hostile_shells import Storm, duration, sender, stolen_token, stopped_runner
 
 SMALLEST: Json = {"resources": {"cpus": 1, "memory": "300m"}}
 USUAL = 6.0

@@ -12,11 +12,19 @@ import pytest
 from requests.cookies import get_cookie_header
 from requests.models import Request
 
-from tests.apps import Kernel
-from tests.client import LOOPBACK, SMALL, Api
-from tests.cluster import Cluster
-from tests.hubs import HubApi, HubLogin, ServerVisitor, path_of, session_at, sessions_at, sized
 from tests.slurm.conftest import MakeHub
+from tests.support.apps import Kernel
+from tests.support.client import LOOPBACK, SMALL, Api
+from tests.support.cluster import Cluster
+from tests.support.hubs import (
+    HubApi,
+    HubLogin,
+    ServerVisitor,
+    path_of,
+    session_at,
+    sessions_at,
+    sized,
+)
 
 TINY = sized(1, "400m")
 FILE = "/api/contents/canary.txt"

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.apps import Kernel
 from tests.attack.test_hub import TINY, Said, say
-from tests.cluster import wait_for
-from tests.hubs import HubApi
 from tests.slurm.conftest import MakeHub
+from tests.support.apps import Kernel
+from tests.support.cluster import wait_for
+from tests.support.hubs import HubApi
 
 PORTAL_COOKIE = "__Host-slipway"
 

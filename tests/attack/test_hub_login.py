@@ -11,9 +11,9 @@ import pytest
 
 from tests.attack.test_forged_addresses import CLAIMED, address, logged_address, refused
 from tests.attack.throwaway import Account, throwaway
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
-from tests.hubs import wait_back
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
+from tests.support.hubs import wait_back
 
 GUESSES = 24
 """More than the ten of a minute, and those that come back while these are tried."""

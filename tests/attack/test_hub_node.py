@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.apps import Kernel
 from tests.attack.test_neighbour import ALICE, HOSTILE, judge
-from tests.client import Api, Json
-from tests.cluster import Cluster
-from tests.hubs import HubApi, path_of, session_at, sized
 from tests.slurm.conftest import MakeHub
+from tests.support.apps import Kernel
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster
+from tests.support.hubs import HubApi, path_of, session_at, sized
 
 TINY = sized(1, "400m")
 SECRETS = (

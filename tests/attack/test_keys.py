@@ -11,10 +11,10 @@ from urllib.parse import urljoin, urlsplit
 
 import pytest
 
-from tests.apps import Kernel, Terminal
-from tests.client import TIMEOUT, Api, Browser, Json, Visitor, http_session
-from tests.cluster import Cluster, wait_for
 from tests.slurm.test_ssh import Client, client_of, opened
+from tests.support.apps import Kernel, Terminal
+from tests.support.client import TIMEOUT, Api, Browser, Json, Visitor, http_session
+from tests.support.cluster import Cluster, wait_for
 
 BARE: Json = {"environment": "busybox", "resources": {"cpus": 1, "memory": "300m"}}
 STORAGE = "/home/alice/storage"

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.client import OVER, Api, Json
-from tests.cluster import Cluster, wait_for
-from tests.hostile import duration, runner_pids
+from tests.support.client import OVER, Api, Json
+from tests.support.cluster import Cluster, wait_for
+from tests.support.hostile_shells import duration, runner_pids
 
 SMALLEST: Json = {"resources": {"cpus": 1, "memory": "300m"}}
 

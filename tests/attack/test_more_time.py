@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.client import SMALL, Api, Json
-from tests.cluster import Cluster, wait_for
-from tests.hostile import sender
+from tests.support.client import SMALL, Api, Json
+from tests.support.cluster import Cluster, wait_for
+from tests.support.hostile_shells import sender
 
 SMALLEST: Json = {"resources": {"cpus": 1, "memory": "300m"}}
 

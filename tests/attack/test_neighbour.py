@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.apps import Kernel, Terminal
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
+from tests.support.apps import Kernel, Terminal
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
 
 HOSTILE = (Path(__file__).parent / "hostile.py").read_text()
 ALICE = 1001

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import expect
 
-from tests.apps import Terminal
 from tests.browser.conftest import LogIn
-from tests.client import Api
-from tests.cluster import Cluster, wait_for
-from tests.own_images import (
+from tests.slurm.test_own_images import body, end_of, launch
+from tests.support.apps import Terminal
+from tests.support.client import Api
+from tests.support.cluster import Cluster, wait_for
+from tests.support.own_images import (
     BUSYBOX,
     CLOSED,
     FOLDER,
@@ -22,7 +23,6 @@ from tests.own_images import (
     push,
     registry,
 )
-from tests.slurm.test_own_images import body, end_of, launch
 
 BEGIN = "The session did not start: "
 PATCH = """

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from tests.attack.app_access import free_ports, has_access, link, move, port_of, redeem
-from tests.client import OVER, Api
+from tests.support.client import OVER, Api
 
 
 def test_bob_does_not_get_alices_port(alice: Api, bob: Api) -> None:

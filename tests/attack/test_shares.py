@@ -8,9 +8,9 @@ import pytest
 import requests
 
 from tests.attack.conftest import LoggedIn
-from tests.client import Api
-from tests.cluster import Cluster
 from tests.slurm.test_file_crashes import send
+from tests.support.client import Api
+from tests.support.cluster import Cluster
 
 STORAGE = "/home/alice/storage"
 SPELLINGS = ["storage/p3", "storage//p3", "%73torage/p3", "storage/%703", "home/storage/p3"]

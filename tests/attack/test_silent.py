@@ -16,11 +16,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.attack.test_slow_clients import Alice, slower, usual, worker
-from tests.client import Api, Json, http_session, login
-from tests.cluster import Cluster
-from tests.hostile import duration
-from tests.hubs import is_up
 from tests.slurm.test_ssh import Client, client_of, opened
+from tests.support.client import Api, Json, http_session, login
+from tests.support.cluster import Cluster
+from tests.support.hostile_shells import duration
+from tests.support.hubs import is_up
 
 __all__ = ["usual", "worker"]
 

@@ -17,11 +17,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.apps import Kernel
 from tests.attack.conftest import LoggedIn
-from tests.client import OVER, Api, Browser, Json, http_session
-from tests.cluster import Cluster
-from tests.hostile import duration
+from tests.support.apps import Kernel
+from tests.support.client import OVER, Api, Browser, Json, http_session
+from tests.support.cluster import Cluster
+from tests.support.hostile_shells import duration
 
 NOT_ADMITTED = "Authorization: Bearer slipway_forged"
 LONG = "x" * 60_000

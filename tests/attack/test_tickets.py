@@ -6,8 +6,8 @@ import http.client
 from urllib.parse import urlsplit
 
 from tests.attack.app_access import free_ports, has_access, link, move, port_of, redeem
-from tests.client import OVER, Api, Json, Visitor
-from tests.cluster import tls
+from tests.support.client import OVER, Api, Json, Visitor
+from tests.support.cluster import tls
 
 HTML = {"Accept": "text/html", "Sec-Fetch-Dest": "document"}
 

@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 )
 
 from tests.attack.app_access import PUBLIC_APP, free_ports, link
-from tests.client import TIMEOUT, Api, Visitor
+from tests.support.client import TIMEOUT, Api, Visitor
 
 APP = "webapp"
 PEOPLE = st.sampled_from(("alice", "bob"))

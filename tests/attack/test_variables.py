@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.apps import Kernel
-from tests.client import Api, Json, Visitor
-from tests.cluster import Cluster, wait_for
+from tests.support.apps import Kernel
+from tests.support.client import Api, Json, Visitor
+from tests.support.cluster import Cluster, wait_for
 
 # The TCP ports on which alice's processes listen, as seen by root on the node.
 LISTENING = """

@@ -12,9 +12,9 @@ from tests.browser.axe import shown
 from tests.browser.conftest import SIZE, LogIn, Picture, Researcher
 from tests.browser.test_list import row_of
 from tests.browser.test_wizard import press, step
-from tests.client import Api
-from tests.cluster import Cluster
 from tests.slurm.conftest import MakeApi
+from tests.support.client import Api
+from tests.support.cluster import Cluster
 
 STARTS = 60_000
 TEXT = "The course on containers begins on Friday"

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.axe import THEMES, show, violations
 from tests.browser.conftest import LogIn, Picture
-from tests.cluster import Cluster
+from tests.support.cluster import Cluster
 
 WIDTHS = (320, 390, 768, 1280)
 # Chromium itself writes style attributes when text replaces all of an editable element; the policy

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, Route, StorageState, expect
 from tests.browser.axe import violations
 from tests.browser.conftest import LogIn
 from tests.browser.test_composer import script, write
-from tests.cluster import Cluster
+from tests.support.cluster import Cluster
 
 WHO = "bob"
 SCRIPT = "#!/bin/bash\necho 'two words' é\n"

@@ -25,9 +25,10 @@ from tests.browser.test_researcher import (
     shows,
     type_line,
 )
-from tests.client import Api
-from tests.cluster import ROOT, Cluster, wait_for
 from tests.slurm.conftest import MakeApi
+from tests.support.client import Api
+from tests.support.cluster import Cluster, wait_for
+from tests.support.paths import ROOT
 
 WHO = "alice"
 STARTS = 60_000

@@ -10,10 +10,10 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.axe import violations
 from tests.browser.conftest import LogIn, Picture
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
 from tests.slurm.test_ends import TINY, faulty, scontrol
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
 
 __all__ = ["faulty"]
 

@@ -13,8 +13,8 @@ from playwright.sync_api import Page, expect
 from tests.browser.axe import clean_in_both_themes, fits
 from tests.browser.conftest import LogIn, Picture, Researcher
 from tests.browser.test_files import bash, listed, row
-from tests.client import Api
-from tests.cluster import Cluster, wait_for
+from tests.support.client import Api
+from tests.support.cluster import Cluster, wait_for
 
 WHO = "alice"
 PNG = base64.b64encode(

@@ -11,8 +11,9 @@ from tests.browser.conftest import Researcher
 from tests.browser.firefox import Firefox, FirefoxError, Window, firefox
 from tests.browser.test_file_views import DROP
 from tests.browser.test_researcher import PYTHON
-from tests.client import Api
-from tests.cluster import ROOT, Cluster, wait_for
+from tests.support.client import Api
+from tests.support.cluster import Cluster, wait_for
+from tests.support.paths import ROOT
 
 WHO = "bob"
 NAME = "firefox1"

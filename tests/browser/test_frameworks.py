@@ -15,11 +15,11 @@ from playwright.sync_api import Browser, Page, expect
 from tests.browser.conftest import LogIn, Picture, Researcher
 from tests.browser.terminals import Terminal
 from tests.browser.test_researcher import open_app, run_cell
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
 from tests.slurm.test_recipes import FRAMEWORKS, PYTORCH, RANKS, TENSORFLOW, launch
 from tests.slurm.test_session import MB, SEEN_IN_CGROUP
 from tests.slurm.test_usage import changed
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
 
 WHO = "alice"
 STARTS = 120_000

@@ -14,9 +14,9 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.axe import clean_in_both_themes, fits
 from tests.browser.conftest import LogIn, Picture
 from tests.browser.terminals import STARTS, Terminal
-from tests.client import Api
-from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
+from tests.support.client import Api
+from tests.support.cluster import Cluster, wait_for
 
 WHO = "bob"
 NARROW = (390, 320)

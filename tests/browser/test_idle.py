@@ -12,9 +12,9 @@ from playwright.sync_api import Page, expect
 from tests.browser.axe import clean_in_both_themes, fits
 from tests.browser.conftest import LogIn, Picture
 from tests.browser.test_ends import WATCH, both, expect_notification
-from tests.client import Api, Json
-from tests.cluster import in_database, wait_for
 from tests.slurm.conftest import MakeApi
+from tests.support.client import Api, Json
+from tests.support.cluster import in_database, wait_for
 
 WHO = "alice"
 SOON = 30_000

@@ -7,7 +7,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import LogIn, Picture, Researcher
 from tests.browser.test_researcher import go
-from tests.client import Api
+from tests.support.client import Api
 
 WHO = "alice"
 STARTS = 60_000

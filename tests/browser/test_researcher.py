@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import LogIn, Picture, Researcher
-from tests.client import Api
-from tests.cluster import Cluster, wait_for
+from tests.support.client import Api
+from tests.support.cluster import Cluster, wait_for
 
 WHO = "alice"
 PYTHON = "Python 3.13"

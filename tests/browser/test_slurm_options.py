@@ -13,9 +13,9 @@ from playwright.sync_api import Page, expect
 from tests.browser.axe import violations
 from tests.browser.conftest import LogIn, Picture
 from tests.browser.test_wizard import launched, press, step
-from tests.client import Api
-from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
+from tests.support.client import Api
+from tests.support.cluster import Cluster, wait_for
 
 WHO = "bob"
 ACCOUNT = "wizard_account"

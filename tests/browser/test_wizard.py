@@ -11,9 +11,9 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.axe import violations
 from tests.browser.conftest import LogIn, Picture
 from tests.browser.test_researcher import STARTS
-from tests.client import NO_GPU, Api
-from tests.cluster import Cluster, healthy, wait_for
 from tests.slurm.conftest import MakeApi
+from tests.support.client import NO_GPU, Api
+from tests.support.cluster import Cluster, healthy, wait_for
 
 WHO = "bob"
 STEPS = ("environment", "folders", "resources", "review")

@@ -14,11 +14,11 @@ from functools import partial
 import pytest
 
 from portal.core.hosts import SHUT_SECONDS
-from tests.client import Api, Visitor, http_session, login
-from tests.cluster import Cluster, wait_for
 from tests.hosts.doors import at, ends, reaches
 from tests.slurm.test_apply import SETTINGS, Requests, apply, change
 from tests.slurm.test_reload import alive, workers
+from tests.support.client import Api, Visitor, http_session, login
+from tests.support.cluster import Cluster, wait_for
 
 TINY = {"cpus": 1, "memory": "400m"}
 HOSTS = ("portal", "portal2")

@@ -13,9 +13,9 @@ import pytest
 import requests
 from websockets.sync.client import ClientConnection
 
-from tests.client import TIMEOUT, Api, Json, Visitor, http_session
-from tests.cluster import Cluster
 from tests.slurm.test_reload import alive, workers
+from tests.support.client import TIMEOUT, Api, Json, Visitor, http_session
+from tests.support.cluster import Cluster
 
 SETTINGS = "/etc/slipway/slipway.toml"
 EVERY = 0.1

@@ -6,8 +6,8 @@ import uuid
 
 import pytest
 
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
 
 SCRIPT = """#!/bin/bash
 #SBATCH --time=5

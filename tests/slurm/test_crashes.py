@@ -14,9 +14,9 @@ from contextlib import contextmanager
 import pytest
 import requests
 
-from tests.apps import Kernel, Terminal
-from tests.client import SMALL, Api, Json, Visitor, unanswered
-from tests.cluster import CTL, Cluster, healthy, wait_for
+from tests.support.apps import Kernel, Terminal
+from tests.support.client import SMALL, Api, Json, Visitor, unanswered
+from tests.support.cluster import CTL, Cluster, healthy, wait_for
 
 TINY: Json = {"resources": {"cpus": 1, "memory": "300m"}}
 KILLS = int(os.environ.get("SLIPWAY_KILLS", "10"))

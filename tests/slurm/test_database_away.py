@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.client import Api, Browser, Json
-from tests.cluster import Cluster, wait_for
 from tests.slurm.test_crashes import OpenApps, watched
+from tests.support.client import Api, Browser, Json
+from tests.support.cluster import Cluster, wait_for
 
 DATABASE = "/var/lib/slipway/slipway.db"
 AWAY = 45.0

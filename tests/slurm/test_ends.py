@@ -14,11 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.apps import Terminal
-from tests.client import OVER, Api, Json
-from tests.cluster import ROOT, Cluster, wait_for
 from tests.slurm.conftest import MakeApi
 from tests.slurm.test_outages import forgetful
+from tests.support.apps import Terminal
+from tests.support.client import OVER, Api, Json
+from tests.support.cluster import Cluster, wait_for
+from tests.support.paths import ROOT
 
 TINY: Json = {"resources": {"cpus": 1, "memory": "300m"}}
 LABELLED = 10.0

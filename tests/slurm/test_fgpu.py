@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.apps import Terminal
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
 from tests.slurm.test_ssh import Client, client_of, opened
+from tests.support.apps import Terminal
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
 
 PROBE = Path(__file__).with_name("gpu_probe.py")
 HALF: Json = {"cpus": 1, "memory": "300m", "fgpu": 0.5}

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import requests
 
-from tests.client import Api
-from tests.cluster import Cluster, wait_for
 from tests.slurm.test_crashes import Killer
+from tests.support.client import Api
+from tests.support.cluster import Cluster, wait_for
 
 UPLOADS = 20
 SIZE = 6 << 20

@@ -14,11 +14,14 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.apps import Kernel
-from tests.bad_servers import bad_options
-from tests.client import OVER, Api, Json
-from tests.cluster import Cluster, healthy, wait_for
-from tests.hubs import (
+from tests.slurm.conftest import MakeApi, MakeHub
+from tests.slurm.test_ends import LABELLED, impatient
+from tests.slurm.test_load import TOLERANCE, queries
+from tests.slurm.test_session import MB, SEEN_IN_CGROUP
+from tests.support.apps import Kernel
+from tests.support.client import OVER, Api, Json
+from tests.support.cluster import Cluster, healthy, wait_for
+from tests.support.hubs import (
     SEEN,
     HubApi,
     HubLogin,
@@ -28,10 +31,7 @@ from tests.hubs import (
     sessions_at,
     sized,
 )
-from tests.slurm.conftest import MakeApi, MakeHub
-from tests.slurm.test_ends import LABELLED, impatient
-from tests.slurm.test_load import TOLERANCE, queries
-from tests.slurm.test_session import MB, SEEN_IN_CGROUP
+from tests.support.invalid_server_options import bad_options
 
 SMALL = sized(1, "400m")
 

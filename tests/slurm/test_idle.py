@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.apps import Kernel, Terminal
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
+from tests.support.apps import Kernel, Terminal
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
 
 MINUTE = 60
 TINY: Json = {"resources": {"cpus": 1, "memory": "500m"}}

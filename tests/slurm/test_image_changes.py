@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from portal.adapters.catalog import FRESH_SECONDS
-from tests.apps import Terminal
-from tests.client import OVER, Api
-from tests.cluster import Cluster, in_database, wait_for
 from tests.slurm.batch import Batch
+from tests.support.apps import Terminal
+from tests.support.client import OVER, Api
+from tests.support.cluster import Cluster, in_database, wait_for
 
 TINY = {"cpus": 1, "memory": "300m"}
 DEFINITION = "/repo/tests/slurm/tool.def"

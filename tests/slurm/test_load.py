@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.batch_jobs import sbatch, wait_for_job
-from tests.client import Api, Browser, http_session
-from tests.cluster import Cluster
+from tests.support.batch_jobs import sbatch, wait_for_job
+from tests.support.client import Api, Browser, http_session
+from tests.support.cluster import Cluster
 
 SECONDS = 30.0
 """The worker's longest polling interval, so that each window contains the same queries."""

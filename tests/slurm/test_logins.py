@@ -8,11 +8,11 @@ from http import HTTPStatus
 
 import pytest
 
-from tests.client import SMALL, Api, Json
-from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
 from tests.slurm.test_composer import in_home, output, submit
 from tests.slurm.test_file_crashes import send
+from tests.support.client import SMALL, Api, Json
+from tests.support.cluster import Cluster, wait_for
 
 PROFILE = """\
 export FROM_PROFILE=yes

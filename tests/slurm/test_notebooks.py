@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.apps import Kernel, Terminal
 from tests.attack.test_variables import ports_of_alice
-from tests.client import Api, Json, Visitor
-from tests.cluster import Cluster
 from tests.slurm.test_ssh import client_of, opened
+from tests.support.apps import Kernel, Terminal
+from tests.support.client import Api, Json, Visitor
+from tests.support.cluster import Cluster
 
 NOTEBOOK = {
     "cells": [

@@ -9,11 +9,11 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from tests import odd_slurm
-from tests.client import SMALL, Api, Browser, Json
-from tests.cluster import Cluster, wait_for
-from tests.odd_slurm import checked, configured, partitions, said
 from tests.slurm.test_slurm_options import LEARNT, Choice, ours, slurms
+from tests.support import slurm_variants
+from tests.support.client import SMALL, Api, Browser, Json
+from tests.support.cluster import Cluster, wait_for
+from tests.support.slurm_variants import checked, configured, partitions, said
 
 ODD = {
     "down": "Nodes=n1,n2 State=DOWN",
@@ -253,4 +253,4 @@ def test_a_controller_that_starts_refuses_no_share(alice: Api, cluster: Cluster)
 
     wait_for("a launch with a share", launched, 60, 0.1)
     print(found)
-    assert odd_slurm.said(checked(cluster), "cgroups limit memory")
+    assert slurm_variants.said(checked(cluster), "cgroups limit memory")

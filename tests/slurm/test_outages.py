@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.client import SMALL, Api
-from tests.cluster import Cluster, gives_shares, wait_for
 from tests.slurm.test_crashes import OpenApps, watched
+from tests.support.client import SMALL, Api
+from tests.support.cluster import Cluster, gives_shares, wait_for
 
 AWAY = 40.0
 """Seconds that slurmctld is stopped."""

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.apps import Terminal
-from tests.client import OVER, Api, Json
-from tests.cluster import Cluster, wait_for
-from tests.own_images import (
+from tests.slurm.batch import Batch
+from tests.support.apps import Terminal
+from tests.support.client import OVER, Api, Json
+from tests.support.cluster import Cluster, wait_for
+from tests.support.own_images import (
     BUSYBOX,
     CLOSED,
     FOLDER,
@@ -21,7 +22,6 @@ from tests.own_images import (
     push,
     registry,
 )
-from tests.slurm.batch import Batch
 
 TINY: Json = {"cpus": 1, "memory": "300m"}
 

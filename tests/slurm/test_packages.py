@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.apps import Kernel, Terminal
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
 from tests.slurm.test_ssh import client_of, opened
+from tests.support.apps import Kernel, Terminal
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
 
 PROJECT = """
 [build-system]

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
 from tests.slurm.test_apply import SETTINGS, apply, change
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
 
 MACHINES = ("ctl", "login", "n1", "n2")
 SMALL: Json = {"resources": {"cpus": 1, "memory": "300m"}}

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.client import Api, Json
-from tests.cluster import ROOT, Cluster, wait_for
 from tests.slurm.test_ssh import client_of, opened
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
+from tests.support.paths import ROOT
 
 ACCOUNTS = ROOT / "cluster" / "people" / "accounts"
 MASKS = {"gita": "0007"}

@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.apps import Kernel, Terminal
-from tests.client import Api, Json
-from tests.cluster import Cluster, gives_shares, wait_for
 from tests.slurm.test_session import MB, SEEN_IN_CGROUP
+from tests.support.apps import Kernel, Terminal
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, gives_shares, wait_for
 
 FRAMEWORKS = ("tensorflow/2.21", "tensorflow/2.8", "pytorch/2.6", "pytorch/1.13")
 SECONDS = 180

@@ -11,8 +11,8 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection
 
-from tests.client import TIMEOUT, Api, Browser, Json, Visitor
-from tests.cluster import Cluster, healthy, wait_for
+from tests.support.client import TIMEOUT, Api, Browser, Json, Visitor
+from tests.support.cluster import Cluster, healthy, wait_for
 
 MANY = 300
 CHANGES = 12

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.apps import Kernel, Terminal
-from tests.client import NO_GPU, Api, Json, Visitor
-from tests.cluster import Cluster, wait_for
+from tests.support.apps import Kernel, Terminal
+from tests.support.client import NO_GPU, Api, Json, Visitor
+from tests.support.cluster import Cluster, wait_for
 
 MB = 1 << 20
 

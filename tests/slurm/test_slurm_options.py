@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass, replace
 
 import pytest
 
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
 
 ACCOUNTS = (None, "research", "crystals", "teaching", "nobody")
 QOS = (None, "normal", "urgent", "spare", "nothing")

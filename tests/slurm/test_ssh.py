@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.apps import Terminal
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
+from tests.support.apps import Terminal
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
 
 BARE: Json = {"environment": "busybox", "resources": {"cpus": 1, "memory": "300m"}}
 Done = subprocess.CompletedProcess[bytes]

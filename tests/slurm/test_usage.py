@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.client import OVER, SMALL, Api, Json
-from tests.cluster import Cluster, wait_for
+from tests.support.client import OVER, SMALL, Api, Json
+from tests.support.cluster import Cluster, wait_for
 
 LEARNT = 90
 """Seconds after which the worker has read a changed limit (it polls once a minute)."""

@@ -6,7 +6,7 @@ import ast
 import re
 from pathlib import Path
 
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 UNIT = ROOT / "tests" / "unit"
 PORTAL = ROOT / "portal"

@@ -10,7 +10,7 @@ from cryptography import x509
 
 from portal.adapters.host_names import names_of
 from portal.cli.main import main
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 
 @pytest.fixture

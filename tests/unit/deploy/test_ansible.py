@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader
 
 from portal.config import Settings
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 ROLE = ROOT / "deploy" / "ansible" / "roles" / "slipway"
 ADDRESS = "192.0.2.10"

@@ -11,7 +11,7 @@ import pytest
 
 from portal.cli.main import _parser
 from portal.node.batch.options import parse as options_of_batch
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 FOLDER = ROOT / "docs" / "administrators"
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"])

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 TESTS = ROOT / "tests"
 TEXT = (ROOT / "SECURITY.md").read_text()

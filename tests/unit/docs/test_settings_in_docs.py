@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from portal.config.settings import Settings
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"])
 _NAMED = re.compile(r"`([a-z]+)\.([a-z_]+)(?: = [^`]*)?`")

@@ -13,7 +13,7 @@ import pytest
 
 from portal.config.settings import Settings
 from portal.web.api.openapi import document
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 

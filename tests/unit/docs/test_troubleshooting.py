@@ -10,7 +10,7 @@ from functools import cache
 import pytest
 
 from portal.core.session.pending_reasons import explain_reason
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 GUIDE = ROOT / "docs" / "administrators" / "troubleshooting.md"
 APOSTROPHE = "\u2019"

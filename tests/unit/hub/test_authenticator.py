@@ -16,7 +16,7 @@ from portal.client import Client
 from portal.hub import authenticator, revoking
 from portal.hub.authenticator import TOKEN, LogoutHandler, SlipwayAuthenticator
 from portal.hub.clients import CLIENT, FRONT_END
-from tests.fakes import PASSWORDS, World
+from tests.support.fakes import PASSWORDS, World
 from tests.unit.hub.test_clients import CLIENT_AT, VICTIM, seen
 
 

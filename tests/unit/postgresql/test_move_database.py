@@ -29,7 +29,7 @@ from portal.cli.main import main
 from portal.core.launch.mounts import Mount
 from portal.store.engine import open_database
 from portal.store.tables import MountList, UtcDateTime, WordTuple
-from tests.postgresql import PostgreSQL
+from tests.support.postgresql import PostgreSQL
 from tests.unit.cli.state.test_rotate import store
 from tests.unit.cli.test_main import config
 

@@ -14,7 +14,7 @@ from sqlmodel import Session as Database
 from portal.core.apps.access import Grant, OpenApp, RedeemedTicket, Ticket
 from portal.core.session.session import Session, State
 from portal.store.tables import GrantRow, SessionRow, TicketRow
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.services.session.test_sessions import ALICE, REQUEST, ready
 
 OTHERS = [

@@ -13,7 +13,7 @@ from portal.core.auth.person import Person
 from portal.core.job.runner_protocol import fingerprint
 from portal.core.session.session import State
 from portal.errors import NotFound
-from tests.fakes import APPS, World
+from tests.support.fakes import APPS, World
 from tests.unit.services.session.test_idle_culler import advance, rule
 from tests.unit.web.conftest import Api, Browser, Runner
 

@@ -12,7 +12,7 @@ from werkzeug.test import TestResponse
 from portal.core.auth.person import Person
 from portal.core.session.session import State
 from portal.node.runner import callback, wire
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.services.session.test_adoption import look, lose
 from tests.unit.web.conftest import Api, Runner
 from tests.unit.web.test_runner import USAGE

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.fakes import World
-from tests.transactions import transactions
+from tests.support.fakes import World
+from tests.support.transactions import transactions
 from tests.unit.web.conftest import LAUNCH, Api, Browser, Runner
 from tests.unit.web.pages.launch.test_form import FORM
 

@@ -10,7 +10,7 @@ import pytest
 from portal.adapters.slurm.client import Slurm
 from portal.adapters.ssh.transport import Completed
 from portal.errors import InvalidRequest, OutcomeUnknown, Unavailable
-from tests.paths import RECORDED
+from tests.support.paths import RECORDED
 
 VERSIONS = sorted(folder.name for folder in RECORDED.iterdir() if folder.is_dir())
 

@@ -16,7 +16,7 @@ from portal.adapters.slurm.commands import (
 )
 from portal.adapters.slurm.queue import squeue_argv, squeue_parse
 from portal.core.cluster.jobs import JobState
-from tests.paths import RECORDED
+from tests.support.paths import RECORDED
 
 VERSIONS = sorted(folder.name for folder in RECORDED.iterdir() if folder.is_dir())
 

@@ -19,7 +19,7 @@ from portal.core.apps.ssh_keys import read_public_key
 from portal.core.jobs.actions import JobAction
 from portal.core.jobs.compose.command import SubmitCommand
 from portal.errors import InvalidRequest, OutcomeUnknown
-from tests.login_shells import PACKAGES, argv_of
+from tests.support.login_shells import PACKAGES, argv_of
 from tests.unit.adapters.ssh.test_command import ShellChannel
 
 WORDS = (

@@ -22,7 +22,7 @@ import pytest
 from portal.adapters.backup import archive, database
 from portal.adapters.backup.manifest import Member
 from portal.cli.main import main
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 from tests.unit.cli.state.test_rotate import store
 from tests.unit.cli.test_main import config
 

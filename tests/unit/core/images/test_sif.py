@@ -16,7 +16,7 @@ from portal.core.images.sif import (
     primary_partition,
     without_times,
 )
-from tests.sif import sif
+from tests.support.sif import sif
 
 DIGEST = "ab" * 32
 

@@ -9,7 +9,7 @@ import pytest
 
 from portal.core.job.batch_script import render_script
 from portal.core.job.description import JobDescription
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 TEMPLATE = (ROOT / "templates" / "job" / "session.sh.j2").read_text(encoding="utf-8")
 GOLDEN = ROOT / "tests" / "golden"

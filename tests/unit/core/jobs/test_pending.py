@@ -12,7 +12,7 @@ from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.jobs.job import Job, JobTexts
 from portal.core.jobs.pending import explain_pending
 from portal.core.session.pending_reasons import JOBS, Reason, explain_reason
-from tests.paths import RECORDED
+from tests.support.paths import RECORDED
 
 REASONS = json.loads((RECORDED / "pending_reasons.json").read_text(encoding="utf-8"))
 

@@ -8,7 +8,7 @@ import pytest
 
 from portal.core.cluster.choice.charge import Charge
 from portal.core.session.pending_reasons import SESSIONS, explain_reason, names_a_charge
-from tests.paths import RECORDED
+from tests.support.paths import RECORDED
 
 REASONS = json.loads((RECORDED / "pending_reasons.json").read_text(encoding="utf-8"))
 CHARGE = Charge("crystals", above=(), qos=("long",), reservation="course", constraint="ssd&fast")

@@ -11,8 +11,8 @@ from portal.core.session.pending_reasons import explain_reason
 from portal.core.session.session import State
 from portal.core.session.status import elapsed, shown_reason, shown_state
 from portal.web.api.models.sessions import SessionContext, SessionOut
-from tests.fakes import APPS, World
-from tests.paths import RECORDED
+from tests.support.fakes import APPS, World
+from tests.support.paths import RECORDED
 from tests.unit.services.session.test_sessions import REQUEST, ready
 
 ALICE = Person("alice", admin=False, login="a")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from portal.node.gpu import untrusted
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 from tests.unit.node.gpu.odd import SEPARATORS, names
 
 GPU = ROOT / "portal" / "node" / "gpu"

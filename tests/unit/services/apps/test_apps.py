@@ -9,7 +9,7 @@ from portal.core.apps.origins import port_of
 from portal.core.auth.person import Person, hash_secret
 from portal.core.job.runner_protocol import ReadyMessage
 from portal.errors import Conflict, NotFound, Unauthorized
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.services.session.test_sessions import ADMIN, ALICE, BOB, REQUEST, ready, token_of
 
 

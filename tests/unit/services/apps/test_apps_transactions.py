@@ -13,8 +13,8 @@ from portal.core.apps.access import AppOptions, AppState
 from portal.core.session.session import Session, State
 from portal.errors import Conflict, NotFound
 from portal.store.tables import AppRow, TicketRow
-from tests.fakes import World
-from tests.transactions import transactions
+from tests.support.fakes import World
+from tests.support.transactions import transactions
 from tests.unit.services.session.test_sessions import ADMIN, ALICE, BOB, REQUEST, ready
 
 

@@ -23,7 +23,7 @@ from portal.services.container import Services
 from portal.services.owner_queue import run_now
 from portal.store.hosts import HostStore
 from portal.store.tables import HostRow
-from tests.fakes import FakeRoutes, World, make_world
+from tests.support.fakes import FakeRoutes, World, make_world
 from tests.unit.services.session.test_sessions import ALICE, REQUEST, ready
 
 

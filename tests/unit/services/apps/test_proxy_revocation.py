@@ -14,7 +14,7 @@ from portal.core.job.runner_protocol import StartRequest
 from portal.core.session.session import Session, State
 from portal.errors import Conflict, NotFound, StillOpen, Unauthorized
 from portal.store.origins import OriginAssignment
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.services.apps.test_apps import browser, enter
 from tests.unit.services.session.test_sessions import ADMIN, ALICE, BOB, REQUEST, ready
 

@@ -14,7 +14,7 @@ from portal.core.auth.logins import BROWSER, KINDS, TOKEN, Login
 from portal.core.auth.person import Person
 from portal.errors import DatabaseFull, DatabaseUnavailable, InvalidRequest, NotFound
 from portal.store.tables import GrantRow, TicketRow
-from tests.fakes import World
+from tests.support.fakes import World
 
 ALICE = Person("alice", admin=False, login="")
 

@@ -12,7 +12,7 @@ from portal.core.jobs.job import Job, JobTab, JobTexts
 from portal.core.jobs.query import JobQuery
 from portal.errors import Unavailable
 from portal.services.jobs.follower import GAP, OVERLAP, SLICE
-from tests.fakes import World, make_world
+from tests.support.fakes import World, make_world
 from tests.support.slurm import FakeJob
 
 

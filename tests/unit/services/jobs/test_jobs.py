@@ -14,7 +14,7 @@ from portal.core.jobs.job import JobTab
 from portal.core.jobs.query import JobPage, JobQuery
 from portal.errors import Conflict, InvalidRequest, NotFound
 from portal.services.extending import LEASE
-from tests.fakes import World, make_world
+from tests.support.fakes import World, make_world
 from tests.support.slurm import FakeJob
 from tests.unit.services.jobs.test_follower import add, get, look
 from tests.unit.services.session.test_sessions import ADMIN, ALICE, BOB, REQUEST

@@ -11,8 +11,8 @@ from portal.adapters.slurm.estimate import estimate_parse
 from portal.adapters.ssh.transport import Completed
 from portal.core.launch.request import LaunchRequest, parse_launch
 from portal.errors import InvalidRequest, OutcomeUnknown
-from tests.fakes import World
-from tests.paths import RECORDED
+from tests.support.fakes import World
+from tests.support.paths import RECORDED
 from tests.support.slurm import GUESS
 from tests.unit.services.session.test_sessions import ALICE, BOB
 

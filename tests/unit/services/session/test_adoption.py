@@ -20,7 +20,7 @@ from portal.core.session.session import Session, State
 from portal.errors import Gone, SessionUnknown
 from portal.services.session.adoption import BELIEVED, HEARD, LOOKED
 from portal.store.tables import AppRow, SessionEnvRow, SessionRow
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.support.slurm import FakeJob
 from tests.unit.services.session.test_reconciler import poll_slurm
 from tests.unit.services.session.test_sessions import ALICE, REQUEST, ready

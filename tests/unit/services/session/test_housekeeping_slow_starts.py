@@ -8,7 +8,7 @@ import pytest
 
 from portal.core.session.session import Session
 from portal.core.session.status import shown_reason
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.services.session.test_reconciler import get, poll_slurm
 from tests.unit.services.session.test_sessions import ALICE, REQUEST
 

@@ -19,7 +19,7 @@ from portal.core.site_rules import SiteRules
 from portal.errors import Conflict, NotFound, Unavailable
 from portal.services.apps.proxy import ProxyRoutes
 from portal.services.session.idle_culler import IdleCuller
-from tests.fakes import APPS, CATALOG, World
+from tests.support.fakes import APPS, CATALOG, World
 from tests.unit.services.session.test_reconciler import get, poll_slurm
 from tests.unit.services.session.test_sessions import ADMIN, ALICE, BOB, REQUEST, ready
 

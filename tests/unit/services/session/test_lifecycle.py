@@ -18,7 +18,7 @@ from portal.core.session.session import Session, State
 from portal.core.session.status import ENDS_SOON, ends_soon, shown_limit
 from portal.errors import Conflict, InvalidRequest, NotFound, OutcomeUnknown, Unavailable
 from portal.services.extending import IN_TIME, LEASE, MOST_WAITING
-from tests.fakes import World, make_world
+from tests.support.fakes import World, make_world
 from tests.unit.services.session.test_reconciler import get, poll_slurm
 from tests.unit.services.session.test_sessions import ADMIN, ALICE, BOB, REQUEST, ready
 

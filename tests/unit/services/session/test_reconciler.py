@@ -10,7 +10,7 @@ from portal.config import Settings
 from portal.core.session.session import Cause, Session, State
 from portal.core.session.status import UNKNOWN, shown_reason, shown_state
 from portal.errors import Unavailable
-from tests.fakes import World, make_world
+from tests.support.fakes import World, make_world
 from tests.support.login_node import Program
 from tests.support.slurm import FakeJob, FakeSlurm
 from tests.unit.services.session.test_sessions import ALICE, REQUEST, ready

@@ -17,7 +17,7 @@ from portal.core.session.status import shown_reason
 from portal.core.session.transitions import START_TIMEOUT
 from portal.errors import Unauthorized
 from portal.web.api.models.sessions import SessionContext, SessionOut
-from tests.fakes import APPS, World
+from tests.support.fakes import APPS, World
 from tests.unit.services.session.test_reconciler import get, poll_slurm
 from tests.unit.services.session.test_sessions import ALICE, REQUEST, ready, token_of
 

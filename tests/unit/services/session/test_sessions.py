@@ -12,7 +12,7 @@ from portal.core.job.runner_protocol import Heartbeat, ReadyMessage
 from portal.core.launch.request import parse_launch
 from portal.core.session.session import Session, State
 from portal.errors import Conflict, Gone, InvalidRequest, NotFound, Unauthorized, Unavailable
-from tests.fakes import World
+from tests.support.fakes import World
 
 ALICE = Person("alice", admin=False, login="a")
 BOB = Person("bob", admin=False, login="b")

@@ -14,7 +14,7 @@ from portal.core.jobs.job import Job, JobTab, JobTexts
 from portal.core.jobs.query import JobQuery
 from portal.store.engine import open_database, upgrade
 from portal.store.jobs.store import JobStore
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.services.session.test_sessions import ALICE, REQUEST
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)

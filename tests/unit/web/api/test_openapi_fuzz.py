@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from portal.web.api.openapi import document
-from tests.bad_inputs import LAUNCH, TEMPLATE
-from tests.fakes import World
+from tests.support.fakes import World
+from tests.support.invalid_inputs import LAUNCH, TEMPLATE
 from tests.unit.web.conftest import PORTAL, Api, Runner
 from tests.unit.web.judge import judge_api, state
 

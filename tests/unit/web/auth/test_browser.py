@@ -11,7 +11,7 @@ from flask import Flask
 
 from portal.config import LoginSettings
 from portal.web.app import create_app
-from tests.fakes import PASSWORDS, World, make_world
+from tests.support.fakes import PASSWORDS, World, make_world
 from tests.unit.web.conftest import Browser, make_settings
 from tests.unit.web.pages.launch.test_wizard import (
     FORM,

@@ -16,8 +16,8 @@ from werkzeug.test import Cookie, TestResponse
 
 from portal.core.admin.audit import AuditEvent, AuditFilter
 from portal.core.auth.person import Person
-from tests.fakes import PASSWORDS
-from tests.openid import CLIENT, OpenIdServer, elliptic_key
+from tests.support.fakes import PASSWORDS
+from tests.support.openid_provider import CLIENT, OpenIdServer, elliptic_key
 from tests.unit.web.auth.conftest import Site, Sites
 from tests.unit.web.conftest import PORTAL, Browser
 from tests.unit.web.pages.launch.test_wizard import FORM, value

@@ -14,7 +14,7 @@ from werkzeug.test import TestResponse
 from portal.config import Settings
 from portal.web.gate import own_session
 from portal.web.http.rate_limit import RateLimiter
-from tests.fakes import World, make_world
+from tests.support.fakes import World, make_world
 from tests.unit.web.conftest import PORTAL, Api, Browser, Runner, make_settings
 from tests.unit.web.pages.sessions.test_actions import poll_slurm
 from tests.unit.web.test_runner import USAGE

@@ -10,8 +10,8 @@ import pytest
 from flask import Flask
 
 from portal.web.app import create_app
-from tests.fakes import World, make_world
-from tests.transactions import transactions
+from tests.support.fakes import World, make_world
+from tests.support.transactions import transactions
 from tests.unit.web.conftest import PORTAL, Browser, Runner, make_settings
 
 Launched = Callable[..., Runner]

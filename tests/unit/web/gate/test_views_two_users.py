@@ -32,7 +32,7 @@ from portal.core.job.runner_protocol import ReadyMessage
 from portal.core.launch.request import LaunchRequest
 from portal.core.session.session import Session, State
 from portal.errors import Conflict
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.services.session.test_sessions import REQUEST, token_of
 from tests.unit.web.proxied_portal import ProxiedPortal, running_portal
 

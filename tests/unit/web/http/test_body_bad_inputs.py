@@ -16,8 +16,17 @@ from flask import Flask
 
 from portal.core.launch.environment import MAX_TOTAL
 from portal.core.validation import MAX_VALUES
-from tests.bad_inputs import FORM, FORM_ROWS, LAUNCH, LIBRARY, MAX_ANSWER, ROWS, FormRow, Row
-from tests.fakes import World, make_world
+from tests.support.fakes import World, make_world
+from tests.support.invalid_inputs import (
+    FORM,
+    FORM_ROWS,
+    LAUNCH,
+    LIBRARY,
+    MAX_ANSWER,
+    ROWS,
+    FormRow,
+    Row,
+)
 from tests.unit.web.conftest import (
     Api,
     Browser,

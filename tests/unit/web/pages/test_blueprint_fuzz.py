@@ -16,8 +16,8 @@ from flask import Flask
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.bad_inputs import LAUNCH, MAX_ANSWER, TEMPLATE
-from tests.fakes import World
+from tests.support.fakes import World
+from tests.support.invalid_inputs import LAUNCH, MAX_ANSWER, TEMPLATE
 from tests.unit.web.conftest import Api, Browser, Runner
 from tests.unit.web.judge import judge_page, state
 

@@ -16,7 +16,7 @@ from portal.node.batch.image.addresses import Reach
 from portal.node.batch.image.exchange import Exchange
 from portal.node.batch.image.registry import Registry
 from portal.node.common.reference import parse
-from tests.registries import MANIFEST, FakeRegistry
+from tests.support.registries import MANIFEST, FakeRegistry
 from tests.unit.node.batch.image.test_registry import refusal, resolve, server
 
 __all__ = ["server"]

@@ -10,7 +10,7 @@ import pytest
 from portal.node.batch.image import ImageError
 from portal.node.batch.image.registry import Login, Registry
 from portal.node.common.reference import parse
-from tests.registries import HERE, OTHER, FakeRegistry, blob, registry
+from tests.support.registries import HERE, OTHER, FakeRegistry, blob, registry
 
 LOGIN = Login("team", "s3cret")
 

@@ -10,7 +10,16 @@ from typing import Any
 
 import pytest
 
-from tests.registries import HERE, MANIFEST, OTHER, FakeRegistry, blob, digest_of, encoded, layer
+from tests.support.registries import (
+    HERE,
+    MANIFEST,
+    OTHER,
+    FakeRegistry,
+    blob,
+    digest_of,
+    encoded,
+    layer,
+)
 from tests.unit.node.batch.image.test_registry import LOGIN, refusal, server
 
 __all__ = ["server"]

@@ -12,7 +12,7 @@ from portal.node.file_server.storage import posix_acl, shares
 from portal.node.file_server.storage.schemes import Posix
 from portal.node.file_server.storage.subjects import Subject
 from portal.node.file_server.storage.walk import Found
-from tests.two_users import BOB, files_of, private_home, readable_by_bob
+from tests.support.other_account import BOB, files_of, private_home, readable_by_bob
 from tests.unit.node.file_server.conftest import Client
 
 FOLDER = "/v1/shares/storage/data"

@@ -15,7 +15,7 @@ import pytest
 from portal.node.runner.apps import app as apps
 from portal.node.runner.apps.app import App
 from portal.node.runner.spec import AppStart
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 DEMO = f"demo-{os.getpid()}"
 """An app is found by its name among all processes, including those of other tests."""

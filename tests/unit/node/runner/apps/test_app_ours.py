@@ -15,7 +15,7 @@ import pytest
 from portal.adapters.catalog import read_app
 from portal.node.runner.apps.app import App
 from portal.node.runner.spec import AppStart
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 from tests.unit.node.runner.apps.test_netns import may_unshare
 
 APPS = ROOT / "apps"

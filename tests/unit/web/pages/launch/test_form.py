@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.web.conftest import Browser
 
 FORM = {

@@ -8,7 +8,7 @@ from portal.core.cluster.choice.offers import LaunchOptions, Offer
 from portal.core.cluster.limits import Association, Limits, Qos
 from portal.core.slurm_options import SlurmOptions
 from portal.web.pages.launch.slurm_fields import chosen_options, slurm_fields
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.web.conftest import Browser
 from tests.unit.web.pages.launch.test_wizard import FORM, HTMX, read_slurm
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from portal.core.launch.templates import Template
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.web.conftest import Browser
 from tests.unit.web.pages.launch.test_slurm_fields import two_accounts
 from tests.unit.web.pages.launch.test_wizard import FORM, HTMX

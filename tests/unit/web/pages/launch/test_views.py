@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.web.conftest import Browser
 from tests.unit.web.pages.launch.test_wizard import (
     FORM,

@@ -18,7 +18,7 @@ from portal.core.launch.mounts import Folder
 from portal.core.launch.names import is_generated
 from portal.core.launch.templates import Template
 from portal.errors import FieldError, InvalidRequest, Unavailable
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.web.conftest import PORTAL, Browser, Runner
 
 Launched = Callable[..., Runner]

@@ -10,7 +10,7 @@ import pytest
 from portal.config import Settings
 from portal.core.apps.access import AppState
 from portal.core.session.session import Session
-from tests.fakes import World, make_world
+from tests.support.fakes import World, make_world
 from tests.unit.web.conftest import Api, Browser, Runner, make_settings
 
 Launched = Callable[..., Runner]

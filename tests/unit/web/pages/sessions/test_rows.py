@@ -13,7 +13,7 @@ from portal.web.api.models.apps import AppOut
 from portal.web.api.models.base import ResponseModel
 from portal.web.api.models.sessions import SessionOut
 from portal.web.api.models.templates import OfferedTemplateOut
-from tests.paths import TEMPLATES
+from tests.support.paths import TEMPLATES
 
 ROOTS: dict[str, type[ResponseModel]] = {
     r"\brow\.data\.": SessionOut,

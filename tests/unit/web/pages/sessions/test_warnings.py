@@ -10,7 +10,7 @@ import pytest
 from flask import Flask
 
 from portal.core.session.session import State
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.services.session.test_idle_culler import advance, rule
 from tests.unit.web.conftest import Api, Browser, Runner
 from tests.unit.web.test_runner import USAGE

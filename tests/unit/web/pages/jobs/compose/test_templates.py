@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.web.conftest import Browser
 from tests.unit.web.pages.jobs.compose.test_views import FORM, SCRIPT, error, field, script
 

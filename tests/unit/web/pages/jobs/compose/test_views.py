@@ -14,7 +14,7 @@ from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.jobs.job import Job, JobTexts
 from portal.errors import NotFound
 from portal.services.jobs.jobs import Jobs
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.web.conftest import Browser
 
 SCRIPT = '#!/bin/sh\nhostname <&> "\n'

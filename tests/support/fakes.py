@@ -55,9 +55,9 @@ from portal.store.sessions import SessionStore
 from portal.store.status import StatusStore
 from portal.store.tables import SessionRow
 from portal.wiring import file_server_order, identity_provider, open_stores
-from tests.fake_files import FakeFileServers
-from tests.paths import ROOT
 from tests.support.clock import FakeClock
+from tests.support.file_servers import FakeFileServers
+from tests.support.paths import ROOT
 from tests.support.slurm import FakeSlurm
 
 

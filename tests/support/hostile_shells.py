@@ -15,8 +15,8 @@ from typing import Any
 import requests
 from requests.structures import CaseInsensitiveDict
 
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
 
 # Each ends by itself after some minutes, in case a test could not remove it.
 FLOOD = "echo $$ >> ~/.hostile; timeout 200 yes 0123456789012345678901234567890123456789"

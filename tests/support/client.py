@@ -15,7 +15,7 @@ from requests.cookies import get_cookie_header
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin, Subprotocol
 
-from tests.cluster import Cluster, authority, healthy, tls, wait_for
+from tests.support.cluster import Cluster, authority, healthy, tls, wait_for
 
 Json = dict[str, Any]
 LOOPBACK = "127.0.0.1"

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests.support.paths import ROOT
+
 ALL = "*"
 MODULE = "<module>"
 """Stands for code outside of functions."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.apps import Kernel
-from tests.client import TIMEOUT, Api, Visitor
-from tests.cluster import wait_for
+from tests.support.apps import Kernel
+from tests.support.client import TIMEOUT, Api, Visitor
+from tests.support.cluster import wait_for
 
-EVIL = (Path(__file__).parent / "evil.py").read_text()
+PROGRAM = Path(__file__).with_name("hostile_app_program.py").read_text()
 
 
 def hostile_app(api: Api, session: str, app: str = "terminal") -> tuple[Kernel, Visitor]:
@@ -23,7 +23,7 @@ def hostile_app(api: Api, session: str, app: str = "terminal") -> tuple[Kernel, 
         return bool(visitor.get("/.slipway/status").json()["step"] == "ready")
 
     wait_for(f"the {app} that is to be replaced", ready, 60)
-    assert not kernel.run(EVIL).error
+    assert not kernel.run(PROGRAM).error
     assert not kernel.run(f"take_over({app!r})").error
     assert "evil" in visitor.get("/").text
     return kernel, visitor

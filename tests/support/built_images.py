@@ -6,11 +6,10 @@ missing are left out, and the end of the output says so. For that, a conftest.py
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.support.paths import ROOT
+
 IMAGES = ROOT / "cluster" / ".cache" / "software" / "images"
 
 

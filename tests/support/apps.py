@@ -12,8 +12,8 @@ from typing import Any
 
 from websockets.sync.client import ClientConnection
 
-from tests.client import Json, Visitor
-from tests.cluster import wait_for
+from tests.support.client import Json, Visitor
+from tests.support.cluster import wait_for
 
 
 @dataclass

@@ -20,7 +20,7 @@ from portal.errors import Unavailable
 from portal.node.file_server.daemon import listen
 from portal.node.file_server.server import FileServer as Server
 from portal.node.file_server.server import Order
-from tests.fake_transport import NoTransport
+from tests.support.transports import NoTransport
 
 
 @cache

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from tests.cluster import Cluster, gives_shares, wait_for
+from tests.support.cluster import Cluster, gives_shares, wait_for
 
 MACHINES = ("ctl", "login", "n1", "n2")
 FOLDER = "/etc/slurm"

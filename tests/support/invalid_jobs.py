@@ -1,4 +1,4 @@
-"""Invalid jobs to submit and job templates: rows as in tests/bad_inputs.py.
+"""Invalid jobs to submit and job templates: rows as in tests/support/invalid_inputs.py.
 
 Every field has values of wrong types, too long ones, NUL characters, line breaks and surrogates.
 """
@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from tests.bad_inputs import FormRow, Row
+from tests.support.invalid_inputs import FormRow, Row
 
 NAME = "badinput"
 JOB: dict[str, Any] = {"script": "#!/bin/sh\nid\n", "name": NAME}

@@ -10,14 +10,13 @@ import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
 import requests
 
-from tests.shells import SHELLS
+from tests.support.machine_shells import SHELLS
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parents[1]
 CTL = ROOT / "cluster" / "ctl.sh"
 DEMO = "slipway"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.jobs.job import Job, JobTexts
-from tests.fakes import World
+from tests.support.fakes import World
 
 
 def job(number: int, now: datetime, user: str = "alice", **changes: Any) -> Job:

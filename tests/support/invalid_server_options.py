@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.hubs import SERVER
+from tests.support.hubs import SERVER
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import event
 
-from tests.fakes import World
+from tests.support.fakes import World
 
 
 @contextmanager

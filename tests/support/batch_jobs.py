@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
 
 
 def sbatch(cluster: Cluster, user: str, script: str, *options: str) -> str:

@@ -10,7 +10,7 @@ import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.cluster import Cluster, wait_for
+from tests.support.cluster import Cluster, wait_for
 
 OPEN, CLOSED = 5000, 5001
 """Ports of the registry on ctl that anybody may read, and of the one that wants a login."""

@@ -8,8 +8,8 @@ from typing import Any
 from portal.adapters.slurm.commands import SEPARATOR
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.jobs.job import Job, JobTexts
-from tests.fakes import World
-from tests.listed_jobs import store_jobs
+from tests.support.fakes import World
+from tests.support.stored_jobs import store_jobs
 
 OUT, ERR = "/home/alice/run/job.out", "/home/alice/run/job.err"
 TEXTS = JobTexts("fit", "/home/alice/run", "/home/alice/run/fit.sh --fast", OUT, ERR)

@@ -9,8 +9,8 @@ from urllib.parse import quote, urlsplit
 import requests
 from websockets.sync.client import ClientConnection
 
-from tests.client import TIMEOUT, Api, Json, Visitor, http_session
-from tests.cluster import Cluster, wait_for
+from tests.support.client import TIMEOUT, Api, Json, Visitor, http_session
+from tests.support.cluster import Cluster, wait_for
 
 SERVER: Json = {
     "environment": "python",
