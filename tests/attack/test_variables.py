@@ -11,29 +11,8 @@ import pytest
 from tests.support.apps import Kernel
 from tests.support.client import Api, Json, Visitor
 from tests.support.cluster import Cluster, wait_for
+from tests.support.neighbours import ports_of_alice
 
-# The TCP ports on which alice's processes listen, as seen by root on the node.
-LISTENING = """
-import os
-ports = {}
-for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-    for line in open(table).read().splitlines()[1:]:
-        fields = line.split()
-        if fields[3] == "0A":
-            ports[fields[9]] = int(fields[1].rpartition(":")[2], 16)
-found = set()
-for pid in filter(str.isdecimal, os.listdir("/proc")):
-    try:
-        if os.stat("/proc/" + pid).st_uid != 1001:
-            continue
-        for name in os.listdir("/proc/%s/fd" % pid):
-            link = os.readlink("/proc/%s/fd/%s" % (pid, name))
-            if link[:8] == "socket:[" and link[8:-1] in ports:
-                found.add(ports[link[8:-1]])
-    except OSError:
-        pass
-print(*sorted(found))
-"""
 DEBUGGER = """
 import json, sys
 try:
@@ -52,11 +31,6 @@ process = multiprocessing.get_context("fork").Process(target=child)
 process.start()
 process.join()
 """
-
-
-def ports_of_alice(cluster: Cluster, node: str) -> list[int]:
-    """The TCP ports on which her processes listen there."""
-    return [int(port) for port in cluster.run(node, "python3", "-c", LISTENING).split()]
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,12 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.axe import clean_in_both_themes, fits
 from tests.browser.conftest import LogIn, Picture
-from tests.browser.test_ends import WATCH, both, expect_notification
 from tests.slurm.conftest import MakeApi
+from tests.support.browser_sessions import (
+    WATCH_NOTIFICATIONS,
+    expect_notification,
+    picture_in_both_themes,
+)
 from tests.support.client import Api, Json
 from tests.support.cluster import in_database, wait_for
 
@@ -57,7 +61,7 @@ def is_unused(api: Api, session: str) -> bool:
 
 def test_a13_warned_kept_and_ended(log_in: LogIn, api: Api, admin: Api, picture: Picture) -> None:
     page = log_in(WHO)
-    page.context.add_init_script(WATCH)
+    page.context.add_init_script(WATCH_NOTIFICATIONS)
     page.context.add_init_script("localStorage.setItem('slipway-notify', 'on')")
     page.reload()
     session = api.running(name="unused1", **TINY)["id"]
@@ -81,7 +85,7 @@ def test_a13_warned_kept_and_ended(log_in: LogIn, api: Api, admin: Api, picture:
     expect_notification(page, "unused1 is not used and ends in")
     clean_in_both_themes(page)
     fits(page, 390, 768, 1280)
-    both(page, picture, "idle-warned")
+    picture_in_both_themes(page, picture, "idle-warned")
     keep = banner.get_by_role("button", name="Keep running")
     keep.focus()
     page.keyboard.press("Enter")
@@ -94,7 +98,7 @@ def test_a13_warned_kept_and_ended(log_in: LogIn, api: Api, admin: Api, picture:
     page.get_by_role("link", name="Finished").click()
     expect(row).to_contain_text("Ended by Slipway: nobody had used it since", timeout=SOON)
     expect(row.get_by_text("Last lines of its log")).to_be_visible(timeout=SOON)
-    both(page, picture, "idle-ended")
+    picture_in_both_themes(page, picture, "idle-ended")
 
 
 def test_a13_the_rule(log_in: LogIn, admin: Api, picture: Picture) -> None:

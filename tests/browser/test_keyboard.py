@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.conftest import SIZE, Researcher
-from tests.browser.test_researcher import PYTHON
+from tests.support.browser_wizard import PYTHON
 from tests.support.client import Api
 from tests.support.cluster import Cluster, wait_for
 

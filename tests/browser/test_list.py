@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser as Chromium
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.axe import clean_in_both_themes, fits
 from tests.browser.conftest import LogIn, Picture, Researcher
 from tests.slurm.conftest import MakeApi
+from tests.support.browser_sessions import row_of
 from tests.support.client import Api
 from tests.support.cluster import Cluster, wait_for
 
@@ -38,11 +39,6 @@ def other(make_api: MakeApi) -> Iterator[Api]:
     found = make_api(OTHER)
     yield found
     found.clean()
-
-
-def row_of(page: Page, name: str) -> Locator:
-    """The row of a session."""
-    return page.locator(f"tr[data-name={name}]")
 
 
 def names(page: Page) -> list[str]:

@@ -9,10 +9,10 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from tests.slurm.test_slurm_options import LEARNT, Choice, ours, slurms
 from tests.support import slurm_variants
 from tests.support.client import SMALL, Api, Browser, Json
 from tests.support.cluster import Cluster, wait_for
+from tests.support.slurm_choices import LEARNT, Choice, portal_refusal, slurm_refusals
 from tests.support.slurm_variants import checked, configured, partitions, said
 
 ODD = {
@@ -86,12 +86,12 @@ def test_partitions_of_every_kind(bob: Api, cluster: Cluster, page: Browser) -> 
         wait_for("them", lambda: "Größe" in groups(bob) and "Größe" in offered(page), LEARNT, 1.0)
         # The portal reads their rules apart from them; `pairs` is the last that refuses.
         last = Choice(partition="pairs")
-        wait_for("their rules", lambda: REFUSED["pairs"] in ours(bob, last), LEARNT, 1.0)
+        wait_for("their rules", lambda: REFUSED["pairs"] in portal_refusal(bob, last), LEARNT, 1.0)
         asked = [Choice(partition=f"{name}") for name in ODD]
-        for one, slurm in zip(asked, slurms(cluster, "bob", asked), strict=True):
+        for one, slurm in zip(asked, slurm_refusals(cluster, "bob", asked), strict=True):
             name = str(one.partition)
             assert bool(slurm) is (name in REFUSED), f"{name}: {slurm}"
-            assert REFUSED.get(name, "") in (why := ours(bob, one)), f"{name}: {why}"
+            assert REFUSED.get(name, "") in (why := portal_refusal(bob, one)), f"{name}: {why}"
             assert bool(why) is bool(slurm), f"{name}: {why}"
         assert set(refused(bob, resource_group=MEMBERS)) == {"resource_group"}
         shown = offered(page)
@@ -225,7 +225,9 @@ def _tried(alice: Api) -> int:
 def test_without_cgroups_nothing_is_launched(alice: Api, cluster: Cluster, page: Browser) -> None:
     with configured(cluster, BARE):
         assert said(checked(cluster), "no cgroups (TaskPlugin lacks task/cgroup)") is False
-        wait_for("our refusal", lambda: "no cgroups" in ours(alice, Choice()), LEARNT, 1.0)
+        wait_for(
+            "our refusal", lambda: "no cgroups" in portal_refusal(alice, Choice()), LEARNT, 1.0
+        )
         words = refused(alice)["resource_group"]
         assert "Nothing is launched until an administrator" in words
         review = page.post("/sessions/new/review", {"environment": "python", "cpus": "1"}).text

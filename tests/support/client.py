@@ -271,3 +271,6 @@ def unanswered(ask: Callable[[], requests.Response]) -> str | None:
     except requests.RequestException as error:
         return repr(error)
     return None if response.status_code == 200 else f"{response.status_code}: {response.text[:200]}"
+
+
+TINY: Json = {"resources": {"cpus": 1, "memory": "300m"}}

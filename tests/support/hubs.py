@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import http.client
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 import requests
 from websockets.sync.client import ClientConnection
 
-from tests.support.client import TIMEOUT, Api, Json, Visitor, http_session
+from tests.support.client import LOOPBACK, TIMEOUT, Api, Json, Visitor, http_session
 from tests.support.cluster import Cluster, wait_for
 
 SERVER: Json = {
@@ -229,3 +232,32 @@ def live_jobs(cluster: Cluster, user: str) -> list[str]:
     """The names of a user's jobs that Slurm has not ended, which are sessions' ids."""
     argv = ["squeue", "--noheader", f"--user={user}", "--format=%j"]
     return cluster.run("login", *argv).split()
+
+
+TINY_SERVER = sized(1, "400m")
+
+
+@dataclass(frozen=True)
+class HubReply:
+    """A response as it was sent, without any redirect followed."""
+
+    status: int
+    text: str
+    headers: Mapping[str, str]
+
+
+def send_to_hub(
+    hub: HubApi, target: str, headers: Mapping[str, str], method: str = "GET"
+) -> HubReply:
+    """Send exactly this request target to JupyterHub's proxy; `headers` may name another Host."""
+    port = urlsplit(hub.url).port
+    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=30)
+    try:
+        connection.putrequest(method, target, skip_host="Host" in headers)
+        for name, value in headers.items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        answer = connection.getresponse()
+        return HubReply(answer.status, answer.read().decode(errors="replace"), dict(answer.headers))
+    finally:
+        connection.close()

@@ -10,6 +10,7 @@ import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tests.support.client import OVER, Api, Json
 from tests.support.cluster import Cluster, wait_for
 
 OPEN, CLOSED = 5000, 5001
@@ -122,3 +123,29 @@ def _layout(layer: bytes, architecture: str) -> bytes:
 def as_alice(cluster: Cluster, script: str) -> str:
     """Run a shell script on a node as alice, in her home."""
     return cluster.run("n1", "runuser", "-u", "alice", "--", "sh", "-c", f"cd && {script}")
+
+
+TINY_RESOURCES: Json = {"cpus": 1, "memory": "300m"}
+
+
+def launch_body(image: str, **more: object) -> Json:
+    return {"image": image, "resources": TINY_RESOURCES, **more}
+
+
+def launch_image(api: Api, image: str) -> str:
+    """Launch a session with an own image; returns its id."""
+    answer = api.ask("POST", "/sessions", 201, json=launch_body(image))
+    found: str = answer["sessions"][0]["id"]
+    api.launched.append(found)
+    return found
+
+
+def end_text(api: Api, session: str) -> str:
+    """Why a session did not start, as its page says."""
+    api.wait_state(session, *OVER, seconds=90)
+
+    def explained() -> str | None:
+        text: str = api.get(session)["end"]["text"]
+        return None if "finding out why" in text else text
+
+    return wait_for("why it ended", explained, 30)

@@ -10,7 +10,11 @@ from collections.abc import Iterable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from portal.node.batch.image import sif
+import pytest
+
+from portal.node.batch.image import ImageError, sif
+from portal.node.batch.image.registry import Login, Registry
+from portal.node.common.reference import parse
 
 HERE = sif.architecture()
 OTHER = "arm64" if HERE == "amd64" else "amd64"
@@ -120,3 +124,20 @@ def registry() -> Iterator[FakeRegistry]:
             yield found
         finally:
             found.shutdown()
+
+
+LOGIN = Login("team", "s3cret")
+
+
+def resolve_digest(
+    server: FakeRegistry, what: str = ":1", login: Login | None = None
+) -> tuple[str, int]:
+    wanted = parse(f"docker://{server.host}/team/tool{what}")
+    found = Registry(server.host, login, insecure=True).resolve(wanted)
+    return found.digest, found.size
+
+
+def refusal_of(server: FakeRegistry, what: str = ":1", login: Login | None = None) -> str:
+    with pytest.raises(ImageError) as error:
+        resolve_digest(server, what, login)
+    return str(error.value).replace(server.host, "HOST")

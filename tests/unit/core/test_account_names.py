@@ -19,7 +19,7 @@ from portal.core.launch.hub import check_prefix
 from portal.core.launch.mounts import Mount, mount_points, path_of_shared, storage_of
 from portal.node.batch import request as batch_request
 from portal.node.common.folder_name import PATTERN
-from tests.unit.core.job.test_batch_script import PLAIN, TEMPLATE
+from tests.support.batch_scripts import PLAIN, TEMPLATE
 
 ANY = AccountNames(WIDEST)
 ODD = ("John.Doe", "j.doe@example.org", "x" * 64, "a-b_c.d@e", "_svc", "1a")

@@ -17,14 +17,14 @@ from portal.core.session.session import Cause, Session, State
 from portal.store.engine import open_database, upgrade
 from portal.store.sessions import SessionStore
 from portal.store.tables import SessionRow
-from tests.unit.store import test_sessions
+from tests.support.stored_sessions import numbered_session
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
 
 def session(number: int, **changes: object) -> Session:
     """A session whose fields depend on its number, but for the time of its launch."""
-    return test_sessions.session(number, **{"created": NOON, **changes})
+    return numbered_session(number, **{"created": NOON, **changes})
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,8 @@ import pytest
 
 from portal.adapters.backup import archive
 from portal.adapters.backup.encrypted import EncryptingWriter
-from portal.adapters.backup.manifest import FORMAT, MANIFEST, BadBackup, Manifest, describe
+from portal.adapters.backup.manifest import MANIFEST, BadBackup, Manifest, describe
+from tests.support.backup_archives import manifest, member
 
 ZEROS = bytes(1024 * 1024)
 MIB = len(ZEROS)
@@ -26,23 +27,6 @@ MANY = 80
 """MiB of what is made to unpack to much, a thousandth of it in the file."""
 MEMORY = 40 * MIB
 """Bytes that reading a backup may take: some pieces of 1 MiB, and a manifest with its text."""
-
-
-def member(content: bytes) -> dict[str, Any]:
-    return {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-
-
-def manifest(**changes: Any) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "release": "7",
-        "schema_revision": "0001",
-        "made": "2026-11-25T00:00:00Z",
-        "host": "portal.example.org",
-        "database": "sqlite",
-        "members": {"state/a": member(b"aaa")},
-        **changes,
-    }
 
 
 Pieces = list[bytes | Iterator[bytes]]

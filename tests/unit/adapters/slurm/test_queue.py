@@ -14,7 +14,7 @@ from portal.core.jobs.job import Job
 from portal.core.jobs.tasks import count_tasks, has_task
 from tests.record import LONG
 from tests.support.paths import RECORDED
-from tests.unit.adapters.slurm.test_commands import VERSIONS, recorded
+from tests.support.recordings import VERSIONS, recorded
 
 
 def jobs_of(version: str) -> tuple[dict[str, str], dict[str, Job]]:

@@ -10,7 +10,7 @@ from portal.adapters.slurm.texts import new_separator, texts_argv, texts_format,
 from portal.core.jobs.job import JobTexts
 from tests.record import HOSTILE, SEPARATOR
 from tests.support.paths import RECORDED
-from tests.unit.adapters.slurm.test_commands import VERSIONS, recorded
+from tests.support.recordings import VERSIONS, recorded
 
 
 def found(version: str) -> dict[str, JobTexts]:

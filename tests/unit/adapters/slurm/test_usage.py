@@ -19,7 +19,7 @@ from portal.core.jobs.job import Job
 from portal.core.jobs.usage import EndedUse, StepUse
 from tests.support.measured_jobs import live_step, record
 from tests.support.paths import RECORDED
-from tests.unit.adapters.slurm.test_commands import VERSIONS, recorded
+from tests.support.recordings import VERSIONS, recorded
 
 
 def numbers(version: str) -> dict[str, str]:

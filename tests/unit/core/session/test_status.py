@@ -13,13 +13,13 @@ from portal.core.session.status import elapsed, shown_reason, shown_state
 from portal.web.api.models.sessions import SessionContext, SessionOut
 from tests.support.fakes import APPS, World
 from tests.support.paths import RECORDED
-from tests.unit.services.session.test_sessions import REQUEST, ready
+from tests.support.sessions import REQUEST, make_ready
 
 ALICE = Person("alice", admin=False, login="a")
 
 
 def test_no_secret_and_nothing_internal_is_shown(world: World) -> None:
-    session = ready(world, world.launch(ALICE, REQUEST))
+    session = make_ready(world, world.launch(ALICE, REQUEST))
     context = SessionContext(world.status.slurm_status(), world.clock.now)
     answer = SessionOut.of(session, list(APPS.values()), [], context)
     shown, text = answer.model_dump(mode="json"), answer.model_dump_json()
@@ -49,7 +49,7 @@ def test_submitting_is_shown_as_pending(world: World) -> None:
 def test_elapsed_counts_from_the_start_to_the_end(world: World) -> None:
     session = world.launch(ALICE, REQUEST)
     assert elapsed(session, world.clock.now) is None
-    session = ready(world, session)
+    session = make_ready(world, session)
     world.clock.advance(minutes=5)
     span = elapsed(session, world.clock.now)
     assert span is not None

@@ -14,8 +14,8 @@ from portal.errors import Conflict, InvalidRequest, OutcomeUnknown, Unavailable
 from portal.web.api.models.sessions import SessionContext, SessionOut
 from tests.support.fakes import World
 from tests.support.login_node import Call
+from tests.support.sessions import ALICE
 from tests.support.slurm import CONTACT
-from tests.unit.services.session.test_sessions import ALICE
 
 SECRET = "open-sesame"
 REFUSED = "sbatch: error: Batch job submission failed: AssocMaxSubmitJobLimit\n"

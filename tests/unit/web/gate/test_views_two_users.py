@@ -33,7 +33,7 @@ from portal.core.launch.request import LaunchRequest
 from portal.core.session.session import Session, State
 from portal.errors import Conflict
 from tests.support.fakes import World
-from tests.unit.services.session.test_sessions import REQUEST, token_of
+from tests.support.sessions import REQUEST, token_of
 from tests.unit.web.proxied_portal import ProxiedPortal, running_portal
 
 pytestmark = pytest.mark.skipif(shutil.which("haproxy") is None, reason="needs haproxy")

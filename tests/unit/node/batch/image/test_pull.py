@@ -15,9 +15,6 @@ from portal.node.batch.image.registry import Login
 from portal.node.common.reference import parse
 from tests.support.registries import FakeRegistry
 from tests.unit.node.batch.image.conftest import make_sif
-from tests.unit.node.batch.image.test_registry import server
-
-__all__ = ["server"]
 
 LOGIN = Login("team", "s3cret: $x")
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from portal.core.job.runner_protocol import fingerprint
+from tests.support.paths import ROOT
 
 TOKEN = "a-secret-of-this-session"
 SESSION = "0123456789abcdef0123456789abcdef"
@@ -242,7 +243,7 @@ def main() -> None:
     parser.add_argument("--start", nargs="*", default=["jupyterlab", "terminal"])
     options = parser.parse_args()
     portal = FakePortal(options.directory, options.host, options.port).up()
-    apps = Path(__file__).parents[4] / "apps"
+    apps = ROOT / "apps"
     ready = {"jupyterlab": "/api", "terminal": "/token"}
     portal.start = [
         {
