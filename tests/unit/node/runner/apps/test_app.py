@@ -118,7 +118,7 @@ def test_an_app_has_the_jobs_umask(directory: str, mask: int) -> None:
         "import os, queue; from portal.node.runner.apps.app import App; os.umask(0o077); "
         "from tests.support.runner_apps import DEMO, start_order; reports = queue.Queue(); "
         f"app = App(DEMO, {directory!r}, '/opt/slipway', lambda app: reports.put(app.report())); "
-        "app.start(order('umask; exit 1')); print(reports.get(timeout=60)['log'])"
+        "app.start(start_order('umask; exit 1')); print(reports.get(timeout=60)['log'])"
     )
     done = subprocess.run(
         [sys.executable, "-c", run],
