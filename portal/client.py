@@ -1,6 +1,6 @@
 """A client of the portal's REST API, for the JupyterHub spawner.
 
-Requests are repeated only if that changes nothing: reads, and launches with an Idempotency-Key.
+Only idempotent requests are repeated: reads, and launches with an Idempotency-Key.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from portal.errors import FieldError
 Json = Mapping[str, Any]
 
 CONNECT = 5.0
-"""Seconds until a connection attempt is given up."""
+"""Timeout of a connection attempt in seconds."""
 ANSWER = 30.0
-"""Seconds until an answer is given up."""
+"""Timeout of a response in seconds."""
 TRIES = 3
 PAUSE = 0.5
-"""Seconds before the second try; doubled before each further one."""
+"""Seconds before the second attempt; doubled before each further one."""
 PASSING = frozenset({429, 502, 503, 504})
 """Statuses after which the same request may succeed."""
 MOST_ACCOUNTS = 12
-"""Accounts whose QOS are asked for besides those of the account in effect."""
+"""Maximum number of accounts whose QOS are requested besides the current account's."""
 AGENT = "slipway-client"
 SCOPES = ["read", "write"]
 
 
 class ClientError(Exception):
-    """The portal did not do what it was asked for; `text` may be shown to users."""
+    """A request failed; `text` may be shown to users."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -167,35 +167,35 @@ class Client:
         return Session.model_validate(answer)
 
     def offers(self, **chosen: str) -> Offers:
-        """What the user can ask for right now.
+        """The current choices for the user's requests.
 
-        `chosen` are Slurm's own options that an earlier request named; the lists of the others
-        follow them. Those that cannot be chosen any more are left out.
+        `chosen`: Slurm's own options of an earlier request, on which the lists of other options
+        depend. Options that cannot be chosen any more are ignored.
         """
-        found: dict[str, Any] = {"choice": self._with_every_qos(self._choice(chosen))}
+        offers: dict[str, Any] = {"choice": self._with_every_qos(self._choice(chosen))}
         for path in ("environments", "resource-groups", "templates", "folders"):
-            found |= self._send("GET", f"/{path}", tries=TRIES)
-        return Offers.model_validate(found)
+            offers |= self._send("GET", f"/{path}", tries=TRIES)
+        return Offers.model_validate(offers)
 
     def _choice(self, chosen: Mapping[str, str]) -> dict[str, Any]:
-        """Slurm's own options with these choices, else with Slurm's defaults."""
+        """The choices among Slurm's own options, with `chosen` if valid, else defaults."""
         try:
-            found = self._send("GET", "/launch-options", tries=TRIES, params=chosen)
+            choice = self._send("GET", "/launch-options", tries=TRIES, params=chosen)
         except Refused as error:
             if not chosen or error.is_passing:
                 raise
             return self._choice({})
-        return self._choice({}) if chosen and found.get("problems") else found
+        return self._choice({}) if chosen and choice.get("problems") else choice
 
     def _with_every_qos(self, choice: Json) -> dict[str, Any]:
-        """The same with the QOS of the other accounts: a form shows them before one is chosen."""
-        accounts = [one["name"] for one in choice["accounts"]]
+        """Add the QOS of the other accounts, which a form shows before an account is chosen."""
+        accounts = [account["name"] for account in choice["accounts"]]
         current = choice["in_effect"]["account"]
-        offered = {one["name"]: one for one in choice["qos"]}
+        offered = {qos["name"]: qos for qos in choice["qos"]}
         for account in [name for name in accounts if name != current][:MOST_ACCOUNTS]:
-            for one in self._choice({"account": account})["qos"]:
-                own = {**one, "note": f"with account {account}", "default": False}
-                offered.setdefault(one["name"], own)
+            for qos in self._choice({"account": account})["qos"]:
+                entry = {**qos, "note": f"with account {account}", "default": False}
+                offered.setdefault(qos["name"], entry)
         return {**choice, "qos": list(offered.values())}
 
     # Tokens
@@ -205,13 +205,13 @@ class Client:
         username: str,
         password: str,
         headers: Mapping[str, str] | None = None,
-        **more: str | int,
+        **fields: str | int,
     ) -> str:
-        """Exchange a password for a token of its owner's, without an administrator's rights.
+        """Exchange a password for a token of its owner, without an administrator's rights.
 
-        `headers` name the client that asks; `more` are further fields of the request.
+        `headers` name the client of the login; `fields` are further fields of the request.
         """
-        body = {"username": username, "password": password, "scopes": SCOPES} | more
+        body = {"username": username, "password": password, "scopes": SCOPES} | fields
         answer = self._send("POST", "/tokens", json=body, headers=headers)
         return str(answer["token"])
 
@@ -222,13 +222,13 @@ class Client:
                 self._send("DELETE", f"/tokens/{token['id']}")
 
     def account(self) -> str:
-        """The name of the token's owner, as the cluster writes it."""
+        """The name of the token's owner, in the cluster's spelling."""
         return str(self._send("GET", "/me")["name"])
 
     # Requests
 
     def _send(self, method: str, path: str, *, tries: int = 1, **options: Any) -> dict[str, Any]:
-        """Send a request, up to `tries` times if it fails in a way that may pass."""
+        """Send a request, up to `tries` times after temporary failures."""
         pause = PAUSE
         while True:
             tries -= 1
@@ -263,7 +263,7 @@ class Client:
 def _pool(verify: bool | str) -> requests.Session:
     session = requests.Session()
     session.verify = verify
-    session.trust_env = False  # neither a proxy nor a password of the machine's
+    session.trust_env = False  # use neither the machine's proxy nor its .netrc
     session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # users share connections
     for scheme in ("http://", "https://"):
         session.mount(scheme, HTTPAdapter(pool_maxsize=64))

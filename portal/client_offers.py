@@ -1,4 +1,4 @@
-"""What a user can ask for, as the client of the REST API reads it."""
+"""Choices for a user's requests, as parsed by the client of the REST API."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class ResponsePart(BaseModel):
-    """Part of a response; fields that this client does not know are ignored."""
+    """Part of a response; unknown fields are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -69,7 +69,7 @@ class Option(ResponsePart):
 
 
 class Choice(ResponsePart):
-    """What can be chosen of Slurm's own options, with what is chosen already."""
+    """The choices among Slurm's own options, depending on those chosen already."""
 
     accounts: tuple[Option, ...] = ()
     qos: tuple[Option, ...] = ()
@@ -95,7 +95,7 @@ class Folder(ResponsePart):
 
 
 class Offers(ResponsePart):
-    """What a user can ask for."""
+    """All choices for a user's requests."""
 
     environments: tuple[Environment, ...]
     resource_groups: tuple[ResourceGroup, ...]

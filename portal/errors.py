@@ -4,23 +4,23 @@ The tree (the web layer maps each to an HTTP status, in one place):
 
     PortalError                  500
      ├─ InvalidRequest           422  names each wrong field; nothing was changed
-     │   ├─ NodesUnknown        422  Slurm has no such node, or none yet after its restart
-     │   └─ GresUnknown         422  Slurm knows no such GPUs, or not yet after its restart
+     │   ├─ NodesUnknown         422  Slurm has no such node, or none yet after its restart
+     │   └─ GresUnknown          422  Slurm has no such GPUs, or none yet after its restart
      ├─ Unauthorized             401  no credentials, or invalid ones
      ├─ Forbidden                403  valid credentials that do not permit this
-     ├─ NotFound                 404  also for what belongs to other users
+     ├─ NotFound                 404  also for resources of other users
      │   └─ SessionUnknown       404  a runner calls for a session that this portal does not know
      ├─ Conflict                 409  the resource is not in a state that permits this
-     │   ├─ FolderShared         409  others have access to a storage folder that would go
-     │   └─ HomeUnusable         409  the user's home is missing, full, or not to be written to
+     │   ├─ FolderShared         409  others have access to a storage folder to be deleted
+     │   └─ HomeUnusable         409  the user's home is missing, full, or not writable
      ├─ Gone                     410  the session is over
      ├─ DatabaseUnavailable      503  the portal's database does not answer
-     │   └─ DatabaseFull         507  it can be read, but not written
-     ├─ TooMany                  429  as many of the user's requests as may are being answered
+     │   └─ DatabaseFull         507  the database can be read, but not written
+     ├─ TooMany                  429  the user's concurrency limit is reached
      └─ Unavailable              503  Slurm, the login node or a compute node does not answer
-         ├─ UnderMaintenance    503  nothing can be launched, and nobody knows until when
+         ├─ UnderMaintenance     503  launches are refused until an unknown time
          ├─ StillOpen            503  the proxy has not closed revoked access yet
-         ├─ Starting            503  it is being started; the next request finds it
+         ├─ Starting             503  a server is being started; retry soon
          └─ OutcomeUnknown       503  the command was sent, but its result is unknown
 """
 
@@ -40,7 +40,7 @@ def clip(text: str, length: int = 40) -> str:
 
 
 def visible(text: str) -> str:
-    """A text that users chose, without line breaks and signs that change how others are shown."""
+    """Replace line breaks and control characters in a text from users."""
     return text if text.isprintable() else "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 
@@ -58,11 +58,11 @@ class PortalError(Exception):
     status = 500
     title = "Something went wrong on our side"
     code = ""
-    """What is wrong, for programs, where the text alone does not tell."""
+    """A machine-readable error code; "" if the status suffices."""
     field = ""
-    """The part of the request that is wrong, if one is."""
+    """The wrong part of the request; "" if none."""
     retry_seconds = 15
-    """When trying again may help, where it may (429 and 503)."""
+    """Value of Retry-After (429 and 503)."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -73,7 +73,7 @@ class InvalidRequest(PortalError):
     """The request is invalid; the wrong fields are named.
 
     Only the first ten, with short messages, so that no response is larger than its request;
-    `more` is the number of others.
+    `more` is the number of omitted ones.
     """
 
     status = 422
@@ -91,16 +91,16 @@ class InvalidRequest(PortalError):
         super().__init__(text or "; ".join(parts))
 
     def also(self, errors: Sequence[FieldError]) -> InvalidRequest:
-        """The same error with other wrong fields before these."""
+        """This error with further wrong fields before the present ones."""
         return InvalidRequest([*errors, *self.errors], more=self.more)
 
 
 class NodesUnknown(InvalidRequest):
-    """Slurm has no node as it was asked for: never, or none has reported yet after its restart."""
+    """Slurm has no such node: never, or none has registered yet after its restart."""
 
 
 class GresUnknown(InvalidRequest):
-    """Slurm knows no GPUs as they were asked for: never, or not yet after its restart."""
+    """Slurm has no such GPUs: never, or none are registered yet after its restart."""
 
 
 class Unauthorized(PortalError):
@@ -125,7 +125,7 @@ class NotFound(PortalError):
 
 
 class SessionUnknown(NotFound):
-    """The portal does not know this runner's session: it may have lost it, so it has not ended."""
+    """The portal does not know this runner's session, which may be lost rather than ended."""
 
     title = "This session is not known"
     code = "session_unknown"
@@ -172,14 +172,14 @@ class Gone(PortalError):
 
 
 class TooMany(PortalError):
-    """As many of the user's requests of this kind as may are being answered; retrying helps."""
+    """The user's concurrency limit for this kind of requests is reached; retrying helps."""
 
     status = 429
     title = "Too many at once"
 
 
 class DatabaseUnavailable(PortalError):
-    """The portal's database does not answer; not Unavailable, which is said of other systems."""
+    """The portal's database does not answer; other systems raise Unavailable."""
 
     status = 503
     title = "Temporarily not available"
@@ -214,7 +214,7 @@ class Unavailable(PortalError):
 
 
 class Starting(Unavailable):
-    """What answers such requests is being started: nobody waits for it but who starts it."""
+    """The server for such requests is being started; only the request that starts it waits."""
 
     title = "One moment"
     code = "starting"

@@ -1,4 +1,4 @@
-"""The lease of the one worker that acts for all portal hosts: taken, renewed, given back."""
+"""The lease of the worker that acts for all portal hosts."""
 
 from __future__ import annotations
 
@@ -20,59 +20,59 @@ _NO_ANSWER = (SQLAlchemyError, DatabaseUnavailable)
 
 
 def end_at_once() -> None:
-    """End this process without anything else: threads may be about to act on the site."""
+    """Exit immediately, without cleanup: threads may be about to act on the site."""
     os._exit(1)
 
 
 class Lease:
     """One worker's hold on the lease.
 
-    With `fenced`, it ends the process as soon as the lease is lost, or cannot be renewed, before
-    another worker may take it; transactions are refused by the fence anyway. Without it the worker
-    holds another lock, and the lease only shows that.
+    With `fenced`, the process ends as soon as the lease is lost or cannot be renewed, before
+    another worker may take it; the fence also refuses its transactions. Without `fenced`, another
+    lock excludes other workers, and the lease is only informative.
     """
 
     def __init__(
         self,
         store: LeaseStore,
         host: str,
-        took: Callable[[int], None],
+        on_acquired: Callable[[int], None],
         *,
         fenced: bool,
-        lost: Callable[[], None] = end_at_once,
+        on_lost: Callable[[], None] = end_at_once,
     ) -> None:
         self._store = store
         self._host = host
-        self._took = took
+        self._on_acquired = on_acquired
         self._fenced = fenced
-        self._lost = lost
+        self._on_lost = on_lost
         self._number: int | None = None
         self._renewed = time.monotonic()
-        self._said = ""
+        self._last_warning = ""
 
     def acquire(self) -> bool:
-        """Try to take the lease; says once who has it."""
-        begun = time.monotonic()
+        """Try to take the lease; logs its holder once."""
+        start = time.monotonic()
         try:
             number = self._store.acquire(self._host, os.getpid())
             if number is None:
-                self._say(f"another worker runs on {self._store.holder()}, waiting")
+                self._warn_once(f"another worker runs on {self._store.holder()}, waiting")
                 return False
         except _NO_ANSWER as error:
-            self._say(f"the database does not answer, waiting ({type(error).__name__})")
+            self._warn_once(f"the database does not answer, waiting ({type(error).__name__})")
             return not self._fenced
-        self._number, self._renewed = number, begun
-        self._took(number)
+        self._number, self._renewed = number, start
+        self._on_acquired(number)
         log.info("this worker acts for the site: %s, process %d", self._host, os.getpid())
         return True
 
-    def _say(self, text: str) -> None:
-        if text != self._said:
+    def _warn_once(self, text: str) -> None:
+        if text != self._last_warning:
             log.warning(text)
-        self._said = text
+        self._last_warning = text
 
     def keep(self) -> None:
-        """Renew the lease from now on, in two threads of its own."""
+        """Renew the lease from now on, in two threads."""
         threading.Thread(target=self._renew_often, daemon=True).start()
         if self._fenced:
             threading.Thread(target=self._watch, daemon=True).start()
@@ -83,35 +83,35 @@ class Lease:
             time.sleep(RENEW_SECONDS if self._fenced else 10 * RENEW_SECONDS)
 
     def renew(self) -> None:
-        """Renew it once; `lost` is called if another worker has it."""
-        begun, number = time.monotonic(), self._number
+        """Renew it once; calls `on_lost` if another worker has it."""
+        start, number = time.monotonic(), self._number
         if number is None:
             return
         try:
             if self._store.renew(number):
-                self._renewed = begun
+                self._renewed = start
                 return
         except _NO_ANSWER as error:
             log.warning("the worker's lease is not renewed: %s", type(error).__name__)
             return
         if self._fenced and self._number is not None:
             log.error("another worker has taken over from this one, which ends")
-            self._lost()
+            self._on_lost()
 
     def is_due(self) -> bool:
-        """Whether it is so long since it was renewed that another worker is about to take it."""
+        """Whether the last renewal is so old that another worker may soon take the lease."""
         return time.monotonic() - self._renewed > GIVE_UP_SECONDS
 
     def _watch(self) -> None:
-        """Apart from the renewal, which a database that does not answer keeps waiting."""
+        """Check the lease's age in a separate thread, since a renewal may block on the database."""
         while self._number is not None:
             if self.is_due():
                 log.error("the worker's lease could not be renewed; this worker ends")
-                self._lost()
+                self._on_lost()
             time.sleep(0.2)
 
     def release(self) -> None:
-        """Give it back, so that another worker need not wait."""
+        """Return the lease, so that another worker need not wait for its expiry."""
         number, self._number = self._number, None
         if number is None:
             return

@@ -1,4 +1,4 @@
-"""The version of Slipway that runs."""
+"""The version of the running Slipway."""
 
 from __future__ import annotations
 

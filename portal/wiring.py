@@ -1,4 +1,4 @@
-"""Builds the adapters and passes them to the services; the only module that imports both."""
+"""Builds the adapters and passes them to the services."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from portal.adapters.haproxy.routes import HaproxyRoutes
 from portal.adapters.images.apptainer import Apptainer
 from portal.adapters.images.cluster import SlurmRunner
 from portal.adapters.images.folder import FolderImages, read_inventory
-from portal.adapters.images.machine import look
+from portal.adapters.images.machine import detect_machine
 from portal.adapters.images.recipes import FolderRecipes
 from portal.adapters.images.roots import LocalRoots
 from portal.adapters.images.site import INSIDE, Site
@@ -98,8 +98,8 @@ def wire(
 ) -> Services:
     """Build all services on the real systems.
 
-    Processes with the same `metrics` count together; `check_writer` is as for open_database.
-    `threads`: of a process that answers requests, of which users may hold three quarters.
+    Processes with the same `metrics` folder share counters; `check_writer`: see open_database.
+    `threads`: the threads of a web process, of which users may occupy three quarters.
     """
     budget = ThreadBudget(threads * 3 // 4) if threads else None
     systems = real_systems(settings, metrics, check_writer, budget)
@@ -107,13 +107,13 @@ def wire(
 
 
 def lease_of(settings: Settings) -> LeaseStore:
-    """The lease of the worker. With SQLite, whoever takes it holds a lock already."""
+    """The lease of the worker. With SQLite, its holder already has the lock of the worker."""
     engine = open_database(settings.state.database_url)
     return LeaseStore(engine, forced=engine.dialect.name == "sqlite")
 
 
 def workers_of(settings: Settings) -> tuple[Holder | None, Sequence[HostStatus]]:
-    """The worker that acts for the site, and the portal's hosts that were seen lately."""
+    """The worker that acts for the site, and the recently active portal hosts."""
     engine = open_database(settings.state.database_url)
     try:
         return LeaseStore(engine).holder(), HostStore(engine).hosts()
@@ -184,7 +184,7 @@ def _monitors(settings: Settings, measures: PrometheusMeasures) -> Monitors:
 
 
 def queue_source(settings: Settings) -> Callable[[], str | None]:
-    """What reads the queue instead of squeue, by `slurm.reader`; it returns None for squeue."""
+    """The function that reads the queue according to `slurm.reader`; it returns None for squeue."""
     if settings.slurm.reader == "pyslurm":
         return PySlurmProcess(settings.slurm.command_seconds).queue
     return lambda: None
@@ -193,7 +193,7 @@ def queue_source(settings: Settings) -> Callable[[], str | None]:
 def identity_provider(
     settings: Settings, clock: Clock, budget: ThreadBudget | None = None
 ) -> OidcProvider | None:
-    """The client of the site's OpenID provider, if there is one; nothing is asked yet."""
+    """The client of the site's OpenID provider, if there is one; sends no request yet."""
     if not settings.oidc.enabled:
         return None
     return OidcProvider(settings.oidc, settings.web.own_origin, clock, budget)
@@ -214,7 +214,7 @@ def _file_servers(
 def file_server_order(
     settings: Settings, user: str, id: str, certificate: str, client_ca: str
 ) -> StartOrder:
-    """What a user's file server is told, by the settings."""
+    """The parameters of a user's file server, from the settings."""
     files, storage = settings.files, storage_of(user, settings.sessions.storage)
     roots = {name: path.replace("{user}", user) for name, path in files.roots.items()}
     return StartOrder(
@@ -259,22 +259,22 @@ def open_stores(engine: Engine, sealer: Sealer) -> Stores:
 
 
 class ImageFactory(NamedTuple):
-    """What builds and tests images, and the recipes that it knows."""
+    """Services and stores for building and testing images."""
 
     builder: ImageBuilder
     tester: ImageTester
     recipes: Recipes
     store: ImageStore
     labels: Callable[[Path], dict[str, str]]
-    """Those of an image's file."""
+    """Returns the labels of an image's file."""
     run_on_cluster: Callable[[str, Sequence[str], Sequence[str]], int]
-    """Runs `slipway` as a job with this name, these options of srun's and these arguments."""
+    """Runs `slipway` as a job with this name, these srun options and these arguments."""
 
 
 def image_factory(images: Path, recipes: Path, note: Note) -> ImageFactory:
-    """Build and test images on this machine; needs neither settings nor a database."""
-    # Where a namespace is refused, unshare never ends if it was to map ids.
-    ids, site, store = look().maps_ids, Site.of_machine(), FolderImages(images)
+    """Create the services for images on this machine, without settings and database."""
+    # If a namespace is refused, unshare hangs while mapping ids.
+    ids, site, store = detect_machine().maps_ids, Site.of_machine(), FolderImages(images)
     containers = Apptainer(note, ids, Path("/", INSIDE) if site.ca else None)
     bases = os.environ.get("SLIPWAY_BASES") or Path.home() / ".cache/slipway/bases"
     workspaces = LocalWorkspaces(ids)
@@ -283,17 +283,17 @@ def image_factory(images: Path, recipes: Path, note: Note) -> ImageFactory:
         roots=LocalRoots(Path(bases), site, ids, note),
         store=store,
         workspaces=workspaces,
-        machine=look,
+        machine=detect_machine,
         clock=now,
         note=note,
     )
-    around = {
+    binds = {
         "/checks": recipes.absolute() / "checks",
         "/apps": recipes.absolute().parent / "apps",
         "/opt/slipway/jupyter": recipes.absolute() / "toolkit" / "jupyter",
     }
     tester = ImageTester(
-        containers=containers, store=store, workspaces=workspaces, binds=around, note=note
+        containers=containers, store=store, workspaces=workspaces, binds=binds, note=note
     )
     return ImageFactory(
         builder, tester, FolderRecipes(recipes), store, containers.labels, SlurmRunner(note)
@@ -312,7 +312,7 @@ def image_keeper(settings: Settings) -> ImageKeeper:
 
 
 def live_sessions(settings: Settings) -> list[Session]:
-    """The sessions that are not over."""
+    """All live sessions."""
     engine = open_database(settings.state.database_url)
     try:
         return SessionStore(engine, Sealer(settings.state.keys)).live()
@@ -321,7 +321,7 @@ def live_sessions(settings: Settings) -> list[Session]:
 
 
 def log_in_with_next(settings: Settings) -> None:
-    """Log in where users' certificates are accepted, with one of the next key.
+    """Log in on all hosts that accept users' certificates, with a certificate of the next key.
 
     Raises Unavailable.
     """

@@ -25,13 +25,13 @@ log = logging.getLogger(__name__)
 HANGS_AFTER = 300.0
 """Seconds; every command to Slurm, users' homes and runners has a much shorter deadline."""
 BEAT_SECONDS = 3.0
-"""Time between two signs of life (core/cluster/usage.py, WORKER_SILENT_AFTER)."""
+"""Time between two heartbeats (core/cluster/usage.py, WORKER_SILENT_AFTER)."""
 MEASURE_SECONDS = 20.0
 """Time between two measurements of the apps' traffic."""
 COMPARE_SECONDS = 10.0
 """Time between two comparisons of HAProxy's map with the database."""
 FOLLOW_SECONDS = 1.0
-"""The same, where other hosts open and close routes as well."""
+"""The same with several hosts, since other hosts open and close routes as well."""
 
 
 @dataclass
@@ -49,17 +49,17 @@ class TaskThread:
 
     def __init__(self, *tasks: PeriodicTask) -> None:
         self.tasks = tasks
-        self.begun: float | None = None
+        self.started: float | None = None
 
     @property
     def hangs(self) -> bool:
         """Whether a task has been running for longer than HANGS_AFTER."""
-        begun = self.begun
-        return begun is not None and time.monotonic() - begun > HANGS_AFTER
+        started = self.started
+        return started is not None and time.monotonic() - started > HANGS_AFTER
 
 
 def _host_threads(services: Services) -> list[TaskThread]:
-    """What each portal host does for its own HAProxy."""
+    """Tasks of each portal host, for its own HAProxy."""
     agent, proxy = services.host_agent, services.proxy
     if agent is None:
         return [
@@ -80,7 +80,7 @@ def _host_threads(services: Services) -> list[TaskThread]:
 
 
 def _site_threads(services: Services) -> list[TaskThread]:
-    """What one worker does for all portal hosts."""
+    """Tasks of one worker for all portal hosts."""
     slurm = services.settings.slurm
     cluster, reconciler = services.cluster_reader, services.reconciler
     jobs = services.job_follower
@@ -132,10 +132,10 @@ def _housekeeping(services: Services) -> TaskThread:
 
 
 class Worker:
-    """Runs the periodic tasks, one after the other in each thread.
+    """Runs the periodic tasks, sequentially in each thread.
 
-    Without a lease all of them. With one, those for this host's HAProxy by services of their own,
-    and the others only once, and as long as, this worker has the lease.
+    Without a lease it runs all tasks. With one, the tasks for this host's HAProxy use separate
+    services, and the other tasks run only while this worker has the lease.
     """
 
     def __init__(
@@ -189,8 +189,8 @@ class Worker:
             running.start()
 
     def _look_after(self, threads: list[TaskThread]) -> None:
-        # The supervisor restarts the worker, rather than leave it running without a thread.
-        if not all(each.is_alive() for each in self._running):
+        # Exit, so that the supervisor restarts the worker, instead of running without a thread.
+        if not all(running.is_alive() for running in self._running):
             raise SystemExit("a thread of the worker ended")
         for thread in threads:
             if thread.hangs:
@@ -201,37 +201,37 @@ class Worker:
         while not self._stop.is_set():
             for task in thread.tasks:
                 if time.monotonic() >= task.due:
-                    thread.begun = time.monotonic()
+                    thread.started = time.monotonic()
                     self._do(task)
-                    thread.begun = None
+                    thread.started = None
             pause = min(task.due for task in thread.tasks) - time.monotonic()
             self._stop.wait(max(pause, 0.05))
 
     @staticmethod
     def _do(task: PeriodicTask) -> None:
-        begun = time.monotonic()
+        started = time.monotonic()
         try:
             task.action()
         except DatabaseUnavailable:
-            pass  # the database's adapter says it, once a minute for all tasks
+            pass  # logged by the database's adapter, once a minute for all tasks
         except PortalError as error:
             log.warning("%s: %s", task.name, error)
         except Exception:
             log.exception("%s", task.name)
         # A slow Slurm is queried less often: a task runs at most half of the time.
-        took = time.monotonic() - begun
-        task.due = time.monotonic() + max(task.seconds, took)
+        duration = time.monotonic() - started
+        task.due = time.monotonic() + max(task.seconds, duration)
 
 
 @contextmanager
-def only_one(run_directory: str, who: Callable[[], str] = str) -> Iterator[None]:
-    """Hold the lock of this host's worker; a second one waits, and says for whom (`who`)."""
+def only_one(run_directory: str, holder: Callable[[], str] = str) -> Iterator[None]:
+    """Hold the lock of this host's worker; a second worker waits, and logs the `holder`."""
     descriptor = os.open(Path(run_directory) / "worker.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            log.warning("another worker runs on %s, waiting", who() or "this host")
+            log.warning("another worker runs on %s, waiting", holder() or "this host")
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:

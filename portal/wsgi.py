@@ -10,7 +10,7 @@ from portal.web.app import create_app
 from portal.wiring import wire
 
 THREADS = 8
-"""Of a process of gunicorn's (its option --threads, in every unit and script that starts it)."""
+"""Threads of a gunicorn worker (the option --threads of all units and scripts that start it)."""
 
 _settings = load_settings()
 configure(_settings.log)

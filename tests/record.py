@@ -98,7 +98,7 @@ def record_jobs(recorder: Recorder) -> None:
     recorder.keep("jobs-texts", "slipway", asked, texts.texts_format(SEPARATOR))
     cluster.run("login", "scancel", "--user=bob", user="bob")
     time.sleep(5)
-    which = accounting.Which(job_ids=tuple(ids.values()))
+    which = accounting.RecordQuery(job_ids=tuple(ids.values()))
     recorder.keep("jobs-facts", "slipway", accounting.facts_argv(which))
     for name, output in (("jobs-told", True), ("jobs-told-short", False)):
         argv = accounting.texts_argv(which, SEPARATOR, output=output)
@@ -141,7 +141,7 @@ def record_use(recorder: Recorder) -> None:
     ids["waits"] = recorder.submit("bob", "--hold", "true")
     time.sleep(10)
     span = begun - timedelta(seconds=2), datetime.now(UTC)
-    recorder.keep("use-ended", "slipway", accounting.facts_argv(accounting.Which(span=span)))
+    recorder.keep("use-ended", "slipway", accounting.facts_argv(accounting.RecordQuery(span=span)))
     cluster.run("login", "scancel", ids["waits"], user="bob")
     text = json.dumps(ids, indent=1)
     (recorder.folder / "use-jobs.json").write_text(text, encoding="utf-8")

@@ -26,8 +26,8 @@ log = logging.getLogger(__name__)
 
 FRESH_SECONDS = 10.0
 RENAMED = {"script": "command"}
-"""Fields that have a different key in the file."""
-Found = Mapping[tuple[str, str], tuple[str, ...]]
+"""Keys in the file of fields that have a different name."""
+DetectedApps = Mapping[tuple[str, str], tuple[str, ...]]
 
 
 class CatalogError(Exception):
@@ -35,7 +35,7 @@ class CatalogError(Exception):
 
 
 def read_app(folder: Path) -> AppSpec:
-    """One app of apps/<name>/; raises CatalogError."""
+    """Read the app in apps/<name>/; raises CatalogError."""
     file = folder / "app.toml"
     text, data = _read(file)
     for key in {"name", "script"} & data.keys():
@@ -57,7 +57,7 @@ def read_image(
     words: Callable[[Path], tuple[str, ...]] = lambda _: (),
     files: tuple[SifFile, ...] = (),
 ) -> Image:
-    """One image of images/<env>/<version>/; `words`: its main packages, `files`: its SIF files.
+    """Read the image in images/<env>/<version>/; `words`: its main packages, `files`: SIF files.
 
     Raises CatalogError.
     """
@@ -83,9 +83,9 @@ def _read(file: Path) -> tuple[str, dict[str, Any]]:
     try:
         return text, tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        reason, _, place = str(error).partition(" (at ")
-        found = re.match(r"line (\d+)", place)
-        line = int(found[1]) if found else text.rstrip().count("\n") + 1
+        reason, _, position = str(error).partition(" (at ")
+        match = re.match(r"line (\d+)", position)
+        line = int(match[1]) if match else text.rstrip().count("\n") + 1
         raise CatalogError(f"{file}, line {line}: {reason}") from error
 
 
@@ -112,12 +112,12 @@ def _message(file: Path, text: str, key: str, problem: str) -> str:
 
 
 def _line_of(text: str, key: str) -> int | None:
-    """The line of a key, from 1; None when it is absent."""
+    """The line of a key, from 1; None if it is absent."""
     lines = text.splitlines(keepends=True)
     for number, line in enumerate(lines):
         if re.match(rf"""\s*["']?{re.escape(key)}["']?\s*[=.]""", line):
             try:
-                # Not inside a multi-line string: everything before it parses.
+                # It is not inside a multi-line string if all preceding lines parse.
                 tomllib.loads("".join(lines[:number]))
             except tomllib.TOMLDecodeError:
                 continue
@@ -126,51 +126,51 @@ def _line_of(text: str, key: str) -> int | None:
 
 
 class _Packages:
-    """The main packages of each image, read again only when its inventory has changed."""
+    """The main packages of each image, read again only after a change of its inventory."""
 
     def __init__(self) -> None:
-        self._known: dict[Path, tuple[int, tuple[str, ...]]] = {}
+        self._cached: dict[Path, tuple[int, tuple[str, ...]]] = {}
 
     def __call__(self, image: Path) -> tuple[str, ...]:
-        """Those of one image's file; () without an inventory."""
+        """The main packages of one image's file; () without an inventory."""
         try:
             changed = image.with_name(inventory_name(image.name)).stat().st_mtime_ns
         except OSError:
-            self._known.pop(image, None)
+            self._cached.pop(image, None)
             return ()
-        if self._known.get(image, (0, ()))[0] != changed:
+        if self._cached.get(image, (0, ()))[0] != changed:
             inventory = read_inventory(image)
-            self._known[image] = (changed, search_words(inventory.packages) if inventory else ())
-        return self._known[image][1]
+            self._cached[image] = (changed, search_words(inventory.packages) if inventory else ())
+        return self._cached[image][1]
 
 
 class FolderCatalog:
-    """Catalog of the folders' content; new apps and images appear without a restart."""
+    """The catalog of the folders' content; new apps and images appear without a restart."""
 
     def __init__(
-        self, apps: tuple[str, ...], images: str, found: Callable[[], Found] = dict
+        self, apps: tuple[str, ...], images: str, detected_apps: Callable[[], DetectedApps] = dict
     ) -> None:
         """An app in a later folder of `apps` replaces one of the same name in earlier ones."""
         self._apps = [Path(folder) for folder in apps]
         self._images = Path(images)
-        self._found = found
+        self._detected_apps = detected_apps
         self._lock = threading.Lock()
         self._packages = _Packages()
         self._files = SifFiles()
-        self._known: tuple[float, Catalog] | None = None
+        self._cached: tuple[float, Catalog] | None = None
 
     def __call__(self) -> Catalog:
-        """The catalog, about ten seconds old; invalid descriptions are left out and logged.
+        """The catalog, at most about ten seconds old; invalid descriptions are left out and logged.
 
-        While the folders cannot be read, the last catalog counts; without one, OSError is raised.
-        While a thread reads the folders, which may be on a slow file system, the others get the
-        catalog before.
+        If the folders cannot be read, the cached catalog is returned; without one, OSError is
+        raised. While one thread reads the folders, which may be on a slow file system, the others
+        get the cached catalog.
         """
-        known = self._known
-        if known is not None and time.monotonic() - known[0] <= FRESH_SECONDS:
-            return known[1]
-        if not self._lock.acquire(blocking=known is None) and known is not None:
-            return known[1]
+        cached = self._cached
+        if cached is not None and time.monotonic() - cached[0] <= FRESH_SECONDS:
+            return cached[1]
+        if not self._lock.acquire(blocking=cached is None) and cached is not None:
+            return cached[1]
         try:
             return self._read()
         finally:
@@ -178,22 +178,22 @@ class FolderCatalog:
 
     def _read(self) -> Catalog:
         now = time.monotonic()
-        if self._known is None or now - self._known[0] > FRESH_SECONDS:
+        if self._cached is None or now - self._cached[0] > FRESH_SECONDS:
             catalog = self._scanned()
             self._log(catalog.problems)
-            self._known = (now, catalog)
-        return self._known[1]
+            self._cached = (now, catalog)
+        return self._cached[1]
 
     def _scanned(self) -> Catalog:
         try:
             return self._scan()
         except (CatalogError, OSError) as error:
-            if self._known is None:
+            if self._cached is None:
                 raise
-            return self._known[1].model_copy(update={"problems": (str(error),)})
+            return self._cached[1].model_copy(update={"problems": (str(error),)})
 
     def _log(self, problems: tuple[str, ...]) -> None:
-        logged = self._known[1].problems if self._known else ()
+        logged = self._cached[1].problems if self._cached else ()
         for problem in problems:
             if problem not in logged:
                 log.error("left out: %s", problem)
@@ -208,25 +208,25 @@ class FolderCatalog:
             images=tuple(image for image in images if not image.retired),
             retired=tuple(image for image in images if image.retired),
             left_out=tuple(left_out),
-            found=dict(self._found()),
+            detected=dict(self._detected_apps()),
             problems=tuple(problems),
         )
 
     def _read_apps(self, problems: list[str]) -> Iterator[tuple[str, AppSpec]]:
         apps = {}
-        found = {folder.name: folder for place in self._apps for folder in place.glob("[!.]*/")}
-        for name, folder in sorted(found.items()):
+        folders = {folder.name: folder for parent in self._apps for folder in parent.glob("[!.]*/")}
+        for name, folder in sorted(folders.items()):
             try:
                 apps[name] = read_app(folder)
             except (CatalogError, OSError) as error:
                 problems.append(str(error))
-        wrong = misfits(apps)
+        invalid = misfits(apps)
         for name, spec in apps.items():
-            if name not in wrong:
+            if name not in invalid:
                 yield name, spec
                 continue
-            file = found[name] / "app.toml"
-            problems.append(_message(file, _text(file), *wrong[name]))
+            file = folders[name] / "app.toml"
+            problems.append(_message(file, _text(file), *invalid[name]))
 
     def _read_images(
         self, apps: Mapping[str, AppSpec], left_out: list[Image], problems: list[str]

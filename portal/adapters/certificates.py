@@ -1,12 +1,12 @@
-"""The portal's own certificate authorities, and the short-lived certificates that they sign.
+"""The portal's certificate authorities, and the short-lived certificates that they sign.
 
 Three authorities, one per purpose: `user_ca` signs SSH certificates with which the portal acts as a
 user on the login node; `gateway_ca` signs server certificates (gateways in jobs, the callback URL);
 `client_ca` signs only the portal's certificate as the gateways' client.
 
-While an authority is being rotated (rotation.py), its file has two certificates: the one that
-signs, and the one before it, which is still trusted. NAME.cross.pem has the signing one's key,
-certified by the one before: sent along, it convinces those who know only the older authority.
+While an authority is being rotated (rotation.py), its file has two certificates: the signing one,
+and the previous one, which is still trusted. NAME.cross.pem is a cross-certificate: the new key,
+certified by the previous authority, for peers that trust only the previous one.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from portal.core.interfaces.systems import Certificates
 from portal.errors import FieldError, InvalidRequest
 
 Authority = tuple[ec.EllipticCurvePrivateKey, x509.Certificate]
-"""The key that signs, and its certificate."""
+"""The signing key and its certificate."""
 YEARS = timedelta(days=3650)
 GATEWAY_LIFE = timedelta(days=30)
 """Longer than any session: a gateway never renews its certificate."""
 CLOCK_SKEW = timedelta(minutes=5)
 RENEW = timedelta(days=30)
-"""`slipway init` replaces certificates of the portal's own that are valid for less than this."""
+"""`slipway init` replaces the portal's certificates that expire within this time."""
 AUTHORITIES = {"gateway_ca": "Slipway gateways", "client_ca": "Slipway portal"}
-"""The names of their files, and the names in their certificates."""
+"""File names, and the common names in the certificates."""
 
 
 def prepare_authorities(directory: Path, callback_host: str) -> None:
-    """Create the keys and certificates that are missing. Idempotent."""
+    """Create missing keys and certificates. Idempotent."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     _prepare_user_ca(directory)
     for name, title in AUTHORITIES.items():
@@ -57,26 +57,26 @@ def prepare_authorities(directory: Path, callback_host: str) -> None:
 
 
 def issue_own(directory: Path, callback_host: str) -> None:
-    """Issue the portal's own two certificates, unless those that exist still fit. Idempotent."""
+    """Issue the portal's client and server certificates, unless valid ones exist. Idempotent."""
     client, server = ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH
     _leaf(directory / "client.pem", directory, "client_ca", "portal", [], client)
     _leaf(directory / "server.pem", directory, "gateway_ca", callback_host, [callback_host], server)
 
 
 class CertificateAuthority(Certificates):
-    """Signs for gateways and for users, with the keys from prepare_authorities.
+    """Signs certificates of gateways and users with the keys from prepare_authorities.
 
-    They are read for each signature, so that a rotation needs no restart.
+    The keys are read for each signature, so that a rotation needs no restart.
     """
 
     def __init__(self, directory: Path, user_key: str = "user_ca") -> None:
         self._directory = directory
         self._user_file = directory / user_key
-        load_authority(directory, "gateway_ca")  # a missing key is noticed at the start
+        load_authority(directory, "gateway_ca")  # detects a missing key at the start
         load_user_key(self._user_file)
 
     def sign_gateway(self, session: str, request_pem: str) -> str:
-        """Certificate (PEM) for a gateway's CSR; raises InvalidRequest for an invalid CSR.
+        """Sign a gateway's CSR; returns PEM, raises InvalidRequest for an invalid CSR.
 
         Only the public key is taken from the request, never its names.
         """
@@ -115,10 +115,10 @@ class CertificateAuthority(Certificates):
     def sign_user(
         self, user: str, life: timedelta, source: str, skew: timedelta = CLOCK_SKEW
     ) -> tuple[str, str]:
-        """A new SSH key for one user: (private key, certificate), both in OpenSSH format.
+        """Create an SSH key for one user: (private key, certificate), both in OpenSSH format.
 
-        Valid for one principal, from one address, without any forwarding, for `life` from now on
-        and `skew` before.
+        The certificate is valid for one principal, from one address, without any forwarding, from
+        `skew` before now until `life` after now.
         """
         key, user_key = ed25519.Ed25519PrivateKey.generate(), load_user_key(self._user_file)
         now = datetime.now(UTC)
@@ -148,19 +148,20 @@ def _prepare_user_ca(directory: Path) -> None:
 
 
 def new_authority(title: str, key: ec.EllipticCurvePrivateKey | None = None) -> tuple[bytes, bytes]:
-    """The key and the certificate of a new authority, PEM; the key is created if none is given."""
+    """Create an authority; returns key and certificate as PEM. Without `key`, a key is created."""
     key = key or ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, title)])
     return _pem_key(key), _pem(_certify(key, subject, key.public_key(), YEARS))
 
 
-def certify_next(before: Authority, key: ec.EllipticCurvePublicKey) -> bytes:
-    """The next authority's key, certified by the one before it, PEM.
+def certify_next(previous: Authority, key: ec.EllipticCurvePublicKey) -> bytes:
+    """Cross-certify the next authority's key by the previous authority; returns PEM.
 
-    Subject and issuer have the same name, so that it does not count against the path length of 0.
+    Subject and issuer have the same name, so that the path length of 0 is not exceeded.
     """
-    left = before[1].not_valid_after_utc - datetime.now(UTC)
-    return _pem(_certify(before[0], before[1].subject, key, max(left, timedelta(minutes=1))))
+    remaining = previous[1].not_valid_after_utc - datetime.now(UTC)
+    life = max(remaining, timedelta(minutes=1))
+    return _pem(_certify(previous[0], previous[1].subject, key, life))
 
 
 def _certify(
@@ -169,7 +170,7 @@ def _certify(
     key: ec.EllipticCurvePublicKey,
     life: timedelta,
 ) -> x509.Certificate:
-    """A certificate of an authority with this key."""
+    """Sign the certificate of an authority with this key."""
     certificate = (
         _certificate(subject, subject, key, life)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
@@ -183,7 +184,7 @@ def _certify(
 
 
 def load_authority(directory: Path, name: str) -> Authority:
-    """The authority that signs: the first certificate of its file, and the key of that one."""
+    """Load the signing authority: the first certificate of its file, and its key."""
     certificate = x509.load_pem_x509_certificates((directory / f"{name}.pem").read_bytes())[0]
     for key in load_keys(directory / f"{name}.key"):
         if key.public_key() == certificate.public_key():
@@ -192,18 +193,18 @@ def load_authority(directory: Path, name: str) -> Authority:
 
 
 def load_keys(file: Path) -> list[ec.EllipticCurvePrivateKey]:
-    """All keys of a file, the newest first."""
+    """Load all keys of a file, the newest first."""
     end = b"-----END PRIVATE KEY-----"
-    found = []
+    keys = []
     for part in file.read_bytes().split(end)[:-1]:
         key = serialization.load_pem_private_key(part + end, None)
         assert isinstance(key, ec.EllipticCurvePrivateKey)  # noqa: S101  # we wrote it ourselves
-        found.append(key)
-    return found
+        keys.append(key)
+    return keys
 
 
 def _cross(directory: Path, name: str, authority: Authority) -> bytes:
-    """What is sent along with signatures of an authority that is being rotated; else nothing."""
+    """The cross-certificate of an authority that is being rotated; else b""."""
     try:
         pem = (directory / f"{name}.cross.pem").read_bytes()
     except FileNotFoundError:
@@ -220,7 +221,7 @@ def _leaf(
     hosts: Sequence[str],
     usage: x509.ObjectIdentifier,
 ) -> None:
-    """Key and certificate in one file, as HAProxy expects them."""
+    """Write key and certificate to one file, as HAProxy expects them."""
     authority = load_authority(directory, ca)
     cross = _cross(directory, ca, authority)
     if file.exists() and _fits(file.read_bytes(), authority[1], cross, hosts):
@@ -231,14 +232,14 @@ def _leaf(
 
 
 def _fits(pem: bytes, ca: x509.Certificate, cross: bytes, hosts: Sequence[str]) -> bool:
-    """Whether a certificate of the portal's own needs no replacement."""
-    found = x509.load_pem_x509_certificates(pem)
+    """Whether one of the portal's certificates needs no replacement."""
+    chain = x509.load_pem_x509_certificates(pem)
     try:
-        found[0].verify_directly_issued_by(ca)
+        chain[0].verify_directly_issued_by(ca)
     except (ValueError, TypeError, InvalidSignature):
         return False
-    lasts = found[0].not_valid_after_utc - datetime.now(UTC) > RENEW
-    return lasts and names_of(found[0]) == list(hosts) and b"".join(map(_pem, found[1:])) == cross
+    fresh = chain[0].not_valid_after_utc - datetime.now(UTC) > RENEW
+    return fresh and names_of(chain[0]) == list(hosts) and b"".join(map(_pem, chain[1:])) == cross
 
 
 def _sign(

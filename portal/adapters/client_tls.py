@@ -1,4 +1,4 @@
-"""The portal as the client of gateways and file servers: whom it trusts, and who it is."""
+"""TLS of the portal as a client of gateways and file servers: trust and client certificate."""
 
 from __future__ import annotations
 
@@ -19,47 +19,47 @@ SECONDS = 5.0
 
 
 class ClientTls:
-    """TLS settings that follow the authorities' files, which a rotation replaces."""
+    """A TLS context that is reloaded when a rotation replaces the authorities' files."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._lock = threading.Lock()
-        self._read, self._context = self._load()
+        self._loaded_versions, self._context = self._load()
 
     def context(self) -> ssl.SSLContext:
-        """The settings of now."""
+        """The current TLS context."""
         with self._lock:
-            if self._versions() != self._read:
-                self._read, self._context = self._load()
+            if self._versions() != self._loaded_versions:
+                self._loaded_versions, self._context = self._load()
             return self._context
 
     def _versions(self) -> list[tuple[int, int]]:
-        found = [(self._directory / name).stat() for name in FILES]
-        return [(file.st_ino, file.st_mtime_ns) for file in found]
+        statuses = [(self._directory / name).stat() for name in FILES]
+        return [(status.st_ino, status.st_mtime_ns) for status in statuses]
 
     def _load(self) -> tuple[list[tuple[int, int]], ssl.SSLContext]:
-        versions = self._versions()  # before, so that a change meanwhile is read again
-        trusted, own = (str(self._directory / name) for name in FILES)
+        versions = self._versions()  # before loading, so that a concurrent change is detected
+        trusted, client = (str(self._directory / name) for name in FILES)
         context = ssl.create_default_context(cafile=trusted)
-        context.load_cert_chain(own)
+        context.load_cert_chain(client)
         return versions, context
 
 
-def new_only(directory: Path) -> ssl.SSLContext:
-    """Settings of a portal without earlier authorities: who accepts it needs them no more."""
+def context_after_rotation(directory: Path) -> ssl.SSLContext:
+    """A TLS context without the earlier authorities, to find gateways that still need them."""
     pem = (directory / "gateway_ca.pem").read_bytes()
     context = ssl.create_default_context(cadata=_first(pem))
-    own = (directory / "client.pem").read_bytes()
-    key, _end, _rest = own.partition(b"-----BEGIN CERTIFICATE-----")
+    client = (directory / "client.pem").read_bytes()
+    key, _, _ = client.partition(b"-----BEGIN CERTIFICATE-----")
     with tempfile.NamedTemporaryFile(suffix=".pem") as file:  # 0600; the module reads only files
-        file.write(key + _first(own).encode())
+        file.write(key + _first(client).encode())
         file.flush()
         context.load_cert_chain(file.name)
     return context
 
 
 def accepts(context: ssl.SSLContext, session: Session) -> bool:
-    """Whether a session's gateway and the portal accept each other with these settings."""
+    """Whether a session's gateway and the portal accept each other with this context."""
     if session.address is None or session.port is None:
         return False
     name = gateway_name("control", session.id)
@@ -70,12 +70,12 @@ def accepts(context: ssl.SSLContext, session: Session) -> bool:
         ):
             stream.settimeout(SECONDS)
             stream.sendall(f"GET / HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n".encode())
-            # Only now is it known whether the gateway accepts our certificate (TLS 1.3).
+            # In TLS 1.3, only reading shows whether the gateway accepts the client certificate.
             return stream.recv(5) != b""
     except OSError:
         return False
 
 
 def _first(pem: bytes) -> str:
-    found = x509.load_pem_x509_certificates(pem)[0]
-    return found.public_bytes(serialization.Encoding.PEM).decode()
+    certificate = x509.load_pem_x509_certificates(pem)[0]
+    return certificate.public_bytes(serialization.Encoding.PEM).decode()

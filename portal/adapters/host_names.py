@@ -10,7 +10,7 @@ from cryptography import x509
 
 
 def alternative_names(hosts: Sequence[str]) -> x509.SubjectAlternativeName:
-    """The extension for these hosts: an address is an address there, and not a name."""
+    """The extension for these hosts: addresses as IP addresses, others as DNS names."""
     return x509.SubjectAlternativeName([_general(host) for host in hosts])
 
 
@@ -23,8 +23,8 @@ def _general(host: str) -> x509.GeneralName:
 def names_of(certificate: x509.Certificate) -> list[str]:
     """The names and addresses that a certificate is valid for."""
     try:
-        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+        extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
     except x509.ExtensionNotFound:
         return []
-    addresses = map(str, found.value.get_values_for_type(x509.IPAddress))
-    return [*found.value.get_values_for_type(x509.DNSName), *addresses]
+    addresses = map(str, extension.value.get_values_for_type(x509.IPAddress))
+    return [*extension.value.get_values_for_type(x509.DNSName), *addresses]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def write(file: Path, content: bytes, mode: int = 0o600) -> None:
-    """Write a file atomically: a crash must not leave a partial key."""
+    """Write a file atomically, so that a crash leaves no partial key."""
     draft = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(descriptor, "wb") as stream:

@@ -1,9 +1,9 @@
 """Replaces the portal's authorities in two steps, so that no running session is cut off.
 
-Gateways: the first step makes new authorities sign, beside whose certificates the earlier ones stay
-trusted; runners learn both by their heartbeats (services/session/runner_calls.py). The second drops
-the earlier ones. Users: the first step creates a key for the login node to trust; the second signs
-with it. Every file is replaced atomically, and a step that was interrupted is repeated.
+Gateways: after the first step new authorities sign, while the earlier ones remain trusted; runners
+get both by their heartbeats (services/session/runner_calls.py). The second step drops the earlier
+ones. Users: the first step creates a key that the login node has to trust; the second signs with
+it. Every file is replaced atomically, and an interrupted step is repeated.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from portal.adapters.user_ca import new_user_key, trust_line, write_trust_lines
 
 
 class Stage(Enum):
-    """How far the rotation of the gateways' authorities is."""
+    """The progress of the rotation of the gateways' authorities."""
 
     NONE = 0
     BEGINNING = 1
@@ -45,33 +45,33 @@ class Stage(Enum):
 
 
 def certificates(directory: Path, name: str) -> list[x509.Certificate]:
-    """The certificates of an authority: the one that signs, and the one before it, if trusted."""
+    """The certificates of an authority: the signing one, and the previous one while trusted."""
     return x509.load_pem_x509_certificates((directory / f"{name}.pem").read_bytes())
 
 
 def stage(directory: Path) -> Stage:
-    """How far the rotation is; both steps change the authorities in the order of AUTHORITIES."""
+    """The stage of the rotation; both steps change the authorities in the order of AUTHORITIES."""
     double = [len(certificates(directory, name)) > 1 for name in AUTHORITIES]
     if all(double):
         return Stage.BEGUN
     if any(double):
         return Stage.BEGINNING if double[0] else Stage.FINISHING
-    left = any(_cross_file(directory, name).exists() for name in AUTHORITIES)
-    if not left:
+    has_cross = any(_cross_file(directory, name).exists() for name in AUTHORITIES)
+    if not has_cross:
         return Stage.NONE
     ready = all(_next_key(directory, name) is None for name in AUTHORITIES)
     return Stage.FINISHING if ready else Stage.BEGINNING
 
 
 def begun_at(directory: Path) -> datetime:
-    """When all new authorities signed: sessions submitted before know only the earlier ones."""
+    """The time from which all new authorities sign; earlier sessions trust only the old ones."""
     return max(
         certificates(directory, name)[0].not_valid_before_utc + CLOCK_SKEW for name in AUTHORITIES
     )
 
 
 def begin_gateways(directory: Path, callback_host: str) -> None:
-    """Make new authorities sign, and keep the earlier ones trusted. Idempotent."""
+    """Create new signing authorities, and keep the earlier ones trusted. Idempotent."""
     for name, title in AUTHORITIES.items():
         if len(certificates(directory, name)) == 1:
             _begin(directory, name, title)
@@ -79,21 +79,21 @@ def begin_gateways(directory: Path, callback_host: str) -> None:
 
 
 def _begin(directory: Path, name: str, title: str) -> None:
-    # In this order: whatever an interruption leaves behind, the first certificate's key is there.
-    before = load_authority(directory, name)
+    # In this order, the key of the first certificate exists after an interruption at any line.
+    previous = load_authority(directory, name)
     key = _next_key(directory, name)
     if key is None:
-        made, _certificate = new_authority(title)
-        write(directory / f"{name}.key", made + (directory / f"{name}.key").read_bytes())
+        key_pem, _certificate = new_authority(title)
+        write(directory / f"{name}.key", key_pem + (directory / f"{name}.key").read_bytes())
         key = load_keys(directory / f"{name}.key")[0]
     _pem, certificate = new_authority(title, key)
-    write(_cross_file(directory, name), certify_next(before, key.public_key()), mode=0o644)
-    earlier = before[1].public_bytes(serialization.Encoding.PEM)
+    write(_cross_file(directory, name), certify_next(previous, key.public_key()), mode=0o644)
+    earlier = previous[1].public_bytes(serialization.Encoding.PEM)
     write(directory / f"{name}.pem", certificate + earlier, mode=0o644)
 
 
 def _next_key(directory: Path, name: str) -> ec.EllipticCurvePrivateKey | None:
-    """The key that an interrupted first step created; None if there is none."""
+    """The key that an interrupted first step has created; None without one."""
     newest = load_keys(directory / f"{name}.key")[0]
     signing = certificates(directory, name)[0].public_key()
     return None if newest.public_key() == signing else newest
@@ -117,7 +117,7 @@ def _cross_file(directory: Path, name: str) -> Path:
 
 
 def begin_user(directory: Path) -> str:
-    """Create the next key for users' certificates; returns the login node's line. Idempotent."""
+    """Create the next key for users' certificates; returns its trust line. Idempotent."""
     file = directory / "user_ca.next"
     if not file.exists():
         write(file, new_user_key())
@@ -126,7 +126,7 @@ def begin_user(directory: Path) -> str:
 
 
 def finish_user(directory: Path) -> str:
-    """Sign with the next key from now on; returns the login node's line of the earlier one."""
+    """Make the next key the signing key; returns the trust line of the earlier one."""
     earlier = trust_line(directory, "user_ca")
     (directory / "user_ca.next").replace(directory / "user_ca")
     write_trust_lines(directory)

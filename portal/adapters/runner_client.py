@@ -1,8 +1,8 @@
 """Client for the runners inside the jobs, through their gateways with the portal's certificate.
 
 Runner, gateway and node are under the user's control: they may answer late, a byte at a time,
-endlessly, or never. A call has one deadline, only the first line of its answer is read, and a
-session that does not answer is not called again for a while.
+endlessly, or never. A call has one deadline, only the first line of its response is read, and a
+session that does not respond is not called again for a while.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from portal.core.session.session import Session
 from portal.errors import Unavailable
 
 SECONDS = 5.0
-"""Deadline of a call, in seconds: connecting, TLS, and the answer."""
+"""Deadline of a call, in seconds: connecting, TLS, and the response."""
 LONGEST_LINE = 1024
 EACH = ThrottleLimits(at_once=1, waiting=1, seconds=1.0)
 """Concurrent calls to one session from one process."""
@@ -57,52 +57,52 @@ class GatewayRunners(Runners):
         head = f"{method} {path} HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n"
         data = body.encode()
         head += f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
-        place = session.address, session.port
+        address = session.address, session.port
         with self._owners.slot(session.owner), self._sessions.slot(session.id):
             try:
-                return self._ask(place, name, head.encode() + data, time.monotonic() + SECONDS)
+                return self._ask(address, name, head.encode() + data, time.monotonic() + SECONDS)
             except TimeoutError as error:
                 self._sessions.penalize(session.id)
                 raise Unavailable("The session does not answer in time.") from error
             except (OSError, _InvalidResponseError) as error:
                 raise Unavailable("The session's compute node does not answer.") from error
 
-    def _ask(self, place: tuple[str, int], name: str, message: bytes, deadline: float) -> int:
-        with socket.create_connection(place, _left(deadline)) as plain:
-            plain.settimeout(_left(deadline))
+    def _ask(self, address: tuple[str, int], name: str, message: bytes, deadline: float) -> int:
+        with socket.create_connection(address, _seconds_left(deadline)) as plain:
+            plain.settimeout(_seconds_left(deadline))
             with self._tls.context().wrap_socket(plain, server_hostname=name) as stream:
-                stream.settimeout(_left(deadline))
+                stream.settimeout(_seconds_left(deadline))
                 stream.sendall(message)
                 line = b""
                 while not line.endswith(b"\n"):
-                    stream.settimeout(_left(deadline))
+                    stream.settimeout(_seconds_left(deadline))
                     piece = stream.recv(LONGEST_LINE)
                     line = _first_line(line + piece)
                     if not piece or len(line) > LONGEST_LINE:
                         raise _InvalidResponseError
-        found = _STATUS.fullmatch(line)
-        if found is None:
+        match = _STATUS.fullmatch(line)
+        if match is None:
             raise _InvalidResponseError
-        return int(found[1])
+        return int(match[1])
 
 
 class _InvalidResponseError(Exception):
-    """The answer is not a valid HTTP response."""
+    """The received data is not a valid HTTP response."""
 
 
 def _first_line(data: bytes) -> bytes:
     return data[: end + 1] if (end := data.find(b"\n")) >= 0 else data
 
 
-def _left(deadline: float) -> float:
-    left = deadline - time.monotonic()
-    if left <= 0:
+def _seconds_left(deadline: float) -> float:
+    remaining = deadline - time.monotonic()
+    if remaining <= 0:
         raise TimeoutError
-    return left
+    return remaining
 
 
 def resolve(node: str) -> str:
-    """IP address of a compute node, from the host's name service."""
+    """Resolve a compute node's name to an IP address by the host's name service."""
     try:
         return str(socket.getaddrinfo(node, None, type=socket.SOCK_STREAM)[0][4][0])
     except OSError as error:

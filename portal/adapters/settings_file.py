@@ -10,7 +10,7 @@ from portal.errors import Unavailable
 
 
 class LocalSettingsFile(SettingsFile):
-    """A file in a folder of this machine, which other machines may share."""
+    """A file in a local folder, which other machines may share."""
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)
@@ -19,7 +19,7 @@ class LocalSettingsFile(SettingsFile):
         draft = self._path.with_name(f".{self._path.name}.new")
         try:
             draft.write_text(text, encoding="utf-8")
-            draft.chmod(0o644)  # it has no secrets, and everybody has to read it
+            draft.chmod(0o644)  # it has no secrets, and all users have to read it
             os.replace(draft, self._path)
         except OSError as error:
             raise Unavailable(f"{self._path} cannot be written: {error.strerror}") from error

@@ -1,7 +1,7 @@
 """Files of the authority that signs users' SSH certificates.
 
-`user_ca` signs; `user_ca.next` is about to, once the login node trusts it (rotation.py);
-`user_ca.pub` has the lines for the login node.
+`user_ca` signs; `user_ca.next` will sign once the login node trusts it (rotation.py);
+`user_ca.pub` has the trust lines for the login node.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ def new_user_key() -> bytes:
 
 
 def load_user_key(file: Path) -> ed25519.Ed25519PrivateKey:
-    """The key that signs users' certificates, or is about to."""
+    """Load a current or next signing key of users' certificates."""
     key = serialization.load_ssh_private_key(file.read_bytes(), None)
     assert isinstance(key, ed25519.Ed25519PrivateKey)  # noqa: S101  # we wrote it ourselves
     return key
 
 
 def trust_line(directory: Path, file: str) -> str:
-    """The line of TrustedUserCAKeys for a key; its comment says when and where it was made."""
+    """The line of TrustedUserCAKeys for a key; the comment has its date and host."""
     encoding, format_ = serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
     public = load_user_key(directory / file).public_key().public_bytes(encoding, format_).decode()
     trusted = directory / "user_ca.pub"
-    known = trusted.read_text(encoding="utf-8").splitlines() if trusted.exists() else []
-    for line in known:
+    lines = trusted.read_text(encoding="utf-8").splitlines() if trusted.exists() else []
+    for line in lines:
         if line.startswith(f"{public} "):
             return line
-    made = datetime.fromtimestamp((directory / file).stat().st_mtime, UTC)
-    return f"{public} slipway {made:%Y-%m-%d} {socket.gethostname()}"
+    created = datetime.fromtimestamp((directory / file).stat().st_mtime, UTC)
+    return f"{public} slipway {created:%Y-%m-%d} {socket.gethostname()}"
 
 
 def write_trust_lines(directory: Path) -> None:
-    """Write user_ca.pub: a line for the key that signs, and for one that is about to."""
+    """Write user_ca.pub: a line for the signing key, and for the next key if it exists."""
     files = [name for name in ("user_ca", "user_ca.next") if (directory / name).exists()]
     lines = "".join(f"{trust_line(directory, name)}\n" for name in files)
     write(directory / "user_ca.pub", lines.encode(), mode=0o644)

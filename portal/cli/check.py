@@ -1,4 +1,4 @@
-"""`slipway check`: what is missing on this site, in the order in which to fix it."""
+"""`slipway check`: problems of this site, in the order in which to fix them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from portal.adapters.certificates import CertificateAuthority
-from portal.adapters.slurm.asking import Asker, RefusedError
+from portal.adapters.slurm.asking import QueryRunner, RefusedError
 from portal.adapters.slurm.users import user_argv, user_parse
 from portal.adapters.ssh.transport import SshTransport
 from portal.cli.check_certificates import certificate_findings
@@ -48,7 +48,7 @@ from portal.wiring import now, real_systems
 def check(settings: Settings, file: Path | None = None) -> Generator[Finding, None, None]:
     """Check everything that the portal depends on; each finding as soon as it is known.
 
-    `file`: the settings file. What cannot be looked at after a failure is left out.
+    `file`: the settings file. Checks that depend on a failed one are skipped.
     """
     yield from check_account(settings, os.getuid())
     if file is not None:
@@ -73,11 +73,11 @@ def check(settings: Settings, file: Path | None = None) -> Generator[Finding, No
     yield from check_oidc(settings)
     yield from check_hub(settings)
     yield from check_toolkit(Path(settings.sessions.toolkit))
-    if templates or not all(one.ok for one in database):
+    if templates or not all(finding.ok for finding in database):
         return
     yield from check_hosts(settings)
     yield from check_haproxy(settings)
-    # squeue by itself, which serves where pyslurm cannot; check_queue_reader looks at pyslurm.
+    # Use squeue, the fallback of pyslurm; check_queue_reader checks pyslurm.
     commands = settings.slurm.model_copy(update={"reader": "commands"})
     systems = real_systems(settings.model_copy(update={"slurm": commands}))
     yield from check_worker(systems.stores.heartbeats, now())
@@ -89,7 +89,7 @@ def check(settings: Settings, file: Path | None = None) -> Generator[Finding, No
 
 
 def check_cluster(settings: Settings, scheduler: Scheduler) -> Iterator[Finding]:
-    """The login node, and Slurm by it; nothing more after a connection that fails."""
+    """Check the login node and Slurm; ends after a failed connection."""
     login, slurm = settings.login, settings.slurm
     steps = list(check_connection(settings))
     yield from steps
@@ -105,7 +105,7 @@ def check_cluster(settings: Settings, scheduler: Scheduler) -> Iterator[Finding]
     authority = CertificateAuthority(settings.state.ca_file(""))
     transport = SshTransport(login, authority, slurm.operator)
     yield from check_admin_groups(slurm.admin_groups, login.reader, transport)
-    asker = Asker(transport, login.reader, slurm.command_seconds)
+    asker = QueryRunner(transport, login.reader, slurm.command_seconds)
     yield from check_operator(
         slurm.operator,
         transport.uid,
@@ -116,7 +116,7 @@ def check_cluster(settings: Settings, scheduler: Scheduler) -> Iterator[Finding]
 
 
 def _names(web: WebSettings) -> Iterator[Finding]:
-    """Whether names separate portal and apps, and https protects both."""
+    """Whether portal and apps have separate domains, and https protects both."""
     if web.shared_domain:
         text = (
             f"a domain of their own for the apps: they and the portal are both in "
@@ -157,7 +157,7 @@ def compare_gpus(gpus: Gpus, scheduler: Scheduler) -> Iterator[Finding]:
         yield Finding(word in limits.tracked, f"AccountingStorageTRES has {word} (slurm.conf)")
     for partition in partitions:
         for offer in gpus.offers(partition):
-            amounts = ", ".join(f"{to_number(one.fgpu):g}" for one in offer.amounts)
+            amounts = ", ".join(f"{to_number(amount.fgpu):g}" for amount in offer.amounts)
             yield Finding(True, f"{partition.name} offers {_title(offer.kind)}: {amounts} fGPU")
     for node in nodes.values():
         if node.gpus and not node.usable:
@@ -166,34 +166,34 @@ def compare_gpus(gpus: Gpus, scheduler: Scheduler) -> Iterator[Finding]:
                 '"slipway:" is the node\'s own, whose GPUs nobody watches)'
             )
             yield Finding(False, text)
-    having = [node.name for node in nodes.values() if node.gpus]
-    if having:
-        yield Finding(True, f"to be run as root on {', '.join(having)}: slipway-gpu check")
+    gpu_nodes = [node.name for node in nodes.values() if node.gpus]
+    if gpu_nodes:
+        yield Finding(True, f"to be run as root on {', '.join(gpu_nodes)}: slipway-gpu check")
 
 
 def _kind(kind: GpuKind, nodes: Sequence[Node]) -> Iterator[Finding]:
     """One kind of the settings: its nodes, and whether Slurm has the right number of shards."""
-    having = [(node, f) for node in nodes for f in node.gpus if is_of_kind(f, kind) and f.gpus]
-    names = ", ".join(node.name for node, _found in having)
-    if not having:
+    matching = [(node, f) for node in nodes for f in node.gpus if is_of_kind(f, kind) and f.gpus]
+    names = ", ".join(node.name for node, _gpus in matching)
+    if not matching:
         yield Finding(False, f"no node in Slurm has {_title(kind)}: gres.conf, Type={kind.name}")
         return
     yield Finding(True, f"{_title(kind)} on {names}")
-    for node, found in having:
-        wanted = found.gpus * kind.shards if kind.sharing == "shared" else 0
-        if found.shards != wanted:
+    for node, gpus in matching:
+        shards = gpus.gpus * kind.shards if kind.sharing == "shared" else 0
+        if gpus.shards != shards:
             text = (
-                f"{node.name} has {found.shards} shards of {_title(kind)}, the settings divide "
-                f"its {found.gpus} GPUs into {wanted}: run `slipway-gpu gres` there for gres.conf"
+                f"{node.name} has {gpus.shards} shards of {_title(kind)}, the settings divide "
+                f"its {gpus.gpus} GPUs into {shards}: run `slipway-gpu gres` there for gres.conf"
             )
             yield Finding(False, text)
 
 
 def _unnamed(gpus: Gpus, nodes: Iterable[Node]) -> Iterator[Finding]:
     """GPUs in Slurm that the settings do not name."""
-    found = {f.kind for node in nodes for f in node.gpus}
-    known = {name for name in found if any(kind.name in ("", name) for kind in gpus.kinds)}
-    for name in sorted(found - known):
+    types = {f.kind for node in nodes for f in node.gpus}
+    configured = {name for name in types if any(kind.name in ("", name) for kind in gpus.kinds)}
+    for name in sorted(types - configured):
         type_ = name or "without a Type"
         yield Finding(False, f"GPUs {type_}: not in the settings, so they are not offered")
 
@@ -203,7 +203,7 @@ def _title(kind: GpuKind) -> str:
 
 
 def slurm_findings(login: LoginSettings, scheduler: Scheduler) -> Iterator[Finding]:
-    """Whether Slurm answers the reader, and what is unusual about it."""
+    """Whether Slurm answers the reader, and unusual settings."""
     questions: list[tuple[str, Callable[[], object]]] = [
         (f"{login.reader}@{login.host} reads the queue (squeue)", scheduler.jobs),
         ("Slurm's partitions (sinfo)", scheduler.partitions),
@@ -216,18 +216,18 @@ def slurm_findings(login: LoginSettings, scheduler: Scheduler) -> Iterator[Findi
         except PortalError as error:
             yield Finding(False, f"{text}: {error}{_advice(login, error)}")
             if not (isinstance(error, RefusedError) or "permission denied" in error.text):
-                return  # the other questions would end in the same way
+                return  # the other commands would fail in the same way
         else:
             yield Finding(True, text)
     try:
-        limits, asked = scheduler.limits(), now()
+        limits, read_at = scheduler.limits(), now()
     except PortalError:
-        return  # said above
+        return  # reported above
     try:
         nodes = scheduler.nodes()
     except PortalError:
         nodes = []
-    yield from check_slurm(limits, nodes, asked)
+    yield from check_slurm(limits, nodes, read_at)
 
 
 def _advice(login: LoginSettings, error: PortalError) -> str:

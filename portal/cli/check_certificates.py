@@ -1,4 +1,4 @@
-"""How long the portal's own certificates are valid, and whether a rotation is half done."""
+"""Validity of the portal's own certificates, and unfinished rotations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from portal.adapters.certificates import AUTHORITIES, RENEW
 from portal.cli.findings import Finding
 
 SOON = timedelta(days=180)
-"""An authority that expires is replaced in good time: sessions last, and so do holidays."""
+"""Remaining time at which replacing an authority is advised, since sessions can be long."""
 
 
 def certificate_findings(directory: Path, now: datetime) -> Iterator[Finding]:
@@ -34,8 +34,8 @@ def certificate_findings(directory: Path, now: datetime) -> Iterator[Finding]:
 
 
 def _days(file: Path, now: datetime) -> int:
-    found = x509.load_pem_x509_certificates(file.read_bytes())[0]
-    return (found.not_valid_after_utc - now).days
+    certificate = x509.load_pem_x509_certificates(file.read_bytes())[0]
+    return (certificate.not_valid_after_utc - now).days
 
 
 def _valid(days: int) -> str:

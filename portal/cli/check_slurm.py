@@ -1,4 +1,4 @@
-"""`slipway check`: what is unusual about this site's Slurm, and what follows from it."""
+"""`slipway check`: unusual settings of this site's Slurm, and their consequences."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from portal.core.cluster.rules.site import Site
 from portal.core.slurm_options import is_group_name
 
 UNKILLABLE = 60
-"""Seconds of Slurm's own UnkillableStepTimeout."""
+"""Slurm's default UnkillableStepTimeout in seconds."""
 MOST_SECONDS_APART = 5
-"""Clocks further apart make countdowns and ends wrong enough to be noticed."""
+"""Larger differences between clocks make countdowns visibly wrong."""
 
 
 def check_slurm(limits: Limits, nodes: Sequence[Node], now: datetime) -> Iterator[Finding]:
-    """Everything unusual that Slurm's settings, partitions and nodes show."""
+    """Report everything unusual in Slurm's settings, partitions and nodes."""
     yield from _cluster(limits.site, now)
     yield from _accounting(limits, nodes)
     yield from _fence(limits)
@@ -49,9 +49,9 @@ def _cluster(site: Site, now: datetime) -> Iterator[Finding]:
     if site.clock is not None:
         apart = round(site.clock - now.timestamp())
         text = f"clocks of Slurm and the portal differ by {abs(apart)} s"
-        wrong = abs(apart) > MOST_SECONDS_APART
+        differs = abs(apart) > MOST_SECONDS_APART
         advice = ": countdowns are wrong by as much; run chrony or ntpd on both machines"
-        yield Finding(not wrong, text + (advice if wrong else ""))
+        yield Finding(not differs, text + (advice if differs else ""))
 
 
 def _accounting(limits: Limits, nodes: Sequence[Node]) -> Iterator[Finding]:
@@ -75,10 +75,10 @@ def _accounting(limits: Limits, nodes: Sequence[Node]) -> Iterator[Finding]:
             f"PrivateData={','.join(hidden)}: the reader needs AdminLevel=Operator in sacctmgr, "
             "or usage, limits and queue are incomplete"
         )
-        # slurmdbd has a PrivateData of its own, so either can be hidden without the other.
-        seen = bool(nodes) and any(one.user for one in limits.associations)
-        yield Finding(seen, text)
-    totals = [one.total for one in limits.associations] + [one.total for one in limits.qos]
+        # slurmdbd has a separate PrivateData, so either can be hidden without the other.
+        visible = bool(nodes) and any(entry.user for entry in limits.associations)
+        yield Finding(visible, text)
+    totals = [entry.total for entry in limits.associations] + [entry.total for entry in limits.qos]
     if any(total != Minutes() for total in totals) and limits.site.priority != "multifactor":
         text = (
             "GrpTRESMins is set, but Slurm counts nothing for it without "
@@ -103,24 +103,24 @@ def _fence(limits: Limits) -> Iterator[Finding]:
             "their job; set proctrack/cgroup"
         )
         yield Finding(False, text)
-    for name, what in (("Cores", "cores"), ("RAMSpace", "memory")):
-        done = name in site.constrained
-        advice = "" if done else f": jobs may use more; set Constrain{name}=yes (cgroup.conf)"
-        yield Finding(done, f"cgroups limit {what}{advice}")
+    for name, resource in (("Cores", "cores"), ("RAMSpace", "memory")):
+        limited = name in site.constrained
+        advice = "" if limited else f": jobs may use more; set Constrain{name}=yes (cgroup.conf)"
+        yield Finding(limited, f"cgroups limit {resource}{advice}")
     if site.gres_types and "Devices" not in site.constrained:
         text = "cgroups do not hide GPUs of other jobs; set ConstrainDevices=yes (cgroup.conf)"
         yield Finding(False, text)
 
 
 def _nodes_programs(site: Site) -> Iterator[Finding]:
-    """Root's programs on nodes, without which any user can have a node drained."""
-    for name, program, what in (
+    """Root's programs on nodes, without which any user can cause a node to be drained."""
+    for name, program, script in (
         ("UnkillableStepProgram", site.unkillable, "unkillable.sh"),
         ("HealthCheckProgram", site.health, "health.sh"),
     ):
         advice = (
             f": any user can make a step that cannot be killed, for which Slurm drains the node; "
-            f"set it to slurm_plugins/{what}"
+            f"set it to slurm_plugins/{script}"
         )
         yield Finding(bool(program), f"{name} is {program or 'not set'}{'' if program else advice}")
     most = (site.unkillable_seconds or UNKILLABLE) // 2
@@ -180,7 +180,7 @@ def _facts(entry: PartitionAccess, preempt_mode: str) -> Iterator[str]:
     forced = entry.oversubscribe.startswith("FORCE") and entry.oversubscribe != "FORCE:1"
     # scontrol prints Slurm's own mode for each partition that sets none.
     preempts = entry.preempt_mode not in ("", "off", "cluster", preempt_mode)
-    known = (
+    facts = (
         (entry.state == "DOWN", "DOWN, so jobs wait until it is up"),
         (entry.state in CLOSED, f"{entry.state}, so nothing is launched there"),
         (entry.root_only, "for root only, so it is not offered"),
@@ -196,7 +196,7 @@ def _facts(entry: PartitionAccess, preempt_mode: str) -> Iterator[str]:
         (entry.exclusive_user, "nodes serve one user at a time"),
         (preempts, f"jobs may be preempted ({entry.preempt_mode})"),
     )
-    return (text for so, text in known if so)
+    return (text for applies, text in facts if applies)
 
 
 def _nodes(nodes: Iterable[Node]) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""What `slipway check` reports."""
+"""Findings of `slipway check`."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Finding:
-    """One check, and what to do if it failed."""
+    """The result of one check, with advice if it failed."""
 
     ok: bool
     text: str
     warning: bool = False
-    """Whether it is right on some sites only; no failure."""
+    """Whether the setting is valid only on some sites; not a failure."""
 
     @property
     def word(self) -> str:
-        """How its line begins."""
+        """The first word of its line."""
         if not self.ok:
             return "MISSING"
         return "WARNING" if self.warning else "ok"
 
 
 def warn(text: str) -> Finding:
-    """Something that is right on some sites only."""
+    """Create a finding about a setting that is valid only on some sites."""
     return Finding(True, text, warning=True)

@@ -16,16 +16,16 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser(
         "logout", help="end logins and API tokens; sessions go on (services: token revoke)"
     )
-    who = parser.add_mutually_exclusive_group(required=True)
-    who.add_argument("users", nargs="*", default=[], metavar="USER")
-    who.add_argument("--everybody", action="store_true")
+    group = parser.add_mutually_exclusive_group(required=True)
+    group.add_argument("users", nargs="*", default=[], metavar="USER")
+    group.add_argument("--everybody", action="store_true")
     parser.set_defaults(action=_logout)
 
 
 def _logout(settings: Settings, options: argparse.Namespace) -> int:
     logins = wire(settings).logins
     try:
-        users = options.users or [found.user for found in logins.active_users()]
+        users = options.users or [entry.user for entry in logins.active_users()]
         ended = sum(
             logins.revoke_all(user, getpass.getuser(), why="slipway logout") for user in users
         )

@@ -67,7 +67,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _settings(options: argparse.Namespace) -> Settings:
-    """The settings; where a command can do without and there is no file, their defaults."""
+    """Load the settings; without a file, defaults for commands that do not need one."""
     if getattr(options, "settings_optional", False) and options.config is None:
         with contextlib.suppress(SettingsError):
             return load_settings()
@@ -149,10 +149,10 @@ def _prepare(settings: Settings, state: Path, run: Path) -> None:
     prepare_authorities(settings.state.ca_file(""), host)
     if before not in (None, server.read_bytes()):
         print(f"renewed {server} for {host}; now reload slipway-proxy")
-    kept = keep_copy(settings.state.database_url, state / BACKUPS, now())
-    if kept is not None:
+    copy = keep_copy(settings.state.database_url, state / BACKUPS, now())
+    if copy is not None:
         logging.getLogger(__name__).info(
-            "before its migration, the database was copied to %s", kept
+            "before its migration, the database was copied to %s", copy
         )
     upgrade(settings.state.database_url)
     if not read_keys(settings.state.keys):
@@ -163,7 +163,7 @@ def _prepare(settings: Settings, state: Path, run: Path) -> None:
 
 
 def _make_folders(*folders: Path) -> str:
-    """Create what is missing; what prevents it, with the remedy, or ""."""
+    """Create missing folders; returns a problem with its remedy, or ""."""
     for folder in folders:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -233,11 +233,11 @@ def _check(settings: Settings, options: argparse.Namespace) -> int:
 
 def _apps(settings: Settings, _options: argparse.Namespace) -> int:
     catalog = wire(settings).catalog()
-    having: dict[str, list[str]] = {name: [] for name in catalog.apps}
+    images_of: dict[str, list[str]] = {name: [] for name in catalog.apps}
     for image in catalog.images:
         for spec in catalog.apps_of(image.environment, image.version):
-            having[spec.name].append(f"{image.environment}/{image.version}")
-    for name, images in having.items():
+            images_of[spec.name].append(f"{image.environment}/{image.version}")
+    for name, images in images_of.items():
         print(f"{name:<16} {catalog.apps[name].title:<24} {', '.join(images) or '-'}")
     return 0
 

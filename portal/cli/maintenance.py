@@ -1,4 +1,4 @@
-"""`slipway maintenance`: sessions go on, what is launched waits until a time."""
+"""`slipway maintenance`: sessions go on, launches wait until a time."""
 
 from __future__ import annotations
 
@@ -49,41 +49,45 @@ def read_until(text: str, now: datetime) -> datetime:
             clock = datetime.strptime(text, "%H:%M").time()
             today = datetime.combine(now.date(), clock, now.tzinfo)
             return today if today > now else today + timedelta(days=1)
-        found = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         problem = f"use a time such as 18:00 or 2026-11-24T18:00, not “{text[:40]}”"
         raise InvalidRequest([FieldError("until", problem)]) from None
-    return found if found.tzinfo else found.replace(tzinfo=now.tzinfo)
+    return moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)
 
 
 def _on(settings: Settings, options: argparse.Namespace) -> int:
     now = datetime.now().astimezone()
     until = read_until(options.until, now) if options.until else None
     body = {"until": until, "message": options.message}
-    asked = check(MaintenanceRequest, body)
-    print(_says(wire(settings).notices.begin_maintenance(_who(), asked)))
+    request = check(MaintenanceRequest, body)
+    print(_description(wire(settings).notices.begin_maintenance(_operator(), request)))
     return 0
 
 
 def _off(settings: Settings, _options: argparse.Namespace) -> int:
-    wire(settings).notices.end_maintenance(_who())
+    wire(settings).notices.end_maintenance(_operator())
     print("maintenance is over; sessions that waited for it start")
     return 0
 
 
 def _status(settings: Settings, _options: argparse.Namespace) -> int:
-    print(_says(wire(settings).notices.maintenance()))
+    print(_description(wire(settings).notices.maintenance()))
     return 0
 
 
-def _says(found: Maintenance | None) -> str:
-    if found is None:
+def _description(maintenance: Maintenance | None) -> str:
+    if maintenance is None:
         return "no maintenance"
-    end = f"until {found.until.astimezone():%Y-%m-%d %H:%M %Z}" if found.until else "without an end"
-    waits = "launches wait until then" if found.until else "launches are refused"
-    return f"maintenance {end}, by {found.by}: {found.message}\n{waits}; sessions go on"
+    end = (
+        f"until {maintenance.until.astimezone():%Y-%m-%d %H:%M %Z}"
+        if maintenance.until
+        else "without an end"
+    )
+    waits = "launches wait until then" if maintenance.until else "launches are refused"
+    return f"maintenance {end}, by {maintenance.by}: {maintenance.message}\n{waits}; sessions go on"
 
 
-def _who() -> Person:
-    """Whoever may run this command may do everything."""
+def _operator() -> Person:
+    """The user of this command, who has all permissions."""
     return Person(getpass.getuser(), admin=True, login="")

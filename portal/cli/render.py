@@ -69,7 +69,7 @@ def render(settings: Settings, what: str, output: Path | None) -> None:
         _write(output, text)
 
 
-def _rendered(settings: Settings, template: str, **more: str) -> str:
+def _rendered(settings: Settings, template: str, **extra: str) -> str:
     environment = Environment(
         loader=FileSystemLoader(settings.sessions.templates),
         undefined=StrictUndefined,
@@ -79,7 +79,7 @@ def _rendered(settings: Settings, template: str, **more: str) -> str:
         keep_trailing_newline=True,
     )
     values = {"settings": settings, "bin": programs(), "haproxy": haproxy(), "hosts": hosts}
-    return environment.get_template(template).render(values | more)
+    return environment.get_template(template).render(values | extra)
 
 
 def front_end_hash(file: str) -> str:
@@ -94,12 +94,12 @@ def front_end_hash(file: str) -> str:
 
 
 def programs() -> Path:
-    """The folder of the programs of this installation."""
+    """The folder of this installation's programs."""
     return Path(sys.executable).parent
 
 
 def haproxy() -> str:
-    """HAProxy: the one that came with this installation, else that of the machine's PATH."""
+    """The HAProxy program: this installation's, else the one in PATH."""
     bundled = programs() / "haproxy"
     return str(bundled) if bundled.is_file() else "haproxy"
 

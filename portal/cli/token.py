@@ -40,8 +40,8 @@ def _create(settings: Settings, options: argparse.Namespace) -> int:
             getpass.getuser(), options.name, options.users, options.groups, options.days
         )
     except InvalidRequest as error:
-        for wrong in error.errors:
-            print(f"slipway: {wrong.field}: {wrong.message}", file=sys.stderr)
+        for problem in error.errors:
+            print(f"slipway: {problem.field}: {problem.message}", file=sys.stderr)
         return 2
     print(secret)
     return 0
@@ -51,8 +51,8 @@ def _list(settings: Settings, _options: argparse.Namespace) -> int:
     print("ID                EXPIRES     LAST USED   NAME  USERS  GROUPS")
     for token in wire(settings).service_tokens.all():
         used = f"{token.used:%Y-%m-%d}" if token.used else "-         "
-        who = f"{','.join(token.users) or '-'}  {','.join(token.groups) or '-'}"
-        print(f"{token.id}  {token.expires:%Y-%m-%d}  {used}  {token.name}  {who}")
+        principals = f"{','.join(token.users) or '-'}  {','.join(token.groups) or '-'}"
+        print(f"{token.id}  {token.expires:%Y-%m-%d}  {used}  {token.name}  {principals}")
     return 0
 
 

@@ -20,7 +20,7 @@ from portal.worker import Worker, only_one
 
 
 class OnlyOneHost(PortalError):
-    """Another host's worker runs, although the settings say that there is one host."""
+    """Another host's worker runs, although the settings say that there is only one host."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -46,7 +46,7 @@ def _worker(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def _holder(settings: Settings) -> str:
-    """Who runs the worker, as far as the database knows."""
+    """The host and process of the worker, from the database; "" if unknown."""
     try:
         return str(workers_of(settings)[0] or "")
     except (SQLAlchemyError, DatabaseUnavailable):
@@ -73,7 +73,7 @@ def _refuse_others(holder: Holder | None, this_host: str) -> None:
 
 
 def run_worker(settings: Settings) -> None:
-    """Run the worker of this host, and the site's while no other host's does.
+    """Run this host's tasks, and the site's tasks while no other host's worker does.
 
     Raises OnlyOneHost.
     """

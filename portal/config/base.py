@@ -1,4 +1,4 @@
-"""What all sections of the settings have in common."""
+"""Common types of all sections of the settings."""
 
 from __future__ import annotations
 
@@ -28,4 +28,4 @@ def _stays_below(path: str) -> str:
 AnyPorts = Annotated[tuple[int, int], AfterValidator(_in_order)]
 """First and last port; (0, 0): any that is free."""
 Below = AfterValidator(_stays_below)
-"""For paths without "..": they are joined to others, on machines that are not the portal's."""
+"""Validator of paths without "..", which are joined to other paths on other machines."""

@@ -88,7 +88,7 @@ class LoginSettings(BaseModel):
         return tuple(dict.fromkeys(self.hosts or [self.host]))
 
     def at(self, host: str) -> LoginSettings:
-        """The same for one host alone."""
+        """The settings for one host only."""
         return self.model_copy(update={"host": host, "hosts": []})
 
     @cached_property
@@ -98,7 +98,7 @@ class LoginSettings(BaseModel):
 
 
 class SlurmSettings(BaseModel):
-    """How Slurm is queried, and what the portal may do there."""
+    """Queries of Slurm, and the portal's permissions in it."""
 
     model_config = FROZEN
 

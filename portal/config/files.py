@@ -1,4 +1,4 @@
-"""[files]: what people see of their files, and the file servers that run as them."""
+"""[files]: users' visible folders, and the file servers that run as the users."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RESERVED = frozenset({"home", "storage", "shared"})
 
 
 class FileSettings(BaseModel):
-    """Users' files, which a file server shows that runs as the user on login.files_host."""
+    """Users' files, shown by a file server that runs as the user on login.files_host."""
 
     model_config = FROZEN
 

@@ -53,7 +53,7 @@ class GpuKindSettings(BaseModel):
 
     @property
     def kind(self) -> GpuKind:
-        """The kind for core."""
+        """The kind as a value of core."""
         return GpuKind(
             name=self.name,
             title=self.title,
@@ -97,7 +97,7 @@ class GpuSettings(BaseModel):
 
     @property
     def gpus(self) -> Gpus:
-        """The kinds for core."""
+        """The kinds as a value of core."""
         return Gpus(tuple(kind.kind for kind in self.kinds))
 
     @model_validator(mode="after")

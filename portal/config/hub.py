@@ -8,7 +8,7 @@ from portal.config.base import FROZEN
 
 
 class HubSettings(BaseModel):
-    """How JupyterHub's proxy reaches the servers."""
+    """Connections of JupyterHub's proxy to the servers."""
 
     model_config = FROZEN
 

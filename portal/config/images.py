@@ -51,7 +51,7 @@ class ImageSettings(BaseModel):
         return self
 
     def rules(self, command: str) -> OwnImageRules:
-        """The rules for launches; `command`: the one on compute nodes."""
+        """The rules for launches; `command`: path of `slipway` on compute nodes."""
         return OwnImageRules(
             own=self.own,
             folders=self.folders,

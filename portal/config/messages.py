@@ -1,4 +1,4 @@
-"""Words for wrong settings: the key as in the file, and values as TOML writes them."""
+"""Messages for invalid settings, with keys and values as in the TOML file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def problems(error: ValidationError, model: type[BaseModel]) -> list[str]:
 def _line(error: Mapping[str, Any], model: type[BaseModel]) -> str:
     loc: Sequence[str | int] = error["loc"]
     kind: str = error["type"]
-    path = _known(loc, model)
+    path = _setting_path(loc, model)
     field = _annotation(path, model)
     pair = field is not None and _is_pair(field)
     if pair and (kind in (*_LISTS, "missing", "too_long") or kind.startswith(_NUMBERS)):
@@ -50,27 +50,27 @@ def _plain(message: str) -> str:
     return message.removeprefix("Value error, ").removeprefix("Input ")
 
 
-def _known(loc: Sequence[str | int], model: type[BaseModel]) -> list[str]:
-    """The part of a place that names settings: without indices and kinds of a union."""
-    found: list[str] = []
+def _setting_path(loc: Sequence[str | int], model: type[BaseModel]) -> list[str]:
+    """The part of an error's location that names settings, without indices and union members."""
+    path: list[str] = []
     inner: type[BaseModel] | None = model
     for part in loc:
         if inner is None or part not in inner.model_fields:
             break
-        found.append(str(part))
+        path.append(str(part))
         inner = _model_in(inner.model_fields[str(part)].annotation)
-    return found
+    return path
 
 
 def _annotation(path: Sequence[str], model: type[BaseModel]) -> Any:
     inner: type[BaseModel] | None = model
-    found: Any = None
+    annotation: Any = None
     for part in path:
         if inner is None:
             return None
-        found = inner.model_fields[part].annotation
-        inner = _model_in(found)
-    return found
+        annotation = inner.model_fields[part].annotation
+        inner = _model_in(annotation)
+    return annotation
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:
@@ -84,15 +84,15 @@ def _is_pair(annotation: Any) -> bool:
 
 
 def _advice(loc: Sequence[str], model: type[BaseModel]) -> str:
-    """What may have been meant: a similar name in this section, or the same in another."""
+    """Suggest a similar name in this section, or the same name in another section."""
     *path, name = loc
-    place = _model_of([part for part in path if not part.isdecimal()], model)
-    if place is None:
+    section = _model_of([part for part in path if not part.isdecimal()], model)
+    if section is None:
         return ""
-    close = difflib.get_close_matches(name, list(place.model_fields), 1, 0.6)
+    close = difflib.get_close_matches(name, list(section.model_fields), 1, 0.6)
     if close:
         return f"; did you mean {close[0]}?"
-    elsewhere = [found for found in _all(model) if found.rpartition(".")[2] == name]
+    elsewhere = [key for key in _all(model) if key.rpartition(".")[2] == name]
     return f"; did you mean {' or '.join(elsewhere)}?" if elsewhere else ""
 
 

@@ -1,4 +1,4 @@
-"""[sessions]: what runs inside a session."""
+"""[sessions]: images, apps, homes and runners of sessions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Dotfile = Annotated[str, Field(pattern=rf"^\.{_PART}(/{_PART})*$")]
 
 
 class SessionSettings(BaseModel):
-    """What runs inside a session."""
+    """Images, apps, homes and runners of sessions."""
 
     model_config = FROZEN
 

@@ -1,4 +1,4 @@
-"""All sections of the settings, and how they are read from a file."""
+"""All sections of the settings, and loading them from a file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from portal.config.sessions import SessionSettings
 from portal.config.state import ServiceSettings, StateSettings
 from portal.config.web import WebSettings
 
-_FROM_OUTSIDE = {
+_ENVIRONMENT = {
     "SLIPWAY_PUBLIC_URL": ("web", "public_url"),
     "SLIPWAY_DATABASE": ("state", "database"),
     "SLIPWAY_APPS": ("web", "apps"),
@@ -42,7 +42,7 @@ _FROM_OUTSIDE = {
     "SLIPWAY_SUPERVISORCTL": ("service", "supervisorctl"),
     "SLIPWAY_HAPROXY_CONFIG": ("service", "haproxy_config"),
 }
-"""Settings that are known only when a container starts."""
+"""Environment variables that override settings, for values known only at a container's start."""
 _LISTS: dict[str, Callable[[str], Any]] = {
     "apps_ports": lambda text: text.split("-"),
     "ssh_ports": lambda text: text.split("-"),
@@ -101,7 +101,7 @@ def load_settings(path: str | None = None) -> Settings:
         raise SettingsError(f"{file}: {error.strerror}") from error
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{file}: {error}") from error
-    for variable, (section, name) in _FROM_OUTSIDE.items():
+    for variable, (section, name) in _ENVIRONMENT.items():
         if value := os.environ.get(variable):
             data.setdefault(section, {})[name] = _LISTS.get(name, str)(value)
     try:

@@ -1,4 +1,4 @@
-"""[state] and [service]: where the portal keeps its data, and how its processes are run."""
+"""[state] and [service]: the portal's data, and its processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from portal.config.base import FROZEN
 
 
 class StateSettings(BaseModel):
-    """Where the portal keeps its data."""
+    """Locations of the portal's data."""
 
     model_config = FROZEN
 
@@ -60,7 +60,7 @@ class StateSettings(BaseModel):
 
     @property
     def metrics(self) -> Path:
-        """Folder in which all processes count together for metrics."""
+        """Folder of the metrics shared by all processes."""
         return Path(self.run) / "metrics"
 
     def ca_file(self, name: str) -> Path:
@@ -69,7 +69,7 @@ class StateSettings(BaseModel):
 
 
 class ServiceSettings(BaseModel):
-    """How the portal's own processes are run, for `slipway apply`."""
+    """Supervision of the portal's processes, for `slipway apply`."""
 
     model_config = FROZEN
 

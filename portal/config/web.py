@@ -48,7 +48,7 @@ Proxy = Annotated[str, AfterValidator(_network)]
 
 
 class HelpLink(BaseModel):
-    """A page of the site's own, linked from the portal."""
+    """A page of the site, linked from the portal."""
 
     model_config = FROZEN
 
@@ -186,7 +186,7 @@ class WebSettings(BaseModel):
 
     @property
     def login_terms(self) -> LoginTerms:
-        """How long logins last, and the rate limits for passwords."""
+        """Lifetimes of logins, and the rate limits for passwords."""
         return LoginTerms(
             idle=timedelta(hours=self.login_hours),
             life=timedelta(days=self.login_days),
@@ -197,7 +197,7 @@ class WebSettings(BaseModel):
 
     @property
     def contact_url(self) -> str:
-        """What the contact links to; "" if it is neither an e-mail address nor a URL."""
+        """The link of the contact; "" if it is neither an e-mail address nor a URL."""
         if re.fullmatch(r"[^\s@<>]+@[^\s@<>]+", self.contact):
             return f"mailto:{self.contact}"
         return self.contact if re.fullmatch(r"https?://[!-~]+", self.contact) else ""
@@ -238,7 +238,7 @@ class WebSettings(BaseModel):
 
     @property
     def origins(self) -> Origins:
-        """How labels map to the apps' origins."""
+        """The mapping of labels to the apps' origins."""
         parts = urlsplit(self.public_url)
         return Origins(
             scheme=parts.scheme,
@@ -257,12 +257,12 @@ class WebSettings(BaseModel):
 
     @property
     def port_rules(self) -> PortPolicy:
-        """How these ports are allocated."""
+        """The rules for allocating these ports."""
         return PortPolicy(self.ports_per_person, timedelta(days=self.port_quarantine_days))
 
     @property
     def ssh_host(self) -> str:
-        """Host of the SSH ports: that of the pool, if there is one."""
+        """Host of the SSH ports: the pool's host, if there is a pool."""
         return self.apps_host if self.pool else self.host
 
     def app_url(self, label: str) -> str:
@@ -331,8 +331,8 @@ class WebSettings(BaseModel):
         return self
 
     def _check_domain(self) -> None:
-        own, apps = f".{self.host.lower()}", f".{self.apps_domain.lower()}"
-        if own.endswith(apps):
+        portal, apps = f".{self.host.lower()}", f".{self.apps_domain.lower()}"
+        if portal.endswith(apps):
             raise ValueError(
                 f"apps_domain {self.apps_domain} contains the portal, {self.host}. Apps are "
                 "untrusted: give them a domain that the portal is not in."
@@ -341,7 +341,7 @@ class WebSettings(BaseModel):
     def _check_range(self, name: str, ports: Range) -> None:
         if not 1024 <= ports[0] <= ports[1] <= 65535:
             raise ValueError(f"{name} is first and last port, from 1024 to 65535")
-        for place in (self.listen, self.listen_runners, urlsplit(self.public_url).netloc):
-            port = place.rpartition(":")[2]
+        for address in (self.listen, self.listen_runners, urlsplit(self.public_url).netloc):
+            port = address.rpartition(":")[2]
             if port.isdecimal() and ports[0] <= int(port) <= ports[1]:
                 raise ValueError(f"{name} holds port {port}, which is the portal's")

@@ -1,4 +1,4 @@
-"""Names of accounts: what the site permits, within what is safe wherever a name is used."""
+"""Account names: the site's pattern, within the names that are safe everywhere."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ DEFAULT = "[a-z_][a-z0-9_-]{0,31}"
 """Pattern of most Linux systems (useradd's NAME_REGEX)."""
 MAX_PATTERN = 200
 WIDEST = "[A-Za-z0-9_][A-Za-z0-9._@-]{0,63}"
-"""What any site may permit. Names become parts of paths ("~NAME", "{user}"), arguments of Slurm's
-commands, principals of certificates and words of batch scripts, so nothing is permitted that has
-a meaning there: "/", blanks, quotes, ":", ",", "$" and the like, or "-" and "." in front."""
+"""The widest pattern that a site may permit. Names become parts of paths ("~NAME", "{user}"),
+arguments of Slurm's commands, principals of certificates and words of batch scripts, so characters
+with a meaning there are excluded: "/", blanks, quotes, ":", ",", "$", and "-" and "." in front."""
 _WIDEST = re.compile(WIDEST)
 _REPEATED_GROUP = re.compile(r"\)[*+{]")
 _PARTS = re.compile(r"\\[^.-]|\(\?[^:]")
 """Escapes except of "." and "-", and groups other than "(…)" and "(?:…)"."""
 _PROBES = ("a{}a", "{}a", "a{}", "A{}1", "0{}a", "a.{}b", "a@{}b", "a-{}b", "{}{}")
-"""Where a character could stand that names must not contain."""
+"""Positions at which a forbidden character is tried."""
 
 
 def is_safe(name: str) -> bool:
@@ -31,7 +31,7 @@ def is_safe(name: str) -> bool:
 
 @dataclass(frozen=True)
 class AccountNames:
-    """The site's rule; raises ValueError if it is no usable pattern."""
+    """The site's rule; raises ValueError if the pattern cannot be used."""
 
     pattern: str = DEFAULT
 
@@ -49,11 +49,11 @@ class AccountNames:
 
 
 def _problem(pattern: str) -> str:
-    """What is wrong with a pattern; "" if it can be used."""
+    """Why a pattern cannot be used; "" if it can."""
     if not 0 < len(pattern) <= MAX_PATTERN:
         return f"use 1 to {MAX_PATTERN} characters"
     if _PARTS.search(pattern) or _REPEATED_GROUP.search(pattern):
-        # Others can take exponential time on a name, which anybody may send.
+        # Other patterns can take exponential time on a name, and names come from unknown clients.
         return "use characters, classes as [a-z], ?, *, +, {m,n}, (…|…); repeat no group"
     try:
         compiled = re.compile(pattern, re.ASCII)
@@ -72,6 +72,6 @@ def _reaches(compiled: re.Pattern[str], character: str) -> bool:
 
 def _front(compiled: re.Pattern[str]) -> str:
     for first in "-.@":
-        if any(compiled.fullmatch(first + rest) for rest in ("", "a", "A", "1", "a.a", "a@a")):
+        if any(compiled.fullmatch(first + suffix) for suffix in ("", "a", "A", "1", "a.a", "a@a")):
             return f"permits names that begin with {first!r}, which none may"
     return ""

@@ -1,47 +1,47 @@
-"""The site's own colour: whether it can be read, and the colours that go with it."""
+"""The site's accent colour: its contrast, and the colours derived from it."""
 
 from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
 Scheme = Literal["light", "dark"]
-LEAST = 4.5
+MIN_CONTRAST = 4.5
 """The contrast that text of normal size needs (WCAG 2, level AA)."""
 WHITE, BLACK = "#ffffff", "#000000"
 BACKGROUNDS: dict[Scheme, tuple[str, ...]] = {
     "light": ("#ffffff", "#eef2f4"),
     "dark": ("#121f27", "#0b151b"),
 }
-"""On which links are shown: cards and pages of static/base.css."""
+"""Backgrounds of links: cards and pages of static/base.css."""
 
 
 class Accent(NamedTuple):
-    """A colour for links and buttons, with those that belong to it."""
+    """A colour for links and buttons, with the colours derived from it."""
 
     mark: str
     hover: str
     on_mark: str
-    """Of text on buttons."""
+    """Text on buttons."""
     soft: str
-    """Of what is chosen."""
+    """Background of selected elements."""
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(colour: str, other: str) -> float:
     """The contrast of two colours such as "#0b6478", from 1 to 21."""
-    bright, dim = sorted((_luminance(one), _luminance(other)), reverse=True)
+    bright, dim = sorted((_luminance(colour), _luminance(other)), reverse=True)
     return (bright + 0.05) / (dim + 0.05)
 
 
 def accent_problem(colour: str, scheme: Scheme) -> str:
     """Why a colour cannot be read on pages of this scheme; "" if it can."""
     worst = min(BACKGROUNDS[scheme], key=lambda background: contrast(colour, background))
-    found = contrast(colour, worst)
-    if found >= LEAST:
+    ratio = contrast(colour, worst)
+    if ratio >= MIN_CONTRAST:
         return ""
     way = "darker" if scheme == "light" else "lighter"
     return (
-        f"{colour} has a contrast of {found:.1f}:1 on {scheme} pages ({worst}); links and buttons "
-        f"need {LEAST}:1. Choose a {way} colour"
+        f"{colour} has a contrast of {ratio:.1f}:1 on {scheme} pages ({worst}); links and buttons "
+        f"need {MIN_CONTRAST}:1. Choose a {way} colour"
     )
 
 
@@ -52,12 +52,12 @@ def accent(colour: str, scheme: Scheme) -> Accent:
     on_mark = max(
         (WHITE, BLACK), key=lambda text: min(contrast(text, colour), contrast(text, hover))
     )
-    # Links are also shown on what is chosen: as much of the colour as can still be read there.
+    # Links are also shown on selected elements: mix in as much colour as remains readable.
     soft = next(
         (
             mixed
             for part in (0.12, 0.06, 0.03)
-            if contrast(colour, mixed := _mixed(card, colour, part)) >= LEAST
+            if contrast(colour, mixed := _mixed(card, colour, part)) >= MIN_CONTRAST
         ),
         card,
     )
@@ -78,7 +78,7 @@ def _luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def _mixed(one: str, other: str, part: float) -> str:
-    """One colour with some part of another."""
-    mixed = (a + (b - a) * part for a, b in zip(_rgb(one), _rgb(other), strict=True))
+def _mixed(colour: str, other: str, part: float) -> str:
+    """Mix two colours; `part`: the share of `other`, from 0 to 1."""
+    mixed = (a + (b - a) * part for a, b in zip(_rgb(colour), _rgb(other), strict=True))
     return "#" + "".join(f"{round(value):02x}" for value in mixed)

@@ -1,13 +1,13 @@
-"""Several portal hosts on one database: how long each may go without following it.
+"""Several portal hosts on one database: how long each may serve without reading it.
 
-A host is open while its HAProxy serves apps. What is revoked must be removed by every open host,
-and a host that does not follow the database shuts itself off, before others rely on it:
+A host is open while its HAProxy serves apps. Every open host must remove revoked keys, and a host
+that does not follow the database shuts itself off, before others rely on that:
 
-    its agent looks at the database       every LOOK_SECONDS
-    its agent calls it shut off           OPEN_SECONDS after the last look that succeeded
+    its agent reads the database          every LOOK_SECONDS
+    its agent reports it as shut off      OPEN_SECONDS after the last successful read
     its HAProxy closes the apps           CHECKS failed checks, CHECK_SECONDS apart, after that, or
                                           after the agent's death
-    others count on its being shut off    SHUT_SECONDS after the last look that it reported
+    others rely on its being shut off     SHUT_SECONDS after the last read that it reported
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Removal:
 
 @dataclass(frozen=True)
 class View:
-    """What a host sees in the database in one look."""
+    """A host's state in the database, from one read."""
 
     silent: float | None
     """Seconds since it last reported, by the database's clock; None if it is not registered."""
@@ -55,13 +55,13 @@ class View:
 
     @property
     def is_counted_on(self) -> bool:
-        """Whether nobody has relied on its being shut off since it last reported."""
+        """Whether no other host has relied on its being shut off since it last reported."""
         return self.silent is not None and self.silent < SHUT_SECONDS - 1.0
 
 
 @dataclass(frozen=True)
 class HostStatus:
-    """A portal host, as others see it."""
+    """A portal host, as reported in the database."""
 
     name: str
     silent: float

@@ -1,4 +1,4 @@
-"""What the lists of sessions and jobs share: texts to search for, order and pagination.
+"""Search texts, order and pagination of the lists of sessions and jobs.
 
 Keyset pagination: a page begins where the last one ended, without counting rows. So it is fast for
 lists of any length, and new rows between two requests do not cause duplicates.
@@ -42,14 +42,14 @@ class Order(StrEnum):
         return self.value.removeprefix("-")
 
     @property
-    def falling(self) -> bool:
-        """Whether the order is descending."""
+    def descending(self) -> bool:
+        """Whether the sort direction is descending."""
         return self.value.startswith("-")
 
     @property
-    def turned(self) -> Self:
-        """The same in reverse order, which every list has."""
-        return type(self)(self.key if self.falling else f"-{self.key}")
+    def reversed(self) -> Self:
+        """The same sort key in reverse order, which every list has."""
+        return type(self)(self.key if self.descending else f"-{self.key}")
 
 
 AnyOrder = TypeVar("AnyOrder", bound=Order)
@@ -133,7 +133,7 @@ def _of_this_list(value: str, info: ValidationInfo) -> str:
 
 
 CursorText = Annotated[str, AfterValidator(_of_this_list)]
-"""A cursor in the order of the field "sort", which has to be an earlier field."""
+"""A cursor in the order of the field "sort", which must be declared before it."""
 
 
 SearchText = Annotated[
@@ -162,11 +162,11 @@ class SearchQuery(BaseModel):
 
 def read_leniently(model: type[Query], values: Mapping[str, str], **fixed: Any) -> Query:
     """Parse the parameters of a page's URL; invalid ones are ignored."""
-    kept = {key: values[key].strip() for key in model.model_fields if key in values}
-    kept = {key: value for key, value in kept.items() if value} | fixed
+    parameters = {key: values[key].strip() for key in model.model_fields if key in values}
+    parameters = {key: value for key, value in parameters.items() if value} | fixed
     while True:
         try:
-            return model.model_validate(kept)
+            return model.model_validate(parameters)
         except ValidationError as error:
-            wrong = {detail["loc"][0] for detail in error.errors()}
-            kept = {key: value for key, value in kept.items() if key not in wrong}
+            invalid = {detail["loc"][0] for detail in error.errors()}
+            parameters = {key: value for key, value in parameters.items() if key not in invalid}

@@ -1,4 +1,4 @@
-"""Whether the portal is ready, part by part, from what is known of each."""
+"""Readiness of the portal, for each of its parts."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from portal.core.cluster.usage import SlurmStatus
 from portal.core.hosts import HostStatus
 
 READY_WITHIN = timedelta(seconds=30)
-"""Maximum age of the worker's last sign of life, and of its last look at Slurm."""
+"""Maximum age of the worker's last heartbeat, and of its last poll of Slurm."""
 WORKER, LOOK, PROBE = "worker", "look", "probe"
-"""Names of signs of life: the worker's process, its last look at Slurm, the test of writing."""
+"""Names of heartbeats: the worker's process, its last poll of Slurm, the write test."""
 
 
 @dataclass(frozen=True)
 class Room:
-    """A file system: bytes and inodes; 0 inodes in all where they are not counted."""
+    """Space of a file system: bytes and inodes; `inodes` is 0 where they are not counted."""
 
     free: int
     total: int
@@ -27,7 +27,7 @@ class Room:
 
 @dataclass(frozen=True)
 class Figures:
-    """What the database tells in numbers."""
+    """Counts from the database."""
 
     sessions: Mapping[str, int] = field(default_factory=dict)
     """Sessions by state."""
@@ -44,12 +44,12 @@ class Part:
     name: str
     ok: bool
     text: str
-    """In words for administrators; no secrets."""
+    """Details for administrators, without secrets."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What is known of the portal at one moment; ages in seconds, None if there is none."""
+    """The portal's state at one moment; ages in seconds, None if unknown."""
 
     version: str
     parts: tuple[Part, ...]
@@ -66,12 +66,12 @@ class Snapshot:
 
 
 def seconds_since(moment: datetime | None, now: datetime) -> float | None:
-    """The age of a sign of life, never negative; None without one."""
+    """The age of a heartbeat, never negative; None without one."""
     return None if moment is None else max((now - moment).total_seconds(), 0.0)
 
 
 def worker_part(beats: Mapping[str, datetime], now: datetime) -> Part:
-    """The worker's process."""
+    """Status of the worker's process."""
     age = seconds_since(beats.get(WORKER), now)
     if age is None:
         return Part(WORKER, False, "has not run yet with this database")
@@ -81,7 +81,7 @@ def worker_part(beats: Mapping[str, datetime], now: datetime) -> Part:
 
 
 def slurm_part(status: SlurmStatus, beats: Mapping[str, datetime], now: datetime) -> Part:
-    """Slurm, as the worker sees it."""
+    """Status of Slurm, as the worker sees it."""
     look = seconds_since(beats.get(LOOK), now)
     if not worker_part(beats, now).ok:
         return Part("slurm", False, "not known: the worker, which looks at it, is not running")
@@ -94,18 +94,18 @@ def slurm_part(status: SlurmStatus, beats: Mapping[str, datetime], now: datetime
 
 
 def host_part(name: str, hosts: Iterable[HostStatus]) -> Part:
-    """This one of several portal hosts: whether it serves apps."""
-    found = next((host for host in hosts if host.name == name), None)
-    if found is None:
+    """Status of this portal host, one of several: whether it serves apps."""
+    status = next((host for host in hosts if host.name == name), None)
+    if status is None:
         return Part("host", False, f"{name} has not followed the database yet; see slipway-worker")
-    if not found.is_open:
-        text = f"{name} is shut off from apps: it has been silent for {found.silent:.0f} s"
+    if not status.is_open:
+        text = f"{name} is shut off from apps: it has been silent for {status.silent:.0f} s"
         return Part("host", False, f"{text}; see its slipway-worker")
     return Part("host", True, f"{name} follows the database")
 
 
 def disk_part(room: Room, needed_mb: int) -> Part:
-    """The disk of the state directory."""
+    """Status of the state directory's file system."""
     text = f"{room.free >> 20} MiB of {room.total >> 20} MiB free"
     if room.free >> 20 < needed_mb:
         return Part("disk", False, f"{text}; monitoring.free_mb asks for {needed_mb}")
@@ -115,6 +115,6 @@ def disk_part(room: Room, needed_mb: int) -> Part:
 
 
 def summary(parts: Iterable[Part]) -> str:
-    """One line for everybody: "ok", or the names of what is not ready."""
-    wrong = [part.name for part in parts if not part.ok]
-    return f"not ready: {', '.join(wrong)}" if wrong else "ok"
+    """One public line: "ok", or the names of the parts that are not ready."""
+    failing = [part.name for part in parts if not part.ok]
+    return f"not ready: {', '.join(failing)}" if failing else "ok"

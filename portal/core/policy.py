@@ -40,7 +40,7 @@ def decide(
     """Return what will run, or raise InvalidRequest with every field that cannot be granted.
 
     `partitions` are those that the user may use, with that user's effective limits
-    (core/cluster/effective_limits.py). Only what can never be granted is refused here:
+    (core/cluster/effective_limits.py). Only requests that can never be granted are refused:
     a request that fits an empty cluster goes to Slurm, which decides when. None means that Slurm
     has not been read yet, so nothing is limited. The catalog contains what this user may see: a
     hidden image is treated as one that does not exist.
@@ -61,23 +61,23 @@ def decide(
     return Decision(image, group.name if group else request.resource_group, gpu, minutes)
 
 
-def with_refusals(refused: Sequence[FieldError], found: Sequence[FieldError]) -> list[FieldError]:
-    """What Slurm would refuse of its own options, and the other wrong fields of the request.
+def with_refusals(refused: Sequence[FieldError], others: Sequence[FieldError]) -> list[FieldError]:
+    """Merge the options that Slurm would refuse with the other field errors of the request.
 
-    What is open instead of a refused resource group is added to the reason. It is left out if the
-    account or the QOS is at fault: without them, other groups would be open.
+    The reason for a refused resource group also names the groups that can be used. They are left
+    out if the account or the QOS is at fault: without these, other groups could be used.
     """
     group = "resource_group"
-    named = {wrong.field for wrong in refused}
-    instead = next((wrong.message for wrong in found if wrong.field == group), "")
+    refused_fields = {error.field for error in refused}
+    alternative = next((error.message for error in others if error.field == group), "")
     merged = [
-        FieldError(group, f"{wrong.message}; {instead}")
-        if wrong.field == group and instead
-        else wrong
-        for wrong in refused
+        FieldError(group, f"{error.message}; {alternative}")
+        if error.field == group and alternative
+        else error
+        for error in refused
     ]
-    hidden = named | ({group} if named & {"account", "qos"} else set())
-    return [*merged, *(wrong for wrong in found if wrong.field not in hidden)]
+    hidden = refused_fields | ({group} if refused_fields & {"account", "qos"} else set())
+    return [*merged, *(error for error in others if error.field not in hidden)]
 
 
 def granted_gpu(
@@ -87,19 +87,19 @@ def granted_gpu(
 
     An unknown group is an error of its own field, and adds no error about GPUs.
     """
-    wanted = request.resources
+    resources = request.resources
     if partitions is None:
-        return gpus.grant(wanted.fgpu, wanted.gpu_kind, None)
+        return gpus.grant(resources.fgpu, resources.gpu_kind, None)
     group = group_for(request.resource_group, partitions)
-    return gpus.grant(wanted.fgpu, wanted.gpu_kind, group, partitions) if group else None
+    return gpus.grant(resources.fgpu, resources.gpu_kind, group, partitions) if group else None
 
 
 def cap_problems(request: LaunchRequest, rules: SiteRules) -> list[FieldError]:
     """The fields that exceed the administrators' caps."""
-    cap, asked = rules.max_shared_memory_mb, request.resources.shared_memory
-    if cap is None or asked is None or asked <= cap:
+    cap, requested = rules.max_shared_memory_mb, request.resources.shared_memory
+    if cap is None or requested is None or requested <= cap:
         return []
-    text = f"{exact_size(asked)} is too much: an administrator allows {exact_size(cap)} at most"
+    text = f"{exact_size(requested)} is too much: an administrator allows {exact_size(cap)} at most"
     return [FieldError("resources.shared_memory", text)]
 
 
@@ -129,8 +129,8 @@ def resource_problems(request: LaunchRequest, partitions: Sequence[Partition]) -
         text = "Slurm lets your account use no resource group here; ask an administrator"
         return [FieldError("resource_group", text)]
     if group is None:
-        known = ", ".join(p.name for p in partitions)
-        return [FieldError("resource_group", f"choose one of: {known}")]
+        names = ", ".join(p.name for p in partitions)
+        return [FieldError("resource_group", f"choose one of: {names}")]
     problems = []
     cpus, memory = request.resources.cpus, request.resources.memory
     if cpus > group.max_cpus:
@@ -154,24 +154,27 @@ def misfit(
     chosen: SlurmOptions = NO_OPTIONS,
     refused: Callable[[LaunchRequest], Sequence[FieldError]] = lambda _: (),
 ) -> str:
-    """Why a user with these partitions could not launch with a template; "" if they could.
+    """Why a user with these partitions cannot launch with a template; "" if they can.
 
     `group` and `chosen` are the resource group and Slurm's options that are chosen with it, if
-    any; they win over the template's. The limits of the partitions are those of both together.
-    `refused` says which of these options Slurm would refuse.
+    any; they take precedence over the template's. The limits of the partitions are those of both
+    together. `refused` returns errors for the options that Slurm would refuse.
     """
     options = {name: value for name, value in asdict(chosen).items() if value}
-    asked = {"environment": "any", "resource_group": group, FIELD: template.name, **options}
+    data = {"environment": "any", "resource_group": group, FIELD: template.name, **options}
     try:
-        request = parse_launch(fill(asked, [template]))
+        request = parse_launch(fill(data, [template]))
     except InvalidRequest as error:
         problems: Sequence[FieldError] = error.errors
     else:
-        found = cap_problems(request, rules)
-        found += resource_problems(request, partitions) if partitions is not None else []
+        others = cap_problems(request, rules)
+        others += resource_problems(request, partitions) if partitions is not None else []
         gpu = granted_gpu(request, partitions, gpus)
-        found += [gpu] if isinstance(gpu, FieldError) else []
-        first = refused(request)
-        named = {problem.field for problem in first}
-        problems = [*first, *(problem for problem in found if problem.field not in named)]
+        others += [gpu] if isinstance(gpu, FieldError) else []
+        refusals = refused(request)
+        refused_fields = {problem.field for problem in refusals}
+        problems = [
+            *refusals,
+            *(problem for problem in others if problem.field not in refused_fields),
+        ]
     return "; ".join(problem.message for problem in problems)

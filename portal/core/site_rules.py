@@ -16,7 +16,7 @@ IDLE_CPU_PERCENT = 10
 
 
 class SiteRules(BaseModel):
-    """Site-wide rules that Slurm cannot express; None is no cap."""
+    """Site-wide rules that Slurm cannot express; None: no cap."""
 
     model_config = _CHECKED
 

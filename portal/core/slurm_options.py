@@ -16,7 +16,7 @@ MAX_CONSTRAINT = 200
 # Slurm permits nearly anything in a name. Quotes, backslashes, commas and white space would be read
 # by sbatch as something else than a part of one name.
 _NAME = re.compile(r"[^\s\x00-\x1f\x7f\"'\\,|`]{1,100}")
-# Slurm takes a partition named "long jobs". What a shell reads otherwise is of no use to anybody.
+# Slurm accepts a partition named "long jobs". Characters special to shells are never needed.
 _GROUP = re.compile(r"(?!-)(?:[^\s\x00-\x1f\x7f\"'\\,|`$;&<>()]| ){1,100}")
 _CONSTRAINT = re.compile(r"[\w.:&|*!()\[\]+-]{1,200}")
 
@@ -31,8 +31,8 @@ def _name(text: str) -> str:
 
 def is_group_name(text: str) -> bool:
     """Whether this can name a partition in a request."""
-    named = _GROUP.fullmatch(text) is not None
-    return named and text.isprintable() and text == text.strip()
+    matches = _GROUP.fullmatch(text) is not None
+    return matches and text.isprintable() and text == text.strip()
 
 
 def _group(text: str) -> str:
@@ -81,17 +81,17 @@ Constraint = Annotated[
 
 @dataclass(frozen=True)
 class SlurmOptions:
-    """What is chosen of Slurm's own options; "" leaves the choice to Slurm's defaults."""
+    """The chosen values of Slurm's own options; "" leaves a choice to Slurm's defaults."""
 
     account: str = ""
     qos: str = ""
     reservation: str = ""
     constraint: str = ""
     exclusive: bool = False
-    """The whole node, of which the session still uses only what it asks for."""
+    """The whole node, of which the session still uses only its requested resources."""
 
 
-class Chosen(Protocol):
+class HasSlurmOptions(Protocol):
     """A request that may name these options; None leaves one to Slurm."""
 
     @property
@@ -106,7 +106,7 @@ class Chosen(Protocol):
     def exclusive(self) -> bool: ...
 
 
-def options_in(request: Chosen) -> SlurmOptions:
+def options_in(request: HasSlurmOptions) -> SlurmOptions:
     """The options that a request names."""
     return SlurmOptions(
         account=request.account or "",

@@ -50,13 +50,13 @@ class Rounding(Enum):
 
     NEAREST = "nearest"
     DOWN = "down"
-    """For limits: what is shown can be requested."""
+    """For limits: the displayed amount can be requested."""
 
 
 def gb_number(mb: float, rounding: Rounding = Rounding.NEAREST) -> str:
     """Write MiB as a number of GB: "0.98", "1.5", "12.5", "300"; every size is shown by this.
 
-    Two decimals below 10 GB, one below 100 GB, else none. What is more than nothing is never "0".
+    Two decimals below 10 GB, one below 100 GB, else none. An amount above zero is never "0".
     """
     gb = Decimal(mb) / 1024
     places = Decimal("0.01") if gb < 10 else Decimal("0.1") if gb < 100 else Decimal(1)
@@ -98,11 +98,11 @@ def format_amount(resource: str, amount: float) -> str:
     return format_cores(int(amount)) if resource == "cpus" else format_fgpu(amount)
 
 
-def amounts(resource: str, part: float, whole: float) -> tuple[str, str]:
-    """Write a part and the whole, with the unit once: "2" and "3 GB", "1" and "4 cores"."""
+def amounts(resource: str, part: float, total: float) -> tuple[str, str]:
+    """Write a part and its total, with the unit once: "2" and "3 GB", "1" and "4 cores"."""
     if resource == "memory_mb":
-        return gb_number(part), floor_size(int(whole))
-    return fgpu_number(part), format_amount(resource, whole)
+        return gb_number(part), floor_size(int(total))
+    return fgpu_number(part), format_amount(resource, total)
 
 
 def format_cores(number: int) -> str:
@@ -111,21 +111,21 @@ def format_cores(number: int) -> str:
 
 
 def plural(number: int, noun: str) -> str:
-    """Write a number of things: "1 node", "2 nodes"."""
+    """Write a number with its noun: "1 node", "2 nodes"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def format_minutes(minutes: int) -> str:
     """Write minutes in words: "1 day 2 hours"."""
-    days, hours, rest = _split_minutes(minutes)
-    units = ((days, "day"), (hours, "hour"), (rest, "minute"))
+    days, hours, remaining = _split_minutes(minutes)
+    units = ((days, "day"), (hours, "hour"), (remaining, "minute"))
     return " ".join(plural(number, unit) for number, unit in units if number) or "0 minutes"
 
 
 def short_minutes(minutes: int) -> str:
     """Write minutes briefly: "1 d 2 h"."""
-    days, hours, rest = _split_minutes(minutes)
-    units = ((days, "d"), (hours, "h"), (rest, "min"))
+    days, hours, remaining = _split_minutes(minutes)
+    units = ((days, "d"), (hours, "h"), (remaining, "min"))
     return " ".join(f"{number} {unit}" for number, unit in units if number) or "0 min"
 
 
@@ -154,8 +154,8 @@ def parse_duration(value: object) -> int:
 
 
 def _split_minutes(minutes: int) -> tuple[int, int, int]:
-    days, rest = divmod(minutes, MINUTES_A_DAY)
-    return days, rest // 60, rest % 60
+    days, remaining = divmod(minutes, MINUTES_A_DAY)
+    return days, remaining // 60, remaining % 60
 
 
 def fgpu_number(fgpu: Fraction | float | None) -> str:

@@ -1,6 +1,6 @@
-"""Validation of input: the one place that converts pydantic's errors to our own messages.
+"""Validation of input, and conversion of pydantic's errors to messages for users.
 
-Two bounds keep responses small and fast for any input: far too large input is refused before its
+Two bounds keep responses small and fast for any input: oversized input is refused before its
 elements are validated, and InvalidRequest lists the first ten wrong fields only.
 """
 
@@ -135,12 +135,12 @@ def at_most(number: int) -> BeforeValidator:
     return BeforeValidator(validate)
 
 
-def names_of(found: Iterable[str], shown: int = 10) -> str:
+def names_of(names: Iterable[str], shown: int = 10) -> str:
     """A list for a message: the first `shown` names, and the number of the others."""
-    everything = list(found)
-    rest = len(everything) - shown
-    text = ", ".join(clip(name) for name in everything[:shown])
-    return f"{text} and {rest} more" if rest > 0 else text
+    listed = list(names)
+    hidden = len(listed) - shown
+    text = ", ".join(clip(name) for name in listed[:shown])
+    return f"{text} and {hidden} more" if hidden > 0 else text
 
 
 def refuse_large(data: object) -> None:
@@ -183,24 +183,24 @@ def validated(validate: Callable[[], Model]) -> Model:
 
 def field_errors(error: ValidationError) -> list[FieldError]:
     """The wrong fields with plain messages; never includes their values."""
-    found = error.errors(include_url=False, include_input=False)
-    return [_field_error(dict(detail)) for detail in found]
+    details = error.errors(include_url=False, include_input=False)
+    return [_field_error(dict(detail)) for detail in details]
 
 
 def _field_error(detail: dict[str, Any]) -> FieldError:
     # An invalid variable name is at ("env", name, "[key]"); the name itself may be "[key]", too.
     loc = detail["loc"]
-    place = loc[:2] if loc[2:] == ("[key]",) else loc
+    path = loc[:2] if loc[2:] == ("[key]",) else loc
     message = _message(detail)
-    if place[:1] == ("mounts",) and len(place) > 2:  # reported for the mount as a whole
-        return FieldError(f"mounts.{place[1]}", f"{_part(place[2])}: {message}")
+    if path[:1] == ("mounts",) and len(path) > 2:  # reported for the mount as a whole
+        return FieldError(f"mounts.{path[1]}", f"{_part(path[2])}: {message}")
     if detail["type"] == "other_field":
         return FieldError(detail["ctx"]["field"], message)
-    return FieldError(".".join(_part(part) for part in place) or BODY, message)
+    return FieldError(".".join(_part(part) for part in path) or BODY, message)
 
 
 def _part(part: object) -> str:
-    # The client controls these, too, and their length; names of variables may be long.
+    # Clients control these names and their length; names of variables may be long.
     text = str(part)
     return text if re.fullmatch(r"[A-Za-z0-9_]{1,128}", text) else clip(text)
 

@@ -9,6 +9,6 @@ from portal.hub.authenticator import SlipwayAuthenticator
 from portal.hub.spawner import SlipwaySpawner
 
 TEMPLATES = str(Path(__file__).parent / "templates")
-"""For `c.JupyterHub.template_paths`: pages that tell how a server ended."""
+"""For `c.JupyterHub.template_paths`: pages that explain how a server ended."""
 
 __all__ = ["TEMPLATES", "SlipwayAuthenticator", "SlipwaySpawner"]

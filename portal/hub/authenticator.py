@@ -1,4 +1,4 @@
-"""Logs users of JupyterHub in with the password of the login node, through the portal."""
+"""Authentication of JupyterHub's users by the portal, with the login node's password."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from traitlets import Bool, Integer, Unicode
 
 from portal.client import NoAnswer, Refused
 from portal.core.auth.logins import HUB
-from portal.hub.clients import named
-from portal.hub.connection import ask, ask_for_stranger, connection
+from portal.hub.clients import client_headers
+from portal.hub.connection import ask, ask_for_login, connection
 from portal.hub.revoking import Revocations
 
 TOKEN = "slipway_token"  # noqa: S105
-"""Where auth_state has the user's token."""
+"""Key of the user's token in auth_state."""
 WRONG = frozenset({401, 422})
-"""Statuses of a wrong password; 403 is a portal that accepts none, which its text says."""
+"""Statuses of a wrong password; 403: the portal accepts no passwords, as its text says."""
 PATIENCE = 5.0
-"""Seconds for which a log-out waits for the portal."""
+"""Seconds for which a logout waits for the portal."""
 
 
 class LogoutHandler(handlers.LogoutHandler):  # type: ignore[misc]  # JupyterHub has no types
     """Logs a user out of JupyterHub, and JupyterHub out of the portal."""
 
     async def handle_logout(self) -> None:
-        """Called for everybody: only a browser with a log-in logs out, no server's token."""
+        """Log the user of this browser out; tokens of servers are not affected."""
         await super().handle_logout()
         if (user := self.get_current_user_cookie()) is not None:
             await self.authenticator.log_out(user)
 
 
 class SlipwayAuthenticator(Authenticator):  # type: ignore[misc]  # JupyterHub has no types
-    """The portal checks the password, and answers with a token of the user's own.
+    """The portal checks the password, and returns a token of the user.
 
-    The token is in auth_state, which JupyterHub encrypts with $JUPYTERHUB_CRYPT_KEY. Where the
-    portal accepts no passwords (oidc.password = false), use an authenticator for the same OpenID
-    provider, and a service token of the portal's for the spawner.
+    The token is in auth_state, which JupyterHub encrypts with $JUPYTERHUB_CRYPT_KEY. If the portal
+    accepts no passwords (oidc.password = false), use an authenticator for the same OpenID
+    provider, and a service token of the portal for the spawner.
     """
 
     portal_url = Unicode(help="Address of the portal.").tag(config=True)
@@ -74,9 +74,9 @@ class SlipwayAuthenticator(Authenticator):  # type: ignore[misc]  # JupyterHub h
         if code := data.get("otp"):  # shown with c.Authenticator.request_otp
             fields["code"] = code
         name, password = data.get("username", ""), data.get("password", "")
-        headers = self._named(handler.request)
+        headers = self._client_headers(handler.request)
         try:
-            token = await ask_for_stranger(client.make_token, name, password, headers, **fields)
+            token = await ask_for_login(client.make_token, name, password, headers, **fields)
             name = await ask(client.acting_for(token).account)
         except Refused as error:
             if error.status in WRONG:
@@ -86,9 +86,9 @@ class SlipwayAuthenticator(Authenticator):  # type: ignore[misc]  # JupyterHub h
             raise HTTPError(503, error.text, reason=error.text) from error
         return {"name": name, "auth_state": {TOKEN: token}}
 
-    def _named(self, request: HTTPServerRequest) -> dict[str, str]:
+    def _client_headers(self, request: HTTPServerRequest) -> dict[str, str]:
         try:
-            headers = named(request, self.front_end_token_file)
+            headers = client_headers(request, self.front_end_token_file)
         except (OSError, ValueError) as error:
             self.log.error("front_end_token_file: %s", error)
             text = "JupyterHub cannot read its own front_end_token_file."
@@ -98,11 +98,11 @@ class SlipwayAuthenticator(Authenticator):  # type: ignore[misc]  # JupyterHub h
         return headers
 
     def get_handlers(self, app: Any) -> list[tuple[str, Any]]:
-        """Those of JupyterHub's, and one that revokes the token of those who log out."""
+        """JupyterHub's handlers, and one that revokes the token of users who log out."""
         return [*super().get_handlers(app), ("/logout", LogoutHandler)]
 
     async def log_out(self, user: Any) -> None:
-        """Forget the user's token, and revoke it, or within a minute after the portal is back."""
+        """Delete the user's token and revoke it, at the latest a minute after an outage."""
         state = await user.get_auth_state() or {}
         token = state.pop(TOKEN, None)
         if token is None:
@@ -111,7 +111,7 @@ class SlipwayAuthenticator(Authenticator):  # type: ignore[misc]  # JupyterHub h
         await asyncio.wait({self._revocations.add(token)}, timeout=PATIENCE)
 
     def normalize_username(self, username: str) -> str:
-        """The name as the cluster writes it: capitals matter there."""
+        """The name with its case unchanged, since the cluster distinguishes case."""
         return str(self.username_map.get(username, username))
 
     async def refresh_user(self, user: Any, handler: BaseHandler | None = None) -> bool:
@@ -125,7 +125,7 @@ class SlipwayAuthenticator(Authenticator):  # type: ignore[misc]  # JupyterHub h
         except Refused as error:
             return error.status != 401
         except NoAnswer:
-            pass  # nobody is logged out because the portal is away
+            pass  # users stay logged in during an outage of the portal
         return True
 
 

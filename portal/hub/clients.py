@@ -1,4 +1,4 @@
-"""Whom a request of JupyterHub's comes from, and how the portal is told."""
+"""The client of a request to JupyterHub, and the headers that name it to the portal."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tornado.httputil import HTTPServerRequest
 Address = IPv4Address | IPv6Address
 
 FRONT_END = "Slipway-Front-End"
-"""Proves that the header CLIENT may be believed."""
+"""Header with a secret that authenticates the header CLIENT."""
 CLIENT = "Slipway-Client"
 
 
-def named(request: HTTPServerRequest, token_file: str) -> dict[str, str]:
+def client_headers(request: HTTPServerRequest, token_file: str) -> dict[str, str]:
     """The headers that name the client of a request to the portal; raises OSError.
 
     `token_file`: the proof, [hub] front_end_token_file of the portal's settings; "" for none.
@@ -29,12 +29,12 @@ def named(request: HTTPServerRequest, token_file: str) -> dict[str, str]:
 
 
 def client_address(request: HTTPServerRequest) -> str:
-    """The address that JupyterHub's own proxy has seen; "" if it names none.
+    """The client's address according to JupyterHub's own proxy; "" if there is none.
 
-    The proxy adds that address behind those that the client claims (X-Forwarded-For). A proxy in
-    front of it does the same, if c.JupyterHub.trusted_downstream_ips has its address. Whoever
-    connects to JupyterHub without its proxy is the client, whatever the headers say; tornado's own
-    `remote_ip` follows them, and X-Real-IP, from anybody.
+    The proxy appends the address to those that the client claims (X-Forwarded-For). So does a proxy
+    in front of it, which is trusted if c.JupyterHub.trusted_downstream_ips has its address. A peer
+    that connects to JupyterHub without its proxy is the client, whatever the headers say; tornado's
+    `remote_ip` trusts the headers, and X-Real-IP, of every peer.
     """
     connection: Any = request.connection
     trusted = set(_addresses(connection.context.trusted_downstream))
@@ -49,14 +49,14 @@ def client_address(request: HTTPServerRequest) -> str:
 
 
 def _peer(connection: Any) -> Address | None:
-    """Who has connected; None for a program of this machine, as JupyterHub's proxy is."""
+    """The peer's address; None for a program on this machine, such as JupyterHub's proxy."""
     address, socket = connection.context.address, connection.stream.socket
     if not isinstance(address, tuple):
         return None  # a unix socket
-    # One address at both ends: such as with the name in hub_connect_url.
-    here = socket is not None and socket.getsockname()[0] == address[0]
+    # Both ends have the same address, for example with a host name in hub_connect_url.
+    is_local = socket is not None and socket.getsockname()[0] == address[0]
     peer = _address(address[0])
-    return None if here or peer is None or peer.is_loopback else peer
+    return None if is_local or peer is None or peer.is_loopback else peer
 
 
 def _addresses(texts: Iterable[str]) -> Iterable[Address]:
@@ -64,9 +64,9 @@ def _addresses(texts: Iterable[str]) -> Iterable[Address]:
 
 
 def _address(text: str) -> Address | None:
-    """An address without its zone, and as IPv4 where it is that; None for anything else."""
+    """Parse an address, without zone and IPv4 mapping; None for anything else."""
     try:
-        found = ipaddress.ip_address(text.strip().partition("%")[0])
+        address = ipaddress.ip_address(text.strip().partition("%")[0])
     except ValueError:
         return None
-    return getattr(found, "ipv4_mapped", None) or found
+    return getattr(address, "ipv4_mapped", None) or address

@@ -13,12 +13,12 @@ from portal.client import Client
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# Not the event loop's own threads: JupyterHub needs those while the portal does not answer.
+# Not the event loop's default threads, which JupyterHub needs while the portal does not answer.
 _THREADS = ThreadPoolExecutor(32, "slipway")
-# A wrong password takes seconds: those who try some keep the threads from nobody who is logged in.
-_STRANGERS = ThreadPoolExecutor(16, "slipway-login")
-# Nor do log-outs while the portal is away.
-_LOG_OUTS = ThreadPoolExecutor(1, "slipway-logout")
+# A wrong password takes seconds: login attempts must not block users who are logged in.
+_LOGINS = ThreadPoolExecutor(16, "slipway-login")
+# Nor must logouts while the portal does not answer.
+_LOGOUTS = ThreadPoolExecutor(1, "slipway-logout")
 
 
 @cache
@@ -27,19 +27,19 @@ def connection(url: str, authority: str) -> Client:
     return Client(url, verify=authority or True)
 
 
-async def ask(what: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def ask(method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Call a method of the client in a thread."""
-    work = partial(what, *args, **kwargs)
+    work = partial(method, *args, **kwargs)
     return await asyncio.get_running_loop().run_in_executor(_THREADS, work)
 
 
-async def ask_for_stranger(what: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """The same for somebody who is not logged in."""
-    work = partial(what, *args, **kwargs)
-    return await asyncio.get_running_loop().run_in_executor(_STRANGERS, work)
+async def ask_for_login(method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a method for a user who is not logged in yet."""
+    work = partial(method, *args, **kwargs)
+    return await asyncio.get_running_loop().run_in_executor(_LOGINS, work)
 
 
-async def ask_for_log_out(what: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """The same for somebody who has logged out; one at a time."""
-    work = partial(what, *args, **kwargs)
-    return await asyncio.get_running_loop().run_in_executor(_LOG_OUTS, work)
+async def ask_for_logout(method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a method for a user who has logged out; one at a time."""
+    work = partial(method, *args, **kwargs)
+    return await asyncio.get_running_loop().run_in_executor(_LOGOUTS, work)

@@ -1,6 +1,6 @@
-"""The spawn form: what the portal offers, and the portal's own names of fields.
+"""The spawn form: the portal's offers, with the field names of its launch request.
 
-Nothing is decided here. The portal validates what the form or JupyterHub's REST API sends.
+The form decides nothing: the portal validates the input of the form and of JupyterHub's REST API.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from portal.errors import InvalidRequest
 
 APP = "jupyterhub"
 OWN = ""
-"""The value of `template` for resources of one's own."""
+"""The value of `template` for individual resources."""
 NAMED = ("account", "qos", "reservation")
 """The fields for Slurm's own options."""
 
 
 @dataclass(frozen=True)
-class _Chosen:
-    """What the form's fields show at first."""
+class _Initial:
+    """Initial values of the form's fields."""
 
     image: str
     template: str
@@ -46,10 +46,10 @@ class _Chosen:
     """Slurm's own options by their fields."""
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> _Chosen:
-        """The options of an earlier start, which may have come from anywhere."""
-        found, mounts = options.get("resources"), options.get("mounts")
-        resources = found if isinstance(found, dict) else {}
+    def of(cls, options: Mapping[str, Any]) -> _Initial:
+        """Initial values from the options of an earlier start, which are not validated."""
+        requested, mounts = options.get("resources"), options.get("mounts")
+        resources = requested if isinstance(requested, dict) else {}
         listed = mounts if isinstance(mounts, list) else []
         folders = [mount.get("folder") for mount in listed if isinstance(mount, dict)]
         image = f"{options.get('environment', '')}/{options.get('version', '')}"
@@ -68,19 +68,19 @@ class _Chosen:
 
 
 def chosen_before(options: object) -> dict[str, str]:
-    """The options of Slurm's that an earlier start named, which may have come from anywhere."""
+    """Slurm's options in an earlier start, which are not validated."""
     if not isinstance(options, dict):
         return {}
-    found = {name: options.get(name) for name in NAMED}
-    return {name: value for name, value in found.items() if isinstance(value, str) and value}
+    values = {name: options.get(name) for name in NAMED}
+    return {name: value for name, value in values.items() if isinstance(value, str) and value}
 
 
 def page(offers: Offers, ended: str = "", last: Mapping[str, Any] | None = None) -> str:
     """The form's fields as HTML, for JupyterHub's page.
 
-    `ended`: how the last session ended; `last`: its options, which are proposed again.
+    `ended`: how the last session ended; `last`: its options, the initial values of the form.
     """
-    chosen = _Chosen.of(last if isinstance(last, dict) else {})
+    chosen = _Initial.of(last if isinstance(last, dict) else {})
     parts = [
         f'<p class="alert alert-warning">{escape(ended)}</p>' if ended else "",
         _select("image", "Environment", _images(offers.environments), chosen.image),
@@ -98,21 +98,19 @@ def page(offers: Offers, ended: str = "", last: Mapping[str, Any] | None = None)
 
 
 def _images(environments: Iterable[Environment]) -> list[tuple[str, str]]:
-    """The versions that have JupyterHub's server first; others say that they do not."""
-    found = []
+    """Choices of images: those with JupyterHub's server first, the others with a note."""
+    choices = []
     for environment in environments:
         for version in environment.versions:
             has = any(app.name == APP for app in version.apps)
             note = "" if has else " (not known to have JupyterHub's server)"
             value = f"{environment.name}/{version.version}"
-            found.append((not has, value, version.title + note))
-    return [(value, text) for _, value, text in sorted(found, key=lambda one: one[0])]
+            choices.append((not has, value, version.title + note))
+    return [(value, text) for _, value, text in sorted(choices, key=lambda choice: choice[0])]
 
 
 def _templates(templates: Iterable[Template], chosen: str) -> str:
-    fitting = [
-        (one.name, f"{one.title} {one.description}".strip()) for one in templates if one.fits
-    ]
+    fitting = [(t.name, f"{t.title} {t.description}".strip()) for t in templates if t.fits]
     if not fitting:
         return ""
     return _select("template", "Resources", [(OWN, "As entered below"), *fitting], chosen)
@@ -127,7 +125,7 @@ def _groups(groups: tuple[ResourceGroup, ...], chosen: str) -> str:
 
 
 def _slurm(choice: Choice, chosen: Mapping[str, str]) -> Iterator[str]:
-    """A menu for each of Slurm's options of which there is more than one to choose from."""
+    """A menu for each of Slurm's options with more than one choice."""
     lists = (
         ("account", "Account", choice.accounts),
         ("qos", "QOS", choice.qos),
@@ -138,20 +136,20 @@ def _slurm(choice: Choice, chosen: Mapping[str, str]) -> Iterator[str]:
         # Without a reservation is a choice, too.
         if len(offers) + (name == "reservation") < 2:
             continue
-        # Another account may have another default QOS, so that none of them stands for it.
+        # Another account may have another default QOS, so the empty value must not select one.
         fixed = name != "qos" or len(choice.accounts) < 2
-        choices = [("" if one.default and fixed else one.name, _words(one)) for one in offers]
+        choices = [("" if o.default and fixed else o.name, _option_text(o)) for o in offers]
         if all(value for value, _ in choices):
             choices.insert(0, ("", "None" if name == "reservation" else "Slurm's default"))
         yield _select(name, label, choices, value)
 
 
-def _words(option: Option) -> str:
+def _option_text(option: Option) -> str:
     # sacctmgr writes the name as the description if none is given.
     title = option.title if option.title.lower() != option.name.lower() else ""
-    words = f"{option.name}: {title}" if title else option.name
+    text = f"{option.name}: {title}" if title else option.name
     notes = ["default"] * option.default + [option.note] * bool(option.note)
-    return f"{words} ({'; '.join(notes)})" if notes else words
+    return f"{text} ({'; '.join(notes)})" if notes else text
 
 
 def _limits(group: ResourceGroup) -> str:
@@ -206,9 +204,9 @@ def _select(name: str, label: str, choices: Iterable[tuple[str, str]], chosen: s
     )
 
 
-def _field(name: str, label: str, kind: str, value: str, more: str = "") -> str:
+def _field(name: str, label: str, kind: str, value: str, attributes: str = "") -> str:
     field = f'<input class="form-control" type="{kind}" id="{name}" name="{name}" '
-    return _labelled(name, label, f'{field}value="{escape(value)}" {more}>')
+    return _labelled(name, label, f'{field}value="{escape(value)}" {attributes}>')
 
 
 def _textarea(name: str, label: str, hint: str) -> str:
@@ -223,31 +221,33 @@ def _labelled(name: str, label: str, field: str) -> str:
 
 def options_from_form(data: Mapping[str, list[str]]) -> dict[str, Any]:
     """The form's fields as the portal's launch request, without those that are empty."""
-    one = {name: values[0].strip() for name, values in data.items() if values and values[0].strip()}
-    found: dict[str, Any] = {
-        name: one[name]
-        for name in ("resource_group", *NAMED, "time_limit", "template")
-        if name in one
+    fields = {
+        name: values[0].strip() for name, values in data.items() if values and values[0].strip()
     }
-    if "image" in one:
-        found["environment"], _, found["version"] = one["image"].partition("/")
-    if "template" not in one:
-        found["resources"] = _resources(one)
+    options: dict[str, Any] = {
+        name: fields[name]
+        for name in ("resource_group", *NAMED, "time_limit", "template")
+        if name in fields
+    }
+    if "image" in fields:
+        options["environment"], _, options["version"] = fields["image"].partition("/")
+    if "template" not in fields:
+        options["resources"] = _resources(fields)
     if mounts := [folder for folder in data.get("mounts", []) if folder]:
-        found["mounts"] = [{"folder": folder} for folder in mounts]
-    if "env" in one:
-        found["env"] = _variables(data["env"][0])
-    return found
+        options["mounts"] = [{"folder": folder} for folder in mounts]
+    if "env" in fields:
+        options["env"] = _variables(data["env"][0])
+    return options
 
 
-def _resources(one: Mapping[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {name: one[name] for name in ("memory",) if name in one}
-    if "cpus" in one:
-        found["cpus"] = int(one["cpus"]) if one["cpus"].isdecimal() else one["cpus"]
-    if "gpu" in one:
-        kind, _, amount = one["gpu"].rpartition("/")
-        found |= {"fgpu": _number(amount), "gpu_kind": kind}
-    return found
+def _resources(fields: Mapping[str, str]) -> dict[str, Any]:
+    resources: dict[str, Any] = {name: fields[name] for name in ("memory",) if name in fields}
+    if "cpus" in fields:
+        resources["cpus"] = int(fields["cpus"]) if fields["cpus"].isdecimal() else fields["cpus"]
+    if "gpu" in fields:
+        kind, _, amount = fields["gpu"].rpartition("/")
+        resources |= {"fgpu": _number(amount), "gpu_kind": kind}
+    return resources
 
 
 def _number(text: str) -> float | str:
@@ -258,7 +258,7 @@ def _number(text: str) -> float | str:
 
 
 def _variables(text: str) -> dict[str, str]:
-    """Raises ValueError with the reason, which JupyterHub shows above the form."""
+    """Parse variables; raises ValueError with the reason, which JupyterHub shows in the form."""
     try:
         return parse_lines(text)
     except InvalidRequest as error:

@@ -1,4 +1,4 @@
-"""What the spawner sends to the portal: the user's options, and what the site has configured."""
+"""The spawner's launch request: the user's options, with the site's configuration."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ PREFIXES = ("JUPYTERHUB_", "JPY_")
 OWN = frozenset({"hub", "count"})
 """Fields that the spawner sets, or that have no meaning for a server."""
 LIMITS = frozenset({"MEM_LIMIT", "MEM_GUARANTEE", "CPU_LIMIT", "CPU_GUARANTEE"})
-"""Variables that JupyterHub makes of its own limits, which are not those of the session."""
+"""Variables for JupyterHub's own limits, which do not apply to the session."""
 FILES = {"keyfile": "KEYFILE", "certfile": "CERTFILE", "cafile": "CLIENT_CA"}
-"""Names of create_certs' paths, and the ends of JupyterHub's variables for them."""
+"""Names of create_certs' paths, and suffixes of JupyterHub's variables for them."""
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """What a server needs with internal_ssl: contents of PEM files by their names in FILES."""
+    """A server's certificate for internal_ssl: contents of PEM files by their names in FILES."""
 
     files: Mapping[str, str]
 
@@ -40,11 +40,11 @@ class Certificate:
 
 
 def server(prefix: str, env: Mapping[str, str], certificate: Certificate | None) -> dict[str, Any]:
-    """The launch request's field `hub`, of all variables that JupyterHub wants to set."""
-    found = {name: value for name, value in env.items() if name.startswith(PREFIXES)}
+    """The launch request's field `hub`, from the environment that JupyterHub sets."""
+    variables = {name: value for name, value in env.items() if name.startswith(PREFIXES)}
     for end in FILES.values():
-        found.pop(f"JUPYTERHUB_SSL_{end}", None)
-    return {"prefix": prefix, "env": found | (certificate.variables() if certificate else {})}
+        variables.pop(f"JUPYTERHUB_SSL_{end}", None)
+    return {"prefix": prefix, "env": variables | (certificate.variables() if certificate else {})}
 
 
 def check_options(options: object) -> None:
@@ -56,7 +56,7 @@ def check_options(options: object) -> None:
 
 
 def _not_finite(value: object, path: str = "") -> Iterator[str]:
-    """Places of NaN and infinity, which Python reads in JSON and nobody else does."""
+    """Paths of NaN and infinity, which Python accepts in JSON although the standard does not."""
     if isinstance(value, float) and not math.isfinite(value):
         yield path
     parts: Iterable[tuple[object, object]] = ()
@@ -69,7 +69,7 @@ def _not_finite(value: object, path: str = "") -> Iterator[str]:
 
 
 def session_name_of(server: str) -> str | None:
-    """The session's name: the server's, as far as the portal permits such names."""
+    """The server's name as the session's name; None if the portal does not permit it."""
     try:
         return session_name(server or "jupyter")
     except ValueError:
@@ -77,7 +77,7 @@ def session_name_of(server: str) -> str | None:
 
 
 def site_variables(env: Mapping[str, str]) -> dict[str, str]:
-    """Those of `environment`, of `env_keep`, and of subclasses that extend get_env."""
+    """Variables from `environment`, `env_keep`, and subclasses that extend get_env."""
     return {
         name: value
         for name, value in env.items()
@@ -91,17 +91,17 @@ def with_site_defaults(
     cpus: float | None,
     memory: int | None,
 ) -> dict[str, Any]:
-    """The user's options with the site's.
+    """Merge the user's options with the site's.
 
-    `variables` are those of site_variables(), which win; `cpus` and `memory` (bytes) are
-    used if the user has chosen no resources.
+    `variables` are those of site_variables(), which take precedence; `cpus` and `memory` (bytes)
+    are used if the user has chosen no resources.
     """
-    found = {name: value for name, value in options.items() if name not in OWN}
+    body = {name: value for name, value in options.items() if name not in OWN}
     if variables:
-        chosen = found.get("env", {})
-        # A wrong value is kept, so that the portal names it.
-        found["env"] = {**chosen, **variables} if isinstance(chosen, dict) else chosen
-    if memory and not found.keys() & {"resources", "template"}:
+        chosen = body.get("env", {})
+        # An invalid value is sent unchanged, so that the portal reports it.
+        body["env"] = {**chosen, **variables} if isinstance(chosen, dict) else chosen
+    if memory and not body.keys() & {"resources", "template"}:
         amount = {"memory": f"{math.ceil(memory / 2**20)}m"}
-        found["resources"] = amount | ({"cpus": math.ceil(cpus)} if cpus else {})
-    return found
+        body["resources"] = amount | ({"cpus": math.ceil(cpus)} if cpus else {})
+    return body

@@ -1,4 +1,4 @@
-"""What a session's state means for JupyterHub, and what its page of a starting server says."""
+"""A session's state as JupyterHub's state and progress messages."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ GONE = ("failed", "stopped")
 
 @dataclass(frozen=True)
 class Step:
-    """One line, and how far the start is in percent."""
+    """A progress message, with the progress in percent."""
 
     percent: int
     text: str
 
 
 def steps_of(session: Session, app: str) -> list[Step]:
-    """What to say about a session; the last line is the current one."""
+    """Progress messages for a session; the last one is current."""
     if session.state in ("PENDING", "UNKNOWN"):
         return [Step(10, _waiting(session.reason))]
     if session.state == "STARTING":
@@ -47,13 +47,13 @@ def _waiting(reason: Reason | None) -> str:
 
 
 def server_has_ended(session: Session, name: str) -> bool:
-    """Whether only the rest of the session is left, which JupyterHub cannot show."""
+    """Whether the session runs without its server, which JupyterHub cannot show."""
     app = session.app(name)
     return session.state == "RUNNING" and app is not None and app.state in GONE
 
 
 def exit_code(session: Session) -> int | None:
-    """What poll() tells; None while the session lives."""
+    """The result of poll(): None while the session is live."""
     if not session.is_over:
         return None
     return (session.end and session.end.exit_code) or (0 if session.state == "FINISHED" else 1)

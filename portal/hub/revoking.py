@@ -1,4 +1,4 @@
-"""Revokes the tokens of those who have logged out of JupyterHub, one after the other."""
+"""Sequential revocation of the tokens of users who have logged out of JupyterHub."""
 
 from __future__ import annotations
 
@@ -8,53 +8,53 @@ from collections.abc import Callable
 from logging import Logger, LoggerAdapter
 
 from portal.client import Client, NoAnswer, Refused
-from portal.hub.connection import ask_for_log_out
+from portal.hub.connection import ask_for_logout
 
 PAUSE, LONGEST_PAUSE = 5.0, 60.0
-"""Seconds until the next try; doubled with each that fails."""
+"""Seconds until the next attempt; doubled after each failure."""
 MOST = 1000
-"""Tokens that wait for the portal; the oldest is left to expire."""
+"""Maximum number of waiting tokens; beyond it the oldest is left to expire."""
 REVOKED = frozenset({401, 404})
-"""Statuses of a token that has been revoked meanwhile."""
+"""Statuses of a token that is already revoked."""
 
 
 class Revocations:
-    """One task, whose questions have a thread of their own, however many log out."""
+    """A queue of tokens to revoke, processed by one task and one thread."""
 
     def __init__(self, connect: Callable[[], Client], log: Logger | LoggerAdapter[Logger]) -> None:
-        """`connect`: a client of the portal's, without a token."""
+        """`connect` returns a client of the portal without a token."""
         self._connect = connect
         self._log = log
         self._waiting: deque[tuple[str, asyncio.Future[None]]] = deque()
         self._task: asyncio.Task[None] | None = None
 
     def add(self, token: str) -> asyncio.Future[None]:
-        """Revoke it, sooner or later; the future is done when nothing is left to do."""
-        done = asyncio.get_running_loop().create_future()
+        """Queue a token; the future is done when it is revoked or left to expire."""
+        future = asyncio.get_running_loop().create_future()
         if len(self._waiting) >= MOST:
             self._waiting.popleft()[1].set_result(None)
             self._log.error("A token is left to expire: %s others wait to be revoked", MOST)
-        self._waiting.append((token, done))
+        self._waiting.append((token, future))
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._work())
-        return done
+        return future
 
     async def _work(self) -> None:
         pause = PAUSE
         while self._waiting:
-            token, done = self._waiting.popleft()
+            token, future = self._waiting.popleft()
             if await self._revoke(token):
-                done.set_result(None)
+                future.set_result(None)
                 pause = PAUSE
             else:
-                self._waiting.append((token, done))
+                self._waiting.append((token, future))
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _revoke(self, token: str) -> bool:
-        """Whether there is nothing left to do."""
+        """Revoke a token; False if it has to be tried again."""
         try:
-            await ask_for_log_out(self._connect().acting_for(token).revoke_own_token)
+            await ask_for_logout(self._connect().acting_for(token).revoke_own_token)
         except (Refused, NoAnswer) as error:
             if not isinstance(error, Refused) or error.is_passing:
                 self._log.warning("A token is not revoked yet: %s", error)

@@ -1,7 +1,7 @@
-"""The spawner: a server of JupyterHub's is a session of the portal's.
+"""The spawner, which starts JupyterHub's servers as sessions of the portal.
 
-It never asks Slurm: the portal does, once for everybody. A session is known by the path of its
-server, so that it is found again even if JupyterHub was killed before it stored anything.
+It never queries Slurm: the portal does, once for all users. A session is identified by the path of
+its server, so it is found again even if JupyterHub was killed before it stored anything.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from portal.hub.progress import Step, answers, exit_code, server_has_ended, step
 from portal.hub.refusals import Refusal, for_user
 
 LOST = 3600.0
-"""Seconds until an unknown session counts as gone; a portal that has lost it may adopt it."""
+"""Seconds until an unknown session counts as gone; until then the portal may adopt it."""
 QUICK = 0.2
-"""Seconds between two questions while a server starts, and for SOON seconds after its launch."""
+"""Poll interval in seconds while a server starts, and for SOON seconds after its launch."""
 SOON = 10.0
 LATE = 3.0
-"""Seconds in which a cancelled launch, or one whose answer was lost, may still arrive."""
+"""Seconds in which a cancelled launch, or one whose response was lost, may take effect."""
 PATIENCE = 5.0
-"""Seconds between two tries to end a session while the portal is away."""
+"""Seconds between two attempts to end a session while the portal does not answer."""
 
 
 class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
@@ -51,7 +51,7 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
         help="Token of `slipway token create`, for authenticators other than SlipwayAuthenticator. "
         "It acts for the user of the same name.",
     ).tag(config=True)
-    # JupyterHub's own trait refuses what is no object with an internal error.
+    # JupyterHub's own trait raises an internal error for values that are not objects.
     user_options = AnyValue()
     pause = Float(
         1.0, min=0.1, help="Seconds between two questions while a server waits in Slurm's queue."
@@ -91,7 +91,7 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
         return path if path.endswith("/") else f"{path}/"
 
     async def client(self) -> Client:
-        """The portal, as this server's user."""
+        """A client of the portal that acts for this server's user."""
         portal = connection(self.portal_url, self.verify)
         if self.service_token:
             return portal.acting_for(self.service_token, self.user.name)
@@ -103,12 +103,12 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
     # State
 
     def get_state(self) -> dict[str, Any]:
-        """What JupyterHub stores: the session's id."""
+        """The state that JupyterHub stores: the session's id."""
         state: dict[str, Any] = super().get_state()
         return state | ({"session": self._session_id} if self._session_id else {})
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Read what JupyterHub has stored."""
+        """Read the state that JupyterHub has stored."""
         super().load_state(state)
         self._session_id = str(state.get("session", ""))
 
@@ -125,7 +125,7 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
         return lambda spawner: spawner.form()
 
     async def form(self) -> str:
-        """The form, of what the portal offers this user right now."""
+        """The form with the portal's current offers for this user."""
         try:
             client = await self.client()
             offers = await ask(client.offers, **chosen_before(self.user_options))
@@ -136,11 +136,11 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
     async def last_end(self) -> str:
         """How the last session of this server ended; "" if it was ended by the user."""
         try:
-            found = await ask((await self.client()).sessions, hub=self.prefix, limit=1)
+            sessions = await ask((await self.client()).sessions, hub=self.prefix, limit=1)
         except (ClientError, HTTPError):
             return ""
-        end = found[0].end if found else None
-        return end.text if end and end.text != f"Ended by {found[0].owner}." else ""
+        end = sessions[0].end if sessions else None
+        return end.text if end and end.text != f"Ended by {sessions[0].owner}." else ""
 
     @default("options_from_form")
     def _from_form(self) -> Callable[..., dict[str, Any]]:
@@ -157,9 +157,9 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
     # Starting
 
     async def start(self) -> str:
-        """Launch a session, and wait until its server answers; returns where it is reached.
+        """Launch a session, and wait until its server answers; returns the server's URL.
 
-        Raises HTTPError with the portal's words if it refuses, or if the session ends.
+        Raises HTTPError with the portal's message if it refuses, or if the session ends.
         """
         self._abandoning = None
         self._starting, self._launching, self._nothing_launched = True, None, True
@@ -168,7 +168,7 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
         except (Refused, NoAnswer) as error:
             raise for_user(error) from error
         except asyncio.CancelledError:
-            # JupyterHub gives a cancelled start one second; stop() waits for the rest.
+            # JupyterHub allows a cancelled start one second; stop() waits for the cleanup.
             self._abandoning = asyncio.ensure_future(self._abandon())
             raise
         finally:
@@ -176,12 +176,12 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
 
     async def _start(self) -> str:
         client = await self.client()
-        # What an earlier start has left at this path has another token.
+        # End sessions of earlier starts at this path, which have other tokens.
         await self._end_all(client)
-        # The key outlives a lost answer; another start has another one.
+        # The idempotency key is reused after a lost response, and differs for each start.
         self._launching = asyncio.ensure_future(self._launch(client, self._body()))
-        # Nobody reads its error if the start is cancelled.
-        self._launching.add_done_callback(lambda done: done.cancelled() or done.exception())
+        # Retrieve the exception, which is not awaited if the start is cancelled.
+        self._launching.add_done_callback(lambda task: task.cancelled() or task.exception())
         launched = await asyncio.shield(self._launching)
         self._remember(launched[0])
         return await self._until_it_answers()
@@ -191,7 +191,7 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
         try:
             return await ask(client.launch, body, secrets.token_hex(16))
         except Refused as error:
-            # A gateway's answer says nothing about the portal behind it.
+            # A gateway's error does not tell whether the portal launched the session.
             self._nothing_launched = error.status not in (502, 504)
             raise
 
@@ -213,33 +213,33 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
     async def _until_it_answers(self) -> str:
         launched = time.monotonic()
         while True:
-            session = await self._look()
+            session = await self._poll_session()
             if session is not None and answers(session, APP):
                 return self.servers_url
-            # Often for the few seconds that a start takes where nothing has to be waited for.
+            # Poll often during the few seconds of a start without waiting in the queue.
             starts = session is not None and session.state in ("STARTING", "RUNNING")
             soon = starts or time.monotonic() - launched < SOON
             await asyncio.sleep(min(QUICK, self.pause) if soon else self.pause)
 
-    async def _look(self) -> Session | None:
-        """The session now; None while the portal does not answer, or its user is logged out."""
+    async def _poll_session(self) -> Session | None:
+        """The session; None while the portal does not answer, or its user is logged out."""
         try:
-            # A new log-in has replaced the token of the launch.
-            found: Session = await ask((await self.client()).session, self._session_id)
+            # A new login may have replaced the token of the launch.
+            session: Session = await ask((await self.client()).session, self._session_id)
         except (NoAnswer, Refusal):
             return None
         except Refused as error:
             if error.is_passing or (error.status == 401 and not self.service_token):
                 return None
             raise
-        self._remember(found)
-        return found
+        self._remember(session)
+        return session
 
     def _remember(self, session: Session) -> None:
         self._session_id, self._last, self._missing = session.id, session, None
 
     async def _abandon(self) -> None:
-        """Ask for the end of what is at this path, or is still being launched there."""
+        """Request the end of sessions at this path, also of one that is still being launched."""
         if self._launching is not None:
             await asyncio.wait([self._launching])
         try:
@@ -250,25 +250,27 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
             self.log.warning("%s: not ended yet: %s", self._log_name, error)
 
     async def get_url(self) -> str:
-        """Where the server is reached."""
+        """The server's URL."""
         return f"{self.servers_url.rstrip('/')}{self.prefix}"
 
     async def progress(self) -> AsyncGenerator[dict[str, Any], None]:
-        """What the session does, in words; also for those who open the page later."""
-        told: Step | None = None
+        """Progress messages; a page that is opened later gets them, too."""
+        previous: Step | None = None
         while self._starting:
             if self._last is not None:
                 for step in steps_of(self._last, APP):
-                    if step != told:
-                        told = step
+                    if step != previous:
+                        previous = step
                         yield {"progress": step.percent, "message": step.text}
             await asyncio.sleep(self.pause)
 
     # Living and ending
 
     async def poll(self) -> int | None:
-        """None while the session lives, or as long as nobody knows; otherwise its exit code."""
-        if self._starting or self._abandoning is not None:  # until stop() has ended what is left
+        """None while the session is live or its state is unknown; otherwise its exit code."""
+        if (
+            self._starting or self._abandoning is not None
+        ):  # until stop() has ended remaining sessions
             return None
         if self._nothing_launched:
             return 0
@@ -289,7 +291,7 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
         return exit_code(session)
 
     def _unknown(self) -> int | None:
-        """The portal does not know the session, which may run all the same."""
+        """The result of poll() if the portal does not know the session, which may still run."""
         now = time.monotonic()
         if self._missing is None:
             self._missing = now
@@ -298,23 +300,23 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
 
     async def _adopt(self, client: Client) -> int | None:
         """Find the session of a JupyterHub that was killed before it stored anything."""
-        found = await ask(client.sessions, hub=self.prefix, state="running")
-        if not found:
+        sessions = await ask(client.sessions, hub=self.prefix, state="running")
+        if not sessions:
             return 0
-        session = found[0]
+        session = sessions[0]
         app = session.app(APP)
         if session.state == "RUNNING" and app is not None and app.state == "ready":
             self._remember(session)
             return None
-        # JupyterHub has forgotten that somebody waits for it.
+        # JupyterHub does not wait for this start any more.
         await ask(client.stop, session.id)
         return 1
 
     async def stop(self, now: bool = False) -> None:
         """End the session, and wait until its job is gone.
 
-        JupyterHub forgets the server afterwards in any case, so this goes on while the portal is
-        away. A job cannot be gone at once: `now` makes no difference.
+        JupyterHub forgets the server afterwards in any case, so this retries while the portal does
+        not answer. `now` makes no difference, since a job takes time to end.
         """
         if self._abandoning is not None:
             await asyncio.wait([self._abandoning])
@@ -333,8 +335,8 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
 
     async def _end_all(self, client: Client) -> None:
         """End this server's session, and others at its path."""
-        found = await ask(client.sessions, hub=self.prefix, state="running")
-        for identifier in {self._session_id, *(session.id for session in found)} - {""}:
+        sessions = await ask(client.sessions, hub=self.prefix, state="running")
+        for identifier in {self._session_id, *(session.id for session in sessions)} - {""}:
             await self._end(client, identifier)
 
     async def _end(self, client: Client, identifier: str) -> None:
@@ -345,6 +347,6 @@ class SlipwaySpawner(Spawner):  # type: ignore[misc]  # JupyterHub has no types
                 await asyncio.sleep(self.pause)
                 session = await ask(client.session, identifier)
         except Refused as error:
-            # A session ends also if its user has logged out since, which takes the token.
+            # The session ends even if its user has logged out since, which revokes the token.
             if error.status != 404 and not (session and error.status == 401):
                 raise

@@ -1,1 +1,1 @@
-"""One form of logging for gunicorn, the worker and the command line."""
+"""A common log format for gunicorn, the worker and the command line."""

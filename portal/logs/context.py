@@ -1,4 +1,4 @@
-"""What the current thread works on, for every line that it logs meanwhile."""
+"""Context of the current thread's work, added to each line of its log."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 user: ContextVar[str] = ContextVar("log_user", default="")
-"""Account name; "" if nobody is known."""
+"""Account name; "" if unknown."""
 session: ContextVar[str] = ContextVar("log_session", default="")
-"""Id of the session that is worked on."""
+"""Id of the current session."""
 request: ContextVar[str] = ContextVar("log_request", default="")
 """Id of the request, from HAProxy."""
 
@@ -17,12 +17,12 @@ _FIELDS = {"user": user, "session": session, "request": request}
 
 
 def fields() -> dict[str, str]:
-    """What is known, by the names that lines use."""
-    return {name: value for name, known in _FIELDS.items() if (value := known.get())}
+    """The non-empty fields by their names in the log."""
+    return {name: value for name, variable in _FIELDS.items() if (value := variable.get())}
 
 
 def begin(request_id: str, session_id: str = "") -> None:
-    """Start a request: threads are reused, so that nothing of the one before may remain."""
+    """Start a request: replaces the context of the thread's previous request."""
     user.set("")
     session.set(session_id)
     request.set(request_id)
@@ -30,7 +30,7 @@ def begin(request_id: str, session_id: str = "") -> None:
 
 @contextmanager
 def about(*, owner: str = "", session_id: str = "") -> Iterator[None]:
-    """Lines inside are about this user and session."""
+    """Set user and session for the lines logged inside."""
     tokens = user.set(owner), session.set(session_id)
     try:
         yield

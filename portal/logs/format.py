@@ -1,4 +1,4 @@
-"""How a line of the log looks: as text, or as JSON."""
+"""Formats of log lines: text and JSON."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from portal.logs import context
 FIELDS = "fields"
 """Attribute of records with further fields for JSON: `log.info(…, extra={FIELDS: {…}})`."""
 TRACE = "trace | "
-"""Begins each line of a traceback in text: not with whitespace, which older versions of systemd's
-journal remove, and with two words, so that no expression for a record's first line fits."""
+"""Prefix of each line of a traceback in text. It does not begin with whitespace, which older
+versions of systemd's journal remove, and does not match the pattern of a record's first line."""
 LONGEST = 8000
 """Characters of a line, which are at most 32 KB: systemd's journal divides lines at 48 KB."""
 
 
 def escaped(text: str) -> str:
-    """A text on one line: what could end it, or hide or reorder others, as Python escapes it."""
+    """Escape characters that could end, hide or reorder a line, as Python does."""
     if not text.isprintable():
         text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return clip(text, LONGEST)
 
 
 class Formatter(logging.Formatter):
-    """What both forms share: times are UTC with milliseconds, and a message is one line."""
+    """Base of both formats: times are UTC with milliseconds, and a message is one line."""
 
     @staticmethod
     def moment(record: logging.LogRecord) -> str:
@@ -47,16 +47,16 @@ class TextFormatter(Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """One line for a record, and its traceback, each line of which begins with TRACE."""
-        known = "".join(f" {name}={value}" for name, value in context.fields().items())
+        fields = "".join(f" {name}={value}" for name, value in context.fields().items())
         head = f"{self.moment(record)} {record.levelname} {record.name}"
-        lines = [escaped(f"{head}: {record.getMessage()}") + escaped(known)]
+        lines = [escaped(f"{head}: {record.getMessage()}") + escaped(fields)]
         if trace := self.trace(record):
             lines += [f"{TRACE}{escaped(line)}" for line in trace.split("\n")]
         return "\n".join(lines)
 
 
 class JsonFormatter(Formatter):
-    """An object a line: time, level, logger, message, and what is known of the request."""
+    """One object per line: time, level, logger, message, and the request's context."""
 
     def format(self, record: logging.LogRecord) -> str:
         """One line for a record."""
@@ -75,7 +75,7 @@ class JsonFormatter(Formatter):
 
 
 def _json_escaped(character: str) -> str:
-    """JSON permits characters raw that some readers take for the end of a line."""
+    """Escape characters that JSON permits but some readers treat as the end of a line."""
     if character.isprintable():
         return character
     units = character.encode("utf-16-be", "surrogatepass").hex()

@@ -1,4 +1,4 @@
-"""gunicorn's own lines in the portal's form: `--logger-class portal.logs.gunicorn.PortalLogger`."""
+"""gunicorn's log in the portal's format: `--logger-class portal.logs.gunicorn.PortalLogger`."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from portal.logs.setup import configure
 
 
 class PortalLogger(Logger):  # type: ignore[misc]
-    """gunicorn's logger, with the portal's handler, form and level."""
+    """gunicorn's logger, with the portal's handler, format and level."""
 
     def setup(self, cfg: Any) -> None:
-        """Replace gunicorn's handlers; raises SettingsError, with which gunicorn does not start."""
+        """Replace gunicorn's handlers; raises SettingsError, so that gunicorn does not start."""
         super().setup(cfg)
         configure(load_settings().log)
         _forget()
 
 
 def _forget() -> None:
-    """Have each worker load the portal's modules again.
+    """Unload the portal's modules, so that each worker loads them again.
 
-    This is gunicorn's first process, which outlives upgrades. Workers are forked from it, and
-    would go on with the modules of the release that it was started with.
+    This is gunicorn's master process, which outlives upgrades. Workers are forked from it, and
+    would use the modules of the release that it was started with.
     """
-    for name in [one for one in sys.modules if one.partition(".")[0] == "portal"]:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "portal"]:
         del sys.modules[name]

@@ -97,7 +97,7 @@ class AccessStore:
                     return OriginAssignment(known)
                 choice = choose(known_origins(db, request))
                 if choice.origin is None:
-                    if row is not None and choice.asked:
+                    if row is not None and choice.port_requested:
                         row.moved = now
                         db.commit()
                     return OriginAssignment(known, choice)
@@ -110,7 +110,7 @@ class AccessStore:
                 elif row.label != choice.origin.label:
                     revoked = close_apps(db, session, [app], now)
                     release_origins(db, [row.label], now)
-                row.label, row.moved = choice.origin.label, now if choice.asked else None
+                row.label, row.moved = choice.origin.label, now if choice.port_requested else None
                 save_origin(db, choice.origin)
                 db.flush()
                 opened = to_app(row)

@@ -1,7 +1,7 @@
 """Encryption of secret values in the database: AES-256-GCM with keys in separate files.
 
-A sealed text is `v1:KEY:DATA`: the id of the key, so that several can be in use, and nonce and
-ciphertext in Base64. The place of a text (table and row) is authenticated as well, so that it
+A sealed text is `v1:KEY:DATA`: the id of the key, as several may be in use, and nonce and
+ciphertext in Base64. The location of a text (table and row) is authenticated as well, so that it
 cannot be moved to another row. Keys are never written to the database or a log.
 """
 
@@ -34,12 +34,12 @@ class Unreadable(Unavailable):
 
 
 def is_sealed(text: str) -> bool:
-    """Whether a text is sealed; texts stored before keys were introduced are in clear."""
+    """Whether a text is sealed; texts from before the introduction of keys are plain."""
     return _SEALED.fullmatch(text) is not None
 
 
 class Sealer:
-    """Seals with the newest key, opens with any."""
+    """Encrypts with the newest key, decrypts with any key."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -47,20 +47,20 @@ class Sealer:
         self._keys: dict[str, bytes] = {}
 
     def seal(self, text: str, place: str) -> str:
-        """Encrypt a text for one place; raises Unreadable without any key."""
+        """Encrypt a text for the location `place`; raises Unreadable without any key."""
         number, key = self._newest()
         nonce = secrets.token_bytes(_NONCE_BYTES)
         data = AESGCM(key).encrypt(nonce, text.encode(), _bound(number, place))
         return f"v1:{number}:{base64.b64encode(nonce + data).decode()}"
 
     def open(self, sealed: str, place: str) -> str:
-        """Decrypt a text that was sealed for this place; raises Unreadable."""
-        found = _SEALED.fullmatch(sealed)
-        if found is None:
+        """Decrypt a text that was sealed for the location `place`; raises Unreadable."""
+        match = _SEALED.fullmatch(sealed)
+        if match is None:
             raise Unreadable("A stored value has a format unknown to this version of the portal.")
-        number, key = found[1], self._key(found[1])
+        number, key = match[1], self._key(match[1])
         try:
-            raw = base64.b64decode(found[2], validate=True)
+            raw = base64.b64decode(match[2], validate=True)
             clear = AESGCM(key).decrypt(
                 raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], _bound(number, place)
             )
@@ -76,15 +76,15 @@ class Sealer:
         return sealed.startswith(f"v1:{self._newest()[0]}:")
 
     def mark(self, text: str, number: str | None = None) -> str:
-        """A keyed hash (MAC) of a text, for comparisons; reveals nothing without the key."""
+        """A keyed hash (MAC) of a text for comparisons; it reveals nothing without the key."""
         number, key = self._newest() if number is None else (number, self._key(number))
         digest = hmac.new(key, b"mark\0" + text.encode(), hashlib.sha256).digest()
         return f"v1:{number}:{base64.urlsafe_b64encode(digest).decode()}"
 
     def marks(self, mark: str, text: str) -> bool:
-        """Whether a mark is this text's, in constant time."""
-        found = _SEALED.fullmatch(mark)
-        return found is not None and hmac.compare_digest(mark, self.mark(text, found[1]))
+        """Whether a mark is the hash of this text, in constant time."""
+        match = _SEALED.fullmatch(mark)
+        return match is not None and hmac.compare_digest(mark, self.mark(text, match[1]))
 
     def _newest(self) -> tuple[str, bytes]:
         with self._lock:
@@ -113,8 +113,8 @@ class Sealer:
 
 
 def read_keys(directory: Path) -> dict[str, bytes]:
-    """The keys by their ids; files without a valid key are ignored."""
-    found = {}
+    """The keys by id; files without a valid key are ignored."""
+    keys = {}
     for file in directory.glob("variables-*.key") if directory.is_dir() else ():
         name = _FILE.fullmatch(file.name)
         try:
@@ -122,14 +122,14 @@ def read_keys(directory: Path) -> dict[str, bytes]:
         except (OSError, ValueError):
             continue
         if name and len(key) == _KEY_BYTES:
-            found[name[1]] = key
-    return found
+            keys[name[1]] = key
+    return keys
 
 
 def make_key(directory: Path) -> str:
     """Create a key, which becomes the newest; returns its id."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # By time, so that the newest sorts last, and never reused: a lost key may be restored.
+    # Ordered by time, so that the newest sorts last, and never reused: a lost key may be restored.
     last = max(read_keys(directory), default="0" * 18)
     stamp = max(int(f"{datetime.now(UTC):%Y%m%d%H%M%S}"), int(last[:14]) + 1)
     number = f"{stamp}{secrets.token_hex(2)}"

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy.engine import ExceptionContext
 
 from portal.errors import DatabaseFull, DatabaseUnavailable
-from portal.logs.seldom import Seldom
+from portal.logs.throttle import LogThrottle
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ _FULL_STATES = ("53100", "25006")
 """PostgreSQL: disk_full, read_only_sql_transaction."""
 _AWAY_STATES = ("08", "57P", "53", "55P03")
 """Beginnings: no connection, shutting down, too many connections or no memory, a lock held long."""
-_seldom = Seldom()
+_throttle = LogThrottle()
 
 
 def translate(context: ExceptionContext) -> None:
@@ -39,7 +39,7 @@ def translate(context: ExceptionContext) -> None:
     meant = meaning(error, context.is_disconnect)
     if meant is None:
         return
-    if _seldom(meant.title):
+    if _throttle(meant.title):
         log.error("the database: %s (%s)", meant.title.lower(), " ".join(str(error).split()))
     raise meant from error
 

@@ -42,7 +42,7 @@ def read_piece(db: Database, wanted: Select[Any], listing: Listing[AnyOrder]) ->
     """Read one page of what `wanted` selects: one column, and then others."""
     place, key, unique = listing.place, listing.key, listing.id
     back = place is not None and place.before
-    falling = listing.order.falling is not back
+    falling = listing.order.descending is not back
     if place is not None:
         here = tuple_(literal(place.key, key.type), literal(_unique(place, unique), unique.type))
         wanted = wanted.where(tuple_(key, unique) < here if falling else tuple_(key, unique) > here)

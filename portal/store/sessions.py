@@ -179,7 +179,7 @@ class SessionStore:
         if not transition:
             return None
         return self._update(
-            session, transition.from_states, transition.known, dict(transition.changes)
+            session, transition.from_states, transition.expected, dict(transition.changes)
         )
 
     def apply_to_all(self, sessions: Collection[str], transition: Transition) -> list[Session]:
@@ -226,7 +226,7 @@ class SessionStore:
 
     def _update_all(self, which: Any, transition: Transition) -> list[Session]:
         with Database(self._engine) as db:
-            fitting = _fitting(transition.from_states, transition.known)
+            fitting = _fitting(transition.from_states, transition.expected)
             query = select(SessionRow).where(which, *fitting)
             rows = db.exec(query.with_for_update()).all()
             for row in rows:

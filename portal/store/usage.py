@@ -25,7 +25,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
-from portal.core.admin.usage import By, Flow, Only, Share, Span
+from portal.core.admin.usage import By, Flow, Share, Span, UsageFilter
 from portal.store.tables import JournalRow, SessionRow, UtcDateTime
 from portal.store.tables.admin import OPENED
 
@@ -67,7 +67,7 @@ class UsageStore:
         self._readers = engine.execution_options(read_only=True)
 
     def flows(
-        self, spans: Sequence[Span], only: Only | None
+        self, spans: Sequence[Span], only: UsageFilter | None
     ) -> tuple[Flow, list[Flow], list[Flow]]:
         """What was running at the first begin, and what started and ended in each span."""
         where = _conditions(only)
@@ -150,7 +150,7 @@ def _key(by: By) -> Any:
             return _APP
 
 
-def _conditions(only: Only | None) -> list[Any]:
+def _conditions(only: UsageFilter | None) -> list[Any]:
     if only is None:
         return []
     named = _key(only.by) == only.of

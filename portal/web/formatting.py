@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 
 from flask import Flask, url_for
@@ -42,6 +43,7 @@ def moment(value: datetime | None, form: str = "clock") -> Markup:
     )
 
 
+@cache
 def icon(name: str) -> Markup:
     """A decorative icon, hidden from screen readers."""
     return Markup('<i class="bi bi-{}" aria-hidden="true"></i>').format(name)

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from sqlalchemy import Engine
 from sqlalchemy.util import LRUCache
 from sqlmodel import Session as Database
-from sqlmodel import col, update
+from sqlmodel import col, delete, update
 
 from portal.adapters.catalog import FolderCatalog
 from portal.adapters.images.folder import read_inventory
@@ -35,6 +35,7 @@ from portal.core.interfaces.systems import Scheduler
 from portal.core.job.description import JobSettings
 from portal.core.job.runner_protocol import StartRequest
 from portal.core.launch.request import LaunchRequest
+from portal.core.launch.templates import Template
 from portal.core.monitoring import Room
 from portal.core.session.idle import Traffic
 from portal.core.session.session import Home, Session
@@ -53,7 +54,7 @@ from portal.store.encryption import Sealer, make_key
 from portal.store.engine import open_database
 from portal.store.sessions import SessionStore
 from portal.store.status import StatusStore
-from portal.store.tables import SessionRow
+from portal.store.tables import SessionRow, TemplateRow
 from portal.wiring import file_server_order, identity_provider, open_stores
 from tests.support.clock import FakeClock
 from tests.support.file_servers import FakeFileServers
@@ -299,6 +300,16 @@ class World:
     def scheduler(self) -> Scheduler:
         """Slurm's commands over the fake login node."""
         return self.systems.scheduler
+
+    def store_templates(self, *templates: Template) -> None:
+        """Have these resource templates only, in this order."""
+        with Database(self.engine) as db:
+            db.exec(delete(TemplateRow))
+            db.add_all(
+                TemplateRow(**template.model_dump() | {"place": place})
+                for place, template in enumerate(templates)
+            )
+            db.commit()
 
     @property
     def sessions(self) -> Sessions:

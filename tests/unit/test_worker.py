@@ -35,9 +35,9 @@ def test_long_tasks_are_not_hanging(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "HANGS_AFTER", 0.2)
     lane = TaskThread(PeriodicTask("any", 1, lambda: None))
     assert not lane.hangs
-    lane.begun = time.monotonic()
+    lane.started = time.monotonic()
     assert not lane.hangs
-    lane.begun -= 1
+    lane.started -= 1
     assert lane.hangs
 
 

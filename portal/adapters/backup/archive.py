@@ -1,7 +1,7 @@
 """The file of a backup: a compressed tar; its first member, manifest.json, describes the others.
 
-What is read is not believed: no file is larger than the manifest says, all of them fit on the disk
-before the first one is written, and no more than a piece of them is in memory.
+The file is not trusted: no member is larger than the manifest says, the disk has room for all
+members before the first one is written, and only one piece of a member is in memory.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ _PIECE = 1024 * 1024
 
 
 def write(target: Path, folder: Path, manifest: Manifest, passphrase: str = "") -> None:
-    """Write a backup of a folder's files; the target appears when it is complete."""
+    """Write a backup of a folder's files; the target appears once it is complete."""
     for old in target.parent.glob(f".{target.name}.*.part"):
-        old.unlink(missing_ok=True)  # of a command that was killed
+        old.unlink(missing_ok=True)  # left by a command that was killed
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as stream:
             if passphrase:
-                sealed = EncryptingWriter(stream, passphrase)
-                _write_members(sealed, folder, manifest)
-                sealed.finish()
+                encrypted = EncryptingWriter(stream, passphrase)
+                _write_members(encrypted, folder, manifest)
+                encrypted.finish()
             else:
                 _write_members(stream, folder, manifest)
             stream.flush()
@@ -82,7 +82,7 @@ def is_encrypted(file: Path) -> bool:
 
 
 def read_manifest(file: Path, passphrase: str = "") -> Manifest:
-    """What a backup is of; raises BadBackup."""
+    """Read a backup's manifest; raises BadBackup."""
     with _opened(file, passphrase) as tar:
         return _manifest(tar)
 
@@ -94,8 +94,8 @@ def extract(file: Path, folder: Path, passphrase: str = "") -> Manifest:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _refuse_larger_than_free(manifest, folder)
         missing = dict(manifest.members)
-        while (found := tar.next()) is not None:
-            name, size = found
+        while (entry := tar.next()) is not None:
+            name, size = entry
             member = missing.pop(name, None)
             if member is None:
                 raise BadBackup(f"it has a file that is not in its manifest: {clip(name)!r}")
@@ -116,7 +116,7 @@ def _opened(file: Path, passphrase: str) -> Iterator[TarReader]:
             if passphrase:
                 source = io.BufferedReader(DecryptingReader(stream, passphrase), _PIECE)
             yield TarReader(io.BufferedReader(InflatingReader(source), _PIECE))
-            while passphrase and source.read(_PIECE):  # to its authenticated end
+            while passphrase and source.read(_PIECE):  # up to its authenticated end
                 pass
     except NotDecrypted:
         raise BadBackup(f"{file}: the passphrase is wrong, or the file is damaged") from None

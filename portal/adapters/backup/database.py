@@ -1,8 +1,8 @@
-"""Consistent copies of the database as one SQLite file, whatever it is kept in.
+"""Consistent copies of a SQLite or PostgreSQL database as one SQLite file.
 
-For SQLite by its backup API. For PostgreSQL all tables are read in one REPEATABLE READ transaction:
-pg_dump would have to be installed with a version that fits the server, and its output could be
-restored into PostgreSQL only.
+SQLite is copied by its backup API. All tables of PostgreSQL are read in one REPEATABLE READ
+transaction: pg_dump would have to be installed in a version that fits the server, and its output
+could be restored into PostgreSQL only.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from portal.store import tables
 from portal.store.engine import MIGRATIONS, open_database, upgrade
 
 KEPT = 5
-"""Copies from before migrations that are kept."""
+"""Number of copies from before migrations that are kept."""
 ROWS = 500
-"""Rows that are in memory at once."""
+"""Rows in memory at once."""
 
 
 class CopyFailed(Exception):
@@ -51,12 +51,12 @@ def sqlite_file(url: str) -> Path | None:
 
 
 def newest() -> str:
-    """The schema of this release."""
+    """The schema revision of this release."""
     return _scripts().get_current_head() or ""
 
 
 def is_known(revision: str) -> bool:
-    """Whether this release can migrate from a schema."""
+    """Whether this release can migrate from a schema revision."""
     return revision in {script.revision for script in _scripts().walk_revisions()}
 
 
@@ -67,7 +67,7 @@ def _scripts() -> ScriptDirectory:
 
 
 def revision_of(url: str) -> str:
-    """A database's schema; "" before its first migration."""
+    """A database's schema revision; "" before its first migration."""
     file = sqlite_file(url)
     if file is not None and not file.exists():
         return ""
@@ -80,7 +80,7 @@ def revision_of(url: str) -> str:
 
 
 def copy_database(url: str, target: Path) -> str:
-    """Copy a database that may be in use to a new SQLite file; returns its schema.
+    """Copy a database that may be in use to a new SQLite file; returns its schema revision.
 
     Raises CopyFailed.
     """
@@ -92,9 +92,9 @@ def copy_database(url: str, target: Path) -> str:
     else:
         revision = revision_of(url)
         if revision != newest():
-            found = revision or "none"
+            actual = revision or "none"
             raise CopyFailed(
-                f"the database has schema {found}, this release {newest()}: run `slipway init`"
+                f"the database has schema {actual}, this release {newest()}: run `slipway init`"
             )
         upgrade(f"sqlite:///{target}")
         _move_rows(url, f"sqlite:///{target}")
@@ -109,34 +109,34 @@ def _copy_sqlite(source: Path, target: Path) -> None:
         closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True, timeout=20)) as connection,
         closing(sqlite3.connect(target)) as copy,
     ):
-        # In one step: what the portal writes meanwhile would start a copy in several steps again.
+        # In one step: writes of the portal would restart a copy in several steps.
         connection.backup(copy, pages=-1)
     settle(target)
 
 
 def settle(target: Path) -> None:
-    """Leave a copy as one file, without those of its write-ahead log, and check it."""
+    """Turn a copy into one file without a write-ahead log, and check its integrity."""
     with closing(sqlite3.connect(target)) as copy:
         copy.execute("PRAGMA journal_mode=DELETE")
-        found = copy.execute("PRAGMA quick_check(1)").fetchone()[0]
-    if found != "ok":
-        raise CopyFailed(f"the database is damaged: {found}")
+        check = copy.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if check != "ok":
+        raise CopyFailed(f"the database is damaged: {check}")
 
 
 def load_database(source: Path, url: str) -> None:
-    """Replace all rows of a database other than SQLite by those of a copy, in one transaction."""
+    """Replace all rows of a non-SQLite database by those of a copy, in one transaction."""
     upgrade(url)
     _move_rows(f"sqlite:///{source}", url)
 
 
 def move_database(source: str, target: str) -> dict[str, int]:
-    """Copy all rows to a database without any, in one transaction; returns the rows of each table.
+    """Copy all rows to an empty database in one transaction; returns the row count of each table.
 
-    Raises CopyFailed, having changed nothing but the target's schema.
+    Raises CopyFailed; then only the target's schema may have changed.
     """
-    found = revision_of(source)
-    if found != newest():
-        text = f"the database has schema {found or 'none'}, this release {newest()}"
+    revision = revision_of(source)
+    if revision != newest():
+        text = f"the database has schema {revision or 'none'}, this release {newest()}"
         raise CopyFailed(f"{text}: run `slipway init`")
     if revision_of(target) and any(counts := row_counts(target).values()):
         raise CopyFailed(f"the target has {sum(counts)} rows already")
@@ -145,7 +145,7 @@ def move_database(source: str, target: str) -> dict[str, int]:
 
 
 def row_counts(url: str) -> dict[str, int]:
-    """The rows of each of the portal's tables that exist."""
+    """The row count of each of the portal's existing tables."""
     engine = open_database(url)
     try:
         with engine.execution_options(read_only=True).connect() as connection:
@@ -164,39 +164,39 @@ def _count(connection: Connection, table: Table) -> int:
 
 
 def is_empty(url: str) -> bool:
-    """Whether a database has no rows of the portal's yet."""
+    """Whether a database has no sessions and no logins yet."""
     if not revision_of(url):
         return True
     engine = open_database(url)
     try:
         with engine.execution_options(read_only=True).connect() as connection:
-            used = (tables.SessionRow, tables.LoginRow)
-            return not any(connection.execute(select(row).limit(1)).first() for row in used)
+            rows = (tables.SessionRow, tables.LoginRow)
+            return not any(connection.execute(select(row).limit(1)).first() for row in rows)
     finally:
         engine.dispose()
 
 
 def other_users(url: str) -> int:
-    """Connections of others to a PostgreSQL database: portals, on whatever host."""
+    """The number of other connections to a PostgreSQL database, such as portals on any host."""
     engine = open_database(url)
-    question = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+    query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
     try:
         if engine.dialect.name != "postgresql":
             return 0
         with engine.connect() as connection:
-            mine = " AND pid <> pg_backend_pid()"
-            return int(connection.execute(text(question + mine)).scalar() or 0)
+            excluding_own = " AND pid <> pg_backend_pid()"
+            return int(connection.execute(text(query + excluding_own)).scalar() or 0)
     finally:
         engine.dispose()
 
 
 def _tables() -> list[Table]:
-    """All tables, those first that others refer to."""
+    """All tables, referenced ones before those that refer to them."""
     return list(tables.SessionRow.metadata.sorted_tables)
 
 
 def _move_rows(source: str, target: str) -> dict[str, int]:
-    """Replace all rows of the target; returns how many there are in each table."""
+    """Replace all rows of the target; returns the row count of each table."""
     counts = {}
     reading, writing = open_database(source), open_database(target)
     try:
@@ -222,25 +222,25 @@ def _move_table(old: Connection, new: Connection, table: Table) -> None:
 
 
 def _set_sequence(engine: Engine, new: Connection, table: Table) -> None:
-    """Let the next generated id follow those that were inserted."""
+    """Set a sequence so that the next generated id follows the inserted ones."""
     column = table.autoincrement_column
     if engine.dialect.name != "postgresql" or column is None:
         return
     if not isinstance(column.type, Integer):
         return
-    last = new.execute(select(func.max(column))).scalar()
-    question = text("SELECT pg_get_serial_sequence(:table, :column)")
+    highest_id = new.execute(select(func.max(column))).scalar()
+    query = text("SELECT pg_get_serial_sequence(:table, :column)")
     names = {"table": f'"{table.name}"', "column": column.name}
-    sequence = new.execute(question, names).scalar()
+    sequence = new.execute(query, names).scalar()
     if sequence:
-        values = {"sequence": sequence, "next": (last or 0) + 1}
+        values = {"sequence": sequence, "next": (highest_id or 0) + 1}
         new.execute(text("SELECT setval(:sequence, :next, false)"), values)
 
 
 def keep_copy(url: str, folder: Path, now: datetime) -> Path | None:
-    """Copy a SQLite database that is about to be migrated; None if there is nothing to copy.
+    """Copy a SQLite database before its migration; None if no copy is needed.
 
-    The newest few are kept.
+    The newest KEPT copies are kept.
     """
     source = sqlite_file(url)
     revision = revision_of(url)
@@ -263,7 +263,7 @@ def keep_copy(url: str, folder: Path, now: datetime) -> Path | None:
 
 
 def sync(path: Path) -> None:
-    """Wait until a file or folder is on the disk."""
+    """Flush a file or folder to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

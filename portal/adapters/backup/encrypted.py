@@ -1,7 +1,7 @@
 """Encrypts a stream with a passphrase: scrypt, then AES-256-GCM for each piece of it.
 
-A piece's nonce has its number, and says whether it is the last one: pieces that were exchanged,
-repeated or cut off do not decrypt. The key is used for one file only, since its salt is random.
+A piece's nonce contains its number and whether it is the last one: exchanged, repeated or missing
+pieces are detected at decryption. Each file has its own key, since its salt is random.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _nonce(number: int, last: bool) -> bytes:
 
 
 class EncryptingWriter(io.RawIOBase):
-    """Encrypts what is written; only `finish` makes the file complete."""
+    """Encrypts written data; the file is complete only after `finish`."""
 
     def __init__(self, target: IO[bytes], passphrase: str) -> None:
         salt = secrets.token_bytes(_SALT)
@@ -49,11 +49,11 @@ class EncryptingWriter(io.RawIOBase):
         target.write(self._head)
 
     def writable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def write(self, data: object, /) -> int:
-        """Encrypt; the last piece waits for `finish`."""
+        """Encrypt data; the last piece is buffered until `finish`."""
         piece = bytes(data)  # type: ignore[call-overload]  # the base class says Buffer
         self._waiting += piece
         while len(self._waiting) > PIECE:
@@ -83,27 +83,27 @@ class DecryptingReader(io.RawIOBase):
         self._number = 0
         self._sealed = source.read(PIECE + _TAG)
         self._clear = b""
-        self._over = False
+        self._at_end = False
 
     def readable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: object, /) -> int:
         """Decrypt the next bytes."""
         view = memoryview(buffer).cast("B")  # type: ignore[arg-type]  # the base class says Buffer
-        while not self._clear and not self._over:
+        while not self._clear and not self._at_end:
             self._next()
         count = min(len(view), len(self._clear))
         view[:count], self._clear = self._clear[:count], self._clear[count:]
         return count
 
     def _next(self) -> None:
-        following = self._source.read(PIECE + _TAG)
-        last = not following
+        next_piece = self._source.read(PIECE + _TAG)
+        last = not next_piece
         try:
             nonce = _nonce(self._number, last)
             self._clear = self._cipher.decrypt(nonce, self._sealed, self._head)
         except InvalidTag:
             raise NotDecrypted from None
-        self._sealed, self._number, self._over = following, self._number + 1, last
+        self._sealed, self._number, self._at_end = next_piece, self._number + 1, last

@@ -1,4 +1,4 @@
-"""Decompresses a stream of gzip: never more than the reader asks for, however small it was made."""
+"""Decompresses a gzip stream, never more than requested, whatever its compression ratio."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from portal.adapters.backup.manifest import BadBackup
 
 _PIECE = 64 * 1024
 _GZIP = 31
-"""zlib's number for a header and a checksum of gzip's."""
+"""zlib's window bits for a gzip header and checksum."""
 
 
 class InflatingReader(io.RawIOBase):
-    """One member of gzip, and nothing after it; raises BadBackup or zlib.error."""
+    """Reads a single gzip member; raises BadBackup for data after it, or zlib.error."""
 
     def __init__(self, source: IO[bytes]) -> None:
         self._source = source
         self._inflate = zlib.decompressobj(_GZIP)
-        self._waiting = b""
+        self._unconsumed = b""
 
     def readable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: object, /) -> int:
@@ -30,11 +30,11 @@ class InflatingReader(io.RawIOBase):
         view = memoryview(buffer).cast("B")  # type: ignore[arg-type]  # the base class says Buffer
         data = b""
         while not data and not self._inflate.eof and len(view):
-            piece = self._waiting or self._source.read(_PIECE)
+            piece = self._unconsumed or self._source.read(_PIECE)
             if not piece:
                 raise BadBackup("it is cut off")
             data = self._inflate.decompress(piece, len(view))
-            self._waiting = self._inflate.unconsumed_tail
+            self._unconsumed = self._inflate.unconsumed_tail
         if not data and (self._inflate.unused_data or self._source.read(1)):
             raise BadBackup("it goes on after its end")
         view[: len(data)] = data

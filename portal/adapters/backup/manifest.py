@@ -1,4 +1,4 @@
-"""What a backup says of itself: manifest.json, read as another's document."""
+"""manifest.json, the description of a backup, read as untrusted input."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ LONGEST_MANIFEST = 4 * 1024 * 1024
 MOST_FILES = 1000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*){0,2}")
 _LONGEST_NAME = 100
-"""Of a name in the header of a tar file; longer ones need an extension header."""
+"""Length of a name in a tar header; longer names need an extension header."""
 
 
 class BadBackup(Exception):
-    """The file is no backup, is damaged, or does not fit here; the text says so."""
+    """The file is not a backup, is damaged, or cannot be restored here; the text says which."""
 
 
 def _printable(text: str) -> str:
@@ -44,19 +44,19 @@ class Member(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What a backup is of, and its files."""
+    """The origin of a backup, and its files."""
 
     model_config = ConfigDict(frozen=True, strict=True)
 
     format: int
     release: Shown
-    """The version of Slipway that made it."""
+    """The version of Slipway that wrote the backup."""
     schema_revision: Shown
-    """The database's."""
+    """The schema revision of the database."""
     made: Shown
     host: Shown
     database: Shown
-    """What the database was kept in: sqlite or postgresql."""
+    """The database's backend: sqlite or postgresql."""
     members: dict[str, Member]
 
     @property
@@ -84,7 +84,7 @@ def parse(raw: bytes) -> Manifest:
 
 
 def check_names(members: dict[str, Member]) -> None:
-    """Refuse names that lead elsewhere, or that are both a file and a folder; raises BadBackup."""
+    """Raise BadBackup for names that lead out of the folder, or are both a file and a folder."""
     if len(members) > MOST_FILES:
         raise BadBackup(f"it has {len(members)} files, and may have {MOST_FILES}")
     for name in members:
@@ -96,12 +96,12 @@ def check_names(members: dict[str, Member]) -> None:
 
 
 def describe(folder: Path) -> dict[str, Member]:
-    """All files below a folder, by their paths in it; raises BadBackup for names it cannot have."""
-    found = {}
+    """All files below a folder by relative path; raises BadBackup for invalid names."""
+    members = {}
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
         with open(file, "rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
         name = str(PurePosixPath(file.relative_to(folder)))
-        found[name] = Member(size=file.stat().st_size, sha256=digest)
-    check_names(found)
-    return found
+        members[name] = Member(size=file.stat().st_size, sha256=digest)
+    check_names(members)
+    return members

@@ -1,8 +1,8 @@
-"""The state directory: who uses it, and how a restored one takes its place.
+"""The state directory: its lock, and its replacement by a restored one.
 
-What is restored is prepared in the folder `restore`, then COMMIT is written there, and only then
-are files moved. Whoever finds a COMMIT moves what is left: after an interruption at any moment the
-directory is either as before, or becomes as restored before anything reads it.
+Restored files are prepared in the folder `restore`, then COMMIT is written there, and only then are
+files moved. A process that finds a COMMIT moves the remaining files: after an interruption at any
+moment the directory is either unchanged, or is completely restored before any process reads it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from portal.config import StateSettings
 
 DATABASE = "slipway.db"
 ENTRIES = ("secret_key", "ca", "keys")
-"""What the directory has beside the database."""
+"""The entries of the directory other than the database."""
 BACKUPS = "backups"
 _LOCK = "in_use.lock"
 _STAGING = "restore"
@@ -29,14 +29,14 @@ _NEW = "new"
 
 
 class InUse(Exception):
-    """The portal runs on this state; the text says what."""
+    """The state directory is in use; the text says by which process."""
 
 
 def use(state: StateSettings) -> int | None:
-    """Keep the directory from being replaced as long as this process runs.
+    """Lock the directory against replacement as long as this process runs.
 
-    Completes a restoration that was interrupted. Returns the lock's descriptor; None where another
-    account owns the directory, which then must not get files of ours.
+    Completes an interrupted restoration. Returns the lock's descriptor; None if another
+    account owns the directory, in which this account must not create files.
     """
     directory = Path(state.directory)
     if not directory.exists() or directory.stat().st_uid != os.geteuid():
@@ -51,7 +51,7 @@ def use(state: StateSettings) -> int | None:
 
 @contextmanager
 def in_use(state: StateSettings) -> Iterator[None]:
-    """The same for as long as something lasts."""
+    """Lock the directory against replacement within a `with` block."""
     descriptor = use(state)
     try:
         yield
@@ -62,7 +62,7 @@ def in_use(state: StateSettings) -> Iterator[None]:
 
 @contextmanager
 def alone(state: StateSettings) -> Iterator[None]:
-    """Hold the directory; raises InUse while the portal runs on it."""
+    """Lock the directory exclusively; raises InUse while the portal runs on it."""
     directory = Path(state.directory)
     descriptor = _open_lock(directory)
     try:
@@ -81,7 +81,7 @@ def _open_lock(directory: Path) -> int:
 
 
 def _refuse_earlier_releases(run: Path) -> None:
-    """Releases before this lock existed are known by their sockets, and by the worker's lock."""
+    """Detect releases without this lock by their sockets and the worker's lock; raises InUse."""
     with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.connect(str(run / "portal.sock"))
         raise InUse(f"slipway-web answers at {run}/portal.sock")
@@ -96,12 +96,12 @@ def _refuse_earlier_releases(run: Path) -> None:
 
 
 def is_new(directory: Path) -> bool:
-    """Whether there is nothing yet that a restoration would replace."""
+    """Whether the directory has nothing that a restoration would replace."""
     return not any((directory / name).exists() for name in (DATABASE, *ENTRIES))
 
 
 def staging(directory: Path) -> Path:
-    """An empty folder for what is to be restored; what an interrupted attempt left is removed."""
+    """Create an empty folder for restored files; removes the rest of an interrupted attempt."""
     shutil.rmtree(directory / _STAGING, ignore_errors=True)
     new = directory / _STAGING / _NEW
     new.mkdir(mode=0o700, parents=True)
@@ -109,21 +109,21 @@ def staging(directory: Path) -> Path:
 
 
 def discard(directory: Path) -> None:
-    """Remove what was prepared, unless it is committed already."""
+    """Remove the prepared files, unless they are committed."""
     if not _is_committed(directory):
         shutil.rmtree(directory / _STAGING, ignore_errors=True)
 
 
 def commit(directory: Path, aside: str) -> None:
-    """From now on the prepared files are the state; `aside`: the folder for the earlier ones."""
-    place = directory / _STAGING
-    for path in (place, *place.rglob("*")):
+    """Make the prepared files the state; `aside`: the name of the folder for the earlier files."""
+    folder = directory / _STAGING
+    for path in (folder, *folder.rglob("*")):
         sync(path)
-    draft = place / f"{_COMMIT}.new"
+    draft = folder / f"{_COMMIT}.new"
     draft.write_text(aside, encoding="utf-8")
     sync(draft)
-    draft.replace(place / _COMMIT)
-    sync(place)
+    draft.replace(folder / _COMMIT)
+    sync(folder)
     sync(directory)
 
 
@@ -137,30 +137,30 @@ def is_interrupted(state: StateSettings) -> bool:
 
 
 def complete(state: StateSettings) -> None:
-    """Move what is committed to its place, and the earlier files aside; can be repeated."""
+    """Move the committed files into the state directory, and the earlier ones aside. Idempotent."""
     directory = Path(state.directory)
-    place = directory / _STAGING
-    aside = directory / (place / _COMMIT).read_text(encoding="utf-8").strip()
+    folder = directory / _STAGING
+    aside = directory / (folder / _COMMIT).read_text(encoding="utf-8").strip()
     aside.mkdir(mode=0o700, parents=True, exist_ok=True)
-    copy = place / _NEW / DATABASE
+    copy = folder / _NEW / DATABASE
     if copy.exists():
         file = sqlite_file(state.database_url)
         if file is None:
             load_database(copy, state.database_url)
             copy.unlink()
         else:
-            # The log first: it must never lie beside a database that it does not belong to.
+            # The log first: it must never lie next to a database that it does not belong to.
             for suffix in ("-wal", "-shm"):
                 _move(file.with_name(f"{file.name}{suffix}"), aside)
             _replace(copy, file, aside)
     for name in ENTRIES:
-        _replace(place / _NEW / name, directory / name, aside)
+        _replace(folder / _NEW / name, directory / name, aside)
     sync(aside)
     sync(directory)
-    (place / _COMMIT).unlink()
-    shutil.rmtree(place, ignore_errors=True)
+    (folder / _COMMIT).unlink()
+    shutil.rmtree(folder, ignore_errors=True)
     with suppress(OSError):
-        aside.rmdir()  # there was nothing before
+        aside.rmdir()  # there were no earlier files
 
 
 def _replace(new: Path, old: Path, aside: Path) -> None:

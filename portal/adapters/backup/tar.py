@@ -1,8 +1,8 @@
-"""Reads the tar file of a backup: regular files, one after the other, and nothing else.
+"""Reads the tar file of a backup: a sequence of regular files only.
 
-tarfile reads extension headers, such as long names, into memory before anybody sees their sizes,
-and follows what they say of sparse files. Backups have one of them only: the size of a file of
-8 GiB or more.
+tarfile reads extension headers, such as long names, into memory without a limit on their size, and
+interprets those of sparse files. Backups use a single extension: the size of a file of 8 GiB or
+more.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from portal.errors import clip
 
 _BLOCK = 512
 _SIZE = re.compile(rb"([0-9]{2}) size=([1-9][0-9]{0,18})\n")
-"""The only extended header that is read: pax's size, with the record's own length before it."""
+"""The only extended header that is read: pax's size record, which begins with its length."""
 
 
 class TarReader:
-    """A tar file as a stream; each method raises BadBackup at what no backup has."""
+    """A tar file as a stream; all methods raise BadBackup for content that no backup has."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
-        self._left = 0
-        """Bytes of the current file that were not read yet."""
+        self._remaining = 0
+        """Unread bytes of the current file."""
         self._padding = 0
 
     def next(self) -> tuple[str, int] | None:
-        """Name and size of the next file, after the current one was read; None at the end."""
+        """Name and size of the next file, once the current one has been read; None at the end."""
         self._exactly(self._padding)
         header = self._exactly(_BLOCK)
         if header == bytes(_BLOCK):
@@ -42,30 +42,30 @@ class TarReader:
             info.size = size
         if info.type != tarfile.REGTYPE or info.size < 0:
             raise BadBackup(f"it has something that is no regular file: {clip(info.name)!r}")
-        self._left, self._padding = info.size, -info.size % _BLOCK
+        self._remaining, self._padding = info.size, -info.size % _BLOCK
         return info.name, info.size
 
     def read(self, most: int) -> bytes:
         """The next bytes of the current file; empty at its end."""
-        piece = self._stream.read(min(most, self._left))
-        if self._left and not piece:
+        piece = self._stream.read(min(most, self._remaining))
+        if self._remaining and not piece:
             raise BadBackup("it is cut off")
-        self._left -= len(piece)
+        self._remaining -= len(piece)
         return piece
 
     def _size_of_next(self, length: int) -> int:
         if length > _BLOCK:
             raise BadBackup("it has an extension header")
         block = self._exactly(_BLOCK)
-        found = _SIZE.fullmatch(block[:length])
-        if found is None or int(found[1]) != length or any(block[length:]):
+        match = _SIZE.fullmatch(block[:length])
+        if match is None or int(match[1]) != length or any(block[length:]):
             raise BadBackup("it has an extension header")
-        return int(found[2])
+        return int(match[2])
 
     def _end(self) -> None:
         # tar files end with two blocks of zeros, and zeros up to a whole record.
-        rest = self._stream.read(tarfile.RECORDSIZE + 1)
-        if len(rest) > tarfile.RECORDSIZE or any(rest):
+        padding = self._stream.read(tarfile.RECORDSIZE + 1)
+        if len(padding) > tarfile.RECORDSIZE or any(padding):
             raise BadBackup("it goes on after its end")
 
     def _exactly(self, count: int) -> bytes:
@@ -76,7 +76,7 @@ class TarReader:
 
 
 def _parsed(header: bytes) -> tarfile.TarInfo:
-    """One header, which nothing is read for; raises BadBackup."""
+    """Parse one header without reading further; raises BadBackup."""
     try:
         return tarfile.TarInfo.frombuf(header, "utf-8", "backslashreplace")
     except tarfile.HeaderError:

@@ -1,8 +1,9 @@
-"""Users' file servers: started over SSH, and asked over mutual TLS.
+"""Users' file servers: started over SSH, queried over mutual TLS.
 
-A server is its user's own process: it may answer late, a byte at a time, endlessly, or never. A
-request has one deadline, and users who let requests wait are slowed down. Once a server has ended,
-its port may be anybody's: whoever cannot prove to be the server is none, and slows nobody down.
+A server is its user's process: it may answer late, a byte at a time, endlessly, or never. A
+request has one deadline, and users whose servers are slow are throttled. After a server has ended,
+any process may get its port: a peer without the server's certificate is not the server, and causes
+no throttling.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ MOST = 4 * 1024 * 1024
 EACH = ThrottleLimits(at_once=3, waiting=3, seconds=3.0)
 """Concurrent requests for one user from one process; it has 8 threads."""
 STARTS = ThrottleLimits(at_once=1, waiting=0, seconds=0.0)
-"""The same for starts: nobody but the request that starts a server waits for it."""
+"""The same for starts: other requests do not wait for a start."""
 MOST_STARTS = 2
-"""Starts at once in one process, whoever the users are."""
+"""Concurrent starts in one process, over all users."""
 _BUSY = "Your files do not answer in time. Try again in {seconds} seconds."
 _STARTING = "Your file server is being started. Try again in {seconds} seconds."
 _AWAY = "Your files do not answer. Try again in a minute; the file system may be away."
@@ -71,7 +72,7 @@ class SshFileServers(FileServerHost):
         with ExitStack() as slot:
             try:
                 slot.enter_context(self._starts.slot(owner))
-            except Unavailable as error:  # nothing has been tried
+            except Unavailable as error:  # no start was attempted
                 raise Starting(error.text) from error
             answer = self._run(owner, order)
         if answer.get("running") == order.unless != "":
@@ -84,18 +85,18 @@ class SshFileServers(FileServerHost):
         return address, port
 
     def clean(self, owner: str, order: StartOrder) -> int:
-        left = self._run(owner, order, "--clean").get("left")
-        return left if isinstance(left, int) else 0
+        remaining = self._run(owner, order, "--clean").get("left")
+        return remaining if isinstance(remaining, int) else 0
 
     def _run(self, owner: str, order: StartOrder, *options: str) -> dict[str, object]:
         text = json.dumps(asdict(order)).encode()
         argv = [self._command, "file-server", *options]
-        done = self._transport.run(owner, argv, stdin=text, seconds=START_SECONDS)
-        if done.code != 0:
-            raise Unavailable(f"Your files cannot be read right now: {done.error_text()}")
+        result = self._transport.run(owner, argv, stdin=text, seconds=START_SECONDS)
+        if result.code != 0:
+            raise Unavailable(f"Your files cannot be read right now: {result.error_text()}")
         # Everything before the NUL is output of start-up files.
         try:
-            return decode_object(done.stdout.rpartition(b"\0")[2])
+            return decode_object(result.stdout.rpartition(b"\0")[2])
         except NotJson:
             return {}
 
@@ -117,7 +118,7 @@ class SshFileServers(FileServerHost):
                 raise Unavailable("Your file server was cut off. Try again.") from error
 
     def _reach(self, server: FileServer) -> ssl.SSLSocket | NoReply:
-        """A connection to the server; something else may have its port by now."""
+        """Connect to the server; another process may have its port by now."""
         try:
             return self._connect(server, time.monotonic() + CONNECT_SECONDS)
         except (ConnectionRefusedError, ssl.SSLCertVerificationError):
@@ -127,10 +128,10 @@ class SshFileServers(FileServerHost):
             return NoReply.SILENT
 
     def _connect(self, server: FileServer, deadline: float) -> ssl.SSLSocket:
-        place = server.address, server.port
-        plain = socket.create_connection(place, _left(deadline))
+        address = server.address, server.port
+        plain = socket.create_connection(address, _seconds_left(deadline))
         try:
-            plain.settimeout(_left(deadline))
+            plain.settimeout(_seconds_left(deadline))
             return self._tls.context().wrap_socket(plain, server_hostname=server.name(CONTROL))
         except BaseException:
             plain.close()
@@ -143,7 +144,7 @@ def _exchange(stream: ssl.SSLSocket, name: str, request: FileRequest, deadline: 
         f"{request.method} {request.path} HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
     )
-    stream.settimeout(_left(deadline))
+    stream.settimeout(_seconds_left(deadline))
     stream.sendall(head.encode("ascii") + body)
     answer = bytearray()
     while piece := _receive(stream, deadline):
@@ -154,18 +155,18 @@ def _exchange(stream: ssl.SSLSocket, name: str, request: FileRequest, deadline: 
 
 
 def _receive(stream: ssl.SSLSocket, deadline: float) -> bytes:
-    stream.settimeout(_left(deadline))
+    stream.settimeout(_seconds_left(deadline))
     return stream.recv(256 * 1024)
 
 
 class _Bytes:
-    """Bytes in the place of a socket, for http.client."""
+    """Bytes that http.client reads like a socket."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
 
     def makefile(self, *_: object) -> object:
-        """A file of them."""
+        """Return the bytes as a file."""
         from io import BytesIO  # noqa: PLC0415
 
         return BytesIO(self._data)
@@ -178,8 +179,8 @@ def _parse(data: bytes) -> FileReply:
     return FileReply(response.status, decode_object(text) if text else {})
 
 
-def _left(deadline: float) -> float:
-    left = deadline - time.monotonic()
-    if left <= 0:
+def _seconds_left(deadline: float) -> float:
+    remaining = deadline - time.monotonic()
+    if remaining <= 0:
         raise TimeoutError
-    return left
+    return remaining

@@ -23,12 +23,12 @@ SHUT = b"shut\n"
 
 
 def socket_path(run_directory: str) -> str:
-    """The socket of HAProxy's checks."""
+    """The path of the socket that HAProxy's checks connect to."""
     return f"{run_directory}/agent.sock"
 
 
 def follows(run_directory: str) -> bool:
-    """Whether this host's agent says that it follows the database, as HAProxy asks it."""
+    """Whether this host's agent reports that it follows the database, by HAProxy's own check."""
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(CHECK_TIMEOUT_SECONDS)
@@ -39,7 +39,7 @@ def follows(run_directory: str) -> bool:
 
 
 def machine_id(run_directory: str) -> str:
-    """What tells this machine from another one with the same host name, until it restarts."""
+    """An id that tells machines with the same host name apart; it changes at a restart."""
     file = Path(run_directory) / "machine_id"
     with contextlib.suppress(FileNotFoundError):
         return file.read_text(encoding="ascii").strip()
@@ -59,21 +59,21 @@ class AgentSocket:
         draft = path.with_name(f".agent{secrets.token_hex(2)}")  # paths of sockets are short
 
         class Answer(socketserver.BaseRequestHandler):
-            """One check."""
+            """Handles one check."""
 
             def handle(self) -> None:
-                """Answer it, whatever was sent."""
+                """Send the answer without reading the request."""
                 connection: socket.socket = self.request
                 with contextlib.suppress(OSError):
                     connection.sendall(OPEN if is_open() else SHUT)
 
-        before = os.umask(0o177)
+        previous_umask = os.umask(0o177)
         try:
             self._server = socketserver.UnixStreamServer(str(draft), Answer)
         finally:
-            os.umask(before)
+            os.umask(previous_umask)
 
-        draft.replace(path)  # at once in the place of another process, or of one that was killed
+        draft.replace(path)  # atomically replaces a running or killed process's socket
         self._path, self._inode = path, path.stat().st_ino
 
     def is_replaced(self) -> bool:
@@ -83,10 +83,10 @@ class AgentSocket:
         return True
 
     def start(self) -> None:
-        """Answer from now on."""
+        """Start to answer checks."""
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def stop(self) -> None:
-        """Answer no more."""
+        """Stop answering checks."""
         self._server.shutdown()
         self._server.server_close()

@@ -21,37 +21,37 @@ CANARY = "slipway"
 """An entry of the routes that exists as long as they are complete."""
 _LOCK = "routes.lock"
 _PATIENCE = 15.0
-"""Seconds that a change waits for others, and for a reload."""
+"""Seconds that a change waits for other changes, or for a reload."""
 _PAUSE = 0.005
 _COMMENT = b"#"
 _MOST_COMMENTS = 1000
-"""Removed entries that a map may have, beyond as many as it has valid ones."""
+"""A map is compacted once its removed entries exceed half of its lines by this number."""
 
 
 class MapFiles:
-    """Maps in a folder: single entries are changed in place, all of them by another file.
+    """Maps in a folder: single entries are changed in place, whole maps by replacing the file.
 
-    Whoever changes a map, or has HAProxy read the files, holds the lock of the folder: so a new
-    process of HAProxy never reads what is about to be revoked, nor misses what has been added.
+    The folder's lock is held while a map changes and while HAProxy reads the files: so a new
+    HAProxy process neither reads an entry that is being revoked nor misses an added one.
 
     In place, an entry is appended as a comment, which its first byte then makes valid; a removed
-    entry becomes a comment in the same way. So a crash at any line, or a process of HAProxy that
-    reads at that moment without the lock, leaves and finds whole entries only, and no removed one.
+    entry becomes a comment in the same way. So a crash at any line leaves complete entries only,
+    and a HAProxy process that reads without the lock sees no partial and no removed entry.
     """
 
     def __init__(self, folder: str) -> None:
         self._folder = Path(folder)
-        self._held = threading.local()
+        self._lock_state = threading.local()
 
     @contextmanager
     def exclusively(self) -> Iterator[None]:
-        """Hold the lock, in this thread also repeatedly; raises Unavailable after some seconds."""
-        if getattr(self._held, "depth", 0):
-            self._held.depth += 1
+        """Hold the lock, reentrant within a thread; raises Unavailable after _PATIENCE seconds."""
+        if getattr(self._lock_state, "depth", 0):
+            self._lock_state.depth += 1
             try:
                 yield
             finally:
-                self._held.depth -= 1
+                self._lock_state.depth -= 1
             return
         try:
             descriptor = os.open(
@@ -62,14 +62,14 @@ class MapFiles:
             raise Unavailable(text) from error
         try:
             _lock(descriptor)
-            self._held.depth = 1
+            self._lock_state.depth = 1
             yield
         finally:
-            self._held.depth = 0
+            self._lock_state.depth = 0
             os.close(descriptor)
 
     def is_complete(self) -> bool:
-        """Whether the file has all routes, so that a reload loses none."""
+        """Whether the routes file is complete, so that a reload loses no route."""
         try:
             with (self._folder / ROUTES).open(encoding="utf-8") as file:
                 return file.readline().startswith(f"{CANARY} ")
@@ -86,33 +86,33 @@ class MapFiles:
         return {fields[0]: fields[1] for fields in lines if len(fields) == 2}
 
     def set(self, name: str, key: str, value: str) -> None:
-        """Set one entry in place; raises OSError, and then the map has the earlier one or none."""
+        """Set one entry in place. After an OSError the map has the previous entry or none."""
         line = f"{key} {value}\n".encode()
         with self._open(name) as file:
             data = _content(file)
-            known = _find(data, key)
-            if known is not None and data.startswith(line, known):
+            offset = _find(data, key)
+            if offset is not None and data.startswith(line, offset):
                 return
             gap = b"" if data[-1:] in (b"", b"\n") else b"\n"  # after a write that was cut off
             _put(file, len(data), gap + _COMMENT + line[1:])
-            if known is not None:
-                _put(file, known, _COMMENT)
+            if offset is not None:
+                _put(file, offset, _COMMENT)
             _put(file, len(data) + len(gap), line[:1])
 
     def remove(self, name: str, keys: Iterable[str]) -> None:
-        """Remove entries in place; raises OSError, and then the file is empty."""
+        """Remove entries in place. After an OSError the file is empty."""
         try:
             with self._open(name) as file:
                 data = _content(file)
                 for key in keys:
-                    if (known := _find(data, key)) is not None:
-                        _put(file, known, _COMMENT)
+                    if (offset := _find(data, key)) is not None:
+                        _put(file, offset, _COMMENT)
         except OSError:
             self._empty(name)
             raise
 
     def compact(self, name: str) -> None:
-        """Write a map without its removed entries, if these are too many."""
+        """Rewrite a map without its removed entries if there are too many of them."""
         with self._open(name) as file:
             data = _content(file)
         comments = data.count(b"\n" + _COMMENT)
@@ -125,10 +125,10 @@ class MapFiles:
         return os.fdopen(os.open(self._folder / name, flags, 0o600), "r+b")
 
     def write(self, name: str, entries: Mapping[str, str]) -> None:
-        """Replace a map; raises OSError, and then the file is empty.
+        """Replace a map. After an OSError the file is empty.
 
-        An empty one closes all doors until the worker has opened the right ones; the old one would
-        open those that have been shut.
+        An empty map denies access until the worker has restored the routes; the old map would
+        grant access that has been revoked.
         """
         try:
             self._replace(name, entries)
@@ -162,16 +162,16 @@ def _content(file: BufferedRandom) -> bytes:
 
 
 def _find(data: bytes, key: str) -> int | None:
-    """Where the valid entry with this key begins."""
+    """The offset of the valid entry with this key; None without one."""
     head = key.encode() + b" "
     if data.startswith(head):
         return 0
-    place = data.find(b"\n" + head)
-    return place + 1 if place >= 0 else None
+    offset = data.find(b"\n" + head)
+    return offset + 1 if offset >= 0 else None
 
 
-def _put(file: BufferedRandom, place: int, data: bytes) -> None:
-    if os.pwrite(file.fileno(), data, place) < len(data):
+def _put(file: BufferedRandom, offset: int, data: bytes) -> None:
+    if os.pwrite(file.fileno(), data, offset) < len(data):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 

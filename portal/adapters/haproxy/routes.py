@@ -28,9 +28,9 @@ _AT_ONCE = 50
 class HaproxyRoutes(Routes):
     """Routes over HAProxy's runtime API (management guide, section 9.3).
 
-    Each change is made in the file first, from which the next process starts, and then in the
-    processes that run. A process that read the file before the change is in the master's list by
-    the time that the master answers, so none is missed, however HAProxy was reloaded.
+    Each change is written to the file first, which the next process reads, and then sent to the
+    running processes. A process that read the file before the change is in the master's list when
+    the master answers, so no process is missed, however HAProxy was reloaded.
     """
 
     def __init__(self, run_directory: str) -> None:
@@ -73,13 +73,13 @@ class HaproxyRoutes(Routes):
     def set_paths(self, paths: Mapping[str, str]) -> None:
         with self.exclusively():
             process = self._haproxy.newest()
-            known, stored = self._shown(process, HUB), self._files.read(HUB)
+            current, stored = self._shown(process, HUB), self._files.read(HUB)
             if not stored.keys() <= paths.keys():
                 self._write(HUB, {path: stored[path] for path in stored.keys() & paths.keys()})
-            dropped = known.keys() - paths.keys()
+            dropped = current.keys() - paths.keys()
             _send(process, (f"del map {self._run}/{HUB} {path}" for path in dropped))
             for path, key in paths.items():
-                if not known.get(path) == stored.get(path) == key:
+                if not current.get(path) == stored.get(path) == key:
                     self.add_path(path, key)
 
     def remove(self, *keys: str) -> None:
@@ -93,13 +93,13 @@ class HaproxyRoutes(Routes):
                 with self._changing(ROUTES):
                     self._files.remove(ROUTES, keys)
             except Unavailable as error:
-                failed = error  # what runs forgets the keys nevertheless
-            # First the maps, then open connections: those opened in between are already refused.
+                failed = error  # the running processes drop the keys nevertheless
+            # First the maps, then open connections: connections in between are already refused.
             processes = list(self._haproxy.processes())
             for process in processes:
                 _send(process, (f"del map {self._run}/{ROUTES} {key}" for key in keys))
         for process in processes:
-            _send(process, (f"shutdown session {it}" for it in _streams(process, frozenset(keys))))
+            _send(process, (f"shutdown session {id}" for id in _streams(process, frozenset(keys))))
         if failed is not None:
             raise failed
 
@@ -107,8 +107,8 @@ class HaproxyRoutes(Routes):
         requests: dict[str, int] = defaultdict(int)
         sent: dict[str, int] = defaultdict(int)
         for process in self._haproxy.processes():
-            shown = process.ask("show table traffic", "show table ssh_traffic")
-            for name, count, size in _SENT.findall(shown):
+            output = process.ask("show table traffic", "show table ssh_traffic")
+            for name, count, size in _SENT.findall(output):
                 requests[name] += int(count)
                 sent[name] += int(size)
         return {name: Traffic(requests[name], sent[name]) for name in requests}
@@ -116,21 +116,21 @@ class HaproxyRoutes(Routes):
     def set_background_requests(self, paths: Collection[str]) -> None:
         if not all(_PATH.fullmatch(path) for path in paths):
             raise ValueError("a path that HAProxy would misread")
-        wanted = dict.fromkeys(sorted(paths), "1")
+        entries = dict.fromkeys(sorted(paths), "1")
         with self.exclusively():
             process = self._haproxy.newest()
-            if wanted == self._shown(process, BACKGROUND) == self._files.read(BACKGROUND):
+            if entries == self._shown(process, BACKGROUND) == self._files.read(BACKGROUND):
                 return
-            self._write(BACKGROUND, wanted)
+            self._write(BACKGROUND, entries)
             process.ask(f"clear map {self._run}/{BACKGROUND}")
-            _send(process, (f"add map {self._run}/{BACKGROUND} {path} 1" for path in wanted))
+            _send(process, (f"add map {self._run}/{BACKGROUND} {path} 1" for path in entries))
 
     def is_lost(self) -> bool:
-        said = self._haproxy.ask(f"get map {self._run}/{ROUTES} {CANARY}")
-        return "value=" not in said or not self._files.is_complete()
+        output = self._haproxy.ask(f"get map {self._run}/{ROUTES} {CANARY}")
+        return "value=" not in output or not self._files.is_complete()
 
     def entries(self) -> dict[str, str]:
-        inside = {
+        connected = {
             key
             for process in self._haproxy.processes()
             for key, _address in _INSIDE.findall(process.ask("show table live"))
@@ -138,15 +138,15 @@ class HaproxyRoutes(Routes):
         with self.exclusively():
             self._files.compact(ROUTES)
             stored = self._files.read(ROUTES)
-            known = self._shown(self._haproxy.newest(), ROUTES)
-        # What only the next process would have is as wrong, or as much missing.
-        found = dict.fromkeys([*inside, *stored], "") | known
-        found |= dict.fromkeys(known.keys() - stored.keys(), "")
-        found.pop(CANARY, None)
-        return found
+            current = self._shown(self._haproxy.newest(), ROUTES)
+        # Entries that only the file or only the process has count as wrong: no route has "".
+        entries = dict.fromkeys([*connected, *stored], "") | current
+        entries |= dict.fromkeys(current.keys() - stored.keys(), "")
+        entries.pop(CANARY, None)
+        return entries
 
     def _shown(self, process: Process, name: str) -> dict[str, str]:
-        """A map as this process has it."""
+        """The entries of a map in this process's memory."""
         lines = process.ask(f"show map {self._run}/{name}").splitlines()
         entries = (line.split() for line in lines if line.startswith("0x"))
         return {fields[1]: fields[2] for fields in entries if len(fields) == 3}
@@ -155,17 +155,17 @@ class HaproxyRoutes(Routes):
         with self.exclusively():
             self._write(ROUTES, {CANARY: "1", **routes})
             process, map = self._haproxy.newest(), f"{self._run}/{ROUTES}"
-            known = self._shown(process, ROUTES)
+            current = self._shown(process, ROUTES)
             _send(
                 process,
                 (
-                    f"{'set' if key in known else 'add'} map {map} {key} {target}"
+                    f"{'set' if key in current else 'add'} map {map} {key} {target}"
                     for key, target in routes.items()
-                    if known.get(key) != target
+                    if current.get(key) != target
                 ),
             )
-            # Last, so that after a crash before this line the map still counts as lost.
-            if CANARY not in known:
+            # Last: after a crash before this line the map still counts as lost.
+            if CANARY not in current:
                 process.ask(f"add map {map} {CANARY} 1")
 
 
@@ -176,9 +176,9 @@ def _send(process: Process, commands: Iterable[str]) -> None:
 
 
 def _streams(process: Process, keys: Collection[str]) -> Iterator[str]:
-    """The streams that use one of these keys, by address."""
-    inside = _INSIDE.findall(process.ask("show table live"))
-    addresses = {address for key, address in inside if key in keys}
+    """Yield the ids of the streams that use one of these keys."""
+    connected = _INSIDE.findall(process.ask("show table live"))
+    addresses = {address for key, address in connected if key in keys}
     if addresses:
         for stream, address in _STREAM.findall(process.ask("show sess")):
             if address in addresses:

@@ -23,7 +23,7 @@ _SILENT = "The proxy in front of the apps does not answer."
 
 
 class Haproxy:
-    """The running HAProxy: a master, a worker, and old workers that still have streams."""
+    """The running HAProxy: a master, the current worker, and old workers with open streams."""
 
     def __init__(self, run_directory: str) -> None:
         self._worker = f"{run_directory}/haproxy.sock"
@@ -31,14 +31,14 @@ class Haproxy:
 
     def ask(self, *commands: str) -> str:
         """Send commands to the worker that accepts new connections."""
-        return _say(self._worker, ";".join(commands))
+        return _send(self._worker, ";".join(commands))
 
     def processes(self) -> Iterator[Process]:
         """All workers; those from before a reload run until their streams end."""
         if not Path(self._master).exists():
             yield Process(self._worker, "")
             return
-        for pid in _WORKER.findall(_say_to_master(self._master, "show proc")):
+        for pid in _WORKER.findall(_send_to_master(self._master, "show proc")):
             yield Process(self._master, f"@!{pid} ")
 
     def newest(self) -> Process:
@@ -48,23 +48,23 @@ class Haproxy:
         raise Unavailable(_SILENT)
 
     def reload(self) -> None:
-        """Have a new worker read the configuration; returns when it serves. Raises Unavailable.
+        """Make a new worker read the configuration; returns when it serves. Raises Unavailable.
 
-        Whoever calls this holds the lock of the maps' files (map_files.py). After a failure the
-        worker from before serves as before.
+        The caller holds the lock of the map files (map_files.py). After a failure the previous
+        worker continues to serve.
         """
-        before = _say_to_master(self._master, "show proc")
+        previous = _send_to_master(self._master, "show proc")
         with contextlib.suppress(ConnectionError):
-            # Before 2.7 the master hangs up without an answer, and later it answers at the end.
-            said = _say_once(self._master, "reload", _RELOAD_SECONDS)
-            if said.startswith("Success=0"):
-                raise Unavailable(f"HAProxy has refused its configuration: {_last_words(said)}")
+            # Before 2.7 the master hangs up without a reply; later versions reply at the end.
+            reply = _send_once(self._master, "reload", _RELOAD_SECONDS)
+            if reply.startswith("Success=0"):
+                raise Unavailable(f"HAProxy has refused its configuration: {_alerts(reply)}")
         deadline = time.monotonic() + _RELOAD_SECONDS
         while time.monotonic() < deadline:
-            now = _say_to_master(self._master, "show proc")
-            if _WORKER.findall(now)[:1] not in ([], _WORKER.findall(before)[:1]):
+            current = _send_to_master(self._master, "show proc")
+            if _WORKER.findall(current)[:1] not in ([], _WORKER.findall(previous)[:1]):
                 return
-            if _FAILED.findall(now) != _FAILED.findall(before):
+            if _FAILED.findall(current) != _FAILED.findall(previous):
                 raise Unavailable("HAProxy has refused its configuration; its log says why.")
             time.sleep(_PAUSE)
         raise Unavailable("HAProxy has no new process yet; its log says why.")
@@ -72,18 +72,18 @@ class Haproxy:
 
 @dataclass(frozen=True)
 class Process:
-    """One worker."""
+    """A worker process."""
 
     path: str
     prefix: str
 
     def ask(self, *commands: str) -> str:
-        """Send commands; for a worker that has exited the master reports that."""
+        """Send commands; if the worker has exited, the master's reply says so."""
         line = ";".join(self.prefix + command for command in commands)
-        return _say_to_master(self.path, line) if self.prefix else _say(self.path, line)
+        return _send_to_master(self.path, line) if self.prefix else _send(self.path, line)
 
 
-def _say_to_master(path: str, line: str) -> str:
+def _send_to_master(path: str, line: str) -> str:
     """Send until there is an answer: all messages to the master are idempotent.
 
     After a start and after each reload the master re-executes itself. Until it listens again its
@@ -92,21 +92,21 @@ def _say_to_master(path: str, line: str) -> str:
     deadline = time.monotonic() + _PATIENCE
     while True:
         try:
-            return _say(path, line)
+            return _send(path, line)
         except Unavailable:
             if time.monotonic() > deadline:
                 raise
         time.sleep(_PAUSE)
 
 
-def _say(path: str, line: str) -> str:
+def _send(path: str, line: str) -> str:
     try:
-        return _say_once(path, line, _SECONDS)
+        return _send_once(path, line, _SECONDS)
     except OSError as error:
         raise Unavailable(_SILENT) from error
 
 
-def _say_once(path: str, line: str, seconds: float) -> str:
+def _send_once(path: str, line: str, seconds: float) -> str:
     """Send a line and return the answer; raises OSError."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(seconds)
@@ -120,6 +120,6 @@ def _say_once(path: str, line: str, seconds: float) -> str:
         return answer
 
 
-def _last_words(said: str) -> str:
-    alerts = [line.strip() for line in said.splitlines() if "[ALERT]" in line]
+def _alerts(reply: str) -> str:
+    alerts = [line.strip() for line in reply.splitlines() if "[ALERT]" in line]
     return "; ".join(alerts[:3]) or "its log says why"

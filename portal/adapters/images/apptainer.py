@@ -18,13 +18,13 @@ from portal.core.images.sif import architecture_code
 from portal.core.interfaces.images import Containers
 
 EPOCH = "1735689600"
-"""2025-01-01: files that a build creates have this time, unless SOURCE_DATE_EPOCH says another."""
+"""2025-01-01: the time of files that a build creates, unless SOURCE_DATE_EPOCH is set."""
 PROXIES = ("http_proxy", "https_proxy", "no_proxy")
 
 
 def _client(run: Callable[[list[str]], None]) -> Any:
-    """spython's client, whose commands are Apptainer's and run with their output shown."""
-    # Here, since the portal's web processes never build and need not load it.
+    """spython's client, which runs Apptainer's commands by `run`."""
+    # Imported here, since the portal's web processes never build and need not load it.
     from spython.main import get_client  # noqa: PLC0415
 
     class Client(type(get_client(quiet=True))):  # type: ignore[misc]  # spython has no types
@@ -41,14 +41,14 @@ class Apptainer(Containers):
     """Builds, inspects and runs images; `note` shows Apptainer's output."""
 
     def __init__(self, note: Callable[[str], None], ids: bool, site_ca: Path | None = None) -> None:
-        """`ids`: whether this user has ids of /etc/subuid."""
+        """`ids`: whether this user has ids in /etc/subuid."""
         self._note = note
         self._ids = ids
         self._site_ca = site_ca
         self._status = 0
         self._last: list[str] = []
         self._environment: dict[str, str] = {}
-        self._place: Path | None = None
+        self._folder: Path | None = None
 
     @cached_property
     def _client(self) -> Any:
@@ -59,18 +59,18 @@ class Apptainer(Containers):
         return " ".join(lines).removeprefix("apptainer version").strip()
 
     def unpack(
-        self, source: str, target: Path, fakeroot: bool, arguments: Mapping[str, str], place: Path
+        self, source: str, target: Path, fakeroot: bool, arguments: Mapping[str, str], folder: Path
     ) -> None:
         options = ["--warn-unused-build-args"] if arguments else []
         options += ["--fakeroot"] if fakeroot else []
-        # Users have to be able to read everything, and the builder to delete it.
+        # Users have to be able to read all files, and the builder to delete them.
         options += ["--fix-perms"] if source.startswith(("docker", "oci")) else []
         for name, value in arguments.items():
             options += ["--build-arg", f"{name}={value}"]
-        self._build(source, target, [*options, "--sandbox"], place)
+        self._build(source, target, [*options, "--sandbox"], folder)
 
     def pack(self, root: Path, file: Path, fakeroot: bool, compression: str) -> None:
-        # By `apptainer build` the image would have the current time in it.
+        # `apptainer build` would store the current time in the image.
         squashfs = root.with_suffix(".squashfs")
         command = ["mksquashfs", str(root), str(squashfs), "-noappend", "-no-progress", "-quiet"]
         command += shlex.split(compression)
@@ -78,7 +78,7 @@ class Apptainer(Containers):
             command = as_mapped_root(command, self._ids, always=True)
         elif os.geteuid() != 0:
             command.append("-all-root")
-        self._environment, self._place = self._for_build(root.parent), root.parent
+        self._environment, self._folder = self._for_build(root.parent), root.parent
         self._checked(command, "mksquashfs")
         self._checked(["apptainer", "sif", "new", str(file)], "apptainer sif")
         self._add(file, root / ".singularity.d/Singularity", "--datatype", "1")
@@ -92,24 +92,24 @@ class Apptainer(Containers):
         command = ["apptainer", "sif", "add", *kind, "--groupid", "1", "--filename", part.name]
         self._checked([*command, str(file), str(part)], "apptainer sif")
 
-    def _checked(self, command: list[str], what: str) -> None:
+    def _checked(self, command: list[str], program: str) -> None:
         self._run(command)
         if self._status:
-            raise ImageError(failure(what, self._status, self._last))
+            raise ImageError(failure(program, self._status, self._last))
 
     def labels(self, file: Path) -> dict[str, str]:
-        found = self._client.inspect(image=str(file), quiet=True)
-        if not isinstance(found, dict) or "attributes" not in found:
+        inspection = self._client.inspect(image=str(file), quiet=True)
+        if not isinstance(inspection, dict) or "attributes" not in inspection:
             raise ImageError(f"apptainer cannot read {file}")
-        return {str(key): str(value) for key, value in found["attributes"]["labels"].items()}
+        return {str(key): str(value) for key, value in inspection["attributes"]["labels"].items()}
 
     def test(self, file: Path, home: Path, binds: Sequence[str]) -> int:
-        # Root in a container has not all the rights that root needs for Apptainer.
+        # Root in a container lacks capabilities that Apptainer needs for root.
         options = ["--userns"] if os.geteuid() == 0 else []
         options += ["--containall", "--home", f"{home}:/home/test", "--pwd", "/home/test"]
         for bind in binds:
             options += ["--bind", bind]
-        self._environment, self._place = {}, home
+        self._environment, self._folder = {}, home
         self._client.execute(
             image=str(file),
             command=["sh", "/test.sh"],
@@ -118,8 +118,8 @@ class Apptainer(Containers):
         )
         return self._status
 
-    def _build(self, source: str, target: Path, options: list[str], place: Path) -> None:
-        self._environment, self._place = self._for_build(target.parent), place
+    def _build(self, source: str, target: Path, options: list[str], folder: Path) -> None:
+        self._environment, self._folder = self._for_build(target.parent), folder
         self._client.build(
             recipe=source, image=str(target), sudo=False, quiet=True, options=options
         )
@@ -127,12 +127,12 @@ class Apptainer(Containers):
             raise ImageError(failure("apptainer build", self._status, self._last))
 
     def _run(self, command: list[str]) -> None:
-        self._status, self._last = run_shown(command, self._note, self._environment, self._place)
+        self._status, self._last = run_shown(command, self._note, self._environment, self._folder)
 
     def _for_build(self, work: Path) -> dict[str, str]:
         """The environment of a build; only APPTAINERENV_ variables reach %post."""
         epoch = _epoch()
-        found = {
+        environment = {
             "SOURCE_DATE_EPOCH": epoch,
             "APPTAINERENV_SOURCE_DATE_EPOCH": epoch,
             "APPTAINER_TMPDIR": str(work),
@@ -140,11 +140,11 @@ class Apptainer(Containers):
         }
         for name in PROXIES:
             if value := os.environ.get(name):
-                found[f"APPTAINERENV_{name}"] = value
+                environment[f"APPTAINERENV_{name}"] = value
         if self._site_ca is not None:
             for name in ("PIP_CERT", "SSL_CERT_FILE"):
-                found[f"APPTAINERENV_{name}"] = str(self._site_ca)
-        return found
+                environment[f"APPTAINERENV_{name}"] = str(self._site_ca)
+        return environment
 
 
 def _epoch() -> str:

@@ -12,11 +12,11 @@ from portal.core.images.names import ImageError
 
 _NOT_FOUND = 127
 _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
-"""srun passes on the first one; at the second it kills the job, which leaves its folder behind."""
+"""srun forwards the first signal; on the second it kills the job, which leaves its folder."""
 
 
 class SlurmRunner:
-    """srun, on the machine that submits: a login node, usually."""
+    """Runs srun on the submit host, usually a login node."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note = note

@@ -1,7 +1,7 @@
 """The site's folder of images.
 
-`image.sif` is a link to `image-<digest>.sif`, the file that jobs get; replacing the link is the one
-step that makes a new image current. The inventory lies beside the file, with the same digest.
+`image.sif` is a link to `image-<digest>.sif`, the file that jobs get; replacing the link makes a
+new image current atomically. The inventory is stored next to the file, with the same digest.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from portal.core.images.use import Removal, StoredFile, StoredImage
 from portal.core.interfaces.images import ImageStore
 
 LINK, DESCRIPTION, RETIRED = "image.sif", "image.toml", "retired"
-_NAMED = re.compile(r"image-[0-9a-f]{16}\.sif")
+_FILE_NAME = re.compile(r"image-[0-9a-f]{16}\.sif")
 _TITLE = re.compile(r'^title\s*=\s*"([^"\n]*)"', re.MULTILINE)
 
 
 def current_file(folder: Path) -> Path:
-    """The file behind image.sif, which stays when the image is replaced."""
+    """The target of image.sif, which remains when the image is replaced."""
     link = folder / LINK
     try:
         target = os.readlink(link)
     except OSError:
         return link
-    return folder / target if _NAMED.fullmatch(target) else link
+    return folder / target if _FILE_NAME.fullmatch(target) else link
 
 
 def read_inventory(file: Path) -> Inventory | None:
-    """The inventory beside an image's file; None if there is none that can be read."""
+    """The inventory stored next to an image's file; None if it is missing or unreadable."""
     try:
         text = file.with_name(inventory_name(file.name)).read_text(encoding="utf-8")
         return Inventory.model_validate_json(text)
@@ -56,10 +56,10 @@ class FolderImages(ImageStore):
 
     @contextmanager
     def lock(self, name: ImageName) -> Iterator[None]:
-        place = self._place(name)
-        with _explained(place):
-            place.mkdir(parents=True, exist_ok=True)
-            lock = place / ".lock"
+        folder = self._folder_of(name)
+        with _as_image_error(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = folder / ".lock"
             descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             try:
@@ -71,40 +71,40 @@ class FolderImages(ImageStore):
             if not os.fstat(descriptor).st_nlink:
                 raise ImageError(f"{name} was being deleted; run the command again")
             try:
-                for draft in place.glob(".*.new"):
-                    draft.unlink()  # of a build that a crash ended
+                for draft in folder.glob(".*.new"):
+                    draft.unlink()  # left by a build that crashed
                 yield
             finally:
-                _forget(place)  # only here: whoever is refused must not take the holder's folder
+                _remove_unused(folder)  # with the lock: it must not remove another process's folder
         finally:
             os.close(descriptor)
 
     def all(self) -> list[StoredImage]:
-        found = {link.parent for link in self._folder.glob(f"[!.]*/[!.]*/{LINK}")}
-        return [self._read(folder) for folder in sorted(found)]
+        folders = {link.parent for link in self._folder.glob(f"[!.]*/[!.]*/{LINK}")}
+        return [self._read(folder) for folder in sorted(folders)]
 
     def get(self, name: ImageName) -> StoredImage:
-        folder = self._place(name)
+        folder = self._folder_of(name)
         if not (folder / LINK).is_symlink() and not (folder / LINK).exists():
             raise ImageError(f"there is no image {name} in {self._folder}")
         return self._read(folder)
 
     def file(self, name: ImageName) -> Path:
         self.get(name)
-        return current_file(self._place(name))
+        return current_file(self._folder_of(name))
 
     def install(
         self, name: ImageName, file: Path, contents: Contents, apptainer: str, now: datetime
     ) -> Inventory:
-        folder = self._place(name)
-        with _explained(folder):
-            self._keep_unnamed(folder)
+        folder = self._folder_of(name)
+        with _as_image_error(folder):
+            self._name_by_digest(folder)
             digest = digest_of(file)
             target = folder / file_name(digest)
             if not target.exists():
                 draft = folder / f".{target.name}.new"
                 shutil.copyfile(file, draft)
-                _stored(draft, target)
+                _publish(draft, target)
             inventory = Inventory(
                 **contents.model_dump(), digest=digest, size=target.stat().st_size,
                 built=now, apptainer=apptainer,
@@ -118,35 +118,36 @@ class FolderImages(ImageStore):
         return inventory
 
     def describe(self, name: ImageName, text: str) -> None:
-        file = self._place(name) / DESCRIPTION
-        with _explained(file):
+        file = self._folder_of(name) / DESCRIPTION
+        with _as_image_error(file):
             if not file.exists() or file.read_text(encoding="utf-8") != text:
                 _write(file, text)
 
     def retire(self, name: ImageName, when: datetime | None) -> None:
-        mark = self._place(name) / RETIRED
-        with _explained(mark):
+        mark = self._folder_of(name) / RETIRED
+        with _as_image_error(mark):
             if when is None:
                 mark.unlink(missing_ok=True)
             else:
                 _write(mark, f"{when.isoformat()}\n")
 
     def remove(self, removal: Removal) -> None:
-        folder = self._place(removal.image.name)
-        with _explained(folder):
-            if removal.whole:
-                # First what makes it an image: after a crash here it is none any more.
+        folder = self._folder_of(removal.image.name)
+        with _as_image_error(folder):
+            if removal.entire_image:
+                # The link first: without it the folder is not an image, even after a crash here.
                 (folder / LINK).unlink(missing_ok=True)
             for file in removal.files:
                 (folder / file.name).unlink(missing_ok=True)
                 (folder / inventory_name(file.name)).unlink(missing_ok=True)
-            if removal.whole:
+            if removal.entire_image:
                 for name in (DESCRIPTION, RETIRED):
                     (folder / name).unlink(missing_ok=True)
 
     def _read(self, folder: Path) -> StoredImage:
         current = current_file(folder)
-        names = {path.name for path in folder.glob("image-*.sif") if _NAMED.fullmatch(path.name)}
+        files = folder.glob("image-*.sif")
+        names = {path.name for path in files if _FILE_NAME.fullmatch(path.name)}
         try:
             description = (folder / DESCRIPTION).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
@@ -159,39 +160,39 @@ class FolderImages(ImageStore):
                 StoredFile(name, _size(folder / name), name == current.name)
                 for name in sorted(names | {current.name})
             ),
-            changed=_changed(folder / LINK),
+            changed=_modified(folder / LINK),
             inventory=read_inventory(current),
-            retired=_changed(folder / RETIRED) if (folder / RETIRED).exists() else None,
+            retired=_modified(folder / RETIRED) if (folder / RETIRED).exists() else None,
         )
 
-    def _place(self, name: ImageName) -> Path:
+    def _folder_of(self, name: ImageName) -> Path:
         return self._folder / name.environment / name.version
 
-    def _keep_unnamed(self, folder: Path) -> None:
-        """Give a file that lies at image.sif itself its name, so that jobs that read it keep it."""
+    def _name_by_digest(self, folder: Path) -> None:
+        """Link a regular file image.sif to its digest name, so that jobs that read it keep it."""
         link = folder / LINK
         if link.is_symlink() or not link.exists():
             return
         try:
-            named = folder / file_name(digest_of(link))
+            target = folder / file_name(digest_of(link))
         except ImageError:
-            return  # no SIF: nothing can run it
-        if not named.exists():
-            os.link(link, named)
+            return  # not a SIF file: nothing can run it
+        if not target.exists():
+            os.link(link, target)
 
 
 @contextmanager
-def _explained(place: Path) -> Iterator[None]:
+def _as_image_error(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         denied = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
         advice = "; run this as an account that may write there" if denied else ""
-        raise ImageError(f"{error.filename or place}: {error.strerror}{advice}") from error
+        raise ImageError(f"{error.filename or path}: {error.strerror}{advice}") from error
 
 
-def _stored(draft: Path, target: Path) -> None:
-    """Give a complete file its name, once it is on the disk."""
+def _publish(draft: Path, target: Path) -> None:
+    """Flush a complete file to the disk, then rename it to its target."""
     draft.chmod(0o644)
     with draft.open("rb") as file:
         os.fsync(file.fileno())
@@ -201,11 +202,11 @@ def _stored(draft: Path, target: Path) -> None:
 def _write(file: Path, text: str) -> None:
     draft = file.with_name(f".{file.name}.new")
     draft.write_text(text, encoding="utf-8")
-    _stored(draft, file)
+    _publish(draft, file)
 
 
-def _forget(folder: Path) -> None:
-    """Delete the folder of an image that never came to be, or was deleted, with its lock."""
+def _remove_unused(folder: Path) -> None:
+    """Delete the folder and lock of an image that was never installed, or was deleted."""
     if not folder.is_dir() or any(path.name != ".lock" for path in folder.iterdir()):
         return
     try:
@@ -213,10 +214,10 @@ def _forget(folder: Path) -> None:
         folder.rmdir()
         folder.parent.rmdir()
     except OSError:
-        return  # other versions, or another process that begins
+        return  # other versions exist, or another process has started
 
 
-def _changed(path: Path) -> datetime:
+def _modified(path: Path) -> datetime:
     try:
         return datetime.fromtimestamp(path.lstat().st_mtime, UTC)
     except OSError:

@@ -1,4 +1,4 @@
-"""The files of the site's images, with the ids by which copies of them are recognised."""
+"""The files of the site's images, with the SIF ids that identify copies of them."""
 
 from __future__ import annotations
 
@@ -16,46 +16,46 @@ _UNKNOWN: Version = (0, 0)
 
 
 class SifFiles:
-    """The SIF files in images' folders; a file's header is read again only when it has changed.
+    """The SIF files in images' folders; a file's header is read again only after a change.
 
-    What the file system does not tell, for an error of it, is as it was before, or unknown.
+    If the file system fails, the previous result counts; without one, the id is unknown.
     """
 
     def __init__(self) -> None:
-        self._known: dict[Path, dict[Path, tuple[Version, str]]] = {}
+        self._cache: dict[Path, dict[Path, tuple[Version, str]]] = {}
 
     def __call__(self, folder: Path) -> tuple[SifFile, ...]:
-        """Those of one image, also files that were replaced."""
-        before = self._known.get(folder, {})
-        found = {}
-        for file in _listed(folder, before):
-            version, (last, id) = _version(file), before.get(file, (_UNKNOWN, ""))
+        """The SIF files of one image, including replaced ones."""
+        cached = self._cache.get(folder, {})
+        files = {}
+        for file in _listed(folder, cached):
+            version, (last, id) = _version(file), cached.get(file, (_UNKNOWN, ""))
             unchanged = id and version in (last, _UNKNOWN)
-            found[file] = (last, id) if unchanged else (version, _id(file))
-        self._known[folder] = found
-        return tuple(SifFile(str(file), id) for file, (_, id) in found.items())
+            files[file] = (last, id) if unchanged else (version, _id(file))
+        self._cache[folder] = files
+        return tuple(SifFile(str(file), id) for file, (_, id) in files.items())
 
 
-def _listed(folder: Path, before: Iterable[Path]) -> list[Path]:
+def _listed(folder: Path, cached: Iterable[Path]) -> list[Path]:
     try:
-        found = set(folder.glob("*.sif"))
+        files = set(folder.glob("*.sif"))
     except OSError:
-        found = set(before)
+        files = set(cached)
     if os.path.lexists(folder / LINK):  # also in a folder that cannot be listed
-        found.add(folder / LINK)
-    return sorted(found)
+        files.add(folder / LINK)
+    return sorted(files)
 
 
 def _version(file: Path) -> Version:
     try:
-        facts = file.stat()
+        status = file.stat()
     except OSError:
         return _UNKNOWN
-    return facts.st_ino, facts.st_ctime_ns  # changed by new permissions as well
+    return status.st_ino, status.st_ctime_ns  # changed by new permissions as well
 
 
 def _id(file: Path) -> str:
-    """From the header, or from the inventory where the portal cannot read the file."""
+    """The id from the header, or from the inventory if the portal cannot read the file."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
@@ -65,6 +65,6 @@ def _id(file: Path) -> str:
         finally:
             os.close(descriptor)
     except OSError:
-        named = current_file(file.parent) if file.name == LINK else file
-        inventory = read_inventory(named)
+        target = current_file(file.parent) if file.name == LINK else file
+        inventory = read_inventory(target)
         return id_of_digest(inventory.digest) if inventory else ""

@@ -1,4 +1,4 @@
-"""Paths in an image that lead nowhere else: an image from a registry may have links to the host."""
+"""Resolves paths within an image: an image from a registry may have links to the host."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from portal.core.images.names import ImageError
 _MOST_LINKS = 40
 
 
-def inside(root: Path, place: str) -> Path | None:
-    """The file that a path in the image names, as its own programs see it; None: too many links."""
-    waiting, found, links = list(reversed(Path(place).parts)), root, 0
-    while waiting:
-        part = waiting.pop()
-        if part in ("/", ".."):
-            found = root if part == "/" or found == root else found.parent
+def inside(root: Path, path: str) -> Path | None:
+    """Resolve a path as programs in the image would; None if there are too many links."""
+    pending, resolved, followed = list(reversed(Path(path).parts)), root, 0
+    while pending:
+        name = pending.pop()
+        if name in ("/", ".."):
+            resolved = root if name == "/" or resolved == root else resolved.parent
             continue
-        found = found / part
-        if found.is_symlink():
-            links += 1
-            if links > _MOST_LINKS:
+        resolved = resolved / name
+        if resolved.is_symlink():
+            followed += 1
+            if followed > _MOST_LINKS:
                 return None
-            waiting += reversed(found.readlink().parts)
-            found = found.parent
-    return found
+            pending += reversed(resolved.readlink().parts)
+            resolved = resolved.parent
+    return resolved
 
 
-def check_plain(root: Path, *places: str) -> None:
-    """Raise ImageError if a link is on the way to one of these places, which a build writes to."""
-    for place in places:
+def check_plain(root: Path, *paths: str) -> None:
+    """Raise ImageError if one of these paths, which a build writes to, contains a link."""
+    for relative in paths:
         path = root
-        for part in Path(place).parts:
+        for part in Path(relative).parts:
             path = path / part
             if path.is_symlink():
-                name = path.relative_to(root)
-                raise ImageError(f"/{name} is a link in the image: a build cannot write there")
+                link = path.relative_to(root)
+                raise ImageError(f"/{link} is a link in the image: a build cannot write there")

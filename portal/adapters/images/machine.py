@@ -1,4 +1,4 @@
-"""What this machine has for builds."""
+"""Programs and privileges of this machine for builds."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from pathlib import Path
 from portal.core.images.needs import PROGRAMS, Machine
 
 _SYSTEM = "/usr/local/sbin:/usr/sbin:/sbin"
-"""Where debootstrap is, which is often not in the PATH of others than root."""
+"""Folders of debootstrap, which are often missing in the PATH of users other than root."""
 _PATIENCE = 10.0
 
 
-def look(files: tuple[Path, Path] = (Path("/etc/subuid"), Path("/etc/subgid"))) -> Machine:
-    """Look for programs and rights."""
+def detect_machine(
+    files: tuple[Path, Path] = (Path("/etc/subuid"), Path("/etc/subgid")),
+) -> Machine:
+    """Detect programs and privileges."""
     try:
         user = pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
@@ -53,10 +55,10 @@ def _all_capabilities(status: Path) -> bool:
 
 
 def _namespaces() -> bool:
-    """Whether a user namespace can be created: tried, since several settings can forbid it."""
+    """Whether a user namespace can be created; tried, since several settings can forbid it."""
     command = ["unshare", "--user", "--map-root-user", "true"]
     try:
-        found = subprocess.run(command, capture_output=True, check=False, timeout=_PATIENCE)
+        result = subprocess.run(command, capture_output=True, check=False, timeout=_PATIENCE)
     except (OSError, subprocess.TimeoutExpired):
         return False
-    return found.returncode == 0
+    return result.returncode == 0

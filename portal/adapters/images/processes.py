@@ -13,9 +13,9 @@ from pathlib import Path
 from portal.core.images.names import ImageError
 
 SHOWN = 15
-"""Lines of a failed program's output in the message."""
+"""Lines of a failed program's output in the error message."""
 _NOISE = re.compile(r" warn rootless\{|^WARNING: The --fix-perms option modifies")
-"""That an ordinary user cannot mark the owner of a file, for each one; and what --fix-perms is."""
+"""Warnings that a user cannot record the owner of a file, one per file, and about --fix-perms."""
 _PATIENCE = 20.0
 """Seconds that an interrupted program has to clean up."""
 
@@ -27,10 +27,10 @@ def run_shown(
     folder: Path | None = None,
     ends: Sequence[signal.Signals] = (signal.SIGTERM, signal.SIGKILL),
 ) -> tuple[int, list[str]]:
-    """Run a program and pass on each line of its output; returns its status and the last lines.
+    """Run a program and report each line of its output; returns its status and the last lines.
 
-    `ends`: the signals that it gets one after the other if this is interrupted. Raises ImageError
-    if it cannot be started.
+    `ends`: the signals that the program gets in turn if this function is interrupted. Raises
+    ImageError if the program cannot be started.
     """
     try:
         process = subprocess.Popen(
@@ -62,7 +62,7 @@ def run_shown(
 
 
 def _stop(process: subprocess.Popen[str], ends: Sequence[signal.Signals]) -> None:
-    """End a program and what it started; an interrupted build leaves no process."""
+    """End a program's process group, so that an interrupted build leaves no process."""
     for number in ends:
         try:
             os.killpg(process.pid, number)
@@ -74,25 +74,25 @@ def _stop(process: subprocess.Popen[str], ends: Sequence[signal.Signals]) -> Non
 
 
 def run_checked(
-    command: Sequence[str], note: Callable[[str], None], what: str, folder: Path | None = None
+    command: Sequence[str], note: Callable[[str], None], title: str, folder: Path | None = None
 ) -> None:
     """Run a program; raises ImageError with its last lines if it fails."""
     status, last = run_shown(command, note, folder=folder)
     if status:
-        raise ImageError(failure(what, status, last))
+        raise ImageError(failure(title, status, last))
 
 
-def failure(what: str, status: int, last: Sequence[str]) -> str:
+def failure(title: str, status: int, last: Sequence[str]) -> str:
     """A message with a program's last lines."""
     lines = "".join(f"\n    {line}" for line in last)
-    return f"{what} failed with status {status}:{lines}"
+    return f"{title} failed with status {status}:{lines}"
 
 
 def as_mapped_root(command: Sequence[str], ids: bool, *, always: bool = False) -> list[str]:
     """A command that may change all files of a folder that was built with --fakeroot.
 
-    `ids`: whether the user has ids of /etc/subuid. Root may change them anyway; `always`: the
-    command has to see the owners that the image has.
+    `ids`: whether the user has ids in /etc/subuid. Root needs no mapping, except if `always`: the
+    command has to see the owners of the image's files.
     """
     if os.geteuid() == 0 and not (always and ids):
         return list(command)

@@ -1,4 +1,4 @@
-"""Recipes in folders of this machine."""
+"""Recipes in local folders."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class FolderRecipes(Recipes):
         self._folder = folder
 
     def folder(self, name: ImageName) -> Path | None:
-        found = (self._folder / name.environment / name.version).absolute()
-        return found if (found / DEFINITION).is_file() else None
+        folder = (self._folder / name.environment / name.version).absolute()
+        return folder if (folder / DEFINITION).is_file() else None
 
     def read(self, folder: Path) -> Sources:
         name = ImageName(folder.parent.name, folder.name)

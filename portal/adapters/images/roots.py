@@ -1,4 +1,4 @@
-"""An image's file system while it is a folder."""
+"""An image's file system as a folder, during a build."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from portal.core.images.names import ImageError
 from portal.core.interfaces.images import Roots
 
 FRESH_SECONDS = 24 * 3600.0
-"""How long a base system is used again."""
+"""Seconds for which a base system is reused."""
 SLIM = "".join(f"path-exclude=/usr/share/{name}/*\n" for name in ("doc", "man", "locale"))
 _LEFTOVERS = (
     "etc/apt etc/pip.conf run/site var/lib/apt/lists var/cache/apt var/cache/ldconfig/aux-cache"
@@ -41,7 +41,7 @@ _DATABASES = (("var/lib/dpkg/status", debian_packages), ("lib/apk/db/installed",
 
 
 class LocalRoots(Roots):
-    """Folders on this machine; base systems are cached for a day."""
+    """Local folders; base systems are cached for a day."""
 
     def __init__(self, bases: Path, site: Site, ids: bool, note: Callable[[str], None]) -> None:
         self._bases = bases
@@ -62,7 +62,7 @@ class LocalRoots(Roots):
                     raise
                 self._note(f"Using the base system of {time.ctime(file.stat().st_mtime)}: {error}")
         root.mkdir()
-        # Owners as in the image, whoever builds.
+        # With the image's owners, whichever user builds.
         unpack = as_mapped_root(
             ["tar", "-C", str(root), "--exclude=./dev/*", "-xf", str(file)], self._ids, always=True
         )
@@ -71,24 +71,26 @@ class LocalRoots(Roots):
     def _bootstrap(self, suite: str, bare: Path, file: Path) -> None:
         mirror = [self._site.mirror] if self._site.mirror else []
         command = ["debootstrap", "--variant=minbase", suite, str(bare), *mirror]
-        self._do(*command, what="debootstrap")
+        self._run(*command, title="debootstrap")
         # An unprivileged build cannot copy device nodes, and Apptainer provides its own /dev.
-        for place in ("dev", "var/cache/apt/archives", "var/lib/apt/lists"):
-            self._empty(bare / place)
+        for path in ("dev", "var/cache/apt/archives", "var/lib/apt/lists"):
+            self._empty(bare / path)
         (bare / "etc/dpkg/dpkg.cfg.d").mkdir(parents=True, exist_ok=True)
         self._bases.mkdir(parents=True, exist_ok=True)
         draft = file.with_name(f".{file.name}.{os.getpid()}")
         try:
-            self._do("tar", "-C", str(bare), "-cf", str(draft), ".", what="Storing the base system")
+            self._run(
+                "tar", "-C", str(bare), "-cf", str(draft), ".", title="Storing the base system"
+            )
             os.replace(draft, file)
         finally:
             draft.unlink(missing_ok=True)
-            self._do("rm", "-rf", str(bare), what="Deleting a folder")
+            self._run("rm", "-rf", str(bare), title="Deleting a folder")
 
     def lend(self, root: Path, suite: str) -> None:
         check_plain(root, "dev", "run/site", *_LENT)
         self._empty(root / "dev")
-        if not all((root / place).is_dir() for place in ("etc/apt", "etc/dpkg", "var/lib/dpkg")):
+        if not all((root / path).is_dir() for path in ("etc/apt", "etc/dpkg", "var/lib/dpkg")):
             raise ImageError("the base system has no apt and dpkg: it has to be a Debian")
         (root / "etc/dpkg/dpkg.cfg.d").mkdir(exist_ok=True)
         (root / "etc/dpkg/dpkg.cfg.d/slim").write_text(SLIM)
@@ -98,21 +100,21 @@ class LocalRoots(Roots):
         original = borrowed(root)
         if original is None:
             return
-        parents = {os.path.dirname(place) for place in (*_LEFTOVERS, *_EMPTIED)}
+        parents = {os.path.dirname(path) for path in (*_LEFTOVERS, *_EMPTIED)}
         check_plain(root, *sorted(parents))
         had_apt = (root / "etc/apt").is_dir()
-        self._do("rm", "-rf", *(str(root / place) for place in _LEFTOVERS), what="Cleaning")
-        for place in _EMPTIED:
-            self._empty(root / place)
+        self._run("rm", "-rf", *(str(root / path) for path in _LEFTOVERS), title="Cleaning")
+        for path in _EMPTIED:
+            self._empty(root / path)
         if had_apt:
-            self._do("cp", "-r", str(original), str(root / "etc/apt"), what="Cleaning")
-            for place in ("var/lib/apt/lists/partial", "var/cache/apt/archives/partial"):
-                self._do("mkdir", "-p", str(root / place), what="Cleaning")
+            self._run("cp", "-r", str(original), str(root / "etc/apt"), title="Cleaning")
+            for path in ("var/lib/apt/lists/partial", "var/cache/apt/archives/partial"):
+                self._run("mkdir", "-p", str(root / path), title="Cleaning")
 
     def inspect(self, root: Path) -> tuple[str, list[Package]]:
         packages: list[Package] = []
-        for place, read in _DATABASES:
-            packages += read(_text(root, place))
+        for path, read in _DATABASES:
+            packages += read(_text(root, path))
         if (root / "usr/bin/rpm").exists() and not packages:
             packages += red_hat_packages(_rpm(root))
         return system_name(_text(root, "etc/os-release")), packages + python_packages(
@@ -122,16 +124,16 @@ class LocalRoots(Roots):
     def describe(self, root: Path, contents: Contents, definition: str) -> None:
         folder = root / ".singularity.d"
         check_plain(root, folder.name)
-        found = labels(contents, json.loads(_text(root, ".singularity.d/labels.json") or "{}"))
+        entries = labels(contents, json.loads(_text(root, ".singularity.d/labels.json") or "{}"))
         scripts = {name: _text(root, f".singularity.d/{name}") for name in _SCRIPTS}
         texts = {
-            root.with_name(METADATA): json.dumps(metadata(found, definition, scripts), indent=1),
-            folder / "labels.json": json.dumps(found, indent=1, sort_keys=True),
+            root.with_name(METADATA): json.dumps(metadata(entries, definition, scripts), indent=1),
+            folder / "labels.json": json.dumps(entries, indent=1, sort_keys=True),
             root / INSIDE: contents.model_dump_json(indent=1),
-            # Apptainer's has the builder's paths in it.
+            # Apptainer's file contains paths of the build machine.
             folder / "Singularity": definition,
         }
-        self._do("rm", "-rf", str(folder / "bootstrap_history"), what="Describing the image")
+        self._run("rm", "-rf", str(folder / "bootstrap_history"), title="Describing the image")
         for file, text in texts.items():
             file.unlink(missing_ok=True)
             file.write_text(f"{text}\n", encoding="utf-8")
@@ -148,17 +150,17 @@ class LocalRoots(Roots):
 
     def _empty(self, folder: Path) -> None:
         if folder.is_dir() and not folder.is_symlink():
-            self._do("find", str(folder), "-mindepth", "1", "-delete", what="Cleaning")
+            self._run("find", str(folder), "-mindepth", "1", "-delete", title="Cleaning")
 
-    def _do(self, *command: str, what: str) -> None:
-        run_checked(as_mapped_root(command, self._ids), self._note, what)
+    def _run(self, *command: str, title: str) -> None:
+        run_checked(as_mapped_root(command, self._ids), self._note, title)
 
 
-def _text(root: Path, place: str) -> str:
+def _text(root: Path, path: str) -> str:
     """A small file of the image; "" if it is missing."""
-    path = inside(root, place)
+    file = inside(root, path)
     try:
-        return path.read_text(encoding="utf-8", errors="replace") if path is not None else ""
+        return file.read_text(encoding="utf-8", errors="replace") if file is not None else ""
     except OSError:
         return ""
 

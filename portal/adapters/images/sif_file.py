@@ -11,7 +11,7 @@ _PIECE = 1 << 20
 
 
 def settle(file: Path, epoch: int) -> None:
-    """Remove from a SIF file what differs between two builds of the same sources."""
+    """Remove data that differs between two builds of the same sources from a SIF file."""
     digest = digest_of(file)
     with file.open("r+b") as image:
         head = image.read(MOST_BYTES)
@@ -23,9 +23,9 @@ def digest_of(file: Path) -> str:
     """SHA-256 of an image's file system; raises ImageError."""
     digest = hashlib.sha256()
     with file.open("rb") as image:
-        offset, left = primary_partition(image.read(MOST_BYTES))
+        offset, remaining = primary_partition(image.read(MOST_BYTES))
         image.seek(offset)
-        while left > 0 and (piece := image.read(min(left, _PIECE))):
+        while remaining > 0 and (piece := image.read(min(remaining, _PIECE))):
             digest.update(piece)
-            left -= len(piece)
+            remaining -= len(piece)
     return digest.hexdigest()

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 INSIDE = Path("run/site/ca.crt")
-"""Where an image has the certificates during its build."""
+"""Path of the certificates in an image during its build."""
 NPMRC = Path("run/site/npmrc")
-"""And where npm's settings, for recipes that use npm."""
+"""Path of npm's settings, for recipes that use npm."""
 _KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
 @dataclass(frozen=True)
 class Site:
-    """Files that a build borrows; those that do not exist, or are empty, are left out."""
+    """Files that a build borrows; missing and empty files are left out."""
 
     mirror: str = ""
     apt_conf: Path | None = None
@@ -26,7 +26,7 @@ class Site:
 
     @classmethod
     def of_machine(cls, folder: Path = Path("/run/site")) -> Site:
-        """What the environment and this folder name."""
+        """The files named by environment variables and this folder."""
         mirror = folder / "mirror"
         words = mirror.read_text(encoding="utf-8").split() if mirror.is_file() else []
         return cls(
@@ -38,7 +38,7 @@ class Site:
         )
 
     def lend(self, root: Path, suite: str) -> None:
-        """Copy everything into an image; what it had in /etc/apt is kept beside it."""
+        """Copy the files into an image; its original /etc/apt is kept next to its folder."""
         apt = root / "etc/apt"
         shutil.copytree(apt, _original(root), symlinks=True)
         if self.mirror:
@@ -49,14 +49,14 @@ class Site:
             shutil.copyfile(self.apt_conf, apt / "apt.conf.d/90site")
         if self.pip_conf is not None:
             shutil.copyfile(self.pip_conf, root / "etc/pip.conf")
-        for file, place in ((self.ca, INSIDE), (self.npmrc, NPMRC)):
+        for file, target in ((self.ca, INSIDE), (self.npmrc, NPMRC)):
             if file is not None:
-                (root / place).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(file, root / place)
+                (root / target).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file, root / target)
 
 
 def borrowed(root: Path) -> Path | None:
-    """The image's own /etc/apt, if settings were lent to the base of the one in this folder."""
+    """The image's original /etc/apt; None if no settings were lent to it."""
     original = _original(root)
     return original if original.is_dir() else None
 

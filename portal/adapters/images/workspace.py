@@ -17,10 +17,10 @@ _LOCK = ".lock"
 
 
 class LocalWorkspaces:
-    """Folders in $TMPDIR or /var/tmp, large enough for a whole image."""
+    """Folders in $TMPDIR or /var/tmp, which have room for a whole image."""
 
     def __init__(self, ids: bool, parent: Path | None = None) -> None:
-        """`ids`: whether files may have owners of /etc/subuid."""
+        """`ids`: whether files may have owners from /etc/subuid."""
         self._ids = ids
         self._parent = parent or Path(os.environ.get("TMPDIR", "/var/tmp"))  # noqa: S108
 
@@ -38,7 +38,7 @@ class LocalWorkspaces:
             os.close(descriptor)
 
     def _clean(self) -> None:
-        """Delete the folders of builds that a crash ended: their locks are free."""
+        """Delete the folders of crashed builds, whose locks are free."""
         for folder in self._parent.glob(f"{PREFIX}*"):
             try:
                 if folder.is_symlink() or folder.stat().st_uid != os.geteuid():

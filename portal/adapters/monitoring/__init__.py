@@ -1,1 +1,1 @@
-"""Metrics for Prometheus, and what they are read from."""
+"""Metrics for Prometheus and their sources."""

@@ -1,4 +1,4 @@
-"""Times Slurm's commands on their way to the login node."""
+"""Measures the duration of Slurm's commands on the login node."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ COMMANDS = (
     "sbatch", "scancel", "scontrol", "sinfo", "squeue", "sacct", "sacctmgr", "sstat", "sprio",
     "sshare", "srun",
 )  # fmt: skip
-"""Names that metrics distinguish; all other commands are not Slurm's."""
-_NAMED = re.compile(rf"(?:^|[\s/;&|(])({'|'.join(COMMANDS)})(?=\s|$)")
+"""The commands that metrics distinguish; all others are not Slurm's."""
+_COMMAND = re.compile(rf"(?:^|[\s/;&|(])({'|'.join(COMMANDS)})(?=\s|$)")
 
 
 def command_of(argv: Sequence[str]) -> str:
-    """The command of Slurm's that an argument list runs; "" if none."""
-    found = _NAMED.search(" ".join(argv))
-    return found[1] if found else ""
+    """The Slurm command that an argument list runs; "" if none."""
+    match = _COMMAND.search(" ".join(argv))
+    return match[1] if match else ""
 
 
 class MeasuredTransport(SshTransport):
-    """An SshTransport that measures."""
+    """An SshTransport that measures Slurm's commands."""
 
     def __init__(
         self,
@@ -51,13 +51,13 @@ class MeasuredTransport(SshTransport):
         seconds: float = 20.0,
         most: int = MOST_OUTPUT,
     ) -> Completed:
-        """Run a command on the login node as the user, and note how long one of Slurm's took."""
-        name, begun = command_of(argv), time.monotonic()
+        """Run a command on the login node as the user; record the duration of a Slurm command."""
+        name, start = command_of(argv), time.monotonic()
         outcome = "unanswered"
         try:
-            done = super().run(user, argv, stdin, seconds, most)
-            outcome = {0: "ok", 124: "unanswered", 137: "unanswered"}.get(done.code, "failed")
-            return done
+            result = super().run(user, argv, stdin, seconds, most)
+            outcome = {0: "ok", 124: "unanswered", 137: "unanswered"}.get(result.code, "failed")
+            return result
         finally:
             if name:
-                self._measures.command(name, outcome, time.monotonic() - begun)
+                self._measures.command(name, outcome, time.monotonic() - start)

@@ -1,4 +1,4 @@
-"""What the portal's machine tells: room on its disk, and how long certificates are valid."""
+"""Facts about the portal's machine: free disk space and the expiry of certificates."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from cryptography import x509
 from portal.adapters.certificates import AUTHORITIES
 from portal.core.monitoring import Room
 
-_OWN = ("server", "client")
+_PORTAL_CERTIFICATES = ("server", "client")
 
 
 def room_in(folder: Path) -> Room:
-    """The room in a folder's file system for accounts without privileges; raises OSError."""
-    found = os.statvfs(folder)
+    """Free space of a folder's file system for unprivileged accounts; raises OSError."""
+    status = os.statvfs(folder)
     return Room(
-        free=found.f_bavail * found.f_frsize,
-        total=found.f_blocks * found.f_frsize,
-        free_inodes=found.f_favail,
-        inodes=found.f_files,
+        free=status.f_bavail * status.f_frsize,
+        total=status.f_blocks * status.f_frsize,
+        free_inodes=status.f_favail,
+        inodes=status.f_files,
     )
 
 
 def expiries(authorities: Path, tls: str) -> dict[str, datetime]:
-    """When the portal's certificates expire, by name; those that cannot be read are left out.
+    """Expiry of the portal's certificates by name; unreadable ones are left out.
 
-    `tls`: the file for browsers; "" without https. Of a chain the first to expire counts.
+    `tls`: the file for browsers; "" without https. For a chain, the earliest expiry counts.
     """
-    files = {name: authorities / f"{name}.pem" for name in (*AUTHORITIES, *_OWN)}
+    files = {name: authorities / f"{name}.pem" for name in (*AUTHORITIES, *_PORTAL_CERTIFICATES)}
     if tls:
         files["browsers"] = Path(tls)
-    found = {}
+    expiry_times = {}
     for name, file in files.items():
         try:
             chain = x509.load_pem_x509_certificates(file.read_bytes())
         except (OSError, ValueError):
             continue
-        found[name] = min(one.not_valid_after_utc for one in chain)
-    return found
+        expiry_times[name] = min(certificate.not_valid_after_utc for certificate in chain)
+    return expiry_times

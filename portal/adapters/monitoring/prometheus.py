@@ -1,4 +1,4 @@
-"""What the portal measures, by prometheus-client, and how Prometheus reads it."""
+"""The portal's metrics, kept by prometheus-client and exposed to Prometheus."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from portal.core.monitoring import Snapshot
 log = logging.getLogger(__name__)
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-"""Of the format that `exposition` writes."""
+"""Content type of the format that `exposition` writes."""
 _QUICK = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _COMMANDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0)
 _LAUNCH = (1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 60.0, 300.0, 1800.0, 3600.0, 6 * 3600.0)
 
 
 class PrometheusMeasures(Measures):
-    """Measures in this process; with a folder, together with all processes that use it."""
+    """Metrics of this process; with a folder, aggregated over all processes that use it."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder if folder and _share(folder) else None
@@ -76,7 +76,7 @@ class PrometheusMeasures(Measures):
         self._durations.labels(route).observe(seconds)
 
     def exposition(self, snapshot: Snapshot) -> bytes:
-        """Everything for Prometheus, as text: what was measured, and the snapshot."""
+        """All metrics in Prometheus's text format, the snapshot's gauges included."""
         registry = CollectorRegistry()
         if self._folder:
             MultiProcessCollector(registry, str(self._folder))  # type: ignore[no-untyped-call]
@@ -85,11 +85,11 @@ class PrometheusMeasures(Measures):
 
 
 def _share(folder: Path) -> bool:
-    """Let this process's values be in the files of a slot; whether that is possible."""
+    """Store this process's values in the files of a slot; returns whether that is possible."""
     try:
         slots = Slots(folder)
         slots.identifier()
-        # prometheus-client documents both for servers with processes of their own numbering.
+        # prometheus-client documents both for servers that number their processes themselves.
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
         values.ValueClass = values.MultiProcessValue(slots.identifier)  # type: ignore[no-untyped-call]
     except OSError as error:
@@ -105,65 +105,65 @@ def _of_snapshot(snapshot: Snapshot) -> CollectorRegistry:
 
 
 class _SnapshotCollector(Collector):
-    """Gauges from what the database and the disk tell; what is not known is left out."""
+    """Gauges from the database and the disk; unknown values are left out."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
 
     def collect(self) -> Iterable[Metric]:
-        """All gauges."""
-        known = self._snapshot
+        """Yield all gauges."""
+        facts = self._snapshot
         yield _gauge(
-            "slipway_build_info", "The release that runs; always 1.", {(known.version,): 1.0},
+            "slipway_build_info", "The release that runs; always 1.", {(facts.version,): 1.0},
             "version",
         )  # fmt: skip
         yield _gauge(
             "slipway_ready", "Whether each part of the portal works.",
-            {(part.name,): float(part.ok) for part in known.parts}, "part",
+            {(part.name,): float(part.ok) for part in facts.parts}, "part",
         )  # fmt: skip
-        if known.figures is not None:
+        if facts.figures is not None:
             yield _gauge(
                 "slipway_sessions", "Sessions that are not over, by state.",
-                {(state,): float(count) for state, count in known.figures.sessions.items()},
+                {(state,): float(count) for state, count in facts.figures.sessions.items()},
                 "state",
             )  # fmt: skip
             yield _gauge(
                 "slipway_revocations_pending",
                 "Routes to apps that were revoked and that HAProxy has not confirmed to be gone.",
-                {(): float(known.figures.revocations)},
+                {(): float(facts.figures.revocations)},
             )
             yield _gauge(
                 "slipway_jobs_followed", "Jobs of Slurm's queue that the portal follows.",
-                {(): float(known.figures.jobs)},
+                {(): float(facts.figures.jobs)},
             )  # fmt: skip
         for name, text, age in (
-            ("slipway_worker_age_seconds", "Age of the worker's last sign of life.", known.worker),
-            ("slipway_look_age_seconds", "Age of the worker's last look at Slurm.", known.look),
-            ("slipway_slurm_age_seconds", "Age of Slurm's last answer.", known.slurm),
+            ("slipway_worker_age_seconds", "Age of the worker's last sign of life.", facts.worker),
+            ("slipway_look_age_seconds", "Age of the worker's last look at Slurm.", facts.look),
+            ("slipway_slurm_age_seconds", "Age of Slurm's last answer.", facts.slurm),
         ):
             if age is not None:
                 yield _gauge(name, text, {(): age})
         yield _gauge(
             "slipway_certificate_days", "Days until a certificate of the portal expires.",
-            {(name,): days for name, days in known.certificates.items()}, "certificate",
+            {(name,): days for name, days in facts.certificates.items()}, "certificate",
         )  # fmt: skip
-        yield from _cluster(known)
-        if known.room is not None:
+        yield from _cluster(facts)
+        if facts.room is not None:
             yield _gauge(
                 "slipway_state_free_bytes", "Free bytes in the portal's state directory.",
-                {(): float(known.room.free)},
+                {(): float(facts.room.free)},
             )  # fmt: skip
             yield _gauge(
                 "slipway_state_size_bytes", "Size of that file system in bytes.",
-                {(): float(known.room.total)},
+                {(): float(facts.room.total)},
             )  # fmt: skip
 
 
-def _cluster(known: Snapshot) -> Iterable[Metric]:
-    if known.nodes:
+def _cluster(snapshot: Snapshot) -> Iterable[Metric]:
+    if snapshot.nodes:
         yield _gauge(
             "slipway_nodes", "Nodes of the cluster, by whether Slurm starts jobs there.",
-            {(state,): float(count) for state, count in known.nodes.items()}, "state",
+            {(state,): float(count) for state, count in snapshot.nodes.items()}, "state",
         )  # fmt: skip
 
 
@@ -171,6 +171,6 @@ def _gauge(
     name: str, text: str, samples: dict[tuple[str, ...], float], *labels: str
 ) -> GaugeMetricFamily:
     family = GaugeMetricFamily(name, text, labels=labels)
-    for those, value in samples.items():
-        family.add_metric(those, value)
+    for label_values, value in samples.items():
+        family.add_metric(label_values, value)
     return family

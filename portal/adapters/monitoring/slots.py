@@ -1,7 +1,7 @@
-"""Slots in a folder: each process counts in the files of one, and the next process goes on there.
+"""Slots in a folder: each process counts in one slot's files, which a later process continues.
 
-So counters survive restarts, the number of files is bounded, and nothing ever has to be emptied,
-which would take the files from processes that are still counting.
+So counters survive restarts, the number of files is bounded, and no file has to be deleted while
+a process may still count in it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 
 SLOTS = 64
-"""Processes at once; gunicorn has two by default, the worker is one."""
+"""Concurrent processes; gunicorn has two by default, the worker is one."""
 FILE_BYTES = 1 << 20
 """Room for all series of one process; allocated at once, since a write to a file that is mapped
 into memory and finds no room ends the process (SIGBUS)."""
@@ -23,16 +23,16 @@ class Slots:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._held: dict[int, tuple[int, int]] = {}
-        """Slot and descriptor of its lock by process id: a forked process inherits the entry of
-        its parent, and does not use it."""
+        self._claimed: dict[int, tuple[int, int]] = {}
+        """Slot and lock descriptor by process id: a forked process inherits its parent's entry,
+        and does not use it."""
 
     def identifier(self) -> int:
-        """The slot of this process; raises OSError if there is none, or no room for its files."""
+        """The slot of this process; raises OSError without a free slot or room for its files."""
         pid = os.getpid()
-        if pid not in self._held:
-            self._held[pid] = self._claim()
-        return self._held[pid][0]
+        if pid not in self._claimed:
+            self._claimed[pid] = self._claim()
+        return self._claimed[pid][0]
 
     def _claim(self) -> tuple[int, int]:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Strict models of all that the provider answers: what the portal reads has a type and bounds."""
+"""Strict models of the provider's responses: every field that is read has a type and bounds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LAST_SECOND = 253_402_300_799
 """Of the year 9999."""
 
 
-class OddAnswerError(ValueError):
+class InvalidResponseError(ValueError):
     """An answer that does not fit its model; the text names the field, for the log."""
 
 
@@ -30,19 +30,19 @@ Seconds = Annotated[float, Field(ge=0, le=_LAST_SECOND, allow_inf_nan=False)]
 """Since 1970 (RFC 7519's NumericDate)."""
 
 
-class _Answer(BaseModel):
+class _Response(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
     @model_validator(mode="before")
     @classmethod
     def _without_null(cls, content: Any) -> Any:
-        """Some providers write null for what they do not have."""
+        """Drop null values, which some providers send for missing fields."""
         if not isinstance(content, dict):
             return content
         return {name: value for name, value in content.items() if value is not None}
 
 
-class Discovery(_Answer):
+class Discovery(_Response):
     """The metadata (OpenID Connect Discovery 1.0)."""
 
     issuer: Text
@@ -56,26 +56,26 @@ class Discovery(_Answer):
     code_challenge_methods_supported: Names | None = None
 
 
-class PublishedKeys(_Answer):
-    """A JWK Set (RFC 7517). Its keys are read one by one: unknown kinds must be ignored."""
+class PublishedKeys(_Response):
+    """A JWK Set (RFC 7517). Its keys are read one by one, since unknown types must be ignored."""
 
     keys: Annotated[list[Any], Field(max_length=100)]
 
 
-class TokenAnswer(_Answer):
-    """The answer to a code (RFC 6749, 5.1); `expires_in` is not used."""
+class TokenResponse(_Response):
+    """The access token response (RFC 6749, 5.1); `expires_in` is not used."""
 
     id_token: str
     access_token: Annotated[str, Field(max_length=MAX_TOKEN, pattern="^[ -~]+$")]
 
 
-class ErrorAnswer(_Answer):
-    """The refusal of a code (RFC 6749, 5.2)."""
+class ErrorResponse(_Response):
+    """The error response of the token endpoint (RFC 6749, 5.2)."""
 
     error: Text
 
 
-class TokenHeader(_Answer):
+class TokenHeader(_Response):
     """The header of a signed token (RFC 7515), which chooses the key."""
 
     alg: Text
@@ -83,8 +83,8 @@ class TokenHeader(_Answer):
     typ: Text = ""
 
 
-class IdClaims(_Answer):
-    """The claims of an ID token that every log-in needs; those of the account are apart."""
+class IdClaims(_Response):
+    """The ID token's claims that every log-in needs; claims of the account are read separately."""
 
     iss: Text
     aud: Text | Names
@@ -99,7 +99,7 @@ class IdClaims(_Answer):
     sid: Identifier = ""
 
 
-class LogoutClaims(_Answer):
+class LogoutClaims(_Response):
     """The claims of a logout token (OpenID Connect Back-Channel Logout 1.0)."""
 
     iss: Text
@@ -113,21 +113,21 @@ class LogoutClaims(_Answer):
     sid: Identifier = ""
 
 
-class Userinfo(_Answer):
-    """Claims that the ID token lacks; those of the account are read apart."""
+class Userinfo(_Response):
+    """The userinfo response; claims of the account are read separately."""
 
     sub: Identifier
 
 
-M = TypeVar("M", bound=_Answer)
+M = TypeVar("M", bound=_Response)
 
 
 def read(model: type[M], content: object) -> M:
-    """The content as this model; raises OddAnswerError."""
+    """Validate the content against a model; raises InvalidResponseError."""
     try:
         return model.model_validate(content)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(str(part) for part in first["loc"])
         text = f"{clip(field, 80)}: {first['msg']}"
-        raise OddAnswerError(clip(visible(text.removeprefix(": ")), 300)) from None
+        raise InvalidResponseError(clip(visible(text.removeprefix(": ")), 300)) from None

@@ -1,4 +1,4 @@
-"""One question to the provider: bounded in time and size, answered by a JSON object."""
+"""HTTP requests to the provider, bounded in time and size, with JSON objects as responses."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from portal.adapters.oidc.deadline import DeadlineAdapter
 from portal.node.common.json_text import decode_object
 
 CONNECT_SECONDS = 4.0
-MAX_ANSWER = 1 << 20
-"""Bytes of an answer's body."""
+MAX_RESPONSE = 1 << 20
+"""Bytes of a response's body."""
 SLOW_SECONDS = 1.0
 SILENT_SECONDS = 10.0
-"""How long an address whose silence took longer than that is not asked again.
+"""How long an address is not requested again after it failed for more than SLOW_SECONDS.
 
-What fails at once costs nobody a wait, and strangers may cause it: a firewall may close connections
-because of what they sent.
+An immediate failure delays no request, and strangers may cause it: a firewall may close
+connections because of their input.
 """
 _MOST_ADDRESSES = 16
 
 
-class AnswerError(Exception):
-    """There is no answer, or not one that can be read; the text says why, for the log."""
+class ResponseError(Exception):
+    """There is no valid response; the text gives the reason for the log."""
 
 
 @dataclass(frozen=True)
-class Answer:
-    """The status, and the JSON object of the body."""
+class Response:
+    """A response: its status and the JSON object of its body."""
 
     status: int
     content: dict[str, Any]
@@ -58,7 +58,7 @@ class NoAuth(AuthBase):
 
 
 class _Session(requests.Session):
-    """Follows no redirect: for one that it does not follow, requests reads all of its body."""
+    """Ignores redirects: requests would read the whole body of one that it does not follow."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,13 +70,13 @@ class _Session(requests.Session):
 
 
 class ProviderClient:
-    """Asks the provider's addresses; those that did not answer are left alone for some seconds."""
+    """Sends requests to the provider; skips addresses that did not answer for some seconds."""
 
     def __init__(self, ca_file: str) -> None:
-        """`ca_file`: PEM file of the certificate's authority; "" for the usual ones."""
+        """`ca_file`: PEM file of the certificate's authority; "" for the default ones."""
         self._verify = ca_file or True
         self._silent: dict[str, float] = {}
-        """Until when an address is not asked."""
+        """Time until which an address is skipped."""
 
     def ask(
         self,
@@ -86,29 +86,29 @@ class ProviderClient:
         *,
         auth: AuthBase | None = None,
         data: dict[str, str] | None = None,
-    ) -> Answer:
-        """The answer, complete after `seconds`; raises AnswerError. Follows no redirect."""
+    ) -> Response:
+        """The response, complete within `seconds`; raises ResponseError. Follows no redirect."""
         if self._silent.get(url, 0.0) > time.monotonic():
-            raise AnswerError(f"it did not answer less than {SILENT_SECONDS:.0f} s ago")
-        begun = time.monotonic()
+            raise ResponseError(f"it did not answer less than {SILENT_SECONDS:.0f} s ago")
+        start = time.monotonic()
         try:
             status, body = self._exchange(method, url, seconds, auth or NoAuth(), data)
         except (requests.RequestException, HTTPError, OSError, ValueError) as error:
-            if time.monotonic() - begun > SLOW_SECONDS:
+            if time.monotonic() - start > SLOW_SECONDS:
                 self._note_silence(url)
-            raise AnswerError(str(error)) from error
-        if len(body) > MAX_ANSWER:
-            raise AnswerError(f"more than {MAX_ANSWER} bytes")
+            raise ResponseError(str(error)) from error
+        if len(body) > MAX_RESPONSE:
+            raise ResponseError(f"more than {MAX_RESPONSE} bytes")
         try:
-            return Answer(status, decode_object(body))
+            return Response(status, decode_object(body))
         except ValueError as error:
-            raise AnswerError(f"status {status}, and its answer {error}") from error
+            raise ResponseError(f"status {status}, and its answer {error}") from error
 
     def _exchange(
         self, method: str, url: str, seconds: float, auth: AuthBase, data: dict[str, str] | None
     ) -> tuple[int, bytes]:
         timeout: Any = Timeout(total=max(seconds, 0.001), connect=CONNECT_SECONDS)
-        # Compressed answers could be a thousand times larger than what is read.
+        # A compressed response could expand a thousandfold.
         headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
         with (
             _Session() as session,
@@ -121,9 +121,9 @@ class ProviderClient:
                 timeout=timeout,
                 verify=self._verify,
                 stream=True,
-            ) as answer,
+            ) as response,
         ):
-            return answer.status_code, answer.raw.read(MAX_ANSWER + 1, decode_content=False)
+            return response.status_code, response.raw.read(MAX_RESPONSE + 1, decode_content=False)
 
     def _note_silence(self, url: str) -> None:
         if len(self._silent) >= _MOST_ADDRESSES:

@@ -1,4 +1,4 @@
-"""HTTP whose read timeout is one deadline for all of an answer, not for each of its pieces."""
+"""HTTP whose read timeout is one deadline for a whole response, not for each read."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 
-class _Pieces(io.RawIOBase):
-    """A socket's bytes, until its timeout at the start has passed."""
+class _DeadlineReader(io.RawIOBase):
+    """Reads from a socket until its initial timeout has passed."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock, self._raw = sock, sock.makefile("rb", buffering=0)
         timeout = sock.gettimeout()
-        self._until = None if timeout is None else time.monotonic() + timeout
+        self._deadline = None if timeout is None else time.monotonic() + timeout
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        if self._until is not None:
-            left = self._until - time.monotonic()
-            if left <= 0:
+        if self._deadline is not None:
+            remaining = self._deadline - time.monotonic()
+            if remaining <= 0:
                 raise TimeoutError("the answer was not complete in time")
-            self._sock.settimeout(left)
+            self._sock.settimeout(remaining)
         return self._raw.readinto(buffer)
 
     def close(self) -> None:
@@ -39,12 +39,12 @@ class _Pieces(io.RawIOBase):
 
 
 class _Response(http.client.HTTPResponse):
-    """An answer: status line, headers and body within the socket's timeout."""
+    """A response: status line, headers and body within the socket's timeout."""
 
     def __init__(self, sock: socket.socket, *args: Any, **options: Any) -> None:
         super().__init__(sock, *args, **options)
         self.fp.close()
-        self.fp = io.BufferedReader(_Pieces(sock))
+        self.fp = io.BufferedReader(_DeadlineReader(sock))
 
 
 class _Connection(HTTPConnection):

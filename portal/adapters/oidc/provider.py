@@ -13,9 +13,9 @@ from urllib.parse import quote, urlencode
 from requests.auth import AuthBase, HTTPBasicAuth
 
 from portal.adapters.oidc.answers import (
-    ErrorAnswer,
-    OddAnswerError,
-    TokenAnswer,
+    ErrorResponse,
+    InvalidResponseError,
+    TokenResponse,
     Userinfo,
     read,
 )
@@ -54,7 +54,7 @@ class OidcProvider(IdentityProvider):
         clock: Clock,
         budget: ThreadBudget | None = None,
     ) -> None:
-        """`portal`: the portal's origin; `budget`: of the process's threads."""
+        """`portal`: the portal's origin; `budget`: the process's threads."""
         self._settings = settings
         self._portal = portal
         self._metadata = Metadata(settings, budget)
@@ -118,7 +118,7 @@ class OidcProvider(IdentityProvider):
         except TokenError as error:
             raise self._refused(error) from error
 
-    def _exchange(self, code: str, verifier: str) -> TokenAnswer:
+    def _exchange(self, code: str, verifier: str) -> TokenResponse:
         endpoint, (auth, data) = self._metadata.endpoint("token_endpoint"), self._credentials()
         data |= {
             "grant_type": "authorization_code",
@@ -126,13 +126,15 @@ class OidcProvider(IdentityProvider):
             "code_verifier": verifier,
             "redirect_uri": self._portal + CALLBACK,
         }
-        answer = self._metadata.ask("POST", endpoint, auth=auth, data=data)
+        response = self._metadata.ask("POST", endpoint, auth=auth, data=data)
         try:
-            if answer.status == 200 and "error" not in answer.content:
-                return read(TokenAnswer, answer.content)
-            refusal = read(ErrorAnswer, answer.content).error
-        except OddAnswerError as error:
-            raise self._metadata.failure(f"{endpoint}: status {answer.status}, {error}") from error
+            if response.status == 200 and "error" not in response.content:
+                return read(TokenResponse, response.content)
+            refusal = read(ErrorResponse, response.content).error
+        except InvalidResponseError as error:
+            raise self._metadata.failure(
+                f"{endpoint}: status {response.status}, {error}"
+            ) from error
         if refusal == "invalid_grant":
             raise Unauthorized(EXPIRED)
         raise self._metadata.failure(f"it refuses a code: {clip(refusal, 100)}")
@@ -142,14 +144,14 @@ class OidcProvider(IdentityProvider):
         endpoint = self._metadata.optional_endpoint("userinfo_endpoint")
         if not endpoint:
             return {}
-        content = self._metadata.ask_well(endpoint, auth=BearerAuth(access_token))
+        content = self._metadata.get_object(endpoint, auth=BearerAuth(access_token))
         try:
-            other = read(Userinfo, content).sub != subject
-        except OddAnswerError as error:
+            is_other_user = read(Userinfo, content).sub != subject
+        except InvalidResponseError as error:
             raise self._refused(TokenError(f"userinfo: {error}")) from error
-        if other:
+        if is_other_user:
             raise self._refused(TokenError("userinfo: it is another user's"))
-        # No others: what else the portal reads, such as sid, was verified in the ID token alone.
+        # No other claims: the rest, such as sid, was verified in the ID token only.
         names = {"email_verified"}.union(
             *((n, n.split(".")[0]) for n in self._settings.rule.needed)
         )
@@ -162,7 +164,7 @@ class OidcProvider(IdentityProvider):
         return Unauthorized(f"The answer of {title} is not valid. Please log in again.")
 
     def _credentials(self) -> tuple[AuthBase | None, dict[str, str]]:
-        """The portal's own, for the header or for the form (RFC 6749, 2.3.1)."""
+        """The portal's client credentials, for the header or the form (RFC 6749, 2.3.1)."""
         name, secret = self._settings.client_id, self._secret()
         if not secret:
             return None, {"client_id": name}
@@ -171,7 +173,7 @@ class OidcProvider(IdentityProvider):
         return None, {"client_id": name, "client_secret": secret}
 
     def _secret(self) -> str:
-        """Read at each log-in, so that it can be changed while the portal runs."""
+        """The client secret, read at each log-in so that it can change while the portal runs."""
         if not self._settings.client_secret_file:
             return ""
         try:
@@ -188,19 +190,19 @@ def _with_query(url: str, query: dict[str, str]) -> str:
 
 
 def _challenge(verifier: str) -> str:
-    """PKCE's S256 (RFC 7636)."""
+    """PKCE's code challenge by S256 (RFC 7636)."""
     digest = hashlib.sha256(verifier.encode()).digest()
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
 class LocalAccountsFile:
-    """The file of accounts by claim; read at each log-in, so that its changes hold at once."""
+    """The file of accounts by claim, read at each log-in so that changes apply at once."""
 
     def __init__(self, path: str) -> None:
         self._path = path
 
     def __call__(self) -> dict[str, str] | None:
-        """Its content; None if the site has none. Raises Unavailable."""
+        """The file's content; None if the site has no such file. Raises Unavailable."""
         if not self._path:
             return None
         try:

@@ -30,7 +30,7 @@ ALGORITHMS = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
     *("ES256", "ES384", "ES512", "EdDSA", "Ed25519"),
 )
-"""Signatures with public keys only: never none, and no HMAC, whose key the client would share."""
+"""Public-key signatures only: neither "none" nor HMAC, whose key the client would share."""
 _COMPACT = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+){2}")
 """A signed token (JWS Compact Serialization)."""
 LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout"
@@ -112,9 +112,9 @@ class TokenVerifier:
         return int(self.clock().timestamp())
 
     def _decode(self, token: str) -> tuple[Mapping[str, Any], dict[str, Any]]:
-        """Header and claims; the signature with keys fetched anew if it is of none that is known.
+        """The verified header and claims; the keys are fetched again if the token's key is unknown.
 
-        The header is read before a library does: nobody has signed it.
+        The header is validated before a library reads it, since it is not authenticated yet.
         """
         if len(token) > MAX_TOKEN or not _COMPACT.fullmatch(token):
             raise TokenError("it is no signed token, or too long")
@@ -129,8 +129,8 @@ class TokenVerifier:
             raise TokenError(f"claims of a token: {error}") from error
 
     def _verify(self, token: str) -> jws.CompactSignature:
-        for anew in (False, True):
-            keys = self.metadata.keys(anew=anew)
+        for refresh in (False, True):
+            keys = self.metadata.keys(refresh=refresh)
             try:
                 return jws.deserialize_compact(token, keys, algorithms=list(ALGORITHMS))
             except (JoseError, TypeError, ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Who waits for the provider: at most two threads of a process, and not for long."""
+"""Limits waiting for the provider: at most two threads of a process, for some seconds."""
 
 from __future__ import annotations
 
@@ -14,47 +14,47 @@ from portal.adapters.ssh.per_user import RESERVED, ThreadBudget
 from portal.errors import Unavailable
 
 SECONDS = 7.0
-"""For all questions of one visitor."""
+"""Deadline of all requests for one visitor."""
 WAIT_SECONDS = SECONDS + 1
-"""How long the visitor waits for the outcome, after two at most for a place: ten in all.
+"""How long the visitor waits for the result, after at most two for a thread: ten in all.
 
-It ends only where a name is not resolved, or one of several addresses after another is silent.
+It is reached only if a name is not resolved, or if several addresses in turn do not answer.
 """
 AT_ONCE = 2
 _NAME = "OpenID Connect"
-"""Stands for all visitors in the process's budget of threads: no account is called like that."""
+"""Stands for all visitors in the process's thread budget: no account has this name."""
 _end: contextvars.ContextVar[float | None] = contextvars.ContextVar("end", default=None)
 
 T = TypeVar("T")
 
 
 class Busy(Unavailable):
-    """Others wait for the provider already."""
+    """All threads for the provider are in use."""
 
 
 def seconds_left() -> float:
-    """How long the visitor whose turn it is still waits."""
+    """The seconds that remain of the current turn."""
     end = _end.get()
     return SECONDS if end is None else end - time.monotonic()
 
 
 class Turns:
-    """Runs questions to the provider in threads of their own, and waits for them briefly.
+    """Runs requests to the provider in separate threads, and waits for them briefly.
 
-    Resolving a name has no deadline. A turn lasts until its thread has ended, also when its visitor
-    waits no more, so that no more threads than turns hang.
+    Resolving a name has no deadline. A turn lasts until its thread has ended, even after its
+    visitor has given up, so that the number of hanging threads is bounded.
     """
 
     def __init__(self, title: str, budget: ThreadBudget | None = None) -> None:
-        """`title`: the provider's name; `budget`: of the process's threads."""
+        """`title`: the provider's name; `budget`: the process's threads."""
         self._title = title
         self._budget = budget
-        self._places = ThreadBudget(AT_ONCE + RESERVED)  # one name gets all but those
+        self._slots = ThreadBudget(AT_ONCE + RESERVED)  # one name may use all but the reserved ones
 
     def run(self, work: Callable[[], T]) -> T:
-        """The result; raises what `work` raises, Busy, or Unavailable if it takes too long.
+        """Run `work` and return its result; a nested call belongs to the same turn.
 
-        Work within work belongs to the same turn.
+        Raises the errors of `work`, Busy, or Unavailable if it takes too long.
         """
         if _end.get() is not None:
             return work()
@@ -63,7 +63,7 @@ class Turns:
                 if self._budget:
                     waiting.enter_context(self._budget.thread(_NAME))
                 outcome = self._start(work)
-            except (Unavailable, RuntimeError) as error:  # no place, or no thread
+            except (Unavailable, RuntimeError) as error:  # no free slot, or no thread
                 raise Busy(
                     f"Too many people wait for {self._title} or the cluster at the moment. Try "
                     "again in a minute."
@@ -74,15 +74,15 @@ class Turns:
                 raise self.late() from TimeoutError(f"no answer in {WAIT_SECONDS:.0f} s")
 
     def late(self) -> Unavailable:
-        """The error for users that the provider has not answered in time."""
+        """The error for users if the provider has not answered in time."""
         return Unavailable(f"{self._title} does not answer. Try again in a minute.")
 
     def _start(self, work: Callable[[], T]) -> Future[T]:
-        place, outcome = ExitStack(), Future[T]()
-        place.enter_context(self._places.thread(_NAME))
+        slot, outcome = ExitStack(), Future[T]()
+        slot.enter_context(self._slots.thread(_NAME))
 
         def turn() -> None:
-            with place:
+            with slot:
                 _end.set(time.monotonic() + SECONDS)
                 try:
                     outcome.set_result(work())
@@ -93,6 +93,6 @@ class Turns:
         try:
             threading.Thread(target=context.run, args=(turn,), daemon=True).start()
         except RuntimeError:
-            place.close()
+            slot.close()
             raise
         return outcome

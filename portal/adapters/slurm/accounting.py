@@ -1,9 +1,10 @@
 """sacct: its arguments, and the parsers of its output.
 
-The ends of sessions and the facts of jobs are asked for without any text of users, so that no line
-can be forged. What users wrote is another question, with a random delimiter. But sacct takes that
-as an argument only, which others on the login node can read and write into a job of theirs while
-the query runs: so its answer counts only if it has exactly the fields of the known records.
+The ends of sessions and the facts of jobs are queried without any user-written text, so that no
+line can be forged. User-written text is a separate query with a random delimiter. But sacct takes
+the delimiter as an argument only, which other users of the login node can read and write into a job
+of theirs while the query runs: so its output counts only if it has exactly the fields of the known
+records.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from portal.core.cluster.jobs import JobReport
 from portal.core.jobs.job import Job, JobTexts
 
 OFF = "accounting storage is disabled"
-"""sacct's words on a cluster without accounting: it knows no job, and never will."""
+"""sacct's message on a cluster without accounting."""
 _FIELDS = ("JobIDRaw", "User", "State", "NodeList", "Submit", "Start", "End", "ExitCode")
 
 
@@ -83,7 +84,7 @@ def _line(line: str) -> JobReport:
 
 
 def _ran(words: list[str]) -> JobReport:
-    """When and where it ran and how it ended, from the fields that both questions have."""
+    """When and where a job ran and how it ended, from the fields that both queries have."""
     job_id, user, state, nodes, submitted, start, end, code = words
     return JobReport(
         job_id=job_id,
@@ -98,7 +99,7 @@ def _ran(words: list[str]) -> JobReport:
     )
 
 
-# Whole records
+# Complete records
 
 _FACTS = (
     *_FIELDS, "JobID", "Partition", "Account", "QOS", "AllocTRES", "ReqTRES", "TimelimitRaw",
@@ -106,37 +107,37 @@ _FACTS = (
 )  # fmt: skip
 _TEXTS = ("JobIDRaw", "JobName", "WorkDir")
 _OUTPUT = ("StdOut", "StdErr")
-"""Fields that exist since Slurm 24.05."""
+"""Fields since Slurm 24.05."""
 _OVER = "BF,CA,CD,DL,F,NF,OOM,PR,TO"
-"""The states of jobs that are over, by their codes."""
+"""The codes of final job states."""
 
 
 @dataclass(frozen=True)
-class Which:
-    """The records that are wanted: those of some jobs, or of all that ended in a span of time."""
+class RecordQuery:
+    """Selects records: those of some jobs, or of all jobs that ended in a time span."""
 
     job_ids: tuple[str, ...] = ()
     span: tuple[datetime, datetime] | None = None
 
     @property
     def options(self) -> list[str]:
-        """sacct's options for them."""
+        """The options of sacct that select the records."""
         if self.span is None:
             return _jobs(self.job_ids)
-        # With states of jobs that are over, sacct finds those that ended in the span. Without, it
-        # would print the whole queue of a busy site for the shortest one.
+        # With final states, sacct selects the jobs that ended in the span. Without states, it would
+        # print the whole queue of a busy site for the shortest span.
         since, until = map(_moment, self.span)
         times = [f"--starttime={since}", f"--endtime={until}"]
         return ["--allusers", f"--state={_OVER}", *times]
 
 
-def facts_argv(which: Which) -> list[str]:
-    """What Slurm itself knows of these jobs."""
-    return [*_base(SEPARATOR, _FACTS), *which.options]
+def facts_argv(query: RecordQuery) -> list[str]:
+    """The facts of these jobs, without user-written text."""
+    return [*_base(SEPARATOR, _FACTS), *query.options]
 
 
 def facts_parse(text: str) -> tuple[list[str], list[Job]]:
-    """The numbers of all records in their order, and the jobs without those that are unreadable."""
+    """The ids of all records in their order, and the jobs whose records are readable."""
     lines = [line.split(SEPARATOR) for line in text.split("\n") if line.strip()]
     jobs = []
     for fields in lines:
@@ -145,9 +146,9 @@ def facts_parse(text: str) -> tuple[list[str], list[Job]]:
     return [fields[0].strip() for fields in lines], jobs
 
 
-def texts_argv(which: Which, delimiter: str, *, output: bool = True) -> list[str]:
-    """What users wrote into these jobs."""
-    argv = [*_base(delimiter, [*_TEXTS, *(_OUTPUT if output else ())]), *which.options]
+def texts_argv(query: RecordQuery, delimiter: str, *, output: bool = True) -> list[str]:
+    """The user-written texts of these jobs."""
+    argv = [*_base(delimiter, [*_TEXTS, *(_OUTPUT if output else ())]), *query.options]
     argv[argv.index("--parsable2")] = "--parsable"  # a delimiter also ends each record
     return argv
 
@@ -155,7 +156,7 @@ def texts_argv(which: Which, delimiter: str, *, output: bool = True) -> list[str
 def texts_parse(
     text: str, delimiter: str, numbers: Sequence[str], *, output: bool = True
 ) -> dict[str, JobTexts] | None:
-    """What users wrote, by job; None unless these are exactly the records of these numbers."""
+    """The user-written texts by job; None unless the records are exactly those of `numbers`."""
     size = len(_TEXTS) + (len(_OUTPUT) if output else 0)
     fields = text.split(delimiter)
     if len(fields) != size * len(numbers) + 1:

@@ -1,4 +1,4 @@
-"""Asks Slurm as the reader, and says which failures are Slurm's."""
+"""Queries Slurm as the reader, and tells Slurm's failures from rejected queries."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class RefusedError(Unavailable):
     """Slurm answers, but rejects this query."""
 
 
-class Asker:
-    """Queries by the reader's account."""
+class QueryRunner:
+    """Runs queries as the reader's account."""
 
     def __init__(self, transport: Transport, reader: str, seconds: float) -> None:
         self._transport = transport
@@ -40,21 +40,21 @@ class Asker:
         self._names: dict[str, str] = {}
 
     def ask(self, argv: Sequence[str], stdin: str = "") -> str:
-        """What the command prints; raises Unavailable, RefusedError."""
+        """The output of a command; raises Unavailable, RefusedError."""
         words = ["env", *commands.ENVIRONMENT, *argv]
-        done = self._transport.run(self._reader, words, stdin.encode(), seconds=self._seconds)
-        if done.code != 0:
-            down = any(word in done.stderr for word in DOWN)
-            kind = Unavailable if down or not done.stderr.strip() else RefusedError
-            raise kind(f"Slurm does not answer: {done.error_text()}")
-        return done.stdout.decode(errors="replace")
+        result = self._transport.run(self._reader, words, stdin.encode(), seconds=self._seconds)
+        if result.code != 0:
+            down = any(word in result.stderr for word in DOWN)
+            kind = Unavailable if down or not result.stderr.strip() else RefusedError
+            raise kind(f"Slurm does not answer: {result.error_text()}")
+        return result.stdout.decode(errors="replace")
 
-    def named(self, report: JobReport) -> JobReport:
-        """The report with the name of the user who cancelled the job; accounting has the UID."""
-        number = report.cancelled_by
-        if number is None or not number.isdigit():
+    def with_canceller(self, report: JobReport) -> JobReport:
+        """Replace the UID of the user who cancelled the job, as accounting has it, by the name."""
+        uid = report.cancelled_by
+        if uid is None or not uid.isdigit():
             return report
-        if number not in self._names:
-            done = self._transport.run(self._reader, commands.user_argv(number))
-            self._names[number] = done.stdout.decode(errors="replace").strip() or number
-        return replace(report, cancelled_by=self._names[number])
+        if uid not in self._names:
+            result = self._transport.run(self._reader, commands.user_argv(uid))
+            self._names[uid] = result.stdout.decode(errors="replace").strip() or uid
+        return replace(report, cancelled_by=self._names[uid])

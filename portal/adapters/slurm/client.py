@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 
 from portal.adapters.slurm import accounting, commands, estimate, queue
-from portal.adapters.slurm.asking import Asker, RefusedError
+from portal.adapters.slurm.asking import QueryRunner, RefusedError
 from portal.adapters.slurm.jobs import halving
 from portal.adapters.slurm.limits.reader import LimitsReader
 from portal.adapters.slurm.refusals import REFUSED, refusal
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 ESTIMATE_SECONDS = 5.0
 """Deadline of an estimate, in seconds."""
 
-# What scancel reports for jobs that have ended; it continues with the others.
+# scancel's errors for jobs that have ended; it continues with the others.
 _OVER_ALREADY = ("Invalid job id", "already completing")
 
 
@@ -44,14 +44,14 @@ class Slurm(Scheduler):
         operator: str = "",
         other_queue: Callable[[], str | None] = lambda: None,
     ) -> None:
-        """`other_queue`: squeue's lines from elsewhere (slurm.reader); None: ask squeue."""
+        """`other_queue`: squeue's lines from another source (slurm.reader); None: run squeue."""
         self._transport = transport
         self._other_queue = other_queue
         self._operator = operator
         self._directory = directory
         self._seconds = seconds
-        self._asker = Asker(transport, reader, seconds)
-        self._ask = self._asker.ask
+        self._queries = QueryRunner(transport, reader, seconds)
+        self._ask = self._queries.ask
         self._queue = queue.QueueReader()
         self._limits = LimitsReader(self._ask)
 
@@ -73,57 +73,57 @@ class Slurm(Scheduler):
             home.ENTER,
             "umask=$(umask); umask 077",
             "export LC_ALL=C.UTF-8",  # other variables would be exported to the job
-            f"mkdir -p {self._directory}/logs {self._directory}/sessions {home.OR_TELL}",
-            f"mkdir {folder} {home.OR_TELL}",
+            f"mkdir -p {self._directory}/logs {self._directory}/sessions {home.OR_REPORT}",
+            f"mkdir {folder} {home.OR_REPORT}",
             umask.ask_step(login),
-            # A session also starts without an SSH key.
+            # A session starts without an SSH key, too.
             f"{{ {key_commands.make_step(self._directory)} || :; }}",
             "IFS= read -r spec",
-            f'printf "%s\\n" "$spec" | cat > {folder}/spec.json {home.OR_TELL}',
+            f'printf "%s\\n" "$spec" | cat > {folder}/spec.json {home.OR_REPORT}',
             umask.take_step(login),
             f"exec {sbatch}",
         )
-        done = self._transport.run(
+        result = self._transport.run(
             user,
             ["/bin/sh", "-c", "\n".join(steps)],
             f"{spec}\n{script}".encode(),
             self._seconds + 5,
         )
-        if done.code in (124, 137):  # timeout(1) killed sbatch: Slurm may have received the job
+        if result.code in (124, 137):  # timeout(1) killed sbatch: Slurm may have received the job
             raise OutcomeUnknown("Slurm took too long to accept the job.")
-        if done.code != 0:
+        if result.code != 0:
             self._transport.run(user, ["rm", "-rf", "--", folder], seconds=self._seconds)
-            home.check_home(done)
-            raise refusal(done)
+            home.check_home(result)
+            raise refusal(result)
         return self._number(user, session)
 
     def _number(self, user: str, session: str) -> str:
-        """The job id from Slurm's queue: sbatch's output came through the user's shell."""
+        """The job id from Slurm's queue, since sbatch's output came through the user's shell."""
         try:
-            found = self.find(session, user)
+            reports = self.find(session, user)
         except Unavailable as error:
             raise OutcomeUnknown(
                 f"Slurm accepted the job, but its id is unknown: {error}"
             ) from error
-        if not found:
+        if not reports:
             raise OutcomeUnknown("sbatch reported success, but Slurm's queue lacks the job.")
-        return max(found, key=lambda job: (not job.state.over, int(job.job_id))).job_id
+        return max(reports, key=lambda job: (not job.state.over, int(job.job_id))).job_id
 
     def estimate(self, user: str, script: str) -> Estimate:
         seconds = min(self._seconds, ESTIMATE_SECONDS)
         argv = ["env", *commands.ENVIRONMENT, "timeout", "--kill-after=1", f"{seconds:.0f}"]
-        done = self._transport.run(
+        result = self._transport.run(
             user, [*argv, *estimate.estimate_argv()], script.encode(), seconds + 2
         )
-        if done.code in (124, 137):
+        if result.code in (124, 137):
             raise Unavailable("Slurm took too long to estimate a start.")
-        if done.code == 0:
+        if result.code == 0:
             try:
-                return estimate.estimate_parse(done.stderr)
+                return estimate.estimate_parse(result.stderr)
             except commands.UnexpectedOutput as error:
                 raise Unavailable(f"Slurm's estimate cannot be parsed: {error}") from error
-        refused = refusal(done)
-        # Whether GPUs are not known for ever depends on the nodes, which the caller knows.
+        refused = refusal(result)
+        # Whether GPUs are unknown permanently depends on the nodes, which the caller knows.
         if isinstance(refused, GresUnknown) or not isinstance(refused, InvalidRequest):
             raise refused
         text = refused.errors[0].message.removeprefix(REFUSED)
@@ -134,17 +134,17 @@ class Slurm(Scheduler):
 
         Runs as the operator if there is one, so that it does not depend on the user's shell.
         """
-        known = list(filter(commands.TARGET.fullmatch, job_ids))
-        if not known:
+        targets = list(filter(commands.TARGET.fullmatch, job_ids))
+        if not targets:
             return
-        argv = self._limited(commands.scancel_argv(*known, user=user if self._operator else ""))
-        done = self._transport.run(self._operator or user, argv, seconds=self._seconds + 5)
-        errors = [line for line in done.stderr.splitlines() if line.strip()]
-        wrong = [line for line in errors if not any(word in line for word in _OVER_ALREADY)]
-        if done.code in (124, 137):
+        argv = self._limited(commands.scancel_argv(*targets, user=user if self._operator else ""))
+        result = self._transport.run(self._operator or user, argv, seconds=self._seconds + 5)
+        errors = [line for line in result.stderr.splitlines() if line.strip()]
+        failures = [line for line in errors if not any(word in line for word in _OVER_ALREADY)]
+        if result.code in (124, 137):
             raise Unavailable("Slurm took too long to cancel the job.")
-        if done.code != 0 and (wrong or not errors):
-            raise Unavailable(f"Slurm did not cancel the job: {done.error_text()}")
+        if result.code != 0 and (failures or not errors):
+            raise Unavailable(f"Slurm did not cancel the job: {result.error_text()}")
 
     def _limited(self, argv: Sequence[str]) -> list[str]:
         """A command with its own timeout, so that a slow Slurm does not penalise the user."""
@@ -155,28 +155,28 @@ class Slurm(Scheduler):
         steps = (
             home.ENTER,
             "umask 077; export LC_ALL=C.UTF-8",
-            f"rm -rf -- {folder} {home.OR_TELL}",
-            f"mkdir -p {self._directory}/logs {folder} {home.OR_TELL}",
-            f"cat > {folder}/spec.new {home.OR_TELL}",
+            f"rm -rf -- {folder} {home.OR_REPORT}",
+            f"mkdir -p {self._directory}/logs {folder} {home.OR_REPORT}",
+            f"cat > {folder}/spec.new {home.OR_REPORT}",
             f"mv {folder}/spec.new {folder}/spec.json",
         )
         argv = ["/bin/sh", "-c", "\n".join(steps)]
-        done = self._transport.run(user, argv, f"{spec}\n".encode(), self._seconds)
-        home.check_home(done)
-        if done.code != 0:
-            raise Unavailable(f"The session's folder could not be created: {done.error_text()}")
+        result = self._transport.run(user, argv, f"{spec}\n".encode(), self._seconds)
+        home.check_home(result)
+        if result.code != 0:
+            raise Unavailable(f"The session's folder could not be created: {result.error_text()}")
 
     def release(self, user: str, job_id: str) -> None:
         argv = self._limited(commands.release_argv(job_id))
-        done = self._transport.run(user, argv, seconds=self._seconds + 5)
-        if done.code != 0:
-            raise Unavailable(f"Slurm did not release the job: {done.error_text()}")
+        result = self._transport.run(user, argv, seconds=self._seconds + 5)
+        if result.code != 0:
+            raise Unavailable(f"Slurm did not release the job: {result.error_text()}")
 
     def begin(self, user: str, job_id: str, seconds: int) -> None:
         argv = self._limited(commands.begin_argv(job_id, seconds))
-        done = self._transport.run(user, argv, seconds=self._seconds + 5)
-        if done.code != 0:
-            raise Unavailable(f"Slurm did not change the start: {done.error_text()}")
+        result = self._transport.run(user, argv, seconds=self._seconds + 5)
+        if result.code != 0:
+            raise Unavailable(f"Slurm did not change the start: {result.error_text()}")
 
     # As the operator
 
@@ -186,9 +186,9 @@ class Slurm(Scheduler):
 
     def extend(self, job_id: str, minutes: int) -> None:
         argv = commands.extend_argv(job_id, minutes)
-        done = self._transport.run(self._operator, argv, seconds=self._seconds)
-        if done.code != 0:
-            raise Unavailable(f"Slurm did not extend the time: {done.error_text()}")
+        result = self._transport.run(self._operator, argv, seconds=self._seconds)
+        if result.code != 0:
+            raise Unavailable(f"Slurm did not extend the time: {result.error_text()}")
 
     # As the reader
 
@@ -197,24 +197,24 @@ class Slurm(Scheduler):
         return self._queue.read(self._ask(queue.squeue_argv()) if text is None else text)
 
     def find(self, session: str, user: str) -> list[JobReport]:
-        found = queue.squeue_parse(self._ask(queue.squeue_argv(session, user)))
-        return [job.report for job in found]
+        jobs = queue.squeue_parse(self._ask(queue.squeue_argv(session, user)))
+        return [job.report for job in jobs]
 
     def named(self, session: str) -> list[JobReport]:
-        found = queue.squeue_parse(self._ask(queue.squeue_argv(session)))
-        return [job.report for job in found]
+        jobs = queue.squeue_parse(self._ask(queue.squeue_argv(session)))
+        return [job.report for job in jobs]
 
     def ended(self, job_ids: Collection[str]) -> dict[str, JobReport]:
-        wanted = sorted(filter(commands.is_job_id, job_ids))
+        ids = sorted(filter(commands.is_job_id, job_ids))
         deadline = time.monotonic() + self._seconds
-        found = halving(self._sacct, wanted, deadline)
-        return {report.job_id: self._asker.named(report) for report in found}
+        reports = halving(self._sacct, ids, deadline)
+        return {report.job_id: self._queries.with_canceller(report) for report in reports}
 
     def _sacct(self, job_ids: Sequence[str]) -> list[JobReport]:
         return self._recorded(accounting.sacct_argv(job_ids))
 
     def _recorded(self, argv: Sequence[str]) -> list[JobReport]:
-        """Accounting's records; without accounting none, and only the queue tells ends."""
+        """Accounting's records; [] without accounting, when only the queue shows ends."""
         try:
             return accounting.sacct_parse(self._ask(argv))
         except RefusedError as error:
@@ -225,7 +225,7 @@ class Slurm(Scheduler):
     def ended_named(self, session: str, user: str, since: datetime) -> list[JobReport]:
         # A minute of tolerance: the portal's clock and Slurm's may differ.
         argv = accounting.sacct_named_argv(session, user, since - timedelta(minutes=1))
-        return [self._asker.named(report) for report in self._recorded(argv)]
+        return [self._queries.with_canceller(report) for report in self._recorded(argv)]
 
     def partitions(self) -> list[Partition]:
         return commands.sinfo_parse(self._ask(commands.sinfo_argv()))
@@ -234,7 +234,7 @@ class Slurm(Scheduler):
         return commands.nodes_parse(self._ask(commands.nodes_argv()))
 
     def limits(self) -> Limits:
-        """Limits and rules, by one query of each kind for all users."""
+        """Limits and rules, by one query of each type for all users."""
         try:
             return self._limits.read()
         except commands.UnexpectedOutput as error:

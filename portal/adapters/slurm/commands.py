@@ -1,9 +1,9 @@
-"""Slurm's commands, each as a pair: its arguments, and the parser of its output.
+"""Slurm's commands, each a pair of argument list and output parser.
 
 squeue is in queue.py, sacct in accounting.py, limits in limits/, lists of nodes in node_lists.py.
-One text format works for Slurm 22.05 to 26.05: -O with a unit separator after every field. Free
-text written by users is not queried here (see texts.py), so lines cannot be forged; a line with the
-wrong number of fields raises, since guessing could end a session.
+One text format works for Slurm 22.05 to 26.05: -O with a unit separator after every field.
+User-written text is not queried here (see texts.py), so lines cannot be forged; a line with the
+wrong number of fields raises an error, since guessing could end a session.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from portal.core.cluster.limits import Tres
 SEPARATOR = "\x1f"
 
 ENVIRONMENT = ("TZ=UTC", "SLURM_TIME_FORMAT=%s", "SLURM_BITSTR_LEN=0", "LC_ALL=C.UTF-8")
-"""Environment of every query: times in seconds since 1970, messages in English, lists of an array's
-tasks in full. By default Slurm cuts them after 64 characters, and what remains does not say which
-tasks still wait. Slurm bounds the number of tasks in its queue, and so the length of all lists."""
+"""Environment of every query: times in seconds since 1970, messages in English, complete lists of
+an array's tasks. By default Slurm truncates these to 64 characters, which hides tasks that still
+wait. Slurm bounds the number of tasks in its queue, and thereby the length of the lists."""
 
 
 class UnexpectedOutput(Exception):
@@ -37,14 +37,14 @@ def user_argv(number: str) -> list[str]:
 
 
 def sinfo_argv() -> list[str]:
-    """Every node once for each of its partitions."""
+    """List every node once for each of its partitions."""
     fields = ",".join(f"{field}:{SEPARATOR}" for field in _NODE_FIELDS)
     return ["sinfo", "--noheader", "--all", "--Node", f"--Format={fields}"]
 
 
 def sinfo_parse(text: str) -> list[Partition]:
     """Parse sinfo's lines to partitions, the default first, each with its largest node."""
-    found: dict[str, Partition] = {}
+    partitions: dict[str, Partition] = {}
     for line in text.split("\n"):
         if not line.strip():
             continue
@@ -52,8 +52,8 @@ def sinfo_parse(text: str) -> list[Partition]:
         if len(fields) != len(_NODE_FIELDS) + 1:
             raise UnexpectedOutput(f"sinfo: {len(fields)} fields in {line!r}")
         name, available, cpus, memory, limit, gres = map(str.strip, fields[:-1])
-        earlier = found.get(name.rstrip("*"))
-        found[name.rstrip("*")] = Partition(
+        earlier = partitions.get(name.rstrip("*"))
+        partitions[name.rstrip("*")] = Partition(
             name=name.rstrip("*"),
             default=name.endswith("*"),
             up=available == "up",
@@ -63,33 +63,33 @@ def sinfo_parse(text: str) -> list[Partition]:
             gpus=_largest(node_gpus(gres), earlier.gpus if earlier else ()),
         )
     # sinfo sorts by nodes, and the order of a node's partitions is undefined.
-    return sorted(found.values(), key=lambda partition: (not partition.default, partition.name))
+    return sorted(partitions.values(), key=lambda entry: (not entry.default, entry.name))
 
 
-_GRES = re.compile(r"\b(?P<what>gpu|shard):(?:(?P<kind>[A-Za-z0-9][\w.-]*):)?(?P<number>\d+)\b")
+_GRES = re.compile(r"\b(?P<name>gpu|shard):(?:(?P<kind>[A-Za-z0-9][\w.-]*):)?(?P<number>\d+)\b")
 
 
 def node_gpus(text: str) -> tuple[NodeGpus, ...]:
     """The GPUs of a node by kind, from a list such as "gpu:a100:2(S:0-1),shard:a100:8"."""
-    found: dict[str, dict[str, int]] = {"gpu": {}, "shard": {}}
+    counts: dict[str, dict[str, int]] = {"gpu": {}, "shard": {}}
     for match in _GRES.finditer(text):
-        numbers, kind = found[match["what"]], match["kind"] or ""
+        numbers, kind = counts[match["name"]], match["kind"] or ""
         numbers[kind] = numbers.get(kind, 0) + int(match["number"])
-    gpus, shards = found["gpu"], found["shard"]
+    gpus, shards = counts["gpu"], counts["shard"]
     if gpus and "" in shards and "" not in gpus:  # untyped shards belong to the node's GPUs
         first = next(iter(gpus))
         shards[first] = shards.get(first, 0) + shards.pop("")
     return tuple(NodeGpus(kind, number, shards.get(kind, 0)) for kind, number in gpus.items())
 
 
-def _largest(one: Sequence[NodeGpus], other: Sequence[NodeGpus]) -> tuple[NodeGpus, ...]:
-    """The larger number of two nodes for each kind."""
-    found: dict[str, NodeGpus] = {}
-    for gpus in (*one, *other):
-        earlier = found.get(gpus.kind, NodeGpus(gpus.kind, 0))
+def _largest(first: Sequence[NodeGpus], second: Sequence[NodeGpus]) -> tuple[NodeGpus, ...]:
+    """The larger number of GPUs of two nodes for each kind."""
+    largest: dict[str, NodeGpus] = {}
+    for gpus in (*first, *second):
+        earlier = largest.get(gpus.kind, NodeGpus(gpus.kind, 0))
         most = max(gpus.gpus, earlier.gpus), max(gpus.shards, earlier.shards)
-        found[gpus.kind] = NodeGpus(gpus.kind, *most)
-    return tuple(found[kind] for kind in sorted(found))
+        largest[gpus.kind] = NodeGpus(gpus.kind, *most)
+    return tuple(largest[kind] for kind in sorted(largest))
 
 
 _HOST_FIELDS = ("NodeHost", "Partition", "CPUs", "Memory", "StateComplete", "Gres")
@@ -99,22 +99,22 @@ _UNUSABLE = re.compile(
 
 
 def nodes_argv() -> list[str]:
-    """Every node by name, once for each of its partitions."""
+    """List every node by name, once for each of its partitions."""
     fields = ",".join(f"{field}:{SEPARATOR}" for field in _HOST_FIELDS)
     return ["sinfo", "--noheader", "--all", "--Node", f"--Format={fields}"]
 
 
 def nodes_parse(text: str) -> list[Node]:
-    """Parse sinfo's lines to nodes, including which currently accept no jobs."""
-    found = []
+    """Parse sinfo's lines to nodes, and whether they currently accept jobs."""
+    nodes = []
     for line in filter(str.strip, text.split("\n")):
         fields = line.split(SEPARATOR)
         if len(fields) != len(_HOST_FIELDS) + 1:
             raise UnexpectedOutput(f"sinfo: {len(fields)} fields in {line!r}")
         name, partition, cpus, memory, state, gres = map(str.strip, fields[:-1])
         usable, gpus = not _UNUSABLE.search(state), node_gpus(gres)
-        found.append(Node(name, partition.rstrip("*"), int(cpus), int(memory), usable, gpus))
-    return found
+        nodes.append(Node(name, partition.rstrip("*"), int(cpus), int(memory), usable, gpus))
+    return nodes
 
 
 def sbatch_argv() -> list[str]:
@@ -142,13 +142,13 @@ def extend_argv(job_id: str, minutes: int) -> list[str]:
 
 
 def begin_argv(job_id: str, seconds: int) -> list[str]:
-    """Set the earliest start of a waiting job, from now on. Idempotent."""
-    # Times of day would be read in the zone of the login node.
+    """Set the earliest start of a pending job, `seconds` from now. Idempotent."""
+    # Times of day would be read in the login node's time zone.
     return ["scontrol", "update", f"JobId={job_id}", f"StartTime=now+{seconds}"]
 
 
 def scancel_argv(*job_ids: str, user: str = "") -> list[str]:
-    """Cancel jobs, only of this user if one is given; no error for those that have ended."""
+    """Cancel jobs, with `user` only this user's; no error for jobs that have ended."""
     return ["scancel", "--quiet", *([f"--user={user}"] if user else []), *job_ids]
 
 
@@ -160,9 +160,9 @@ def amount(text: str) -> Tres:
 
     Typed entries ("gres/shard:a100=2") are ignored: they are part of the untyped total.
     """
-    found = dict(item.partition("=")[::2] for item in text.split(",") if "=" in item)
-    match = re.fullmatch(r"([0-9.]+)([KMGTP]?)", found.get("mem", ""))
-    cpus, shards, gpus = (found.get(name, "") for name in ("cpu", "gres/shard", "gres/gpu"))
+    items = dict(item.partition("=")[::2] for item in text.split(",") if "=" in item)
+    match = re.fullmatch(r"([0-9.]+)([KMGTP]?)", items.get("mem", ""))
+    cpus, shards, gpus = (items.get(name, "") for name in ("cpu", "gres/shard", "gres/gpu"))
     return Tres(
         int(cpus) if cpus.isdigit() else None,
         round(float(match[1]) * _UNITS[match[2] or "M"]) if match else None,
@@ -189,7 +189,7 @@ def read_state(word: str) -> JobState:
 
 def read_time(text: str) -> datetime | None:
     """Parse seconds since 1970 (our SLURM_TIME_FORMAT); None for anything else, and for 0."""
-    # More digits could exceed what a datetime can hold.
+    # More digits could exceed the range of a datetime.
     if re.fullmatch(r"[0-9]{1,11}", text) and int(text):
         return datetime.fromtimestamp(int(text), UTC)
     return None
@@ -215,4 +215,4 @@ def exit_signal(text: str) -> int | None:
 
 
 MEMORY_SIGNAL = 125
-"""Not a signal: how Slurm marks a step that was killed for its memory."""
+"""Not a signal: Slurm's code for a step that was killed for its memory use."""

@@ -38,7 +38,7 @@ def _written_time(text: str) -> datetime | None:
     if re.fullmatch(r"[0-9]{1,11}\.[0-9]+", text):
         return datetime.fromtimestamp(int(text.partition(".")[0]), UTC)
     try:
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)

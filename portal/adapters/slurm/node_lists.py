@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from portal.adapters.slurm.commands import UnexpectedOutput
 
 MOST_NODES = 100_000
-"""More than the largest cluster has; a longer list would only fill the memory."""
+"""More than the largest cluster has; bounds the memory for a list."""
 
 _PIECE = re.compile(r"[\w.-]+|\[[0-9,-]+\]")
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
@@ -31,14 +31,14 @@ def expand_nodes(text: str) -> tuple[str, ...]:
 
 
 def _expand(pieces: list[str], text: str, most: int) -> list[str]:
-    """All names that the pieces form, the last bracket counting fastest, as Slurm orders them."""
-    found = [""]
+    """All names that the pieces form, in Slurm's order: the last bracket counts fastest."""
+    names = [""]
     for piece in pieces:
         ends = list(_numbers(piece[1:-1], text, most)) if piece.startswith("[") else [piece]
-        if len(found) * len(ends) > most:
+        if len(names) * len(ends) > most:
             raise _unreadable(text)
-        found = [name + end for name in found for end in ends]
-    return found
+        names = [name + end for name in names for end in ends]
+    return names
 
 
 def _numbers(ranges: str, text: str, most: int) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """squeue: its arguments, and the parser of its output, for one poll of all users' jobs.
 
-A site with 50,000 jobs has as many lines, of which few differ from those of two seconds ago: only
-those are parsed.
+A site with 50,000 jobs has as many lines, of which few change within two seconds: only changed
+lines are parsed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _FIELDS = (
 
 
 def squeue_argv(name: str | None = None, user: str | None = None, job: str = "") -> list[str]:
-    """All users' jobs in every state; or one user's jobs of one name, or one job."""
+    """List all users' jobs in every state, or those of one name or user, or one job."""
     fields = ",".join(f"{field}:{SEPARATOR}" for field in _FIELDS)
     argv = ["squeue", "--noheader", "--all", "--states=all", f"--Format={fields}"]
     if name is not None:
@@ -65,17 +65,17 @@ def squeue_parse(text: str) -> list[Job]:
 
 
 class QueueReader:
-    """Parses polls of the whole queue; jobs whose lines are unchanged stay the same objects."""
+    """Parses polls of the whole queue; jobs with unchanged lines remain the same objects."""
 
     def __init__(self) -> None:
         self._parsed: dict[str, Job] = {}
 
     def read(self, text: str) -> dict[str, Job]:
         """The jobs by number; raises UnexpectedOutput."""
-        before, parsed = self._parsed, dict[str, Job]()
+        previous, parsed = self._parsed, dict[str, Job]()
         for line in text.split("\n"):
-            if line in before:
-                parsed[line] = before[line]
+            if line in previous:
+                parsed[line] = previous[line]
             elif line.strip():
                 parsed[line] = _line(line)
         self._parsed = parsed
@@ -84,7 +84,7 @@ class QueueReader:
 
 def _line(line: str) -> Job:
     fields = line.split(SEPARATOR)
-    # A separator follows the last field, too, so there is an empty one after it.
+    # A separator also follows the last field, so the list ends with an empty string.
     if len(fields) != len(_FIELDS) + 1:
         raise UnexpectedOutput(f"squeue: {len(fields)} fields in {line!r}")
     words = list(map(str.strip, fields[:-1]))
@@ -118,7 +118,7 @@ def _report(words: list[str]) -> JobReport:
         submitted=read_time(submitted),
         start=_start(report_state, nodes, read_time(start)),
         end=read_time(end) if report_state.over else None,
-        # Without a limit, Slurm invents an end that is a year away.
+        # Without a limit, Slurm prints an end that is a year away.
         deadline=read_time(end) if runs and minutes is not None else None,
         time_limit=minutes,
         restarts=int(restarts) if restarts.isdigit() else 0,
@@ -137,5 +137,5 @@ def _report(words: list[str]) -> JobReport:
 def _start(state: JobState, nodes: str, time: datetime | None) -> datetime | None:
     if state is JobState.PENDING:
         return plausible_start(time, datetime.now(UTC))
-    # For a job that was cancelled before it started, squeue shows the time of that.
+    # For a job that was cancelled before its start, squeue shows the time of the cancellation.
     return None if state.over and not nodes else time

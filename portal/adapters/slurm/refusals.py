@@ -1,4 +1,4 @@
-"""Why sbatch refused a job, and which field of the request that is about."""
+"""Maps sbatch's error messages to fields of the request and texts for the user."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from portal.adapters.ssh.transport import Completed
 from portal.core.session.pending_reasons import explain_reason, limit_of
 from portal.errors import FieldError, GresUnknown, InvalidRequest, NodesUnknown, Unavailable
 
-# Words of Slurm's messages (slurm_errno.c, and sbatch's own), the more specific ones first.
+# Parts of Slurm's messages (slurm_errno.c, sbatch), the more specific ones first.
 _FIELDS = (
     ("invalid account", "account"),
     ("invalid qos", "qos"),
@@ -24,9 +24,9 @@ _FIELDS = (
     ("required node not available", "resources"),
 )
 _VAGUE = ("", "resources")
-"""Fields of a last message that says less than those before it."""
+"""Fields of a last message that is less specific than the messages before it."""
 _POLICY = "violates accounting/qos policy"
-"""Slurm names the limit in a line before; the words "time limits" in this one mean nothing."""
+"""Slurm names the limit in a preceding line; "time limits" in this line means nothing."""
 _LIMITED = {
     "Cpu": "resources.cpus",
     "CPU": "resources.cpus",
@@ -45,49 +45,49 @@ REFUSED = "Slurm refused it: "
 _PREFIX = "Batch job submission failed: "
 
 
-def refusal(done: Completed) -> Exception:
+def refusal(result: Completed) -> Exception:
     """The error for a submission that Slurm rejected."""
-    if any(word in done.stderr for word in DOWN):
+    if any(word in result.stderr for word in DOWN):
         return Unavailable(
             "Slurm does not answer, so nothing can be launched right now. Running sessions are "
             "not affected. Try again in a few minutes."
         )
-    field, limit = _field(done.stderr)
-    words = _plugin_words(done)
-    text = words or limit or done.error_text().removeprefix(_PREFIX)
+    field, limit = _field(result.stderr)
+    words = _plugin_words(result)
+    text = words or limit or result.error_text().removeprefix(_PREFIX)
     kind: type[InvalidRequest] = InvalidRequest
-    if _GRES in done.stderr and not words:
+    if _GRES in result.stderr and not words:
         kind = GresUnknown
-    elif _NODES in done.stderr:
+    elif _NODES in result.stderr:
         kind = NodesUnknown
     return kind([FieldError(field, f"{REFUSED}{text}")])
 
 
 def _field(stderr: str) -> tuple[str, str]:
-    """The field that is wrong, and the limit that Slurm names in plain words, if it names one."""
+    """The invalid field, and the limit that Slurm names, as a text; "" if it names none."""
     lines = [line.rpartition("error: ")[2].strip() for line in stderr.splitlines()]
-    *before, last = [line for line in lines if line] or [""]
+    *earlier, last = [line for line in lines if line] or [""]
     if _POLICY in last.lower():
-        for code in before:
+        for code in earlier:
             if limit := limit_of(code):
                 usual = "qos" if code.startswith("QOS") else "account"
                 text = f"{explain_reason(code).text.removesuffix('.')} ({code})"
                 return _LIMITED.get(limit, usual), text
         return "", ""
-    field = _named(last)
+    field = _field_of(last)
     if field in _VAGUE:
-        field = next(filter(None, map(_named, before)), field)
+        field = next(filter(None, map(_field_of, earlier)), field)
     return field, ""
 
 
-def _named(line: str) -> str:
+def _field_of(line: str) -> str:
     lower = line.lower()
     return next((field for words, field in _FIELDS if words in lower), "")
 
 
-def _plugin_words(done: Completed) -> str:
+def _plugin_words(result: Completed) -> str:
     """The message of job_submit.lua about the requested GPU, which is clearer than Slurm's."""
-    lines = [line for line in done.stderr.splitlines() if line.startswith("sbatch: error: ")]
+    lines = [line for line in result.stderr.splitlines() if line.startswith("sbatch: error: ")]
     if not lines or _GRES not in lines[-1]:
         return ""
     return " ".join(line.removeprefix("sbatch: error: ") for line in lines[:-1])

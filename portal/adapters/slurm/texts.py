@@ -1,8 +1,8 @@
-"""What users wrote into their jobs, from squeue: names, paths and dependencies.
+"""User-written texts of jobs, from squeue: names, paths and dependencies.
 
-A name may contain anything, line breaks and separators included. So each field ends with a word
-that is random for each query: nobody can have written it before. It reaches squeue in its
-environment, which other users of the login node cannot read, as they can read arguments.
+A name may contain any character, line breaks and separators included. So each field ends with a
+separator that is random for each query and cannot occur in earlier texts. It reaches squeue in the
+environment, since other users of the login node can read arguments, but not the environment.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _FIELDS = ("JobID", "Name", "WorkDir", "Command", "STDOUT", "STDERR", "Dependenc
 _SCRIPT = 'IFS= read -r SQUEUE_FORMAT2 && export SQUEUE_FORMAT2 && exec squeue "$@"'
 _NULL = "(null)"
 _COPY = re.compile(r"\A/.*?/slipway-[a-z0-9_]{8}/(?=[^/])")
-"""The folder of what `slipway sbatch` gives to sbatch in place of a file, deleted since."""
+"""The temporary folder in which `slipway sbatch` passes a script to sbatch."""
 
 
 def new_separator() -> str:
-    """A separator that nobody can know; squeue would take digits in front for a width."""
+    """An unguessable separator. It starts with "<": squeue reads leading digits as a width."""
     return f"<{secrets.token_hex(16)}>"
 
 
 def texts_argv(job_ids: Collection[str]) -> list[str]:
-    """The texts of these jobs; the format is the first line of standard input."""
+    """List the texts of these jobs; the format is the first line of standard input."""
     if invalid := [job_id for job_id in job_ids if not is_job_id(job_id)]:
         raise ValueError(f"invalid job ids: {invalid}")
     options = ["--noheader", "--all", "--states=all", f"--jobs={','.join(sorted(job_ids))}"]
@@ -37,21 +37,21 @@ def texts_argv(job_ids: Collection[str]) -> list[str]:
 
 
 def texts_format(separator: str) -> str:
-    """The line for standard input."""
+    """The format, as the line for standard input."""
     return ",".join(f"{field}:{separator}" for field in _FIELDS) + "\n"
 
 
 def texts_parse(text: str, separator: str, job_ids: Collection[str]) -> dict[str, JobTexts]:
-    """The texts by job number; records of other jobs, and incomplete ones, are left out."""
+    """The texts by job id; records of other jobs and incomplete ones are left out."""
     fields = text.split(separator)
-    wanted, found = set(job_ids), dict[str, JobTexts]()
+    requested, by_job = set(job_ids), dict[str, JobTexts]()
     for start in range(0, len(fields) - len(_FIELDS) + 1, len(_FIELDS)):
         job_id, name, directory, command, stdout, stderr, dependency = fields[
             start : start + len(_FIELDS)
         ]
-        if (number := job_id.strip()) in wanted:
+        if (number := job_id.strip()) in requested:
             texts = output_texts(name, directory, stdout, stderr)
-            found[number] = JobTexts(
+            by_job[number] = JobTexts(
                 texts.name,
                 texts.directory,
                 "" if command == _NULL else _COPY.sub("", command, count=1),
@@ -59,11 +59,11 @@ def texts_parse(text: str, separator: str, job_ids: Collection[str]) -> dict[str
                 texts.stderr,
                 "" if dependency == _NULL else dependency,
             )
-    return found
+    return by_job
 
 
 def output_texts(name: str, directory: str, stdout: str = "", stderr: str = "") -> JobTexts:
-    """The texts that squeue and accounting have; without a file of its own, stderr is stdout."""
+    """The texts that both squeue and accounting have; without a separate file, stderr is stdout."""
     out, err = (_absolute(insert_name(path, name), directory) for path in (stdout, stderr))
     return JobTexts(name=name, directory=directory, stdout=out, stderr=err or out)
 
@@ -71,6 +71,6 @@ def output_texts(name: str, directory: str, stdout: str = "", stderr: str = "") 
 def _absolute(path: str, directory: str) -> str:
     if path in ("", _NULL):
         return ""
-    # Slurm 26.05 shows paths as they were written.
-    found = path if path.startswith("/") else f"{directory.rstrip('/')}/{path}"
-    return found if len(found) <= LONGEST_PATH else ""
+    # Slurm 26.05 shows paths as the user wrote them.
+    absolute = path if path.startswith("/") else f"{directory.rstrip('/')}/{path}"
+    return absolute if len(absolute) <= LONGEST_PATH else ""

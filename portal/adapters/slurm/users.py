@@ -1,4 +1,4 @@
-"""What slurmctld knows of one user: scontrol's arguments, and the parser of its output."""
+"""scontrol's query for slurmctld's record of one user: arguments and parser."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class KnownUser:
 
 
 def user_argv(name: str) -> list[str]:
-    """Ask slurmctld, not the database: only it decides who may extend a job."""
+    """Query slurmctld, not the database, since slurmctld decides who may extend a job."""
     return ["scontrol", "--oneliner", "show", "assoc_mgr", "flags=users", f"users={name}"]
 
 
 def user_parse(text: str, name: str) -> KnownUser | None:
-    """The user; None if slurmctld knows none of this name."""
+    """The user's record; None if slurmctld has none of this name."""
     for line in text.split("\n"):
-        found = re.match(r"UserName=(\S+)\((\d+)\) .*\bAdminLevel=(\S+)", line)
-        if found and found[1] == name:
-            uid = int(found[2])
-            return KnownUser(None if uid >= NO_UID else uid, found[3])
+        match = re.match(r"UserName=(\S+)\((\d+)\) .*\bAdminLevel=(\S+)", line)
+        if match and match[1] == name:
+            uid = int(match[2])
+            return KnownUser(None if uid >= NO_UID else uid, match[3])
     return None

@@ -50,13 +50,13 @@ class LoginNodeAccounts(Accounts):
         self._transport = transport
 
     def missing(self, names: Collection[str]) -> set[str]:
-        asked = sorted(filter(self._settings.names.permits, names))
-        found: set[str] = set()
-        for begin in range(0, len(asked), AT_ONCE):
-            part = asked[begin : begin + AT_ONCE]
+        permitted = sorted(filter(self._settings.names.permits, names))
+        missing: set[str] = set()
+        for begin in range(0, len(permitted), AT_ONCE):
+            part = permitted[begin : begin + AT_ONCE]
             answer = self._answer(["getent", "passwd", "--", *part], "look up accounts")
-            found |= read_missing(part, answer)
-        return found
+            missing |= read_missing(part, answer)
+        return missing
 
     def identity(self, user: str) -> Identity | None:
         if not self._settings.names.permits(user):
@@ -67,14 +67,14 @@ class LoginNodeAccounts(Accounts):
         groups = self._answer(["id", "-G", "-n", "-z", "--", user], "list groups").split("\0")
         return Identity(uid, frozenset(filter(None, groups)))
 
-    def _answer(self, argv: list[str], what: str) -> str:
+    def _answer(self, argv: list[str], task: str) -> str:
         answer = self._transport.run(self._settings.reader, argv, seconds=SECONDS)
         if answer.code not in (0, 2):  # 2: getent has not found all of them
-            raise Unavailable(f"The login node cannot {what}.")
+            raise Unavailable(f"The login node cannot {task}.")
         return answer.stdout.decode(errors="replace")
 
     def standing(self, user: str) -> AccountStatus:
-        """Whether an account may log in now, and the status of its password.
+        """Whether an account may log in now, and its password's status.
 
         A refusal counts only if it is repeated and the portal's own account can log in meanwhile:
         for accounts that PAM refuses, sshd just closes the connection, as in a network failure.
@@ -83,7 +83,7 @@ class LoginNodeAccounts(Accounts):
             return AccountStatus(may_log_in=False)
         output, host = self._log_in(user, self._hosts)
         if output is None:
-            # One login node may refuse everybody for a while; it is the same one that is asked.
+            # One login node may refuse all accounts for a while, so the check is on the same one.
             alone = HostOrder([host], self._settings.port)
             if self._log_in(self._settings.reader, alone)[0] is None:
                 self._hosts.failed(host)
@@ -96,7 +96,7 @@ class LoginNodeAccounts(Accounts):
     def _log_in(self, user: str, hosts: HostOrder) -> tuple[str | None, str]:
         """Log in with a certificate, over a new connection.
 
-        Returns the output of `passwd --status` there, or None if the account is refused; and where.
+        Returns the output of `passwd --status`, or None if the account is refused; and the host.
         """
         try:
             transport, host = open_any(self._settings, hosts)
@@ -114,7 +114,7 @@ class LoginNodeAccounts(Accounts):
             transport.close()
 
     def _key(self, user: str, transport: paramiko.Transport) -> paramiko.PKey:
-        assert isinstance(transport.sock, socket.socket)  # noqa: S101  # open_transport made it
+        assert isinstance(transport.sock, socket.socket)  # noqa: S101  # open_transport created it
         source = self._settings.source_address or str(transport.sock.getsockname()[0])
         private, certificate = self._authority.sign_user(user, _LIFE, source)
         key = paramiko.Ed25519Key.from_private_key(io.StringIO(private))
@@ -123,13 +123,13 @@ class LoginNodeAccounts(Accounts):
 
 
 def _ask(transport: paramiko.Transport) -> str:
-    """Output of `passwd --status` as this account; "" if its shell does not run it."""
+    """The output of `passwd --status` run as the account; "" if its shell does not run it."""
     data, deadline = b"", time.monotonic() + _ANSWER_SECONDS
     try:
         channel = transport.open_session(timeout=SECONDS)
         execute(channel, "exec passwd --status", deadline)
-        while len(data) < _MAX_ANSWER and (left := deadline - time.monotonic()) > 0:
-            channel.settimeout(left)
+        while len(data) < _MAX_ANSWER and (remaining := deadline - time.monotonic()) > 0:
+            channel.settimeout(remaining)
             piece = channel.recv(_MAX_ANSWER - len(data))
             if not piece:
                 break

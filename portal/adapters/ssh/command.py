@@ -1,11 +1,10 @@
 """One command over one SSH channel, with a deadline and a limit on its output.
 
-sshd runs commands through the user's own shell, which may be any, and whose start-up files may
-print, wait, consume standard input, or never end. So that shell is told to become /bin/sh, and
-nothing else. When /bin/sh answers a knock with a random mark, it gets the command as a script,
-which prints another mark and becomes the command. Everything before the marks is output of the
-start-up files; without the first one the command was not sent, and without the second one it was
-not executed.
+sshd runs commands through the user's shell, which may be any, and whose start-up files may print,
+wait, consume standard input, or never end. So that shell gets one command only: to become /bin/sh.
+When /bin/sh answers a probe with a random mark, it gets the command as a script, which prints
+another mark and becomes the command. Everything before the marks is output of the start-up files;
+without the first mark the command was not sent, and without the second one it was not executed.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from typing import Protocol
 
 import paramiko
 
-from portal.adapters.ssh.shell.script import LINE, command_script, error_mark, knock
+from portal.adapters.ssh.shell.script import LINE, command_script, error_mark, probe
 from portal.errors import OutcomeUnknown, Unavailable
 
 log = logging.getLogger(__name__)
@@ -30,16 +29,16 @@ log = logging.getLogger(__name__)
 START_SECONDS = 10.0
 """Deadline of the shell's start-up files, in seconds."""
 NOISE = 64 * 1024
-"""Maximum bytes that they may print."""
+"""Maximum bytes that start-up files may print."""
 MOST_ERRORS = 64 * 1024
 """Maximum bytes of standard error."""
 PIECE = 64 * 1024
 QUIET_SECONDS = 0.5
 """Seconds to wait for remaining output after the command has ended."""
-KNOCK_SECONDS = 0.5
-"""Seconds between two knocks: a start-up file may have read the one before."""
+PROBE_SECONDS = 0.5
+"""Seconds between two probes: a start-up file may have read the previous one."""
 
-TOO_LOUD = (
+TOO_MUCH_OUTPUT = (
     "Your shell's start-up files on the login node print too much, so nothing was done. Check "
     "your ~/.bashrc (or similar): it should print only in interactive shells."
 )
@@ -48,7 +47,7 @@ TOO_LATE = (
     "your ~/.bashrc (or similar), and whether your home directory is accessible."
 )
 
-NOT_BEGUN = (
+NOT_STARTED = (
     "Your shell on the login node ended before it began the command. Check your ~/.bashrc (or "
     "similar)."
 )
@@ -111,7 +110,7 @@ class RemoteCommand:
         self._ready, self._begin = (secrets.token_hex(16) for _ in range(2))
         """The marks: the shell is ready, the command begins."""
         self._awaited: list[bytes] = [mark.encode() + b"\n" for mark in (self._ready, self._begin)]
-        """Marks that standard output has not had yet."""
+        """Marks that standard output has not contained yet."""
 
     @property
     def _sent(self) -> bool:
@@ -119,7 +118,7 @@ class RemoteCommand:
         return len(self._awaited) < 2
 
     def run(self, argv: Sequence[str], stdin: bytes, seconds: float) -> Completed:
-        """Run it within `seconds`, start-up files included.
+        """Run the command within `seconds`, start-up files included.
 
         Raises Unresponsive if the command was not executed, CommandTimeout if it may have been, and
         paramiko's errors.
@@ -143,71 +142,71 @@ class RemoteCommand:
             raise Unavailable("The login node hung up before anything was done.") from error
         _, mark, stderr = bytes(self._err).partition(error_mark(self._begin).encode() + b"\n")
         if self._awaited and not mark:
-            raise Unresponsive(NOT_BEGUN)
+            raise Unresponsive(NOT_STARTED)
         return Completed(code, bytes(self._out), stderr.decode(errors="replace"))
 
     def _start(self, deadline: float) -> None:
         """Wait until /bin/sh answers in place of the user's shell."""
         start = min(deadline, time.monotonic() + START_SECONDS)
         execute(self._channel, LINE, start)
-        knocked = -KNOCK_SECONDS
+        probed_at = -PROBE_SECONDS
         while not self._sent:
-            if (now := time.monotonic()) - knocked >= KNOCK_SECONDS:
-                knocked = now
-                self._send_piece(knock(self._ready), start)
+            if (now := time.monotonic()) - probed_at >= PROBE_SECONDS:
+                probed_at = now
+                self._send_piece(probe(self._ready), start)
             ended = self._channel.eof_received or self._channel.closed
             if self._take():
                 continue
             if ended:
-                raise Unresponsive(NOT_BEGUN)
+                raise Unresponsive(NOT_STARTED)
             self._wait(start, None)
 
     def _read(self, deadline: float) -> None:
         quiet = False
         while True:
             ended = self._channel.eof_received or self._channel.closed or quiet
-            found = self._take()
-            if not found and ended:
+            received = self._take()
+            if not received and ended:
                 return
-            if not found:
+            if not received:
                 # A background process may keep the output open: the command's exit counts.
-                over = self._channel.status_event.is_set()
-                quiet = not self._wait(deadline, QUIET_SECONDS if over else None)
+                exited = self._channel.status_event.is_set()
+                quiet = not self._wait(deadline, QUIET_SECONDS if exited else None)
 
     def _wait(self, deadline: float, most: float | None) -> bool:
         """Wait for output; False if there is none within `most` seconds."""
-        left = deadline - time.monotonic()
-        if left <= 0:
+        remaining = deadline - time.monotonic()
+        if remaining <= 0:
             raise TimeoutError
         # Polled, since the exit of a command does not make its channel readable.
-        pause = min(left, QUIET_SECONDS if most is None else most)
+        pause = min(remaining, QUIET_SECONDS if most is None else most)
         poll = select.poll()
         try:
             poll.register(self._channel.fileno(), select.POLLIN)
             return bool(poll.poll(pause * 1000)) or most is None
         except (OSError, ValueError):
-            # Closed concurrently, with its descriptor: the end of output.
+            # Closed concurrently, with its descriptor: this is the end of output.
             if self._channel.closed:
                 return True
             raise
 
     def _take(self) -> bool:
-        found = False
+        received = False
         if self._channel.recv_ready():
-            found = True
+            received = True
             self._out += self._channel.recv(PIECE)
             self._find_marks()
         if self._channel.recv_stderr_ready():
-            found = True
+            received = True
             self._err += self._channel.recv_stderr(PIECE)
         most = NOISE if self._awaited else self._most
         if len(self._out) > most or len(self._err) > MOST_ERRORS:
             raise _TooMuchError
-        return found
+        return received
 
     def _find_marks(self) -> None:
-        while self._awaited and (place := self._out.find(self._awaited[0])) >= 0:
-            del self._out[: place + len(self._awaited.pop(0))]
+        while self._awaited and (index := self._out.find(self._awaited[0])) >= 0:
+            del self._out[: index + len(self._awaited.pop(0))]
 
     def _send(self, script: bytes, deadline: float) -> None:
         self._send_piece(script, deadline)
@@ -222,10 +221,10 @@ class RemoteCommand:
             log.debug("the shell ended before it read all its input")
 
     def _cut_off(self, argv: Sequence[str], error: Exception) -> Unavailable:
-        loud = isinstance(error, _TooMuchError)
+        too_much = isinstance(error, _TooMuchError)
         if not self._sent:
-            return Unresponsive(TOO_LOUD if loud else TOO_LATE)
-        if loud:
+            return Unresponsive(TOO_MUCH_OUTPUT if too_much else TOO_LATE)
+        if too_much:
             return CommandTimeout(f"{argv[0]} printed too much on the login node.")
         return CommandTimeout(f"The login node did not finish {argv[0]} in time.")
 
@@ -258,7 +257,7 @@ def hang_up(channel: paramiko.Channel) -> None:
         message.add_boolean(False)
         message.add_string("KILL")
         send = channel.get_transport()._send_user_message  # type: ignore[attr-defined]
-        send(message)  # paramiko has no public method
+        send(message)  # paramiko has no public method for this
         channel.close()
     except (paramiko.SSHException, OSError, EOFError):
         log.debug("the channel was closed already")

@@ -1,4 +1,4 @@
-"""Connections to login nodes whose host keys are known, before anybody logs in."""
+"""Unauthenticated connections to login nodes with known host keys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CONNECT_SECONDS = 10.0
 
 
 class _AuthenticatedLater(AuthStrategy):
-    """Leaves authentication to the caller, who chooses the only method.
+    """Leaves authentication to the caller, which chooses the only method.
 
     SSHClient by itself would try an agent, key files and prompts on stdin.
     """
@@ -25,7 +25,7 @@ class _AuthenticatedLater(AuthStrategy):
         super().__init__(ssh_config=paramiko.SSHConfig())
 
     def get_sources(self) -> Iterator[AuthSource]:
-        """No sources."""
+        """Return no sources."""
         return iter(())
 
     def authenticate(self, transport: paramiko.Transport) -> list[SourceResult]:
@@ -34,10 +34,10 @@ class _AuthenticatedLater(AuthStrategy):
 
 
 def open_transport(settings: LoginSettings) -> paramiko.Transport:
-    """An encrypted connection to the login node, not yet authenticated.
+    """Open an encrypted connection to the login node, not yet authenticated.
 
-    Raises SSHException unless the host key is one of those in `settings.known_hosts`, OSError or
-    EOFError if the connection fails.
+    Raises SSHException unless the host key is in `settings.known_hosts`, OSError or EOFError if
+    the connection fails.
     """
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
@@ -69,9 +69,9 @@ def open_transport(settings: LoginSettings) -> paramiko.Transport:
 
 
 def open_any(settings: LoginSettings, hosts: HostOrder) -> tuple[paramiko.Transport, str]:
-    """A connection to the first login node that answers, not yet authenticated, and its name.
+    """Open a connection to the first login node that answers; returns it with the node's name.
 
-    Raises as open_transport does, if none answers.
+    The connection is not yet authenticated. If none answers, raises open_transport's last error.
     """
     problem: Exception = OSError("there is no login node")
     for host in hosts.candidates():

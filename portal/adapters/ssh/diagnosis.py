@@ -1,4 +1,4 @@
-"""Finds out why the portal cannot log in to the login node, one step after the other."""
+"""Finds out step by step why the portal cannot log in to the login node."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from portal.core.account_names import is_safe
 
 ANYWHERE = "0.0.0.0/0,::/0"
 _LIFE = timedelta(minutes=1)
-_WHENEVER = timedelta(days=2)
-"""Before and after now: clocks that differ more are not recognised."""
+_ANY_CLOCK = timedelta(days=2)
+"""Validity before and after now: clocks that differ by more are not recognised."""
 _SECONDS = 10.0
-_MOST_OTHERS = 3
+_MAX_OTHERS = 3
 
 
 def connection_problem(login: LoginSettings) -> str:
-    """Why there is no trusted connection to the login node; "" if there is one."""
-    place = f"login.host {login.host}, port {login.port}"
+    """The reason why there is no trusted connection to the login node; "" if there is one."""
+    endpoint = f"login.host {login.host}, port {login.port}"
     try:
         HostKeys(login.known_hosts)
     except OSError as error:
@@ -43,13 +43,13 @@ def connection_problem(login: LoginSettings) -> str:
     try:
         socket.create_connection((login.host, login.port), CONNECT_SECONDS).close()
     except (OSError, UnicodeError) as error:
-        return f"{place}: {_unreachable(error)}"
+        return f"{endpoint}: {_unreachable(error)}"
     try:
         open_transport(login).close()
     except paramiko.BadHostKeyException as error:
         return _changed(login, error.key, [error.expected_key])
     except (paramiko.SSHException, OSError, EOFError) as error:
-        return _not_trusted(login, error, place)
+        return _not_trusted(login, error, endpoint)
     return ""
 
 
@@ -69,31 +69,32 @@ def _unreachable(error: Exception) -> str:
     return str(error)
 
 
-def _not_trusted(login: LoginSettings, error: Exception, place: str) -> str:
-    """Why the connection was given up before anybody logged in."""
-    seen = _host_key(login)
-    if seen is None:
-        said = str(error) or type(error).__name__
+def _not_trusted(login: LoginSettings, error: Exception, endpoint: str) -> str:
+    """The reason why the connection failed before authentication."""
+    key = _host_key(login)
+    if key is None:
+        reason = str(error) or type(error).__name__
         return (
-            f"{place}: what answers there does not speak SSH, or ends the connection ({said}), as "
-            "sshd does beyond MaxStartups, and for addresses in its PerSourcePenalties"
+            f"{endpoint}: what answers there does not speak SSH, or ends the connection "
+            f"({reason}), as sshd does beyond MaxStartups, and for addresses in its "
+            "PerSourcePenalties"
         )
     name = login.host if login.port == 22 else f"[{login.host}]:{login.port}"
-    known = HostKeys(login.known_hosts).lookup(name)
-    if known:
-        return _changed(login, seen, list(known.values()))
+    listed = HostKeys(login.known_hosts).lookup(name)
+    if listed:
+        return _changed(login, key, list(listed.values()))
     return (
-        f"{login.known_hosts} has no key for {name}, whose {seen.get_name()} key is "
-        f"{fingerprint(seen)}: compare it with the one that the login node itself shows "
+        f"{login.known_hosts} has no key for {name}, whose {key.get_name()} key is "
+        f"{fingerprint(key)}: compare it with the one that the login node itself shows "
         f"(ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub), then add it (ssh-keyscan {_scan(login)})"
     )
 
 
-def _changed(login: LoginSettings, seen: paramiko.PKey, known: Sequence[paramiko.PKey]) -> str:
-    listed = ", ".join(f"{fingerprint(key)} ({key.get_name()})" for key in known)
+def _changed(login: LoginSettings, shown: paramiko.PKey, expected: Sequence[paramiko.PKey]) -> str:
+    listed = ", ".join(f"{fingerprint(key)} ({key.get_name()})" for key in expected)
     return (
         f"THE HOST KEY OF {login.host} DIFFERS from {login.known_hosts}: it shows "
-        f"{fingerprint(seen)} ({seen.get_name()}), the file has {listed}. Either the login node "
+        f"{fingerprint(shown)} ({shown.get_name()}), the file has {listed}. Either the login node "
         "was installed anew, or somebody stands between it and the portal and would get people's "
         "passwords. Nobody can log in meanwhile. Compare on the login node itself "
         "(ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub) before you change the file"
@@ -101,7 +102,7 @@ def _changed(login: LoginSettings, seen: paramiko.PKey, known: Sequence[paramiko
 
 
 def _host_key(login: LoginSettings) -> paramiko.PKey | None:
-    """The key that the host shows, trusted by nobody; None without SSH."""
+    """The key that the host shows, which is not trusted; None without SSH."""
     try:
         with socket.create_connection((login.host, login.port), CONNECT_SECONDS) as sock:
             transport = paramiko.Transport(sock)
@@ -123,7 +124,10 @@ def fingerprint(key: paramiko.PKey) -> str:
 def login_problem(
     login: LoginSettings, authority: CertificateAuthority, ca: Path, others: Sequence[str]
 ) -> str:
-    """Why the reader's certificate is refused; "" if it is accepted. `others`: further accounts."""
+    """The reason why the reader's certificate is refused; "" if it is accepted.
+
+    `others`: further accounts, to tell a missing reader from an authority that is not trusted.
+    """
     reader = login.reader
     if not is_safe(reader):
         return f"login.reader {reader!r} is no name of an account"
@@ -135,22 +139,23 @@ def login_problem(
             f"sshd on {login.host} offers {', '.join(methods)} only: set PubkeyAuthentication yes "
             "in its sshd_config, and reload it"
         )
-    if (seen := _seen_address(login, authority, reader)) is not None:
-        mine = login.source_address or "this machine's own address"
+    if (address := _observed_address(login, authority, reader)) is not None:
+        origin = login.source_address or "this machine's own address"
         return (
-            f"{reader}@{login.host} is refused from {mine}, as certificates are restricted to it: "
-            f'the login node sees the portal as {seen}; set login.source_address = "{seen}"'
+            f"{reader}@{login.host} is refused from {origin}, as certificates are restricted to "
+            f"it: the login node sees the portal as {address}; set "
+            f'login.source_address = "{address}"'
         )
-    if (off := _clock_difference(login, authority, reader)) is not None:
-        ahead = f"{abs(off) / 60:.0f} minutes {'ahead of' if off > 0 else 'behind'}"
+    if (difference := _clock_difference(login, authority, reader)) is not None:
+        ahead = f"{abs(difference) / 60:.0f} minutes {'ahead of' if difference > 0 else 'behind'}"
         return (
             f"the clocks differ: this machine's is {ahead} {login.host}'s, which therefore refuses "
             "the portal's certificates; synchronise both (chrony, systemd-timesyncd)"
         )
-    for other in others[:_MOST_OTHERS]:
-        if is_safe(other) and _log_in(login, authority, other, ANYWHERE)[0]:
+    for account in others[:_MAX_OTHERS]:
+        if is_safe(account) and _log_in(login, authority, account, ANYWHERE)[0]:
             return (
-                f"sshd trusts the portal's certificates ({other} can log in), but not for "
+                f"sshd trusts the portal's certificates ({account} can log in), but not for "
                 f"login.reader {reader}: is there such an account on {login.host}, with a shell, "
                 "not locked, and permitted by AllowUsers, AllowGroups and pam_access?"
             )
@@ -173,7 +178,7 @@ def _ca_fingerprint(ca: Path) -> str:
 def _log_in(
     login: LoginSettings, authority: CertificateAuthority, user: str, source: str
 ) -> tuple[bool, list[str]]:
-    """Whether a certificate for this address lets the account in, and else what sshd offers."""
+    """Whether a certificate for this address is accepted; if not, the methods that sshd offers."""
     try:
         transport = open_transport(login)
     except (paramiko.SSHException, OSError, EOFError):
@@ -197,7 +202,7 @@ def _authenticate(
     source: str,
     times: tuple[timedelta, timedelta] = (_LIFE, CLOCK_SKEW),
 ) -> None:
-    assert isinstance(transport.sock, socket.socket)  # noqa: S101  # open_transport made it
+    assert isinstance(transport.sock, socket.socket)  # noqa: S101  # open_transport created it
     source = source or str(transport.sock.getsockname()[0])
     private, certificate = authority.sign_user(user, times[0], source, times[1])
     key = paramiko.Ed25519Key.from_private_key(io.StringIO(private))
@@ -206,13 +211,16 @@ def _authenticate(
     transport.auth_publickey(user, key)
 
 
-def _seen_address(login: LoginSettings, authority: CertificateAuthority, user: str) -> str | None:
-    """The portal's address as the login node sees it, by a certificate that is valid from anywhere.
+def _observed_address(
+    login: LoginSettings, authority: CertificateAuthority, user: str
+) -> str | None:
+    """The portal's address as the login node sees it, by a certificate without a fixed address.
 
-    None if that one is refused as well. It lives for a minute, and the key never leaves here.
+    None if that certificate is refused as well. It is valid for a minute, and the key stays in
+    this process.
     """
     command = "exec printenv SSH_CONNECTION"
-    words = _said(login, authority, user, ANYWHERE, (_LIFE, CLOCK_SKEW), command)
+    words = _command_output(login, authority, user, ANYWHERE, (_LIFE, CLOCK_SKEW), command)
     if words is None:
         return None
     return words[0] if words and all(c in "0123456789abcdef.:" for c in words[0]) else "another"
@@ -223,14 +231,14 @@ def _clock_difference(
 ) -> float | None:
     """Seconds by which this clock is ahead, by a certificate that is valid now by any clock.
 
-    None if that one is refused as well. The key never leaves here.
+    None if that certificate is refused as well. The key stays in this process.
     """
-    times = (_WHENEVER, _WHENEVER)
-    words = _said(login, authority, user, login.source_address, times, "exec date +%s")
+    times = (_ANY_CLOCK, _ANY_CLOCK)
+    words = _command_output(login, authority, user, login.source_address, times, "exec date +%s")
     return time.time() - int(words[0]) if words and words[0].isdecimal() else None
 
 
-def _said(
+def _command_output(
     login: LoginSettings,
     authority: CertificateAuthority,
     user: str,
@@ -238,7 +246,7 @@ def _said(
     times: tuple[timedelta, timedelta],
     command: str,
 ) -> list[str] | None:
-    """What a command prints with such a certificate; None if it is refused."""
+    """The words that a command prints, run with this certificate; None if it is refused."""
     try:
         transport = open_transport(login)
     except (paramiko.SSHException, OSError, EOFError):

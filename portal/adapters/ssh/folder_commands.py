@@ -1,4 +1,4 @@
-"""Commands for folders in a user's home, each as a pair: its arguments, and its output's parser.
+"""Commands for folders in a user's home, each a pair of argument list and output parser.
 
 All run as the user with a POSIX shell and GNU find, sort and head. Names are separated by NULs,
 since a folder's name may contain any other character.
@@ -25,13 +25,13 @@ MOST_OUTPUT = 1024 * 1024
 
 
 def shell(script: str) -> list[str]:
-    """Arguments that run a POSIX script within a deadline."""
+    """The arguments that run a POSIX shell script with a timeout."""
     command = ["env", "LC_ALL=C", "timeout", "--kill-after=2", str(_SECONDS)]
     return [*command, "/bin/sh", "-c", script]
 
 
 def list_argv(storage: str) -> list[str]:
-    """The home directory, the directory of storage folders, and those in it."""
+    """Print the home directory, the directory of storage folders, and the folders in it."""
     # Everything before the first NUL is output of start-up files.
     steps = (
         ENTER,
@@ -52,11 +52,11 @@ def list_parse(output: bytes) -> list[Folder]:
 
 
 def missing_argv(storage: str, names: Collection[str]) -> list[str]:
-    """Print those names that are not storage folders."""
-    place = shlex.quote(storage.rstrip("/"))
+    """Print the names that are not storage folders."""
+    directory = shlex.quote(storage.rstrip("/"))
     return shell(
         f"{ENTER}\nprintf '\\0'\nfor name in {shlex.join(names)}; do\n"
-        f'[ -d {place}/"$name" ] || printf "%s\\0" "$name"\ndone'
+        f'[ -d {directory}/"$name" ] || printf "%s\\0" "$name"\ndone'
     )
 
 
@@ -67,14 +67,14 @@ def missing_parse(output: bytes) -> set[str]:
 
 def make_argv(storage: str, name: str) -> list[str]:
     """Create a storage folder, and its parent if necessary; print the parent."""
-    place = shlex.quote(storage.rstrip("/"))
+    directory = shlex.quote(storage.rstrip("/"))
     steps = (
         ENTER,
-        f"mkdir -p -- {place} || exit {_STORAGE_FAILED}",
-        f"[ -w {place} ] && [ -x {place} ] || "
+        f"mkdir -p -- {directory} || exit {_STORAGE_FAILED}",
+        f"[ -w {directory} ] && [ -x {directory} ] || "
         f"{{ echo 'mkdir: Permission denied' >&2; exit {_STORAGE_FAILED}; }}",
-        f"mkdir -- {place}/{shlex.quote(name)} || exit {_FOLDER_FAILED}",
-        f"cd -- {place} || exit 1",
+        f"mkdir -- {directory}/{shlex.quote(name)} || exit {_FOLDER_FAILED}",
+        f"cd -- {directory} || exit 1",
         r'printf "\0%s\0" "$PWD"',
     )
     return shell("\n".join(steps))
@@ -85,25 +85,25 @@ def make_parse(output: bytes, name: str) -> Folder:
     return storage_folder(name, output.split(b"\0")[1].decode(errors="replace"))
 
 
-def make_refusal(done: Completed) -> str | None:
-    """Why the name of a new folder is not acceptable; None if it is."""
-    if done.code == _FOLDER_FAILED and "File exists" in done.stderr:
+def make_refusal(result: Completed) -> str | None:
+    """The reason why the name of a new folder is refused; None if it is accepted."""
+    if result.code == _FOLDER_FAILED and "File exists" in result.stderr:
         return "you already have a folder or a file of this name"
     return None
 
 
-def storage_problem(done: Completed, storage: str) -> str | None:
-    """Why no folder of any name could be created, as a message for its owner."""
-    if done.code == _FOLDER_FAILED and make_refusal(done) is None:
-        return f"The folder could not be created: {_reason(done)}."
-    if done.code != _STORAGE_FAILED:
+def storage_problem(result: Completed, storage: str) -> str | None:
+    """The reason why no folder can be created under any name, as a message for the user."""
+    if result.code == _FOLDER_FAILED and make_refusal(result) is None:
+        return f"The folder could not be created: {_reason(result)}."
+    if result.code != _STORAGE_FAILED:
         return None
-    why = _reason(done)
-    if why in ("File exists", "Not a directory"):
-        why = "it is not a folder"
-    return f"Your folder for storage, {storage}, cannot be used: {why}."
+    reason = _reason(result)
+    if reason in ("File exists", "Not a directory"):
+        reason = "it is not a folder"
+    return f"Your folder for storage, {storage}, cannot be used: {reason}."
 
 
-def _reason(done: Completed) -> str:
-    lines = done.stderr.strip().splitlines()
+def _reason(result: Completed) -> str:
+    lines = result.stderr.strip().splitlines()
     return lines[-1].rpartition(": ")[2][:200] if lines else "no reason was given"

@@ -1,4 +1,4 @@
-"""Several login nodes, tried in order; one that does not answer is left out until it does again."""
+"""Several login nodes, tried in order; unreachable ones are tried last until they answer again."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 15.0
-"""Time between two looks at a login node that does not answer."""
+PROBE_SECONDS = 15.0
+"""Time between two probes of a login node that does not answer."""
 _ANSWER_SECONDS = 5.0
 
 
 def answers(host: str, port: int) -> bool:
-    """Whether an SSH server greets there."""
+    """Whether an SSH server answers at this address."""
     try:
         with socket.create_connection((host, port), _ANSWER_SECONDS) as sock:
             sock.settimeout(_ANSWER_SECONDS)
@@ -26,56 +26,58 @@ def answers(host: str, port: int) -> bool:
 
 
 class HostOrder:
-    """In which order to try the login nodes; shared by all threads of a process.
+    """The order in which to try the login nodes; shared by all threads of a process.
 
-    No command waits to find out that a login node is back: a thread looks, while one is away.
+    While a login node is unreachable, a thread probes it, so that no command waits for the probe.
     """
 
     def __init__(
         self,
         hosts: Sequence[str],
         port: int,
-        look: Callable[[str, int], bool] = answers,
+        probe: Callable[[str, int], bool] = answers,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self._hosts = tuple(hosts)
         self._port = port
-        self._look = look
+        self._probe = probe
         self._pause = pause
-        self._away: set[str] = set()
-        self._looking = False
+        self._unreachable: set[str] = set()
+        self._probing = False
         self._lock = threading.Lock()
 
     def candidates(self) -> list[str]:
-        """All of them, first those that answer, each part in the site's order."""
+        """All login nodes: those that answer before the others, each group in the site's order."""
         with self._lock:
-            return sorted(self._hosts, key=self._away.__contains__)
+            return sorted(self._hosts, key=self._unreachable.__contains__)
 
     def is_first(self, host: str) -> bool:
-        """Whether no earlier one answers, so that connections to it are kept."""
+        """Whether this is the first candidate; connections to others are replaced."""
         return host == self.candidates()[0]
 
     def failed(self, host: str) -> None:
-        """It did not answer, or did not let the portal's own account in."""
+        """Record that a host did not answer, or refused the portal's own account."""
         with self._lock:
-            if len(self._hosts) < 2 or host in self._away:
+            if len(self._hosts) < 2 or host in self._unreachable:
                 return
-            self._away.add(host)
-            starts, self._looking = not self._looking, True
+            self._unreachable.add(host)
+            starts, self._probing = not self._probing, True
         log.warning("login node %s does not answer; others are tried before it", host)
         if starts:
-            threading.Thread(target=self._look_again, name="login-nodes", daemon=True).start()
+            threading.Thread(
+                target=self._probe_until_all_answer, name="login-nodes", daemon=True
+            ).start()
 
-    def _look_again(self) -> None:
+    def _probe_until_all_answer(self) -> None:
         while True:
-            self._pause(LOOK_SECONDS)
+            self._pause(PROBE_SECONDS)
             with self._lock:
-                away = sorted(self._away)
-            back = {host for host in away if self._look(host, self._port)}
-            for host in sorted(back):
+                unreachable = sorted(self._unreachable)
+            answering = {host for host in unreachable if self._probe(host, self._port)}
+            for host in sorted(answering):
                 log.warning("login node %s answers again", host)
             with self._lock:
-                self._away -= back
-                if not self._away:
-                    self._looking = False
+                self._unreachable -= answering
+                if not self._unreachable:
+                    self._probing = False
                     return

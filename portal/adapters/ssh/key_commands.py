@@ -1,9 +1,9 @@
 """Commands that manage a user's SSH key for sessions, in the portal's folder of their home.
 
-DIRECTORY/key/id_container      the private key: the user downloads it, no session ever sees it
+DIRECTORY/key/id_container      the private key: the user downloads it; not shown to sessions
 DIRECTORY/key/own/ID.pub        public keys that the user added
 DIRECTORY/ssh/authorized_keys   all public keys, shown to all sessions of the user, read-only
-DIRECTORY/ssh/renewed           the key was renewed and the new one has not been fetched yet
+DIRECTORY/ssh/renewed           the key was renewed and the new one has not been downloaded yet
 
 All run as the user on the login node, with a POSIX shell and OpenSSH's ssh-keygen.
 """
@@ -15,14 +15,14 @@ import shlex
 from portal.adapters.ssh.shell.home import ENTER
 from portal.core.apps.ssh import KEY_FILE, KEY_FOLDER
 
-OWN = "own"
-"""Folder of added public keys, beside id_container."""
+ADDED = "own"
+"""Folder of added public keys, next to id_container."""
 
 
 def make_step(directory: str) -> str:
-    """A line of shell that creates the key if there is none; run in the home, with umask 077.
+    """A shell line that creates the key if it is missing; run in the home, with umask 077.
 
-    If several run concurrently, all use the first one's key: ln(1) is atomic.
+    If several run concurrently, all use the key that was linked first: ln(1) is atomic.
     """
     key = _key(directory)
     keep = f"{{ ln {key}.$$ {key} 2>/dev/null; rm -f {key}.$$; }}"
@@ -50,17 +50,17 @@ def key_argv(directory: str, new: bool = False) -> list[str]:
 
 def list_argv(directory: str) -> list[str]:
     """Print the public keys that the user added."""
-    script = f"{ENTER}\nfor key in {_own(directory)}; do [ ! -f $key ] || head -c 5000 $key; done"
+    script = f"{ENTER}\nfor key in {_added(directory)}; do [ ! -f $key ] || head -c 5000 $key; done"
     return ["/bin/sh", "-c", script]
 
 
 def add_argv(directory: str, name: str, line: str) -> list[str]:
     """Make sessions accept one more public key; `name` is its id. Idempotent."""
-    file = f"{directory}/{KEY_FOLDER}/{OWN}/{name}.pub"
+    file = f"{directory}/{KEY_FOLDER}/{ADDED}/{name}.pub"
     steps = [
         ENTER,
         "umask 077",
-        f"{_folders(directory)} && mkdir -p {directory}/{KEY_FOLDER}/{OWN} || exit 1",
+        f"{_folders(directory)} && mkdir -p {directory}/{KEY_FOLDER}/{ADDED} || exit 1",
         f"printf '%s\\n' {shlex.quote(line)} > {file}.$$ && mv -f {file}.$$ {file} || exit 1",
         make_step(directory),
     ]
@@ -72,14 +72,14 @@ def remove_argv(directory: str, name: str) -> list[str]:
     steps = [
         ENTER,
         "umask 077",
-        f"rm -f {directory}/{KEY_FOLDER}/{OWN}/{name}.pub || exit 1",
+        f"rm -f {directory}/{KEY_FOLDER}/{ADDED}/{name}.pub || exit 1",
         make_step(directory),
     ]
     return ["/bin/sh", "-c", "\n".join(steps)]
 
 
-def _own(directory: str) -> str:
-    return f"{directory}/{KEY_FOLDER}/{OWN}/*.pub"
+def _added(directory: str) -> str:
+    return f"{directory}/{KEY_FOLDER}/{ADDED}/*.pub"
 
 
 def _key(directory: str) -> str:
@@ -98,9 +98,9 @@ def _make(key: str) -> str:
 
 
 def _renew(directory: str) -> str:
-    """Replace a key of an earlier version, which was copied into sessions' homes.
+    """Replace a key of an earlier release, which was copied into sessions' homes.
 
-    It is deleted last, so that after a crash all of this is repeated.
+    The key is deleted last, so that all steps are repeated after a crash.
     """
     old = f"{directory}/{KEY_FILE}"
     copies = f"{directory}/sessions/*/home/{KEY_FILE}"
@@ -109,19 +109,21 @@ def _renew(directory: str) -> str:
 
 
 def _publish(directory: str) -> str:
-    """Make sessions accept this key and those that the user added, and no others.
+    """Make sessions accept exactly this key and the keys that the user added.
 
-    The key is read again after writing, so that the last writer has seen the current key even if
-    two renew it concurrently, or one was interrupted.
+    The key is read again after writing, so that the last writer has read the current key even if
+    two processes renew it concurrently, or one was interrupted.
     """
-    ours = f"$(ssh-keygen -y -P '' -f {_key(directory)} < /dev/null)"
-    own = f"$(cat {_own(directory)} 2>/dev/null)"
-    known = f"{directory}/ssh/authorized_keys"
-    write = f'printf "%s\\n" "$public" > {known}.$$ && mv -f {known}.$$ {known} || break'
+    public_key = f"$(ssh-keygen -y -P '' -f {_key(directory)} < /dev/null)"
+    added_keys = f"$(cat {_added(directory)} 2>/dev/null)"
+    authorized = f"{directory}/ssh/authorized_keys"
+    write = (
+        f'printf "%s\\n" "$public" > {authorized}.$$ && mv -f {authorized}.$$ {authorized} || break'
+    )
     return (
         "{ published=no; for try in 1 2 3 4 5 6 7 8; do "
-        f'public={ours} && [ -n "$public" ] || break; '
-        f'own={own}; [ -z "$own" ] || public=$(printf "%s\\n%s" "$public" "$own"); '
-        f'[ "$(cat {known} 2>/dev/null)" != "$public" ] || {{ published=yes; break; }}; '
+        f'public={public_key} && [ -n "$public" ] || break; '
+        f'own={added_keys}; [ -z "$own" ] || public=$(printf "%s\\n%s" "$public" "$own"); '
+        f'[ "$(cat {authorized} 2>/dev/null)" != "$public" ] || {{ published=yes; break; }}; '
         f'{write}; done; [ "$published" = yes ]; }}'
     )

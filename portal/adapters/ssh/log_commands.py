@@ -1,9 +1,9 @@
 """Commands that read logs and output files as their owner, with a POSIX shell and GNU dd and stat.
 
-The file is where its owner decides, so anything may be in its place: a FIFO without a writer, an
-endless device, a link. Only a regular file is read, it is opened without blocking, and never more
-than requested is read. The portal's own logs are not links; what a job writes to may be one, which
-is followed as far as its owner may.
+The file's owner controls its path, which may lead to a FIFO without a writer, an endless device or
+a link. Only a regular file is read, it is opened without blocking, and at most the requested number
+of bytes is read. The portal's own logs are not links; a job's output file may be one, which is
+followed with its owner's permissions.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from portal.adapters.ssh.shell.home import ENTER
 from portal.core.jobs.output import FilePiece, FileState
 
 MISSING, FOLDER, NO_FILE, UNREADABLE = 3, 4, 5, 6
-"""Exit codes: what there is in place of a regular file."""
+"""Exit codes if the path is not a readable regular file."""
 SECONDS = 10
 LEEWAY = 4096
-"""Bytes that may come besides the requested ones."""
+"""Bytes that may be printed in addition to the requested ones."""
 
 _CHECK = (
     ENTER,
@@ -37,7 +37,7 @@ _READ_LOG = _READ.format(links="nofollow,")
 
 _LOOK = (
     f'[ -d "$1" ] && exit {FOLDER}',
-    # stat says why: there is none, or a folder on the way to it may not be searched.
+    # stat prints the reason: no such file, or a folder on its path is not searchable.
     f'size=$(stat --dereference --format=%s -- "$1") || exit {MISSING}',
     f'[ -f "$1" ] || exit {NO_FILE}',
     f'[ -r "$1" ] || {{ echo "Permission denied" >&2; exit {UNREADABLE}; }}',
@@ -76,31 +76,33 @@ def size_parse(output: bytes) -> int:
 
 
 def piece_argv(path: str, offset: int | None, limit: int) -> list[str]:
-    """Print the size of the file and where the piece begins, then up to `limit` bytes.
+    """Print the size of the file and the start of the piece, then up to `limit` bytes.
 
-    Without an offset, they are the last ones; from an offset past the end, the first ones: the
-    file was written anew.
+    Without an offset, these are the last bytes; with an offset past the end, the first bytes, since
+    the file was rewritten.
     """
     start = _TAIL if offset is None else f"start={offset:d}; [ $start -le $size ] || start=0"
     begin = 'echo "$size $start"; [ "$2" -gt 0 ] || exit 0'
     return _shell((*_LOOK, start, begin, _READ.format(links="")), path, str(limit))
 
 
-def piece_parse(done: Completed, limit: int) -> FilePiece | None:
-    """Parse what piece_argv printed; None if it failed for another reason than the file's state."""
-    why = (done.stderr.strip().splitlines() or [""])[-1].rpartition(": ")[2][:200]
-    if done.code == MISSING:
-        gone = why == "No such file or directory"
-        return FilePiece(state=FileState.MISSING if gone else FileState.UNREADABLE, why=why)
-    if done.code in _STATES:
-        return FilePiece(state=_STATES[done.code], why=why)
-    head, _, data = done.stdout.partition(b"\n")
+def piece_parse(result: Completed, limit: int) -> FilePiece | None:
+    """Parse the output of piece_argv; None if it failed, unless the file's state is the reason."""
+    reason = (result.stderr.strip().splitlines() or [""])[-1].rpartition(": ")[2][:200]
+    if result.code == MISSING:
+        is_missing = reason == "No such file or directory"
+        return FilePiece(
+            state=FileState.MISSING if is_missing else FileState.UNREADABLE, why=reason
+        )
+    if result.code in _STATES:
+        return FilePiece(state=_STATES[result.code], why=reason)
+    head, _, data = result.stdout.partition(b"\n")
     numbers = re.fullmatch(rb"([0-9]{1,18}) ([0-9]{1,18})", head)
-    if done.code != 0 or numbers is None:
+    if result.code != 0 or numbers is None:
         return None
     return FilePiece(data[:limit], int(numbers[2]), int(numbers[1]))
 
 
-def _shell(steps: Sequence[str], *words: str) -> list[str]:
+def _shell(steps: Sequence[str], *arguments: str) -> list[str]:
     command = ["env", "LC_ALL=C", "timeout", "--kill-after=1", str(SECONDS)]
-    return [*command, "/bin/sh", "-c", "\n".join(steps), "sh", *words]
+    return [*command, "/bin/sh", "-c", "\n".join(steps), "sh", *arguments]

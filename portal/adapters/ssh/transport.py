@@ -33,15 +33,15 @@ from portal.errors import OutcomeUnknown, Unavailable
 __all__ = ["Completed", "SshTransport", "Transport"]
 
 IDLE_SECONDS = 600.0
-"""How long an idle connection is kept; it may outlive its certificate."""
-PEOPLE = ThrottleLimits(at_once=3, waiting=3, seconds=PATIENT)
+"""Seconds that an idle connection is kept; it may outlive its certificate."""
+USER_LIMITS = ThrottleLimits(at_once=3, waiting=3, seconds=PATIENT)
 """Concurrent commands per user and process: fewer than gunicorn's threads (8)."""
-OURS = ThrottleLimits(at_once=8, waiting=64, seconds=5.0)
+PORTAL_LIMITS = ThrottleLimits(at_once=8, waiting=64, seconds=5.0)
 """The same for the portal's own accounts. sshd refuses the eleventh concurrent command of a
-connection (MaxSessions), and a refusal would end the connection for the others."""
+connection (MaxSessions), and a refusal would close the connection for the other commands."""
 MOST_OUTPUT = 256 * 1024
 """Maximum bytes of output, except for commands that read a file or list folders."""
-MOST_OF_OURS = 64 * 1024 * 1024
+MOST_PORTAL_OUTPUT = 64 * 1024 * 1024
 """The same for the portal's own accounts: a large site's queue has megabytes."""
 BUSY = (
     "Your commands on the login node do not end in time, or there are too many of them at once. "
@@ -49,7 +49,7 @@ BUSY = (
     "and whether your home directory is accessible."
 )
 WINDOW = 512 * 1024
-"""SSH window of a user's command, in bytes: how much the login node may send ahead."""
+"""SSH window of a user's command, in bytes: how much the login node may send unread."""
 
 
 class Transport(Protocol):
@@ -77,7 +77,7 @@ class _Connection:
     used: float
     channels: int = 0
     retired: bool = False
-    """Not used for new commands, and closed with its last channel."""
+    """Whether it takes no new commands; it is closed with its last channel."""
 
 
 class SshTransport(Transport):
@@ -94,12 +94,12 @@ class SshTransport(Transport):
         self._settings = settings
         self._hosts = hosts or HostOrder(settings.all_hosts, settings.port)
         self._authority = authority
-        self._our_accounts = {settings.reader, operator}
+        self._portal_accounts = {settings.reader, operator}
         self._pool: dict[str, _Connection] = {}
         self._lock = threading.Lock()
         self._user_locks: dict[str, threading.Lock] = {}
-        self._people = UserThrottle(PEOPLE, BUSY, budget=budget)
-        self._ours = UserThrottle(OURS, BUSY)
+        self._user_throttle = UserThrottle(USER_LIMITS, BUSY, budget=budget)
+        self._portal_throttle = UserThrottle(PORTAL_LIMITS, BUSY)
 
     def run(
         self,
@@ -110,22 +110,22 @@ class SshTransport(Transport):
         most: int = MOST_OUTPUT,
     ) -> Completed:
         """Run a command on the login node as the user; waits for a slot if necessary."""
-        if self._is_ours(user):
-            with self._ours.slot(user):
-                return self._run(user, argv, stdin, seconds, MOST_OF_OURS)
-        with self._people.slot(user):
+        if self._is_portal_account(user):
+            with self._portal_throttle.slot(user):
+                return self._run(user, argv, stdin, seconds, MOST_PORTAL_OUTPUT)
+        with self._user_throttle.slot(user):
             try:
                 return self._run(user, argv, stdin, seconds, most)
             except (Unresponsive, CommandTimeout):
-                self._people.penalize(user)
+                self._user_throttle.penalize(user)
                 raise
 
-    def _is_ours(self, user: str) -> bool:
-        return user in self._our_accounts
+    def _is_portal_account(self, user: str) -> bool:
+        return user in self._portal_accounts
 
     def _is_account(self, user: str) -> bool:
-        ours = self._is_ours(user) and is_safe(user)
-        return ours or self._settings.names.permits(user)
+        is_safe_portal_account = self._is_portal_account(user) and is_safe(user)
+        return is_safe_portal_account or self._settings.names.permits(user)
 
     def _run(
         self, user: str, argv: Sequence[str], stdin: bytes, seconds: float, most: int
@@ -133,9 +133,9 @@ class SshTransport(Transport):
         connection, channel = self._open(user)
         ended = False
         try:
-            done = RemoteCommand(channel, most).run(argv, stdin, seconds)
+            result = RemoteCommand(channel, most).run(argv, stdin, seconds)
             ended = True
-            return done
+            return result
         except Unavailable:
             raise
         except (paramiko.SSHException, OSError, EOFError) as error:
@@ -147,14 +147,14 @@ class SshTransport(Transport):
             self._close(user, connection, channel, retire=not ended)
 
     def _open(self, user: str) -> tuple[_Connection, paramiko.Channel]:
-        window = None if self._is_ours(user) else WINDOW
+        window = None if self._is_portal_account(user) else WINDOW
         for attempt in (1, 2):
             connection = self._connection(user)
             try:
-                found = connection.transport.open_session(
+                channel = connection.transport.open_session(
                     window_size=window, timeout=CONNECT_SECONDS
                 )
-                return connection, found
+                return connection, channel
             except (paramiko.SSHException, OSError, EOFError) as error:
                 # A pooled connection may be dead; nothing was sent, so it is safe to try again.
                 self._release(user, connection, retire=True)
@@ -163,50 +163,54 @@ class SshTransport(Transport):
         raise AssertionError("unreachable")
 
     def _connection(self, user: str) -> _Connection:
-        """A connection, with one more channel counted."""
+        """The user's connection, with one more channel counted."""
         with self._lock:
             self._close_idle()
             lock = self._user_locks.setdefault(user, threading.Lock())
-        # One login at a time per user; the others wait for it.
+        # One login at a time per user; other threads wait for it.
         if not lock.acquire(timeout=2 * CONNECT_SECONDS):
             raise Unavailable("The login node does not answer.")
         try:
             with self._lock:
-                known = self._pool.get(user)
-            if known is None or known.retired or not known.transport.is_active():
-                known = self._new_connection(user)
-            elif not self._hosts.is_first(known.host):
-                known = self._better_connection(user, known)
+                connection = self._pool.get(user)
+            if connection is None or connection.retired or not connection.transport.is_active():
+                connection = self._new_connection(user)
+            elif not self._hosts.is_first(connection.host):
+                connection = self._better_connection(user, connection)
             with self._lock:
-                known.used = time.monotonic()
-                known.channels += 1
-            return known
+                connection.used = time.monotonic()
+                connection.channels += 1
+            return connection
         finally:
             lock.release()
 
     def _new_connection(self, user: str) -> _Connection:
         transport, host = self._connect(user)
-        found = _Connection(transport, host, time.monotonic())
+        connection = _Connection(transport, host, time.monotonic())
         with self._lock:
-            self._pool[user] = found
-        return found
+            self._pool[user] = connection
+        return connection
 
-    def _better_connection(self, user: str, known: _Connection) -> _Connection:
-        """A connection to an earlier login node, which is back; else the one there is."""
+    def _better_connection(self, user: str, current: _Connection) -> _Connection:
+        """A connection to an earlier login node that answers again; else the current connection."""
         try:
-            found = self._new_connection(user)
+            better = self._new_connection(user)
         except Unavailable:
-            return known
+            return current
         with self._lock:
-            known.retired = True
-            over = known.channels <= 0
-        if over:
-            known.transport.close()
-        return found
+            current.retired = True
+            is_unused = current.channels <= 0
+        if is_unused:
+            current.transport.close()
+        return better
 
     def _close_idle(self) -> None:
         limit = time.monotonic() - IDLE_SECONDS
-        unused = [u for u, known in self._pool.items() if known.used < limit and not known.channels]
+        unused = [
+            u
+            for u, connection in self._pool.items()
+            if connection.used < limit and not connection.channels
+        ]
         for user in unused:
             self._pool.pop(user).transport.close()
             self._user_locks.pop(user, None)
@@ -225,12 +229,12 @@ class SshTransport(Transport):
             connection.retired |= retire
             if connection.retired and self._pool.get(user) is connection:
                 del self._pool[user]
-            over = connection.retired and connection.channels <= 0
-        if over:
+            is_unused = connection.retired and connection.channels <= 0
+        if is_unused:
             connection.transport.close()
 
     def _connect(self, user: str) -> tuple[paramiko.Transport, str]:
-        """A connection to the first login node that lets the user in, and its name."""
+        """Log in to the first login node that accepts the user; returns transport and host."""
         if not self._is_account(user):
             raise Unavailable(f"The portal does not act as {user!r}.")
         # The UID decides whether it is a person's account, not the name.
@@ -257,20 +261,20 @@ class SshTransport(Transport):
         raise Unavailable(text) from problem
 
     def uid(self, user: str) -> int:
-        """UID of an account on the login node; -1 for none.
+        """The UID of an account on the login node; -1 if there is none.
 
-        Queried as the reader, since the output of the user's own shell cannot be trusted.
+        Queried as the reader, since the output of the user's shell cannot be trusted.
         """
-        found = self.account(user)
-        return found.uid if found is not None and found.name == user else -1
+        account = self.account(user)
+        return account.uid if account is not None and account.name == user else -1
 
     def account(self, user: str) -> Account | None:
         """The account that the login node finds by this name, which may be spelled differently."""
         if not self._is_account(user):
             return None
         argv = ["getent", "passwd", "--", user]
-        done = self.run(self._settings.reader, argv, seconds=CONNECT_SECONDS)
-        return read_account(done.stdout.decode(errors="replace")) if done.code == 0 else None
+        result = self.run(self._settings.reader, argv, seconds=CONNECT_SECONDS)
+        return read_account(result.stdout.decode(errors="replace")) if result.code == 0 else None
 
     def _key(self, user: str, transport: paramiko.Transport) -> paramiko.PKey:
         source = self._settings.source_address or _own_address(transport)
@@ -282,6 +286,6 @@ class SshTransport(Transport):
 
 
 def _own_address(transport: paramiko.Transport) -> str:
-    """Our address as the login node sees it, unless there is NAT."""
+    """The local address, which the login node sees unless there is NAT."""
     assert isinstance(transport.sock, socket.socket)  # noqa: S101  # open_transport created it
     return str(transport.sock.getsockname()[0])

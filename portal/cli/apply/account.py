@@ -1,4 +1,4 @@
-"""Runs what belongs to the portal's account as that account, also for root."""
+"""Runs commands as the portal's account, also if the caller is root."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ _SECONDS = 300
 
 
 @dataclass(frozen=True)
-class Done:
-    """How a command ended, and all that it printed."""
+class CommandResult:
+    """Exit status and output of a command."""
 
     status: int
-    said: str
+    output: str
 
 
 def run_as_owner(
     settings: Settings, argv: Sequence[str], env: Mapping[str, str] | None = None
-) -> Done:
+) -> CommandResult:
     """Run a command as the owner of the state directory; root changes to that account."""
     variables, identity = _as_owner(settings)
     return run(argv, variables | dict(env or {}), **identity)
 
 
 def start_as_owner(settings: Settings, argv: Sequence[str]) -> subprocess.Popen[bytes]:
-    """Start a command as that account, which goes on meanwhile; raises OSError."""
+    """Start a background command as that account; raises OSError."""
     variables, identity = _as_owner(settings)
     nothing = subprocess.DEVNULL
     return subprocess.Popen(
@@ -52,15 +52,17 @@ def _as_owner(settings: Settings) -> tuple[dict[str, str], dict[str, Any]]:
         groups = os.getgrouplist(entry.pw_name, entry.pw_gid)
         identity = {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": groups}
         home = {"HOME": entry.pw_dir, "USER": entry.pw_name}
-    # The same release as this one, wherever it was started.
-    place = {"PYTHONPATH": str(Path(portal.__file__).parent.parent)}
-    return os.environ | home | place, identity
+    # The same release as this one, from any working directory.
+    import_path = {"PYTHONPATH": str(Path(portal.__file__).parent.parent)}
+    return os.environ | home | import_path, identity
 
 
-def run(argv: Sequence[str], env: Mapping[str, str] | None = None, **identity: Any) -> Done:
+def run(
+    argv: Sequence[str], env: Mapping[str, str] | None = None, **identity: Any
+) -> CommandResult:
     """Run a command in the root folder, which every account can read."""
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             argv,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -75,10 +77,10 @@ def run(argv: Sequence[str], env: Mapping[str, str] | None = None, **identity: A
             **identity,
         )
     except OSError as error:
-        return Done(127, f"{argv[0]}: {error.strerror}")
+        return CommandResult(127, f"{argv[0]}: {error.strerror}")
     except subprocess.TimeoutExpired:
-        return Done(124, f"{' '.join(argv)}: no end within {_SECONDS} s")
-    return Done(done.returncode, done.stdout.strip())
+        return CommandResult(124, f"{' '.join(argv)}: no end within {_SECONDS} s")
+    return CommandResult(result.returncode, result.stdout.strip())
 
 
 def slipway(file: Path, *words: str) -> list[str]:

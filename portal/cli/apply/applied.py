@@ -1,4 +1,4 @@
-"""What the running processes were started with, as digests in the state directory."""
+"""Digests of the inputs of the running processes, in the state directory."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _FILE = "applied.json"
 
 @dataclass(frozen=True)
 class Applied:
-    """Digests of what the processes depend on; "" where that is not known."""
+    """Digests of the processes' inputs; "" if unknown."""
 
     proxy: str = ""
     """HAProxy: its configuration, certificates and error pages."""
     web: str = ""
     worker: str = ""
-    """Both: settings and release."""
+    """web and worker: settings and release."""
     gunicorn: str = ""
-    """What only a restart changes: what gunicorn's first process has loaded, and its unit."""
+    """Inputs that only a restart changes: code in gunicorn's master process, and its unit."""
     web_process: str = ""
     worker_process: str = ""
-    """The processes of which this is known, by number and start."""
+    """The processes to which the digests apply, by PID and start time."""
 
 
 IN_GUNICORN = (
@@ -43,35 +43,35 @@ IN_GUNICORN = (
     "typing-extensions",
     "typing-inspection",
 )
-"""Packages that gunicorn's first process loads, for the portal's form of its log."""
+"""Packages that gunicorn's master process loads, for the portal's log format."""
 
 
-def wanted(settings: Settings, haproxy_config: str) -> Applied:
-    """The digests of a portal that was started now."""
+def target(settings: Settings, haproxy_config: str) -> Applied:
+    """The digests of a portal that is started with the current files."""
     pages = Path(settings.sessions.templates) / "haproxy"
     proxy = _digest([haproxy_config.encode(), *_contents([*_certificates(settings), pages])])
     program = _digest([settings.model_dump_json().encode(), release().encode(), *_code(settings)])
     packages = ", ".join(f"{name} {version(name)}" for name in IN_GUNICORN)
     server = f"{packages}, Python {platform.python_version()}"
     if settings.service.supervisor == "systemd":
-        # A package brings units of its own, which an upgrade replaces.
+        # Units are part of the package, so an upgrade replaces them.
         unit = systemd_units(settings)["slipway-web.service"]
         server += f", unit {_digest([unit.encode()])[:16]}"
     return Applied(proxy=proxy, web=program, worker=program, gunicorn=server)
 
 
 def read(settings: Settings, running: Mapping[str, str]) -> Applied:
-    """What these processes run, as far as it is known.
+    """The stored digests, without those of processes that were started since.
 
-    Nothing is known of those that were started since: a rollback may have started an earlier
-    release. Then systemd may also run an earlier gunicorn, which a package has replaced.
+    A rollback may have started an earlier release. With systemd, it may also have started an
+    earlier gunicorn, which a package has replaced.
     """
-    known = _read(settings)
-    if known.web_process != running.get("web", ""):
-        known = replace(known, web="", gunicorn=_unknown(settings))
-    if known.worker_process != running.get("worker", ""):
-        known = replace(known, worker="")
-    return known
+    applied = _read(settings)
+    if applied.web_process != running.get("web", ""):
+        applied = replace(applied, web="", gunicorn=_unknown(settings))
+    if applied.worker_process != running.get("worker", ""):
+        applied = replace(applied, worker="")
+    return applied
 
 
 def _unknown(settings: Settings) -> str:
@@ -80,19 +80,19 @@ def _unknown(settings: Settings) -> str:
 
 def _read(settings: Settings) -> Applied:
     try:
-        data = json.loads(_place(settings).read_text(encoding="utf-8"))
+        data = json.loads(_path(settings).read_text(encoding="utf-8"))
         return Applied(**{name: str(data[name]) for name in asdict(Applied())})
     except (OSError, ValueError, KeyError, TypeError):
         return Applied(gunicorn=_unknown(settings))
 
 
 def save(settings: Settings, applied: Applied) -> None:
-    """Store it; raises OSError."""
+    """Store the digests; raises OSError."""
     text = json.dumps(asdict(applied), indent=2) + "\n"
-    private_files.write(_place(settings), text.encode(), 0o644)
+    private_files.write(_path(settings), text.encode(), 0o644)
 
 
-def _place(settings: Settings) -> Path:
+def _path(settings: Settings) -> Path:
     state = settings.state
     # Several hosts may share the directory.
     name = f"applied-{state.this_host}.json" if state.several_hosts else _FILE
@@ -114,17 +114,17 @@ def _contents(paths: Iterable[Path]) -> Iterator[bytes]:
             try:
                 yield file.read_bytes()
             except OSError:
-                yield b""  # the checks have named it
+                yield b""  # reported by the checks
 
 
 def _code(settings: Settings) -> Iterator[bytes]:
-    """The program and its templates, by size and time: an upgrade replaces these files."""
+    """Sizes and times of the program's files and templates, which an upgrade replaces."""
     package = Path(portal.__file__).parent
     for folder in (package, Path(settings.sessions.templates)):
         for file in sorted(folder.rglob("*")):
             if file.suffix in (".py", ".html", ".j2", ".js", ".css") and file.is_file():
-                found = file.stat()
-                yield f"{file}:{found.st_size}:{found.st_mtime_ns}".encode()
+                status = file.stat()
+                yield f"{file}:{status.st_size}:{status.st_mtime_ns}".encode()
 
 
 def _digest(parts: Iterable[bytes]) -> str:

@@ -1,4 +1,4 @@
-"""What must be right before anything is changed; none of it needs the network."""
+"""Checks before any change; none of them needs the network."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from portal.wiring import now
 
 
 def local_findings(settings: Settings, file: Path) -> Generator[Finding, None, None]:
-    """The settings and the files of this host; as the portal's account, since HAProxy is, too."""
+    """Check settings and files of this host; run as the portal's account, as HAProxy is."""
     yield from check_settings_file(file)
     yield from check_browsers_tls(settings.web)
     templates = list(check_templates(settings))
@@ -29,7 +29,7 @@ def local_findings(settings: Settings, file: Path) -> Generator[Finding, None, N
         return
     yield from check_folders(settings)
     for finding in certificate_findings(settings.state.ca_file(""), now()):
-        # One that is soon to be replaced keeps nobody from changing something else.
+        # A certificate that expires soon does not prevent other changes.
         yield finding if finding.ok else warn(finding.text)
     if templates:
         return

@@ -50,20 +50,20 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _reload_proxy(settings: Settings, _options: argparse.Namespace) -> int:
-    if wrong := wrong_account(settings):
-        return fail(wrong)
+    if problem := wrong_account(settings):
+        return fail(problem)
     files = MapFiles(settings.state.run)
     with files.exclusively():
         if settings.state.several_hosts and not follows(settings.state.run):
-            # Others count on its being shut, and a new process serves until its first check.
+            # Other hosts rely on the shutdown, but a new process serves until its first check.
             files.write(ROUTES, {})
         Haproxy(settings.state.run).reload()
     return 0
 
 
 def _reload_web(settings: Settings, _options: argparse.Namespace) -> int:
-    if wrong := wrong_account(settings):
-        return fail(wrong)
+    if problem := wrong_account(settings):
+        return fail(problem)
     WebReload(Gunicorn(Path(settings.state.run))).run()
     return 0
 
@@ -84,14 +84,14 @@ def _apply(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def _check(settings: Settings, file: Path) -> None:
-    """Refuse what is wrong; print what may be."""
+    """Run the local checks: raise Refused for errors, print warnings."""
     if not Path(settings.state.directory).is_dir():
         raise Refused(f"{settings.state.directory} is not there: run `slipway init`")
-    done = run_as_owner(settings, slipway(file, "check", "--local"))
-    lines = done.said.splitlines()
-    if done.status:
-        wrong = [line for line in lines if not line.startswith(("ok ", "WARNING"))]
-        raise Refused("\n".join(wrong) or f"slipway check --local: exit status {done.status}")
+    result = run_as_owner(settings, slipway(file, "check", "--local"))
+    lines = result.output.splitlines()
+    if result.status:
+        errors = [line for line in lines if not line.startswith(("ok ", "WARNING"))]
+        raise Refused("\n".join(errors) or f"slipway check --local: exit status {result.status}")
     for line in lines:
         if line.startswith("WARNING"):
             print(line)
@@ -115,22 +115,22 @@ def _carry_out(settings: Settings, file: Path, plan: Plan, processes: Processes)
     # Migrates the database and renews certificates, both of which can be repeated.
     init = run_as_owner(settings, slipway(file, "init"))
     if init.status:
-        raise Refused(f"slipway init: {init.said}")
+        raise Refused(f"slipway init: {init.output}")
     trial = [sys.executable, "-c", "import portal.wsgi"]
-    tried = run_as_owner(settings, trial, {"SLIPWAY_CONFIG": str(file.absolute())})
-    if tried.status:
-        raise Refused(f"the web application does not start with these settings:\n{tried.said}")
-    plan = make_plan(settings, processes)  # with the certificates that are new
+    result = run_as_owner(settings, trial, {"SLIPWAY_CONFIG": str(file.absolute())})
+    if result.status:
+        raise Refused(f"the web application does not start with these settings:\n{result.output}")
+    plan = make_plan(settings, processes)  # includes new certificates
     _write(plan)
     if settings.service.supervisor == "none":
-        save(settings, plan.wanted)
+        save(settings, plan.target)
         print(BY_HAND)
         return 0
     return take_over(settings, plan, processes)
 
 
 def _write(plan: Plan) -> None:
-    """Replace the files that differ; either all of them or none."""
+    """Replace the files that differ: all of them or none."""
     written: list[RenderedFile] = []
     try:
         for file in plan.files:

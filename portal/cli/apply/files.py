@@ -1,4 +1,4 @@
-"""The files that follow from the settings: what differs, and how they are replaced."""
+"""Files rendered from the settings: differences, and their replacement."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_CHARACTERS = 300
 
 @dataclass(frozen=True)
 class RenderedFile:
-    """A file as it is, and as the settings want it."""
+    """A file's current text, and its text according to the settings."""
 
     path: Path
     text: str
@@ -32,7 +32,7 @@ class RenderedFile:
         return self.text != self.before
 
     def diff(self) -> Iterator[str]:
-        """What differs, as a unified diff of limited length."""
+        """The differences as a unified diff of limited length."""
         if self.before is None:
             yield f"{self.path}: new"
             return
@@ -48,19 +48,19 @@ class RenderedFile:
                 n=1,
             )
         )
-        lines = list(_once(map(_shortened, lines)))
+        lines = list(_without_repeats(map(_shortened, lines)))
         yield from lines[:_MOST_LINES]
         if len(lines) > _MOST_LINES:
             yield f"… {len(lines) - _MOST_LINES} more lines"
 
     def write(self) -> None:
-        """Replace it, and keep the previous one beside it; raises OSError."""
+        """Replace the file, keeping a copy of the previous one; raises OSError."""
         if self.before is not None:
             _replace(self.path.with_name(f"{self.path.name}.previous"), self.before, self.path)
         _replace(self.path, self.text, self.path)
 
     def undo(self) -> None:
-        """Have it as it was; raises OSError."""
+        """Restore the previous text; raises OSError."""
         if self.before is None:
             self.path.unlink(missing_ok=True)
         else:
@@ -68,31 +68,31 @@ class RenderedFile:
 
 
 def _shortened(line: str) -> str:
-    """Some lines of HAProxy's configuration are whole pages."""
+    """Truncate a line: some lines of HAProxy's configuration are complete pages."""
     return line if len(line) <= _MOST_CHARACTERS else f"{line[:_MOST_CHARACTERS]}…"
 
 
-def _once(lines: Iterable[str]) -> Iterator[str]:
-    """Each line once, and no place without one: backends have the same pages of errors."""
-    seen: set[str] = set()
-    place = ""
+def _without_repeats(lines: Iterable[str]) -> Iterator[str]:
+    """Drop repeated lines and empty hunks: all backends have the same error pages."""
+    printed: set[str] = set()
+    header = ""
     for line in lines:
         if line.startswith("@@"):
-            place = line
-        elif line not in seen:
-            if place:
-                yield place
-                place = ""
-            seen.add(line)
+            header = line
+        elif line not in printed:
+            if header:
+                yield header
+                header = ""
+            printed.add(line)
             yield line
 
 
 def rendered_files(settings: Settings) -> list[RenderedFile]:
     """HAProxy's configuration, and the units that are installed; raises OSError."""
-    place = settings.service
-    texts = {Path(place.haproxy_config): haproxy_config(settings)}
-    if place.supervisor == "systemd":
-        units = {Path(place.units) / name: text for name, text in systemd_units(settings).items()}
+    service = settings.service
+    texts = {Path(service.haproxy_config): haproxy_config(settings)}
+    if service.supervisor == "systemd":
+        units = {Path(service.units) / name: text for name, text in systemd_units(settings).items()}
         texts |= {path: text for path, text in units.items() if path.exists()}
     return [RenderedFile(path, text, _read(path)) for path, text in texts.items()]
 
@@ -104,7 +104,7 @@ def _read(path: Path) -> str | None:
         return None
     except OSError as error:
         if error.errno != errno.ELOOP or not _is_ours(path.parent.lstat()):
-            raise  # another account's link, to a file that only root may read
+            raise  # another account's link, possibly to a file that only root may read
         return path.read_text(encoding="utf-8")
     with open(descriptor, encoding="utf-8") as stream:
         return stream.read()
@@ -115,15 +115,15 @@ def _is_ours(folder: os.stat_result) -> bool:
 
 
 def _replace(path: Path, text: str, like: Path) -> None:
-    """Write atomically, with owner and mode of `like`; it has no secrets, and others read it."""
+    """Write a public file atomically, with the owner of `like`."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    # Never follows a link: root may write into a folder of another account's.
+    # Never follows a link: root may write into another account's folder.
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
             stream.write(text)
             stream.flush()
-            _take_over(stream.fileno(), like)
+            _copy_owner(stream.fileno(), like)
             os.fsync(stream.fileno())
         draft.replace(path)
     except OSError:
@@ -136,11 +136,11 @@ def _replace(path: Path, text: str, like: Path) -> None:
         os.close(folder)
 
 
-def _take_over(descriptor: int, like: Path) -> None:
-    os.fchmod(descriptor, 0o644)  # whatever the umask is
+def _copy_owner(descriptor: int, like: Path) -> None:
+    os.fchmod(descriptor, 0o644)  # independent of the umask
     try:
-        known = like.lstat()
+        status = like.lstat()
     except FileNotFoundError:
         return
     if os.geteuid() == 0:
-        os.fchown(descriptor, known.st_uid, known.st_gid)
+        os.fchown(descriptor, status.st_uid, status.st_gid)

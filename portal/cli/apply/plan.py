@@ -1,4 +1,4 @@
-"""What differs between the settings and what runs."""
+"""Differences between the settings and the running portal."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from portal.config import Settings
 
 
 class Refused(Exception):
-    """Nothing is to be changed; the text says why."""
+    """The changes are refused; the text says why."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What differs from the settings."""
+    """Changes that make the portal run as the settings say."""
 
     files: Sequence[RenderedFile]
-    known: Applied
-    wanted: Applied
+    applied: Applied
+    target: Applied
     stopped: frozenset[str] = frozenset()
-    """Of "proxy", "web" and "worker", those that do not run."""
+    """Names of the processes that do not run: "proxy", "web", "worker"."""
 
     @property
     def proxy(self) -> bool:
         """Whether HAProxy has to be reloaded."""
-        changed = self.known.proxy != self.wanted.proxy or self._differs(".cfg")
+        changed = self.applied.proxy != self.target.proxy or self._differs(".cfg")
         return changed or "proxy" in self.stopped
 
     @property
     def web(self) -> bool:
         """Whether gunicorn needs new workers."""
-        return self.known.web != self.wanted.web or self.new_gunicorn
+        return self.applied.web != self.target.web or self.new_gunicorn
 
     @property
     def worker(self) -> bool:
         """Whether the worker has to be restarted."""
-        changed = self.known.worker != self.wanted.worker
+        changed = self.applied.worker != self.target.worker
         return changed or self._differs("slipway-worker.service") or "worker" in self.stopped
 
     @property
@@ -53,12 +53,12 @@ class Plan:
     @property
     def new_gunicorn(self) -> bool:
         """Whether gunicorn itself has to be restarted."""
-        other = self.known.gunicorn not in ("", self.wanted.gunicorn)
+        other = self.applied.gunicorn not in ("", self.target.gunicorn)
         return other or self._differs("slipway-web.service") or "web" in self.stopped
 
     @property
     def new_proxy_unit(self) -> bool:
-        """Whether HAProxy's unit is another one, which a reload does not take over."""
+        """Whether HAProxy's unit has changed, which needs a restart instead of a reload."""
         return self._differs("slipway-proxy.service")
 
     def _differs(self, *endings: str) -> bool:
@@ -68,7 +68,7 @@ class Plan:
         return self.proxy or self.web or self.worker or self.units
 
     def lines(self) -> Iterator[str]:
-        """What differs, and what follows from it."""
+        """Describe the differences and the resulting actions."""
         for file in self.files:
             if file.differs:
                 yield from file.diff()
@@ -86,10 +86,10 @@ class Plan:
 
 
 def make_plan(settings: Settings, processes: Processes) -> Plan:
-    """Compare; raises Refused."""
+    """Compare the settings with the running portal; raises Refused."""
     try:
         files = rendered_files(settings)
     except (OSError, TemplateError) as error:
         raise Refused(f"the files cannot be rendered: {error}") from error
-    known = applied.read(settings, processes.running())
-    return Plan(files, known, applied.wanted(settings, files[0].text), processes.stopped())
+    current = applied.read(settings, processes.running())
+    return Plan(files, current, applied.target(settings, files[0].text), processes.stopped())

@@ -1,4 +1,4 @@
-"""How the portal's processes take over new files, by what runs them."""
+"""Control of the portal's processes by systemd, supervisord or by hand."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from portal.adapters.web_processes import SOCKET, Gunicorn, identity
-from portal.cli.apply.account import Done, run, run_as_owner, slipway
-from portal.cli.apply.meanwhile import Meanwhile
+from portal.cli.apply.account import CommandResult, run, run_as_owner, slipway
+from portal.cli.apply.stand_in import StandIn
 from portal.config import Settings
 from portal.errors import Unavailable
 
 WEB_SECONDS = 90.0
-"""How long new gunicorn workers may take to answer."""
-_LIVES = 2.0
+"""Time limit for new gunicorn workers to answer."""
+_START_SECONDS = 2.0
 """Seconds after which a worker that cannot start has ended."""
 
 _NOT_RUNNING = 3
@@ -26,7 +26,7 @@ _NOT_RUNNING = 3
 
 
 class Processes:
-    """The portal's processes; each action returns what went wrong, or ""."""
+    """The portal's processes; each action returns an error message, or ""."""
 
     def __init__(
         self, settings: Settings, file: Path, wait: Callable[[float], None] = time.sleep
@@ -36,44 +36,44 @@ class Processes:
         self._control = shlex.split(settings.service.supervisorctl)
 
     def problem(self) -> str:
-        """Why this account cannot do it; "" if it can."""
+        """Why this account cannot control the processes; "" if it can."""
         if self._kind == "systemd":
             if os.geteuid() != 0:
                 return "systemd obeys root: run `slipway apply` as root"
-            done = run(["systemctl", "show", "--property=Version"])
-            if done.status:
-                return f"systemd does not answer ({done.said}); see service.supervisor"
+            result = run(["systemctl", "show", "--property=Version"])
+            if result.status:
+                return f"systemd does not answer ({result.output}); see service.supervisor"
         if self._kind == "supervisord":
-            done = run([*self._control, "status", "web", "worker"])
-            if done.status not in (0, 3):  # 3: one of them does not run
-                return f"supervisord: {done.said}; see service.supervisorctl"
+            result = run([*self._control, "status", "web", "worker"])
+            if result.status not in (0, 3):  # 3: one of them does not run
+                return f"supervisord: {result.output}; see service.supervisorctl"
         return ""
 
     def stopped(self) -> frozenset[str]:
-        """Of "proxy", "web" and "worker", those that are known not to run."""
+        """Names of processes that are known not to run: "proxy", "web", "worker"."""
         if self._kind == "none":
             return frozenset()
-        # supervisord's name of HAProxy's program is the site's.
+        # The name of HAProxy's program in supervisord is chosen by the site.
         names = ("proxy", "web", "worker") if self._kind == "systemd" else ("web", "worker")
         state = "is-active" if self._kind == "systemd" else "status"
-        asks = {name: run(self._command(state, name)).status for name in names}
-        return frozenset(name for name, status in asks.items() if status == _NOT_RUNNING)
+        statuses = {name: run(self._command(state, name)).status for name in names}
+        return frozenset(name for name, status in statuses.items() if status == _NOT_RUNNING)
 
     def running(self) -> dict[str, str]:
-        """Number and start of web's and worker's processes, as far as they are known."""
+        """PID and start time of the web and worker processes, if known."""
         if self._kind == "none":
             return {}
         return {name: self._identity(name) for name in ("web", "worker")}
 
     def _identity(self, name: str) -> str:
-        ask = self._command("pid", name)
+        command = self._command("pid", name)
         if self._kind == "systemd":
-            ask = ["systemctl", "show", "--property=MainPID", "--value", f"slipway-{name}"]
-        said = run(ask).said
-        return identity(int(said)) if said.isdecimal() else ""
+            command = ["systemctl", "show", "--property=MainPID", "--value", f"slipway-{name}"]
+        pid = run(command).output
+        return identity(int(pid)) if pid.isdecimal() else ""
 
     def _command(self, action: str, name: str) -> list[str]:
-        """systemctl's or supervisorctl's command for a process of the portal's."""
+        """The systemctl or supervisorctl command for a process of the portal."""
         if self._kind == "systemd":
             return ["systemctl", action, f"slipway-{name}"]
         return [*self._control, action, name]
@@ -83,14 +83,14 @@ class Processes:
         return _failed(run(["systemctl", "daemon-reload"]))
 
     def reload_proxy(self) -> str:
-        """A new HAProxy process with the current configuration; the old one keeps its streams."""
+        """Start a HAProxy process with the current configuration; the old one keeps its streams."""
         if self._kind == "systemd":
             return _failed(run(["systemctl", "reload-or-restart", "slipway-proxy"]))
         words = slipway(self._file, "reload-proxy")
         return _failed(run_as_owner(self._settings, words))
 
     def renew_web(self, restart: bool) -> str:
-        """New gunicorn workers, one after the other; with `restart` a new gunicorn."""
+        """Replace gunicorn's workers one by one; with `restart`, restart gunicorn."""
         if not restart and self._is_listening():
             words = slipway(self._file, "reload-web")
             return _failed(run_as_owner(self._settings, words)) or self._await_web()
@@ -104,14 +104,14 @@ class Processes:
         return True
 
     def restart_worker(self) -> str:
-        """A new worker; nobody waits for it."""
-        with Meanwhile(self._settings, self._file, self._wait):
+        """Restart the worker; apps stay open meanwhile."""
+        with StandIn(self._settings, self._file, self._wait):
             return self._restart_worker()
 
     def _restart_worker(self) -> str:
         if problem := _failed(run(self._command("restart", "worker"))):
             return problem
-        self._wait(_LIVES)
+        self._wait(_START_SECONDS)
         state = "is-active" if self._kind == "systemd" else "status"
         return _failed(run(self._command(state, "worker")))
 
@@ -119,20 +119,20 @@ class Processes:
         """Wait until new processes answer."""
         socket_file = Path(self._settings.state.run) / SOCKET
         deadline = time.monotonic() + WEB_SECONDS
-        said = ""
+        problem = ""
         while time.monotonic() < deadline:
             try:
                 status = _ask(socket_file, self._settings.web.host)
             except (OSError, http.client.HTTPException) as error:
-                said = str(error)
+                problem = str(error)
             else:
                 return "" if status == 200 else f"/healthz answers {status}"
             self._wait(0.3)
-        return f"the web application does not answer at {socket_file}: {said}"
+        return f"the web application does not answer at {socket_file}: {problem}"
 
 
 def _ask(socket_file: Path, host: str) -> int:
-    """The status of the health check, asked without HAProxy."""
+    """The HTTP status of the health check, requested without HAProxy."""
     connection = http.client.HTTPConnection(host, timeout=WEB_SECONDS)
     connection.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -144,10 +144,10 @@ def _ask(socket_file: Path, host: str) -> int:
         connection.close()
 
 
-def _failed(done: Done) -> str:
-    if done.status == 0:
+def _failed(result: CommandResult) -> str:
+    if result.status == 0:
         return ""
-    return done.said or f"exit status {done.status}"
+    return result.output or f"exit status {result.status}"
 
 
 BY_HAND = """\

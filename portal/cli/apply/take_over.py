@@ -1,4 +1,4 @@
-"""Has the processes take new files over, in an order in which a failure leaves what was before."""
+"""Reloads and restarts processes in an order in which a failure changes as little as possible."""
 
 from __future__ import annotations
 
@@ -19,31 +19,32 @@ from portal.config import Settings
 
 UNCHANGED, HALF = 1, 3
 RESTORED_SECONDS = 10.0
-"""How long the worker may take to complete the file of the routes, in which HAProxy finds them."""
+"""Time limit for the worker to write the file of routes that HAProxy reads."""
 
 Step = tuple[str, str, Callable[[], str]]
-"""A process, its digest in Applied, and its action, which returns what went wrong."""
+"""A process, its digest's field in Applied, and its action, which returns an error message."""
 
 
 def take_over(settings: Settings, plan: Plan, processes: Processes) -> int:
-    """Reload and restart what must be; returns the exit status."""
+    """Reload and restart processes as planned; returns the exit status."""
     if plan.units and (problem := processes.reread_units()):
         return _back(plan, processes, f"systemd: {problem}")
-    known, begun = plan.known, False
+    applied_now, changed = plan.applied, False
     for name, digest, action in _steps(settings, plan, processes):
         if problem := action():
-            if name == "slipway-proxy" and not begun:
+            if name == "slipway-proxy" and not changed:
                 return _back(plan, processes, f"{name}: {problem}")
             return _half(name, problem)
-        known, begun = replace(known, **{digest: getattr(plan.wanted, digest)}), True
+        applied_now = replace(applied_now, **{digest: getattr(plan.target, digest)})
+        changed = True
         running = processes.running()
         if digest == "web":
-            known = replace(
-                known, gunicorn=plan.wanted.gunicorn, web_process=running.get("web", "")
+            applied_now = replace(
+                applied_now, gunicorn=plan.target.gunicorn, web_process=running.get("web", "")
             )
         if digest == "worker":
-            known = replace(known, worker_process=running.get("worker", ""))
-        save(settings, known)
+            applied_now = replace(applied_now, worker_process=running.get("worker", ""))
+        save(settings, applied_now)
     if plan.new_proxy_unit:
         print("slipway-proxy.service holds from its next start; a restart now cuts open streams")
     print("Done: the portal runs as the settings say.")
@@ -53,8 +54,8 @@ def take_over(settings: Settings, plan: Plan, processes: Processes) -> int:
 def _steps(settings: Settings, plan: Plan, processes: Processes) -> Iterator[Step]:
     """HAProxy comes first, since a failure of its reload changes nothing.
 
-    But after an upgrade from a release that did not keep the file of the routes, the new worker
-    has to write it before HAProxy begins with it.
+    But after an upgrade from a release without the file of routes, the new worker has to write it
+    before HAProxy reads it.
     """
     routes = MapFiles(settings.state.run)
     late = not routes.is_complete()
@@ -70,7 +71,7 @@ def _steps(settings: Settings, plan: Plan, processes: Processes) -> Iterator[Ste
 
 
 def undo(files: Sequence[RenderedFile]) -> None:
-    """Have files as they were; what cannot be is named."""
+    """Restore the previous files; report those that cannot be restored."""
     for file in files:
         try:
             file.undo()
@@ -79,7 +80,7 @@ def undo(files: Sequence[RenderedFile]) -> None:
 
 
 def _await_routes(settings: Settings, routes: MapFiles) -> None:
-    """Wait until the worker has written all routes, if there is an HAProxy that has any."""
+    """Wait until the worker has written all routes, if HAProxy runs."""
     deadline = time.monotonic() + RESTORED_SECONDS
     while Path(settings.state.run, "master.sock").exists() and time.monotonic() < deadline:
         if routes.is_complete():
@@ -104,9 +105,9 @@ def _half(name: str, problem: str) -> int:
     return HALF
 
 
-def save(settings: Settings, done: Applied) -> None:
-    """Store what has been taken over."""
+def save(settings: Settings, current: Applied) -> None:
+    """Store the digests of the processes that were reloaded or restarted."""
     try:
-        applied.save(settings, done)
+        applied.save(settings, current)
     except OSError as error:
         print(f"slipway: the next apply will do this again: {error}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The connection to the login node: its host key, and the log-in of the portal's account."""
+"""The connection to the login node: its host key, and the login of the portal's account."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from portal.errors import PortalError
 
 
 def check_connection(settings: Settings) -> Iterator[Finding]:
-    """The first step that fails ends it: whatever else needs the login node fails as well."""
+    """Check each login node; the first failure ends the checks of a node."""
     for host in settings.login.all_hosts:
         yield from _check_host(settings, settings.login.at(host))
 
@@ -35,11 +35,11 @@ def check_admin_groups(
     """Whether the login node knows the groups of administrators."""
     for group in groups:
         try:
-            done = transport.run(reader, ["getent", "group", "--", group])
+            result = transport.run(reader, ["getent", "group", "--", group])
         except PortalError as error:
             yield Finding(False, f"slurm.admin_groups: {error.text}")
             return
         text = f"slurm.admin_groups: the login node knows the group {group}"
-        if done.code != 0:
+        if result.code != 0:
             text = f"slurm.admin_groups: the login node has no group {group} (getent group)"
-        yield Finding(done.code == 0, text)
+        yield Finding(result.code == 0, text)

@@ -23,7 +23,7 @@ STALE_SECONDS = 30.0
 
 
 def check_database(url: str) -> Iterator[Finding]:
-    """What is wrong with it, and its revision."""
+    """Check URL, file, connection and schema revision."""
     try:
         check_url(url)
     except DatabaseUrlError as error:
@@ -38,21 +38,21 @@ def check_database(url: str) -> Iterator[Finding]:
     engine = open_database(url)
     try:
         with engine.connect().execution_options(read_only=True) as connection:
-            found = MigrationContext.configure(connection).get_current_revision()
+            revision = MigrationContext.configure(connection).get_current_revision()
     except (SQLAlchemyError, DatabaseUnavailable) as error:
         cause = getattr(error, "orig", None) or error.__cause__ or error
-        said = str(cause).strip().splitlines() or [""]
-        yield Finding(False, f"the database {name} does not answer: {said[0]}")
+        lines = str(cause).strip().splitlines() or [""]
+        yield Finding(False, f"the database {name} does not answer: {lines[0]}")
         return
     finally:
         engine.dispose()
-    yield _revision(found)
+    yield _revision(revision)
 
 
 def check_hosts(settings: Settings) -> Iterator[Finding]:
-    """The worker that acts for the site, and where there may be several hosts, each of them.
+    """Check the worker that acts for the site, and with several hosts, each host.
 
-    That no worker runs is said by check_worker (running.py).
+    check_worker (running.py) reports if no worker runs.
     """
     state = settings.state
     try:
@@ -62,7 +62,7 @@ def check_hosts(settings: Settings) -> Iterator[Finding]:
             return
         holder, hosts = workers_of(settings)
     except (DatabaseUrlError, SQLAlchemyError, DatabaseUnavailable):
-        return  # check_database says so
+        return  # reported by check_database
     if holder is not None and holder.silent > STALE_SECONDS:
         yield warn(f"the last worker was on {holder}, and is silent for {holder.silent:.0f} s")
     elif holder is not None:
@@ -79,24 +79,24 @@ def check_hosts(settings: Settings) -> Iterator[Finding]:
             yield warn(f"{text}; see its slipway-worker")
 
 
-def _revision(found: str | None) -> Finding:
+def _revision(current: str | None) -> Finding:
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
     script = ScriptDirectory.from_config(config)
     newest = script.get_current_head()
-    if found == newest:
-        return Finding(True, f"the database has this release's schema ({found})")
-    if found is None:
+    if current == newest:
+        return Finding(True, f"the database has this release's schema ({current})")
+    if current is None:
         return Finding(False, "the database is empty: run `slipway init`")
-    known = {one.revision for one in script.walk_revisions()}
-    if found in known:
+    known_revisions = {entry.revision for entry in script.walk_revisions()}
+    if current in known_revisions:
         return Finding(
             False,
-            f"the database's schema is {found}, this release's {newest}: run `slipway init`, which "
-            "migrates it, after a backup",
+            f"the database's schema is {current}, this release's {newest}: run `slipway init`, "
+            "which migrates it, after a backup",
         )
     return Finding(
         False,
-        f"the database's schema, {found}, is of a newer release than this one ({newest}): install "
-        "that release, or restore the backup from before it",
+        f"the database's schema, {current}, is of a newer release than this one ({newest}): "
+        "install that release, or restore the backup from before it",
     )

@@ -20,12 +20,12 @@ from portal.config import Settings
 
 OLDEST_HAPROXY = (3, 0)
 SECONDS = 20
-_MOST_SAID = 3
-"""Lines of HAProxy's own words."""
+_MAX_LINES = 3
+"""Lines of HAProxy's messages that are shown."""
 
 
 def check_account(settings: Settings, uid: int) -> Iterator[Finding]:
-    """Whether this runs as the account that the portal runs as."""
+    """Whether this command runs as the portal's account."""
     state = Path(settings.state.directory)
     owner = state.stat().st_uid if state.exists() else uid
     if uid == 0:
@@ -45,7 +45,7 @@ def check_settings_file(file: Path) -> Iterator[Finding]:
         mode = file.stat().st_mode
         database = tomllib.loads(file.read_text(encoding="utf-8")).get("state", {})
     except (OSError, ValueError):
-        return  # it has been read before, or there is none
+        return  # it was read before, or does not exist
     if urlsplit(str(database.get("database", ""))).password and mode & stat.S_IROTH:
         yield Finding(
             False,
@@ -55,7 +55,7 @@ def check_settings_file(file: Path) -> Iterator[Finding]:
 
 
 def check_secret(name: str, file: Path) -> Iterator[Finding]:
-    """Whether a file of the settings has one line, a secret, and only the portal reads it."""
+    """Whether a file has exactly one line, a secret, and only the portal can read it."""
     try:
         mode, text = file.stat().st_mode, file.read_text(encoding="utf-8").strip()
     except (OSError, ValueError) as error:
@@ -73,7 +73,7 @@ def check_secret(name: str, file: Path) -> Iterator[Finding]:
 
 
 def check_hub(settings: Settings) -> Iterator[Finding]:
-    """Whether JupyterHub can say for whom it asks; nothing where there is none."""
+    """Whether JupyterHub can tell the portal its clients' addresses; nothing without a hub."""
     file = settings.hub.front_end_token_file
     if file:
         yield from check_secret("hub.front_end_token_file", Path(file))
@@ -103,29 +103,29 @@ def check_keys(settings: Settings) -> Finding:
     """Whether `slipway init` has run."""
     keys = settings.state.ca_file("user_ca")
     try:
-        found = keys.exists()
+        exist = keys.exists()
     except PermissionError:
         text = "cannot be read by this account; run this as the portal's"
         return Finding(False, f"{keys.parent} {text}")
-    if not found:
+    if not exist:
         return Finding(False, f"{keys}: run `slipway init`")
     return Finding(True, f"keys in {keys.parent}")
 
 
 def check_haproxy(settings: Settings) -> Iterator[Finding]:
-    """HAProxy's version, and whether it accepts what `slipway render haproxy` writes."""
+    """HAProxy's version, and whether it accepts the output of `slipway render haproxy`."""
     try:
-        done = _run([haproxy(), "-v"])
+        output = _run([haproxy(), "-v"])
     except OSError:
         yield Finding(False, "haproxy is not installed on this machine, or not in PATH")
         return
-    found = re.search(r"version (\d+)\.(\d+)\S*", done)
-    if found is None or (int(found[1]), int(found[2])) < OLDEST_HAPROXY:
+    match = re.search(r"version (\d+)\.(\d+)\S*", output)
+    if match is None or (int(match[1]), int(match[2])) < OLDEST_HAPROXY:
         oldest = ".".join(map(str, OLDEST_HAPROXY))
-        seen = found[0] if found else "an unknown version"
-        yield Finding(False, f"haproxy: {seen}; {oldest} or newer is needed")
+        version = match[0] if match else "an unknown version"
+        yield Finding(False, f"haproxy: {version}; {oldest} or newer is needed")
         return
-    yield Finding(True, f"haproxy {found[0]}")
+    yield Finding(True, f"haproxy {match[0]}")
     try:
         text = haproxy_config(settings)
     except (TemplateError, OSError) as error:
@@ -140,27 +140,27 @@ def accepted(text: str) -> Finding:
         file.write(text)
         file.flush()
         try:
-            done = subprocess.run(
+            result = subprocess.run(
                 [haproxy(), "-c", "-f", file.name],
                 capture_output=True,
                 text=True,
                 timeout=SECONDS,
                 check=False,
-                cwd="/",  # it wants to return to where it began, such as root's home
+                cwd="/",  # haproxy returns to its working directory, which may be root's home
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             return Finding(False, f"haproxy -c: {error}")
-    if done.returncode == 0:
+    if result.returncode == 0:
         return Finding(True, "HAProxy accepts the rendered configuration (haproxy -c)")
-    lines = [line.strip() for line in (done.stderr + done.stdout).splitlines()]
-    said = [line.replace(file.name, "haproxy.cfg") for line in lines if "ALERT" in line]
-    words = "; ".join(said[:_MOST_SAID]) or f"exit code {done.returncode}"
-    return Finding(False, f"HAProxy refuses the rendered configuration: {words}")
+    lines = [line.strip() for line in (result.stderr + result.stdout).splitlines()]
+    alerts = [line.replace(file.name, "haproxy.cfg") for line in lines if "ALERT" in line]
+    message = "; ".join(alerts[:_MAX_LINES]) or f"exit code {result.returncode}"
+    return Finding(False, f"HAProxy refuses the rendered configuration: {message}")
 
 
 def _run(argv: list[str]) -> str:
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=SECONDS, check=False)
+        result = subprocess.run(argv, capture_output=True, text=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:
         return ""
-    return done.stdout
+    return result.stdout

@@ -1,4 +1,4 @@
-"""Whether what hides an image from people can be walked around by its file."""
+"""Whether users can bypass the visibility of an image by its file."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from portal.core.apps.catalog import Catalog, Image
 def check_image_files(
     settings: Settings, catalog: Catalog, rules: Iterable[ImageRule]
 ) -> Iterator[Finding]:
-    """Folders of own images that overlap the site's, and hidden images that everybody may read."""
-    known = list(rules)
+    """Report overlaps of image folders, and hidden images whose files all users can read."""
+    all_rules = list(rules)
     yield from _overlaps(settings)
     for image in (*catalog.images, *catalog.retired, *catalog.left_out):
-        rule = image_rule(image, known)
+        rule = image_rule(image, all_rules)
         file = None if rule.seen_by == "everybody" else _readable(image)
         if file is not None:
             yield warn(
@@ -45,20 +45,20 @@ def _overlaps(settings: Settings) -> Iterator[Finding]:
 
 
 def _contains(outer: Path, inner: Path) -> bool:
-    """Whether a folder is another one or above it, by links and bind mounts as well."""
+    """Whether a folder is another one or its parent, also by links and bind mounts."""
     real = Path(os.path.realpath(inner))
-    return any(_same(outer, place) for place in (real, *real.parents))
+    return any(_same(outer, folder) for folder in (real, *real.parents))
 
 
-def _same(one: Path, other: Path) -> bool:
+def _same(path: Path, other: Path) -> bool:
     try:
-        return one.samefile(other)
+        return path.samefile(other)
     except OSError:
         return False
 
 
 def _readable(image: Image) -> str | None:
-    """The first file of an image that everybody may read, as far as this machine sees it."""
+    """The first file of an image that all users of this machine can read."""
     return next((file.path for file in image.files if _everybody_reads(file.path)), None)
 
 

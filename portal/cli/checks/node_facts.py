@@ -1,4 +1,4 @@
-"""Judges what a probe's job prints about its node, one finding for each step."""
+"""Findings from the output of a probe's job about its node."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from portal.errors import visible
 
 MARK = "slipway-check "
 MEMORY_LEEWAY = 1.2
-"""AllowedRAMSpace of cgroup.conf may permit a little more than was asked for."""
+"""AllowedRAMSpace of cgroup.conf may permit slightly more than was requested."""
 ANSWERS = frozenset({"401", "404", "410"})
-"""What a portal says about a session that it does not have."""
+"""HTTP statuses of a portal for an unknown session."""
 
 _FOR_USERS = re.compile(r"^The session did not start: | (Tell the|Launch it again).*$")
 
@@ -36,35 +36,35 @@ PREAMBLE = r"""
     else say namespaces no; fi
 )
 """
-"""Bash, in front of the session's script: what only the node itself can tell."""
+"""Bash code before the session's script, which reports facts about the node."""
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What the probe's job asked for, and whom it should reach."""
+    """The probe's requested resources, and the expected connections."""
 
     memory_mb: int
     callback: str
     called: bool
     """Whether the portal reached the job's port."""
     call_problem: str
-    """Why not, as far as the portal knows."""
+    """Why it did not, if the portal knows."""
     ports: tuple[int, int]
 
 
 def read_facts(log: bytes) -> dict[str, str]:
-    """The facts in a log; whatever else is in it is ignored."""
-    found: dict[str, str] = {}
+    """Parse the facts in a log; other lines are ignored."""
+    facts: dict[str, str] = {}
     for line in tail(log).split("\n"):
         if match := re.fullmatch(r"slipway-check ([a-z-]+) (.+)", line.strip()):
-            found[match[1]] = visible(match[2])
-    return found
+            facts[match[1]] = visible(match[2])
+    return facts
 
 
 def judge(
     facts: Mapping[str, str], log: bytes, exit_code: int | None, expected: Expected
 ) -> Iterator[Finding]:
-    """One finding for each step of the way."""
+    """One finding for each step of a session's start."""
     started = "container" in facts
     yield from _node(facts, started)
     if not started:
@@ -88,8 +88,10 @@ def _node(facts: Mapping[str, str], started: bool) -> Iterator[Finding]:
         yield Finding(True, version)
     fuse = facts.get("fuse", "")
     if fuse in ("missing", "forbidden"):
-        what = "is missing (modprobe fuse)" if fuse == "missing" else "cannot be opened (chmod 666)"
-        text = f"/dev/fuse {what}: images are mounted by it, unless Apptainer is set-uid"
+        problem = (
+            "is missing (modprobe fuse)" if fuse == "missing" else "cannot be opened (chmod 666)"
+        )
+        text = f"/dev/fuse {problem}: images are mounted by it, unless Apptainer is set-uid"
         yield warn(text) if started else Finding(False, text)
     elif fuse:
         yield Finding(True, "/dev/fuse can be used")
@@ -113,9 +115,9 @@ def _not_started(log: bytes, exit_code: int | None) -> str:
             "images/toolkit/build.sh"
         )
     lines = [line for line in text.split("\n") if not line.startswith(MARK)]
-    said = visible(start_failure(exit_code, "\n".join(lines)))
-    # It is written for users, and this is for whom they would tell.
-    return f"no session starts: {_FOR_USERS.sub('', said).rstrip()}"
+    message = visible(start_failure(exit_code, "\n".join(lines)))
+    # The message is written for users; remove the advice to contact administrators.
+    return f"no session starts: {_FOR_USERS.sub('', message).rstrip()}"
 
 
 def _way_to_portal(facts: Mapping[str, str], expected: Expected) -> Iterator[Finding]:
@@ -141,14 +143,14 @@ def _way_to_portal(facts: Mapping[str, str], expected: Expected) -> Iterator[Fin
 
 
 def _fences(facts: Mapping[str, str], expected: Expected) -> Iterator[Finding]:
-    asked, limit = expected.memory_mb << 20, facts.get("memory-limit", "none")
+    requested, limit = expected.memory_mb << 20, facts.get("memory-limit", "none")
     if not limit.isdecimal():
         yield Finding(
             False,
             "no cgroup limits the job's memory: ConstrainRAMSpace=yes (cgroup.conf), "
             "TaskPlugin=task/cgroup (slurm.conf)",
         )
-    elif int(limit) > asked * MEMORY_LEEWAY:
+    elif int(limit) > requested * MEMORY_LEEWAY:
         text = f"the job may use {int(limit) >> 20} MiB, and asked for {expected.memory_mb}"
         yield warn(f"{text} (AllowedRAMSpace, or the partition's own least memory)")
     else:

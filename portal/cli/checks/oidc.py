@@ -1,4 +1,4 @@
-"""Log-in by OpenID Connect: the files with secret and accounts, and what the provider publishes."""
+"""Login by OpenID Connect: the files with secret and accounts, and the provider's metadata."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from portal.errors import Unavailable
 
 
 def check_oidc(settings: Settings) -> Iterator[Finding]:
-    """Everything that a log-in at the provider needs; nothing where the site has none."""
+    """Check everything that login at the provider needs; nothing without a provider."""
     oidc = settings.oidc
     if not oidc.enabled:
         return
@@ -43,7 +43,7 @@ def _accounts(oidc: OidcSettings) -> Iterator[Finding]:
         return
     file = Path(oidc.accounts_file)
     try:
-        found = read_accounts(file.read_text(encoding="utf-8"))
+        accounts = read_accounts(file.read_text(encoding="utf-8"))
         mode = file.stat().st_mode
     except (OSError, ValueError) as error:
         yield Finding(False, f"oidc.accounts_file {file}: {error}")
@@ -52,13 +52,13 @@ def _accounts(oidc: OidcSettings) -> Iterator[Finding]:
         yield Finding(
             False, f"oidc.accounts_file {file} can be written by everybody: chmod o-w {file}"
         )
-    yield Finding(True, f"{len(found)} accounts in {file}")
+    yield Finding(True, f"{len(accounts)} accounts in {file}")
 
 
 def _provider(oidc: OidcSettings, portal: str) -> Iterator[Finding]:
     metadata = Metadata(oidc)
     try:
-        found = metadata.get()
+        published = metadata.get()
         for name in ("authorization_endpoint", "token_endpoint"):
             metadata.endpoint(name)
         metadata.keys()
@@ -70,7 +70,7 @@ def _provider(oidc: OidcSettings, portal: str) -> Iterator[Finding]:
     yield Finding(
         True, f"OpenID provider {oidc.issuer}; to be registered there: {portal}{CALLBACK}"
     )
-    methods = found.code_challenge_methods_supported
+    methods = published.code_challenge_methods_supported
     if methods is not None and "S256" not in methods:
         yield Finding(False, f"{oidc.issuer} does not support PKCE with S256")
     if oidc.logout and not metadata.optional_endpoint("end_session_endpoint"):

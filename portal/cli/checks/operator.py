@@ -1,4 +1,4 @@
-"""The operator's account, which extends time limits: its rights, and who knows it."""
+"""The operator's account, which extends time limits: its existence and its rights."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ ENOUGH = ("Operator", "Administrator")
 
 
 def check_operator(
-    name: str, uid_at_login: Callable[[str], int], known: Callable[[str], KnownUser | None]
+    name: str, uid_at_login: Callable[[str], int], slurm_user: Callable[[str], KnownUser | None]
 ) -> Iterator[Finding]:
-    """What prevents it from extending jobs; `known`: slurmctld's view of it."""
+    """Report why it cannot extend jobs; `slurm_user`: returns slurmctld's record of a user."""
     if not name:
         yield warn("slurm.operator is not set: nobody can extend a session from the portal")
         return
     try:
-        uid, user = uid_at_login(name), known(name)
+        uid, user = uid_at_login(name), slurm_user(name)
     except PortalError as error:
         yield Finding(False, f"slurm.operator {name}: {error.text}")
         return
     if uid < 0:
         yield Finding(False, f"slurm.operator: the login node has no account {name}; create it")
         return
-    again = (
+    recreate = (
         f"sacctmgr delete user {name}, then sacctmgr add user {name} account=root "
         "adminlevel=operator"
     )
@@ -40,13 +40,13 @@ def check_operator(
         yield Finding(
             False,
             f"slurm.operator: slurmctld's host has no account {name}, so Slurm refuses it: create "
-            f"it there with UID {uid}; as slurmctld remembers, afterwards {again}",
+            f"it there with UID {uid}; as slurmctld remembers, afterwards {recreate}",
         )
     elif user.uid != uid:
         yield Finding(
             False,
             f"slurm.operator: {name} has UID {uid} on the login node and {user.uid} for slurmctld; "
-            f"they must be the same; afterwards {again}",
+            f"they must be the same; afterwards {recreate}",
         )
     elif user.admin_level not in ENOUGH:
         yield Finding(

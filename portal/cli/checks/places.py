@@ -1,4 +1,4 @@
-"""What sessions are made of: templates, apps, images and the toolkit."""
+"""Files that sessions need: templates, apps, images and the toolkit."""
 
 from __future__ import annotations
 
@@ -12,18 +12,23 @@ from portal.config import Settings
 from portal.core.apps.catalog import Catalog
 from portal.web.branding import read_logo
 
-NEEDED = ("job/session.sh.j2", "haproxy/portal.cfg.j2", "systemd/slipway-web.service.j2", "html")
-"""Of the templates."""
+REQUIRED_TEMPLATES = (
+    "job/session.sh.j2",
+    "haproxy/portal.cfg.j2",
+    "systemd/slipway-web.service.j2",
+    "html",
+)
+"""Templates whose presence is checked."""
 SQUASHFS = b"hsqs"
 MARK = b"slipway-runner "
-"""What follows the file system in the toolkit's file: the digest of the runner in it."""
+"""Precedes the runner's digest, which follows the file system in the toolkit's file."""
 LINE = len(MARK) + 64 + 1
 
 
 def check_templates(settings: Settings) -> Iterator[Finding]:
-    """The templates; without them nothing else can be looked at."""
+    """Check the templates, on which the other checks depend."""
     folder = Path(settings.sessions.templates)
-    missing = [name for name in NEEDED if not (folder / name).exists()]
+    missing = [name for name in REQUIRED_TEMPLATES if not (folder / name).exists()]
     if not folder.is_dir():
         text = f"sessions.templates: there is no folder {folder}; leave it out for the usual ones"
         yield Finding(False, text)
@@ -36,7 +41,7 @@ def check_templates(settings: Settings) -> Iterator[Finding]:
 
 
 def check_logos(settings: Settings) -> Iterator[Finding]:
-    """The site's logos; Slipway's own is shown in the place of one that cannot be."""
+    """Check the site's logos; Slipway's own is shown instead of an invalid one."""
     for name in ("logo", "logo_dark"):
         try:
             if path := getattr(settings.web, name):
@@ -46,9 +51,11 @@ def check_logos(settings: Settings) -> Iterator[Finding]:
 
 
 def check_catalog(settings: Settings, catalog: Catalog) -> Iterator[Finding]:
-    """Apps and images; what follows from a missing folder alone is not repeated."""
-    gone = [Path(folder) for folder in settings.sessions.app_folders if not Path(folder).is_dir()]
-    for folder in gone:
+    """Check apps and images; consequences of a missing folder are not repeated."""
+    missing = [
+        Path(folder) for folder in settings.sessions.app_folders if not Path(folder).is_dir()
+    ]
+    for folder in missing:
         name = "site_apps" if str(folder) == settings.sessions.site_apps else "apps"
         yield Finding(False, f"sessions.{name}: there is no folder {folder}")
     images = Path(settings.sessions.images)
@@ -58,16 +65,16 @@ def check_catalog(settings: Settings, catalog: Catalog) -> Iterator[Finding]:
         number = len(catalog.images)
         advice = "" if number else "; `slipway images build` makes them"
         yield Finding(bool(number), f"{number} images in {images}{advice}")
-    if gone:
+    if missing:
         return
-    places = " and ".join(settings.sessions.app_folders)
-    yield Finding(bool(catalog.apps), f"{len(catalog.apps)} apps in {places}")
+    folders = " and ".join(settings.sessions.app_folders)
+    yield Finding(bool(catalog.apps), f"{len(catalog.apps)} apps in {folders}")
     for problem in catalog.problems:
         yield Finding(False, problem)
 
 
 def check_toolkit(file: Path) -> Iterator[Finding]:
-    """Whether it is there, can be read, and has the runner of this release."""
+    """Whether the toolkit exists, can be read, and contains the runner of this release."""
     try:
         with file.open("rb") as stream:
             begin = stream.read(len(SQUASHFS))

@@ -1,4 +1,4 @@
-"""`slipway check`: whether what `slurm.reader` names can read the queue on this host."""
+"""`slipway check`: whether the configured `slurm.reader` can read the queue on this host."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from portal.errors import Unavailable
 def check_queue_reader(
     slurm: SlurmSettings, process: PySlurmProcess | None = None
 ) -> Iterator[Finding]:
-    """What is wrong with pyslurm here, where the settings name it."""
+    """Report problems of pyslurm on this host, if the settings select it."""
     if slurm.reader != "pyslurm":
         return
     process = process or PySlurmProcess(slurm.command_seconds)

@@ -12,7 +12,7 @@ from portal.store.heartbeats import HeartbeatStore
 
 
 def check_worker(heartbeats: HeartbeatStore, now: datetime) -> Iterator[Finding]:
-    """One line; only a warning, since a site is checked before it is started, too."""
+    """Warn if the worker does not run, since sites are also checked before their start."""
     try:
         part = worker_part(heartbeats.beats(), now)
     except DatabaseUnavailable as error:

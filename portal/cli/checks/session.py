@@ -1,6 +1,6 @@
-"""`slipway check --session`: a job of a minute in each partition tries a session's whole way.
+"""`slipway check --session`: a job of a minute in each partition tests a session's start.
 
-The job is a session's own script, whose runner is told to try everything instead of starting apps.
+The job runs the usual session script, whose runner performs tests instead of starting apps.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ log = logging.getLogger(__name__)
 MEMORY_MB = 512
 MINUTES = 1
 WAIT_SECONDS = 60.0
-"""How long a job may wait in the queue before it is said to wait."""
+"""How long a job may wait in the queue before that is reported."""
 CALL_SECONDS = 25
 """How long the job waits for the portal's call."""
-LOOK_SECONDS = 2.0
+POLL_SECONDS = 2.0
 LATE_SECONDS = 6.0
-"""How long an interrupted submission is waited for, and a log after its job's end."""
+"""Time limit for the result of an interrupted submission, and for a log after its job's end."""
 LOG_BYTES = 16 * 1024
 
 
 @dataclass
 class Probe:
-    """One job, and what is known of it."""
+    """The job of one partition, and its results."""
 
     name: str
     partition: str
@@ -56,7 +56,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class Site:
-    """What the probes need of the portal."""
+    """Functions and settings of the portal that probes use."""
 
     scheduler: Scheduler
     read_log: Callable[[str, str, int], bytes]
@@ -74,7 +74,7 @@ class Site:
 
 
 class SessionCheck:
-    """The probes of one run; `end` removes whatever is left of them."""
+    """The probes of one run; `end` removes all remaining jobs and files."""
 
     def __init__(self, site: Site, user: str) -> None:
         self._site = site
@@ -90,7 +90,7 @@ class SessionCheck:
                 yield from self._submit(entry)
             while self._probes:
                 for probe in list(self._probes):
-                    findings = self._look(probe)
+                    findings = self._poll(probe)
                     if findings is None:
                         continue
                     tried |= probe.job is not None and probe.job.state is not JobState.PENDING
@@ -98,7 +98,7 @@ class SessionCheck:
                     self._probes.remove(probe)
                     self._remove(probe.name)
                 if self._probes:
-                    self._site.sleep(LOOK_SECONDS)
+                    self._site.sleep(POLL_SECONDS)
         finally:
             self.end()
         if not tried:
@@ -106,14 +106,14 @@ class SessionCheck:
             yield Finding(False, text)
 
     def end(self) -> None:
-        """Cancel the jobs that are left, also one whose submission was interrupted."""
+        """Cancel the remaining jobs, also one whose submission was interrupted."""
         for probe in self._probes:
             self._remove(probe.name)
         self._probes = []
         self._end_interrupted()
 
     def _end_interrupted(self) -> None:
-        """The login node goes on with a submission whose answer was lost."""
+        """Cancel the job of a submission whose answer was lost, once it appears."""
         name, self._submitting = self._submitting, ""
         late = self._site.clock() + LATE_SECONDS
         while name and not self._remove(name) and self._site.clock() < late:
@@ -131,8 +131,8 @@ class SessionCheck:
             self._submitting = id
             self._site.scheduler.submit(self._user, id, self._instructions(word), script)
         except InvalidRequest as error:
-            said = error.errors[0].message.removeprefix(REFUSED)
-            yield warn(f"{name}: not tried, Slurm refuses {self._user}: {said}")
+            message = error.errors[0].message.removeprefix(REFUSED)
+            yield warn(f"{name}: not tried, Slurm refuses {self._user}: {message}")
         except (PortalError, ValueError) as error:
             yield Finding(False, f"{name}: the job could not be submitted: {error}")
             self._end_interrupted()
@@ -174,16 +174,16 @@ class SessionCheck:
             }
         )
 
-    def _look(self, probe: Probe) -> list[Finding] | None:
-        """Follow one probe; its findings once it is over, waits for too long, or is lost."""
+    def _poll(self, probe: Probe) -> list[Finding] | None:
+        """Poll one probe; returns findings when it is over, waits too long, or is lost."""
         now = self._site.clock()
         try:
-            found = self._site.scheduler.find(probe.name, self._user)
+            reports = self._site.scheduler.find(probe.name, self._user)
         except PortalError as error:
             if now - probe.submitted < WAIT_SECONDS:
                 return None
             return [Finding(False, f"{probe.partition}: {error.text}")]
-        probe.job = max(found, key=lambda job: int(job.job_id)) if found else probe.job
+        probe.job = max(reports, key=lambda job: int(job.job_id)) if reports else probe.job
         if probe.job is None or probe.job.state in (JobState.PENDING, JobState.CONFIGURING):
             if now - probe.submitted < WAIT_SECONDS:
                 return None
@@ -193,7 +193,7 @@ class SessionCheck:
         self._read(probe)
         if "port" in probe.facts and not probe.called and not probe.job.state.over:
             self._call(probe)
-        if probe.job.state.over or not found:
+        if probe.job.state.over or not reports:
             probe.over_since = probe.over_since or now
             # A network file system shows the end of the log later than the job's end.
             if "done" in probe.facts or now - probe.over_since > LATE_SECONDS:
@@ -212,8 +212,8 @@ class SessionCheck:
         assert probe.job is not None  # noqa: S101  # it runs
         try:
             address = self._site.resolve(probe.job.nodes[0])
-            place = address, int(probe.facts["port"])
-            with socket.create_connection(place, timeout=3) as stream:
+            endpoint = address, int(probe.facts["port"])
+            with socket.create_connection(endpoint, timeout=3) as stream:
                 stream.settimeout(3)
                 stream.sendall(probe.word.encode())
                 probe.called = stream.recv(64) == probe.word.encode()
@@ -228,32 +228,32 @@ class SessionCheck:
             MEMORY_MB, rules.callback, probe.called, probe.call_problem, rules.gateway_ports
         )
         node = probe.facts.get("node") or ", ".join(probe.job.nodes) or "unknown node"
-        where = f"{probe.partition} ({node})"
+        target = f"{probe.partition} ({node})"
         if not probe.log.strip():
             text = (
-                f"{where}: the job ended as {probe.job.state} and its log cannot be read here: is "
+                f"{target}: the job ended as {probe.job.state} and its log cannot be read here: is "
                 f"{self._user}'s home directory the same on node and login node, and not full?"
             )
             return [Finding(False, text)]
-        found = judge(probe.facts, probe.log, probe.job.exit_code, expected)
-        return [Finding(one.ok, f"{where}: {one.text}", one.warning) for one in found]
+        findings = judge(probe.facts, probe.log, probe.job.exit_code, expected)
+        return [Finding(f.ok, f"{target}: {f.text}", f.warning) for f in findings]
 
     def _remove(self, name: str) -> bool:
-        """Cancel a probe's job and remove its files; False if Slurm has none of this name."""
+        """Cancel a probe's job and remove its files; False if Slurm has no job of this name."""
         try:
-            found = self._site.scheduler.find(name, self._user)
-            live = [job.job_id for job in found if not job.state.over]
+            reports = self._site.scheduler.find(name, self._user)
+            live = [job.job_id for job in reports if not job.state.over]
             if live:
                 self._site.scheduler.cancel(self._user, *live)
             self._site.remove(self._user, name)
         except PortalError as error:
             log.warning("the job %s of %s is left, for %d minute: %s", name, self._user, 1, error)
             return True
-        return bool(found)
+        return bool(reports)
 
 
 def _closed(entry: PartitionAccess) -> str:
-    """Why no session is ever launched there."""
+    """Why the partition cannot run sessions; "" if it can."""
     if entry.state in CLOSED:
         return f"it is {entry.state}"
     if entry.root_only:

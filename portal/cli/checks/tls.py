@@ -1,4 +1,4 @@
-"""Certificates: the browsers' (web.tls_certificate), and the one for runners' callbacks."""
+"""Certificates for browsers (web.tls_certificate) and for runners' callbacks."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ def _pem(file: Path, data: bytes, hosts: Sequence[str]) -> Iterator[Finding]:
 
 
 def covers(names: Sequence[str], host: str) -> bool:
-    """Whether a certificate with these names is valid for a host; "*.x" is a wildcard's own."""
+    """Whether a certificate with these names is valid for a host; a host "*.x" needs a wildcard."""
     host = host.lower().strip("[]")
     wildcard = f"*.{host.partition('.')[2]}"
-    known = {name.lower() for name in names}
-    return host in known or (wildcard in known and not _is_address(host))
+    lowered = {name.lower() for name in names}
+    return host in lowered or (wildcard in lowered and not _is_address(host))
 
 
 def _is_address(host: str) -> bool:
@@ -86,31 +86,34 @@ def _is_address(host: str) -> bool:
     return True
 
 
-def _days(what: str, certificate: x509.Certificate) -> Finding:
+def _days(subject: str, certificate: x509.Certificate) -> Finding:
     left = certificate.not_valid_after_utc - datetime.now(UTC)
     until = f"{certificate.not_valid_after_utc:%Y-%m-%d}"
     if left.total_seconds() < 0:
-        return Finding(False, f"{what} has expired, on {until}: renew it")
+        return Finding(False, f"{subject} has expired, on {until}: renew it")
     if certificate.not_valid_before_utc > datetime.now(UTC):
-        return Finding(False, f"{what} is not valid yet: look at this machine's clock")
-    text = f"{what} is valid until {until}"
+        return Finding(False, f"{subject} is not valid yet: look at this machine's clock")
+    text = f"{subject} is valid until {until}"
     return warn(f"{text}, {left.days} days") if left.days < FEW_DAYS else Finding(True, text)
 
 
 def check_callback(settings: Settings) -> Iterator[Finding]:
-    """The address that runners call: it resolves, and the portal's certificate fits."""
+    """Check the callback address: it resolves, and the portal's certificate matches."""
     parts = urlsplit(settings.sessions.callback)
     host = parts.hostname or ""
     try:
-        found = socket.getaddrinfo(host, parts.port or 443, type=socket.SOCK_STREAM)
+        addresses = socket.getaddrinfo(host, parts.port or 443, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         yield Finding(
             False,
             f"sessions.callback: {host} is not known to this machine's name service (DNS, "
             "/etc/hosts); every compute node needs it, an address will do",
         )
-        found = []
-    if any(ipaddress.ip_address(str(one[4][0]).partition("%")[0]).is_loopback for one in found):
+        addresses = []
+    if any(
+        ipaddress.ip_address(str(address[4][0]).partition("%")[0]).is_loopback
+        for address in addresses
+    ):
         yield warn(
             f"sessions.callback: {host} is this machine's loopback, which no other node reaches"
         )
@@ -131,10 +134,10 @@ def check_callback_certificate(file: Path, host: str) -> Iterator[Finding]:
         yield Finding(False, f"{file} cannot be read: run `slipway init`")
         return
     if not covers(names_of(certificate), host):
-        named = ", ".join(names_of(certificate)) or "nothing"
+        names = ", ".join(names_of(certificate)) or "nothing"
         yield Finding(
             False,
-            f"{file} is for {named}, not for {host} (sessions.callback), so no session can start: "
+            f"{file} is for {names}, not for {host} (sessions.callback), so no session can start: "
             "run `slipway init`, then reload slipway-proxy",
         )
         return

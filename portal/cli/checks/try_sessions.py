@@ -23,21 +23,21 @@ from portal.errors import PortalError
 from portal.wiring import real_systems
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
-"""They end the check like Ctrl-C, which cancels its jobs."""
+"""Signals that end the check like Ctrl-C, which cancels its jobs."""
 
 
 def try_sessions(settings: Settings, user: str) -> Generator[Finding, None, None]:
-    """Try a session's way as this user, in each partition; "" takes the first administrator."""
+    """Test a session's start as this user, in each partition; "": the first administrator."""
     person = user or next(iter(settings.slurm.admins), "")
     if not person:
         text = "slurm.admins names nobody: say as whom, `slipway check --session USER`"
         yield Finding(False, text)
         return
-    before = [*check_templates(settings), check_keys(settings)]
-    if all(one.ok for one in before):
-        before += check_connection(settings)
-    if wrong := [one for one in before if not one.ok]:
-        yield from wrong
+    findings = [*check_templates(settings), check_keys(settings)]
+    if all(finding.ok for finding in findings):
+        findings += check_connection(settings)
+    if failed := [finding for finding in findings if not finding.ok]:
+        yield from failed
         return
     systems = real_systems(settings)
     images = [image for image in systems.catalog().images if image.environment != OWN]
@@ -82,7 +82,7 @@ def remove(transport: Transport, directory: str, user: str, name: str) -> None:
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Make signals end the check as Ctrl-C does; while it cleans up, they are ignored."""
+    """Make signals end the check like Ctrl-C; during the cleanup they are ignored."""
 
     def stop(_number: int, _frame: object) -> None:
         for number in (*SIGNALS, signal.SIGINT):

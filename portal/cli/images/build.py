@@ -31,15 +31,15 @@ def add_parsers(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     _add_places(build)
     _add_sources(build)
     _add_ways(build)
-    build.set_defaults(action=_answered(_build))
+    build.set_defaults(action=_with_errors(_build))
     test = actions.add_parser("test", help="run a recipe's test in its image, as in a session")
     _add_places(test)
-    test.set_defaults(action=_answered(_test))
+    test.set_defaults(action=_with_errors(_test))
     show = actions.add_parser("show", help="show what is inside an image")
     _add_places(show)
     show.add_argument("--packages", action="store_true", help="list all packages")
     show.add_argument("--json", action="store_true", help="print the inventory as JSON")
-    show.set_defaults(action=_answered(_show))
+    show.set_defaults(action=_with_errors(_show))
 
 
 def _add_places(parser: argparse.ArgumentParser) -> None:
@@ -89,11 +89,11 @@ def _add_ways(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def _answered(action: Action) -> Callable[[Settings, argparse.Namespace], int]:
-    """Run a command; an error is printed, and the status is 1."""
+def _with_errors(action: Action) -> Callable[[Settings, argparse.Namespace], int]:
+    """Wrap a command: errors are printed, and the exit status is 1."""
 
     def run(settings: Settings, options: argparse.Namespace) -> int:
-        os.umask(0o022)  # what is in an image is for everybody
+        os.umask(0o022)  # images are readable by all users
         for number in (signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, _interrupt)
@@ -114,7 +114,7 @@ def _answered(action: Action) -> Callable[[Settings, argparse.Namespace], int]:
 
 
 def _interrupt(_number: int, _frame: object) -> None:
-    """End like by Ctrl-C: a build that Slurm or a closed terminal ends leaves nothing behind."""
+    """End like Ctrl-C, so that a build ended by Slurm or a closed terminal is cleaned up."""
     raise KeyboardInterrupt
 
 
@@ -126,22 +126,22 @@ def _build(factory: ImageFactory, options: argparse.Namespace) -> int:
     name = parse_name(options.name)
     order = _order(factory, name, options)
     if options.on_cluster:
-        return factory.run_on_cluster(f"build-{name}", options.srun, _same_without_cluster())
+        return factory.run_on_cluster(f"build-{name}", options.srun, _arguments_on_node())
     inventory = factory.builder.build(order)
     _note(f"{name}: {size(inventory.size)}, {inventory.file}")
     return 0
 
 
-def _same_without_cluster() -> list[str]:
+def _arguments_on_node() -> list[str]:
     """This command's arguments, for the node."""
     words = iter(sys.argv[1:])
-    found = []
+    arguments = []
     for word in words:
         if word == "--srun":
             next(words, None)
         elif word != "--on-cluster" and not word.startswith("--srun="):
-            found.append(word)
-    return found
+            arguments.append(word)
+    return arguments
 
 
 def _order(factory: ImageFactory, name: ImageName, options: argparse.Namespace) -> Order:
@@ -152,17 +152,17 @@ def _order(factory: ImageFactory, name: ImageName, options: argparse.Namespace) 
     if options.address:
         if arguments:
             raise ImageError("--build-arg needs a definition")
-        sources, place = Sources(name=name, address=options.address), Path.cwd()
+        sources, folder = Sources(name=name, address=options.address), Path.cwd()
     elif options.definition is not None:
         sources = Sources(name=name, definition=_read(options.definition), arguments=arguments)
-        place = options.definition.absolute().parent
+        folder = options.definition.absolute().parent
     elif recipe is not None:
-        found = factory.recipes.read(recipe)
+        read = factory.recipes.read(recipe)
         sources = Sources(
-            name=name, definition=found.definition, suite=found.suite, files=found.files,
+            name=name, definition=read.definition, suite=read.suite, files=read.files,
             arguments=arguments, base=options.base,
         )  # fmt: skip
-        place = recipe
+        folder = recipe
     else:
         raise ImageError(
             f"there is no recipe {options.recipes / str(name)}/image.def; write one, or use "
@@ -171,7 +171,7 @@ def _order(factory: ImageFactory, name: ImageName, options: argparse.Namespace) 
     return Order(
         sources=sources,
         description=_description(sources, options),
-        place=place,
+        place=folder,
         fakeroot=options.fakeroot,
         if_changed=options.if_changed,
         compression=options.compression,

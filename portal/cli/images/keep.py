@@ -1,4 +1,4 @@
-"""`slipway images list`, `retire` and `prune`, which ask the portal's database who uses what."""
+"""`slipway images list`, `retire` and `prune`, which read the use of images in the database."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Action = Callable[[ImageKeeper, argparse.Namespace], None]
 def add_parsers(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands."""
     listing = actions.add_parser("list", help="list all images with their size and their use")
-    listing.set_defaults(action=_answered(_list))
+    listing.set_defaults(action=_with_errors(_list))
     retire = actions.add_parser(
         "retire", help="hide a version from launches; sessions that have it keep it"
     )
     retire.add_argument("name", metavar="ENVIRONMENT/VERSION", help="such as python/3.11")
     retire.add_argument("--undo", action="store_true", help="offer it again")
-    retire.set_defaults(action=_answered(_retire))
+    retire.set_defaults(action=_with_errors(_retire))
     prune = actions.add_parser(
         "prune", help="delete retired images and replaced files that nobody uses"
     )
@@ -34,10 +34,10 @@ def add_parsers(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "names", nargs="*", metavar="ENVIRONMENT/VERSION", help="only these (default: all)"
     )
     prune.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
-    prune.set_defaults(action=_answered(_prune))
+    prune.set_defaults(action=_with_errors(_prune))
 
 
-def _answered(action: Action) -> Callable[[Settings, argparse.Namespace], int]:
+def _with_errors(action: Action) -> Callable[[Settings, argparse.Namespace], int]:
     def run(settings: Settings, options: argparse.Namespace) -> int:
         os.umask(0o022)  # the portal and the nodes read the folder of images
         try:

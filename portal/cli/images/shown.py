@@ -1,4 +1,4 @@
-"""How `slipway images` shows images on a terminal."""
+"""Output of `slipway images` on a terminal."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def shown_list(listed: Iterable[tuple[StoredImage, int]]) -> Iterator[str]:
 
 
 def shown_inventory(image: StoredImage, packages: bool) -> Iterator[str]:
-    """What is known of an image."""
+    """Lines about one image, with its inventory."""
     yield f"image      {image.name}"
     yield f"title      {image.title}"
     yield f"size       {size(image.size)}"
@@ -49,12 +49,12 @@ def shown_inventory(image: StoredImage, packages: bool) -> Iterator[str]:
         yield "inventory  none: it was not built by `slipway images build`"
         return
     yield from _built(image.inventory)
-    counts = Counter(one.kind for one in image.inventory.packages)
+    counts = Counter(package.kind for package in image.inventory.packages)
     numbers = ", ".join(f"{count} {_KINDS[kind]}" for kind, count in counts.items())
     yield f"packages   {numbers or 'none'}"
     if packages:
-        for one in image.inventory.packages:
-            yield f"  {one.kind}  {one.name} {one.version}"
+        for package in image.inventory.packages:
+            yield f"  {package.kind}  {package.name} {package.version}"
 
 
 def _built(inventory: Inventory) -> Iterator[str]:
@@ -69,15 +69,15 @@ def _built(inventory: Inventory) -> Iterator[str]:
 
 
 def shown_removals(removals: Iterable[Removal], dry_run: bool) -> Iterator[str]:
-    """What prune deletes, and what it keeps with the reason."""
+    """Lines about the files that prune deletes, and those that it keeps with the reason."""
     freed = 0
     verb = "would delete" if dry_run else "deleted"
     for removal in removals:
         name = removal.image.name
-        if removal.kept:
-            yield f"kept {name}: {removal.kept}"
+        if removal.kept_because:
+            yield f"kept {name}: {removal.kept_because}"
             continue
         freed += sum(file.size for file in removal.files)
-        what = str(name) if removal.whole else f"{len(removal.files)} replaced of {name}"
-        yield f"{verb} {what}"
+        deleted = str(name) if removal.entire_image else f"{len(removal.files)} replaced of {name}"
+        yield f"{verb} {deleted}"
     yield f"{'to be freed' if dry_run else 'freed'}: {size(freed) if freed else 'nothing'}"

@@ -1,4 +1,4 @@
-"""Which account may change the state directory."""
+"""Check of the account that may change the state directory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def fail(text: str) -> int:
 
 
 def wrong_account(settings: Settings) -> str:
-    """Why this account must not write there: the portal could not read its files; "" if it may."""
+    """Why this account must not write there, since the portal could not read it; "" if it may."""
     state = Path(settings.state.directory)
     try:
         owner = state.stat().st_uid

@@ -42,8 +42,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def _backup(settings: Settings, options: argparse.Namespace) -> int:
     logging.getLogger("alembic").setLevel(logging.WARNING)  # of the copy
-    if wrong := wrong_account(settings):
-        return fail(wrong)
+    if problem := wrong_account(settings):
+        return fail(problem)
     try:
         encrypted = options.encrypt or options.passphrase_file is not None
         passphrase = read_passphrase(options.passphrase_file, new=True) if encrypted else ""
@@ -71,15 +71,15 @@ def back_up(settings: Settings, target: Path, passphrase: str, file: Path) -> Ma
     state = Path(settings.state.directory)
     with _draft(state / BACKUPS) as draft:
         (draft / "state").mkdir()
-        # The database first: keys are only ever added, so all that it needs are there afterwards.
+        # Copy the database first: keys are only added, so those it needs are copied later.
         url = settings.state.database_url
         revision = copy_database(url, draft / "state" / DATABASE)
         for name in ENTRIES:
             _copy(state / name, draft / "state" / name)
         (draft / "etc").mkdir()
-        for place in (file, Path(settings.login.known_hosts)):
-            if place.is_file():
-                shutil.copyfile(place, draft / "etc" / _stored_as(place, file))
+        for path in (file, Path(settings.login.known_hosts)):
+            if path.is_file():
+                shutil.copyfile(path, draft / "etc" / _stored_as(path, file))
         manifest = Manifest(
             format=FORMAT,
             release=release(),
@@ -93,8 +93,8 @@ def back_up(settings: Settings, target: Path, passphrase: str, file: Path) -> Ma
     return manifest
 
 
-def _stored_as(place: Path, file: Path) -> str:
-    return "slipway.toml" if place == file else "known_hosts"
+def _stored_as(path: Path, file: Path) -> str:
+    return "slipway.toml" if path == file else "known_hosts"
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -106,13 +106,13 @@ def _copy(source: Path, target: Path) -> None:
 
 @contextmanager
 def _draft(folder: Path) -> Iterator[Path]:
-    """A folder in the state directory: as private, and with room for another database."""
+    """A temporary folder in the state directory, which is private and has enough space."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        for left in folder.glob(".draft-*"):
-            shutil.rmtree(left, ignore_errors=True)  # of a command that was killed
+        for leftover in folder.glob(".draft-*"):
+            shutil.rmtree(leftover, ignore_errors=True)  # of a command that was killed
         draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder))
         try:
             yield draft

@@ -34,8 +34,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def _move(settings: Settings, options: argparse.Namespace) -> int:
     logging.getLogger("alembic").setLevel(logging.WARNING)
-    if wrong := wrong_account(settings):
-        return fail(wrong)
+    if problem := wrong_account(settings):
+        return fail(problem)
     target = sys.stdin.readline().strip() if options.url == "-" else str(options.url)
     try:
         counts = _copy(settings.state, target)
@@ -48,8 +48,8 @@ def _move(settings: Settings, options: argparse.Namespace) -> int:
         return fail(f"{error}; nothing was moved")
     except (SQLAlchemyError, DatabaseUnavailable) as error:
         cause = getattr(error, "orig", None) or error.__cause__ or error
-        said = str(cause).strip().splitlines() or [""]
-        return fail(f"{said[0]}; nothing was moved")
+        lines = str(cause).strip().splitlines() or [""]
+        return fail(f"{lines[0]}; nothing was moved")
     for name, count in sorted(counts.items()):
         if count:
             print(f"{count:>9}  {name}")
@@ -61,7 +61,7 @@ def _move(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def _copy(settings: StateSettings, target: str) -> dict[str, int]:
-    """Copy all rows; returns how many there are in each table.
+    """Copy all rows; returns the number of rows in each table.
 
     Raises DatabaseUrlError, InUse, CopyFailed, or the database's errors.
     """

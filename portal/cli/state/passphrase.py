@@ -1,4 +1,4 @@
-"""Where the passphrase of a backup comes from."""
+"""Input of a backup's passphrase."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ SHORTEST = 12
 
 
 class NoPassphrase(Exception):
-    """There is none, or one that is too short; the text says so."""
+    """The passphrase is missing, too short or not repeated; the text says so."""
 
 
 def read_passphrase(file: str | None, *, new: bool) -> str:
-    """The first line of a file, or what is typed, twice for a new one; raises NoPassphrase."""
+    """Read the first line of a file, or a terminal, twice if `new`; raises NoPassphrase."""
     if file is not None:
         try:
             text = Path(file).read_text(encoding="utf-8").partition("\n")[0].rstrip("\r")

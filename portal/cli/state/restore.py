@@ -26,7 +26,7 @@ from portal.version import release
 
 
 class _SettingsOnly(argparse.Action):
-    """An option without which the settings file must exist."""
+    """An option with which the settings file need not exist."""
 
     def __call__(
         self,
@@ -35,7 +35,7 @@ class _SettingsOnly(argparse.Action):
         values: str | Sequence[object] | None,
         option_string: str | None = None,
     ) -> None:
-        """Note the folder, and that no settings are needed."""
+        """Store the folder, and that no settings are needed."""
         setattr(namespace, self.dest, values)
         namespace.settings_optional = True
 
@@ -62,8 +62,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def _restore(settings: Settings, options: argparse.Namespace) -> int:
     logging.getLogger("alembic").setLevel(logging.WARNING)  # of the copy
-    if options.settings is None and (wrong := wrong_account(settings)):
-        return fail(wrong)
+    if options.settings is None and (problem := wrong_account(settings)):
+        return fail(problem)
     try:
         sealed = archive.is_encrypted(options.file)
         passphrase = read_passphrase(options.passphrase_file, new=False) if sealed else ""
@@ -82,7 +82,7 @@ def _restore(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def restore(settings: StateSettings, file: Path, passphrase: str, force: bool) -> int:
-    """Restore a state directory that nobody uses; raises BadBackup, CopyFailed or OSError."""
+    """Restore an unused state directory; raises BadBackup, CopyFailed or OSError."""
     directory = Path(settings.directory)
     if state.is_interrupted(settings):
         state.complete(settings)
@@ -133,7 +133,7 @@ def _unfit(manifest: Manifest) -> str:
 
 
 def _prepare(file: Path, new: Path, passphrase: str) -> None:
-    """Extract what belongs in the state directory, and try whether it can be used."""
+    """Extract the state directory's files, and check that they can be used."""
     with tempfile.TemporaryDirectory(prefix="extracted-", dir=new.parent) as folder:
         archive.extract(file, Path(folder), passphrase)
         for part in (Path(folder) / "state").glob("*"):
@@ -151,15 +151,15 @@ def _prepare(file: Path, new: Path, passphrase: str) -> None:
 
 
 def _write_settings(file: Path, folder: Path, passphrase: str) -> int:
-    with tempfile.TemporaryDirectory(prefix="slipway-") as place:
-        archive.extract(file, Path(place), passphrase)
-        found = sorted((Path(place) / "etc").glob("*"))
-        taken = [one.name for one in found if (folder / one.name).exists()]
+    with tempfile.TemporaryDirectory(prefix="slipway-") as draft:
+        archive.extract(file, Path(draft), passphrase)
+        extracted = sorted((Path(draft) / "etc").glob("*"))
+        taken = [path.name for path in extracted if (folder / path.name).exists()]
         if taken:
             return fail(f"{folder} has {' and '.join(taken)} already; nothing was changed")
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-        for one in found:
-            with open(one, "rb") as source, open(folder / one.name, "xb") as copy:
+        for path in extracted:
+            with open(path, "rb") as source, open(folder / path.name, "xb") as copy:
                 shutil.copyfileobj(source, copy)  # never through a link
-            print(folder / one.name)
+            print(folder / path.name)
     return 0

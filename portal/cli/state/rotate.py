@@ -1,4 +1,4 @@
-"""`slipway rotate`: replaces an authority in two steps, without cutting a session off."""
+"""`slipway rotate`: replaces a certificate authority in two steps, without interruption."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from portal.adapters import rotation
-from portal.adapters.client_tls import accepts, new_only
+from portal.adapters.client_tls import accepts, context_after_rotation
 from portal.adapters.rotation import Stage
 from portal.cli.state.account import fail, wrong_account
 from portal.config import Settings
@@ -19,8 +19,8 @@ from portal.errors import PortalError
 from portal.wiring import live_sessions, log_in_with_next
 
 RELOAD = "systemctl reload slipway-proxy"
-MEANWHILE = timedelta(seconds=10)
-"""How long a launch takes to write down the authorities that it has read."""
+LAUNCH_MARGIN = timedelta(seconds=10)
+"""Maximum time of a launch between reading and storing the authorities."""
 _LISTED = 20
 
 
@@ -40,8 +40,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _rotate(settings: Settings, options: argparse.Namespace) -> int:
-    if wrong := wrong_account(settings):
-        return fail(wrong)
+    if problem := wrong_account(settings):
+        return fail(problem)
     directory = settings.state.ca_file("")
     try:
         with rotation.only_one(directory):
@@ -56,7 +56,7 @@ def _rotate(settings: Settings, options: argparse.Namespace) -> int:
 
 def _user(settings: Settings, directory: Path, options: argparse.Namespace) -> int:
     login = settings.login
-    begun = (directory / "user_ca.next").exists()
+    has_begun = (directory / "user_ca.next").exists()
     hosts = " and ".join(dict.fromkeys(filter(None, (*login.all_hosts, login.files_host))))
     if options.begin:
         line = rotation.begin_user(directory)
@@ -64,10 +64,10 @@ def _user(settings: Settings, directory: Path, options: argparse.Namespace) -> i
         print("The portal signs with the earlier key until: slipway rotate user --finish")
         return 0
     if not options.finish:
-        text = "begun; next: slipway rotate user --finish" if begun else "not begun"
+        text = "begun; next: slipway rotate user --finish" if has_begun else "not begun"
         print(f"rotation of the users' authority: {text}")
         return 0
-    if not begun:
+    if not has_begun:
         return fail("there is no next key: begin with slipway rotate user --begin")
     if not options.force:
         try:
@@ -99,20 +99,20 @@ def _gateways(settings: Settings, directory: Path, options: argparse.Namespace) 
         print("name a session any more:\n    slipway rotate gateways --finish")
         return 0
     if not options.finish:
-        print(f"rotation of the gateways' authorities: {_words(stage)}")
+        print(f"rotation of the gateways' authorities: {_stage_text(stage)}")
         return 0
     if stage is Stage.NONE:
         return fail("nothing has begun: slipway rotate gateways --begin")
     if stage is Stage.BEGINNING:
         return fail("the first step was interrupted: slipway rotate gateways --begin")
-    if stage is Stage.BEGUN and not options.force and (left := still_need(settings)):
-        return fail(_named(left))
+    if stage is Stage.BEGUN and not options.force and (sessions := still_need(settings)):
+        return fail(_need_text(sessions))
     rotation.finish_gateways(directory, host)
     print(f"The earlier authorities are gone. Now run:\n    {RELOAD}")
     return 0
 
 
-def _words(stage: Stage) -> str:
+def _stage_text(stage: Stage) -> str:
     return {
         Stage.NONE: "not begun",
         Stage.BEGINNING: "interrupted; next: slipway rotate gateways --begin",
@@ -122,25 +122,25 @@ def _words(stage: Stage) -> str:
 
 
 def still_need(settings: Settings) -> list[Session]:
-    """Sessions that only the earlier authorities connect with the portal.
+    """Sessions that can connect with the portal only by the earlier authorities.
 
-    Running ones are tried. One whose job waits knows what was true when it was submitted.
+    Running sessions are tested. Waiting ones have the authorities of the time of submission.
     """
     directory = settings.state.ca_file("")
-    begun = rotation.begun_at(directory) + MEANWHILE
-    live = [one for one in live_sessions(settings) if one.state is not State.ENDING]
-    running = [one for one in live if one.ready is not None]
-    context = new_only(directory)
+    begin = rotation.begun_at(directory) + LAUNCH_MARGIN
+    live = [s for s in live_sessions(settings) if s.state is not State.ENDING]
+    running = [s for s in live if s.ready is not None]
+    context = context_after_rotation(directory)
     with ThreadPoolExecutor(32) as pool:
-        fine = pool.map(lambda session: accepts(context, session), running)
-        needing = [one for one, yes in zip(running, fine, strict=True) if not yes]
-    return needing + [one for one in live if one.ready is None and one.submitted < begun]
+        results = pool.map(lambda session: accepts(context, session), running)
+        needing = [s for s, accepted in zip(running, results, strict=True) if not accepted]
+    return needing + [s for s in live if s.ready is None and s.submitted < begin]
 
 
-def _named(sessions: Sequence[Session]) -> str:
+def _need_text(sessions: Sequence[Session]) -> str:
     lines = [
         f"{len(sessions)} sessions still need the earlier authorities; nothing was changed.",
-        *(f"    {one.owner}  {one.name}  {_where(one)}" for one in sessions[:_LISTED]),
+        *(f"    {s.owner}  {s.name}  {_location(s)}" for s in sessions[:_LISTED]),
         *([f"    and {len(sessions) - _LISTED} more"] if len(sessions) > _LISTED else []),
         "Running ones follow within a heartbeat, unless they were launched by an earlier release",
         "or their node does not answer; those that wait, when they start. Try again later. With",
@@ -149,6 +149,6 @@ def _named(sessions: Sequence[Session]) -> str:
     return "\n".join(lines)
 
 
-def _where(session: Session) -> str:
+def _location(session: Session) -> str:
     ends = f", ends by {session.deadline:%Y-%m-%d %H:%M} UTC" if session.deadline else ""
     return f"{session.state}" + (f" on {session.node}" if session.node else "") + ends

@@ -1,1 +1,1 @@
-"""How users log in, besides the login node's password."""
+"""Methods of login besides the login node's password."""

@@ -1,4 +1,4 @@
-"""[oidc]: log-in by OpenID Connect, beside the password or in its place."""
+"""[oidc]: login by OpenID Connect, beside the password or instead of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LOOPBACK = re.compile(r"localhost|127(\.\d+){3}|::1|.+\.localhost")
 
 
 class OidcSettings(BaseModel):
-    """The OpenID provider, and which account of the cluster somebody has who logs in there."""
+    """The OpenID provider, and the mapping of its users to accounts of the cluster."""
 
     model_config = FROZEN
 
@@ -117,7 +117,7 @@ class OidcSettings(BaseModel):
 
     @property
     def rule(self) -> AccountRule:
-        """How claims tell the account."""
+        """The mapping of claims to accounts."""
         return AccountRule(
             claim=self.claim,
             pattern=self.pattern,
@@ -145,8 +145,8 @@ class OidcSettings(BaseModel):
     def _has_openid(cls, scopes: tuple[str, ...]) -> tuple[str, ...]:
         if "openid" not in scopes:
             raise ValueError('must contain "openid"')
-        if wrong := [scope for scope in scopes if not re.fullmatch(r"[!#-\[\]-~]+", scope)]:
-            raise ValueError(f"{wrong[0]!r} is no scope")
+        if invalid := [scope for scope in scopes if not re.fullmatch(r"[!#-\[\]-~]+", scope)]:
+            raise ValueError(f"{invalid[0]!r} is no scope")
         return scopes
 
     @field_validator("pattern")

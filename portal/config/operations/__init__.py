@@ -1,1 +1,1 @@
-"""[log] and [monitoring]: what administrators read of the running portal."""
+"""[log] and [monitoring]: logs, metrics and health of the running portal."""

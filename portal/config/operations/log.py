@@ -1,4 +1,4 @@
-"""[log]: what the portal's processes write to standard error."""
+"""[log]: the log of the portal's processes, on standard error."""
 
 from __future__ import annotations
 

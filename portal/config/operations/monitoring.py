@@ -1,4 +1,4 @@
-"""[monitoring]: who may read what the portal tells of itself, and where."""
+"""[monitoring]: access to metrics and health."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Network = Annotated[str, AfterValidator(_is_network)]
 
 
 class MonitoringSettings(BaseModel):
-    """Metrics for Prometheus, and the details of what is not ready."""
+    """Metrics for Prometheus, and the details of readiness."""
 
     model_config = FROZEN
 

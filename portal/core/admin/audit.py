@@ -105,7 +105,7 @@ class AuditFilter(BaseModel):
 
 
 class AuditQuery(AuditFilter):
-    """The same as a query of the REST API; unknown parameters are refused."""
+    """The filter as a query of the REST API; unknown parameters are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -119,8 +119,8 @@ def day_bounds(day: str) -> tuple[datetime, datetime]:
     Raises InvalidRequest.
     """
     try:
-        begun = datetime.combine(date.fromisoformat(day), datetime.min.time(), UTC)
-        return begun, begun + timedelta(days=1)
+        start = datetime.combine(date.fromisoformat(day), datetime.min.time(), UTC)
+        return start, start + timedelta(days=1)
     except (ValueError, OverflowError):
         problem = FieldError("day", "use a date such as 2026-11-21")
         raise InvalidRequest([problem]) from None
@@ -137,7 +137,7 @@ def read_cursor(cursor: str | None) -> int | None:
 
 
 class AuditEvent(BaseModel):
-    """One event of the audit log: who did what, when, to what, and from where."""
+    """One event of the audit log: user, action, time, target and client address."""
 
     model_config = ConfigDict(frozen=True, from_attributes=True)
 
@@ -159,6 +159,6 @@ def csv_lines(events: Iterable[AuditEvent]) -> Iterator[str]:
     """Events as a CSV file, line by line, with a header; times in UTC."""
     yield csv_line(_COLUMNS)
     for event in events:
-        what = WORDS.get(event.action, event.action)
-        texts = (event.who, event.action, what, event.detail, event.target, event.address)
+        text = WORDS.get(event.action, event.action)
+        texts = (event.who, event.action, text, event.detail, event.target, event.address)
         yield csv_line((event.time.isoformat(timespec="seconds"), *texts))

@@ -1,6 +1,6 @@
-"""The settings of the command `slipway sbatch`: the rules of the portal, as it reads them.
+"""The settings file of `slipway sbatch`, with the portal's rules for batch jobs.
 
-The command needs no portal to submit, so rules about accounts are resolved to user names here.
+The command submits without the portal, so rules about accounts are resolved to user names here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from portal.node.common.fgpu import kinds_as_json
 
 @dataclass(frozen=True)
 class BatchSite:
-    """What the site's settings say about batch jobs."""
+    """The site's settings for batch jobs."""
 
     command: str
     toolkit: str
@@ -36,11 +36,11 @@ def batch_settings(
     gpus: Gpus,
     site_rules: SiteRules,
 ) -> dict[str, object]:
-    """The settings, as portal/node/batch/settings.py reads them."""
-    known = list(rules)
+    """Build the settings that portal/node/batch/settings.py reads."""
+    all_rules = list(rules)
 
-    def images(found: Iterable[Image]) -> list[dict[str, object]]:
-        return [_image(image, image_rule(image, known), limits) for image in found]
+    def images(listed: Iterable[Image]) -> list[dict[str, object]]:
+        return [_image(image, image_rule(image, all_rules), limits) for image in listed]
 
     return {
         "version": 1,
@@ -64,7 +64,7 @@ def batch_settings(
 
 
 def _image(image: Image, rule: ImageRule, limits: Limits | None) -> dict[str, object]:
-    found: dict[str, object] = {
+    fields: dict[str, object] = {
         "environment": image.environment,
         "version": image.version,
         "path": image.path,
@@ -73,24 +73,24 @@ def _image(image: Image, rule: ImageRule, limits: Limits | None) -> dict[str, ob
     }
     match rule.seen_by:
         case "nobody":
-            found["visible_to"] = []
+            fields["visible_to"] = []
         case "some":
-            found["visible_to"] = _people(rule, limits)
+            fields["visible_to"] = _people(rule, limits)
         case "except":
-            found["hidden_from"] = _people(rule, limits)
-    return found
+            fields["hidden_from"] = _people(rule, limits)
+    return fields
 
 
 def _people(rule: ImageRule, limits: Limits | None) -> list[str]:
-    """The users whom a rule names, by themselves or by an account or one above it."""
+    """The users to whom a rule applies: by name, by account, or by a parent account."""
     associations = limits.associations if limits else ()
-    above = {a.account: a.parent for a in associations if not a.user}
-    named = set(rule.accounts)
-    for account in above:
+    parents = {a.account: a.parent for a in associations if not a.user}
+    accounts = set(rule.accounts)
+    for account in parents:
         path = [account]
-        while (parent := above.get(path[-1], "")) and parent not in path:
+        while (parent := parents.get(path[-1], "")) and parent not in path:
             path.append(parent)
-        if not named.isdisjoint(path):
-            named.add(account)
-    having = {a.user for a in associations if a.user and a.account in named}
-    return sorted(having | set(rule.users))
+        if not accounts.isdisjoint(path):
+            accounts.add(account)
+    members = {a.user for a in associations if a.user and a.account in accounts}
+    return sorted(members | set(rule.users))

@@ -39,9 +39,9 @@ class CapsRequest(BaseModel):
         return warning
 
     def rules(self, before: SiteRules, now: datetime) -> SiteRules:
-        """The rules to store in place of those before."""
+        """The rules to store instead of `before`."""
         plain = self.model_dump(exclude={"max_shared_memory"})
         old = (before.idle_minutes, before.idle_warning)
-        same = (self.idle_minutes, self.idle_warning) == old
-        since = before.idle_set if same else now
+        new = (self.idle_minutes, self.idle_warning)
+        since = before.idle_set if new == old else now
         return SiteRules(**plain, max_shared_memory_mb=self.max_shared_memory, idle_set=since)

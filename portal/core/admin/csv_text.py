@@ -1,4 +1,4 @@
-"""Lines of CSV files that spreadsheets open without calculating anything."""
+"""Lines of CSV files without formulas that spreadsheets would evaluate."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ def csv_line(cells: Iterable[str]) -> str:
 
 
 def harmless(text: str) -> str:
-    """A cell that no spreadsheet calculates."""
+    """Escape a cell that spreadsheets would evaluate as a formula."""
     return f"'{text}" if text.lstrip().startswith(_FORMULA) or text.startswith(_FORMULA) else text

@@ -28,21 +28,21 @@ def describe_template(template: Template) -> str:
 
 
 def describe_rule(rule: ImageRule) -> str:
-    """Who sees an image, in one line."""
+    """Describe in one line which users see an image."""
     if rule.seen_by not in NAMING:
         return rule.seen_by
     parts = [("accounts", rule.accounts), ("users", rule.users)]
-    named = "; ".join(f"{word} {', '.join(names)}" for word, names in parts if names)
-    return f"everybody except {named}" if rule.seen_by == "except" else named
+    principals = "; ".join(f"{word} {', '.join(names)}" for word, names in parts if names)
+    return f"everybody except {principals}" if rule.seen_by == "except" else principals
 
 
 def say_rule(title: str, rule: ImageRule) -> str:
-    """Who sees an image, as a sentence: "BusyBox 1.37 is now seen by alice"."""
+    """Describe which users see an image: "BusyBox 1.37 is now seen by alice"."""
     if rule.seen_by not in NAMING:
         return f"{title} is now seen by {rule.seen_by}"
     accounts = [f"account {name}" for name in rule.accounts]
-    *most, last = [*accounts, *rule.users]
-    names = f"{', '.join(most)} and {last}" if most else last
+    *others, last = [*accounts, *rule.users]
+    names = f"{', '.join(others)} and {last}" if others else last
     return f"{title} is now seen by {'everybody except ' * (rule.seen_by == 'except')}{names}"
 
 

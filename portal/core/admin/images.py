@@ -39,12 +39,12 @@ Principals = Annotated[
 
 
 SeenBy = Literal["everybody", "except", "some", "nobody"]
-"""With "except" the named accounts and users are those who do not see an image."""
+"""With "except", the named accounts and users do not see the image."""
 NAMING = ("some", "except")
 
 
 class ImageRequest(BaseModel):
-    """Who sees an image, as administrators set it."""
+    """The visibility of an image, as administrators set it."""
 
     model_config = STRICT
 
@@ -59,7 +59,7 @@ class ImageRequest(BaseModel):
 
 
 class ImageRule(BaseModel):
-    """Who may see and launch one image; without a rule everybody may."""
+    """The users who may see and launch one image; without a rule all users may."""
 
     model_config = _CHECKED
 
@@ -67,55 +67,55 @@ class ImageRule(BaseModel):
     version: str
     seen_by: SeenBy = "everybody"
     accounts: tuple[str, ...] = ()
-    """Slurm accounts that may see it, or with "except" may not; including those below them."""
+    """Slurm accounts, with their child accounts, that may see it, or with "except" may not."""
     users: tuple[str, ...] = ()
 
     def permits(self, user: str, accounts: Iterable[str]) -> bool:
         """Whether a user with these accounts may see the image."""
         if self.seen_by not in NAMING:
             return self.seen_by == "everybody"
-        named = user in self.users or not set(self.accounts).isdisjoint(accounts)
-        return named is (self.seen_by == "some")
+        is_named = user in self.users or not set(self.accounts).isdisjoint(accounts)
+        return is_named is (self.seen_by == "some")
 
 
 def image_rule(image: Image, rules: Iterable[ImageRule]) -> ImageRule:
-    """The rule of one image."""
+    """The rule of one image; without a stored one, the default rule."""
     key = (image.environment, image.version)
-    found = next((r for r in rules if (r.environment, r.version) == key), None)
-    return found or ImageRule(environment=image.environment, version=image.version)
+    rule = next((r for r in rules if (r.environment, r.version) == key), None)
+    return rule or ImageRule(environment=image.environment, version=image.version)
 
 
 def accounts_of(user: str, limits: Limits | None) -> frozenset[str]:
-    """A user's Slurm accounts and those above them; none before Slurm was first read."""
+    """A user's Slurm accounts and their parents; none before Slurm was first read."""
     if limits is None:
         return frozenset()
-    above = {a.account: a.parent for a in limits.associations if not a.user}
-    found: set[str] = set()
+    parents = {a.account: a.parent for a in limits.associations if not a.user}
+    accounts: set[str] = set()
     for association in limits.associations:
         account = association.account if association.user == user else ""
-        while account and account not in found:
-            found.add(account)
-            account = above.get(account, "")
-    return frozenset(found)
+        while account and account not in accounts:
+            accounts.add(account)
+            account = parents.get(account, "")
+    return frozenset(accounts)
 
 
 def visible_catalog(
     user: str, catalog: Catalog, rules: Iterable[ImageRule], limits: Limits | None
 ) -> Catalog:
     """The catalog reduced to the images that this user may see."""
-    known = list(rules)
+    all_rules = list(rules)
     accounts = accounts_of(user, limits)
 
     def seen(images: Iterable[Image]) -> tuple[Image, ...]:
-        return tuple(i for i in images if image_rule(i, known).permits(user, accounts))
+        return tuple(i for i in images if image_rule(i, all_rules).permits(user, accounts))
 
-    # Not a copy, which would keep what was computed from all images.
+    # Not model_copy(), which would keep properties cached for all images.
     return Catalog(
         apps=catalog.apps,
         images=seen(catalog.images),
         retired=seen(catalog.retired),
         left_out=seen(catalog.left_out),
-        found=catalog.found,
+        detected=catalog.detected,
         problems=catalog.problems,
     )
 
@@ -124,13 +124,13 @@ NOT_OFFERED = "it is not offered to you"
 
 
 def refused_files(catalog: Catalog, visible: Catalog) -> tuple[RefusedFile, ...]:
-    """The files that a person who sees `visible` of the catalog may not start as own images.
+    """The files that a user who sees the catalog `visible` may not start as own images.
 
-    What an image that this person may start contains as well is not refused.
+    Files that also belong to an image that this user may start are not refused.
     """
-    seen = (*visible.images, *visible.retired, *visible.left_out)
-    shown = {(image.environment, image.version) for image in seen}
-    permitted = {file.id for image in seen if not image.retired for file in image.files}
+    visible_images = (*visible.images, *visible.retired, *visible.left_out)
+    shown = {(image.environment, image.version) for image in visible_images}
+    permitted = {file.id for image in visible_images if not image.retired for file in image.files}
 
     def files() -> Iterator[RefusedFile]:
         for image in (*catalog.images, *catalog.retired, *catalog.left_out):
@@ -148,22 +148,22 @@ def refused_files(catalog: Catalog, visible: Catalog) -> tuple[RefusedFile, ...]
     return tuple(files())
 
 
-def check_principals(asked: ImageRequest, limits: Limits | None) -> None:
+def check_principals(request: ImageRequest, limits: Limits | None) -> None:
     """Refuse a rule without any name, or with names unknown to Slurm; raises InvalidRequest."""
     problems = []
-    if asked.seen_by in NAMING and not (asked.accounts or asked.users):
+    if request.seen_by in NAMING and not (request.accounts or request.users):
         problems.append(FieldError("accounts", "name at least one account or user"))
     if limits is not None and limits.requires_association:
         accounts = {a.account for a in limits.associations}
         users = {a.user for a in limits.associations}
-        problems += _unknown("accounts", "account", asked.accounts, accounts)
-        problems += _unknown("users", "user", asked.users, users)
+        problems += _unknown("accounts", "account", request.accounts, accounts)
+        problems += _unknown("users", "user", request.users, users)
     if problems:
         raise InvalidRequest(problems)
 
 
-def _unknown(field: str, word: str, names: Iterable[str], known: set[str]) -> list[FieldError]:
-    strange = [name for name in names if name not in known]
-    if not strange:
+def _unknown(field: str, word: str, names: Iterable[str], existing: set[str]) -> list[FieldError]:
+    unknown = [name for name in names if name not in existing]
+    if not unknown:
         return []
-    return [FieldError(field, f"Slurm has no {word} named {names_of(strange)}")]
+    return [FieldError(field, f"Slurm has no {word} named {names_of(unknown)}")]

@@ -1,4 +1,4 @@
-"""The administrators' settings that decide about requests, read together."""
+"""The administrators' settings for deciding about requests, read in one query."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from portal.core.site_rules import SiteRules
 
 
 class SiteSettings(NamedTuple):
-    """Site rules, image rules and resource templates of one moment."""
+    """A consistent snapshot of site rules, image rules and resource templates."""
 
     rules: SiteRules
     image_rules: Sequence[ImageRule]

@@ -55,7 +55,7 @@ class TemplateRequest(BaseModel):
 
 
 def name_problems(name: str) -> list[FieldError]:
-    """What is wrong with a template's name, which is part of its URL."""
+    """Errors for a template's name, which is part of its URL."""
     return [] if re.fullmatch(WORD, name, re.ASCII) else [FieldError("name", WORD_RULE)]
 
 
@@ -63,9 +63,9 @@ def parse_template(name: str, data: Mapping[str, Any]) -> TemplateRequest:
     """Validate a template and its name; raises InvalidRequest that names the wrong fields."""
     problems = name_problems(name)
     try:
-        asked = check(TemplateRequest, data)
+        request = check(TemplateRequest, data)
     except InvalidRequest as error:
         raise error.also(problems) from None
     if problems:
         raise InvalidRequest(problems)
-    return asked
+    return request

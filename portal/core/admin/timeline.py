@@ -1,4 +1,4 @@
-"""What happened to a session and when, from the session and the audit log."""
+"""The timeline of a session, from its fields and the audit log."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Moment:
 
 
 def timeline(session: Session, events: Iterable[AuditEvent]) -> list[Moment]:
-    """The moments of a session, oldest first."""
-    known = [*_own_moments(session), *(_of(session, event) for event in events)]
-    return sorted(known, key=lambda moment: moment.at)
+    """The events of a session, oldest first."""
+    moments = [*_own_moments(session), *(_of(session, event) for event in events)]
+    return sorted(moments, key=lambda moment: moment.at)
 
 
 def _own_moments(session: Session) -> Iterator[Moment]:

@@ -1,4 +1,4 @@
-"""Who used what over time: the spans of time, the sums, and the same as a CSV file."""
+"""Use of resources over time: spans, sums, and their CSV file."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from portal.errors import FieldError, InvalidRequest
 
 Unit = Literal["day", "week", "month"]
 By = Literal["person", "account", "environment", "app"]
-USUAL = {"day": 14, "week": 12, "month": 12}
-"""Spans that are shown unless a day to begin with is given."""
+DEFAULT_SPANS = {"day": 14, "week": 12, "month": 12}
+"""Number of spans that are shown unless the first day is set."""
 MOST_SPANS = 100
 HOUR = 3600
 
 
 class UsageQuery(BaseModel):
-    """What is asked for; days are UTC."""
+    """Parameters of a usage report; days are UTC."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     unit: Unit = "day"
     """Length of the spans in which use is summed."""
     by: By = "person"
-    """What the sums of the whole time are by."""
+    """The key by which the sums over all spans are grouped."""
     first: date | None = None
     """The first day, such as 2026-11-01; default: the last 14 days, 12 weeks or 12 months."""
     last: date | None = None
     """The last day; default: today."""
     of: Annotated[str, Field(max_length=200)] = ""
-    """The spans of this person, account or environment alone, as `by` says; "": of all."""
+    """Restrict the spans to this person, account or environment, according to `by`; "": all."""
 
 
 @dataclass(frozen=True)
@@ -60,27 +60,27 @@ class Flow:
 
 
 @dataclass(frozen=True)
-class Used:
-    """What was used: by everybody in a span, or by one person, account, … in all of them."""
+class UsageSum:
+    """A sum of usage: of all users in one span, or of one person, account, … in all spans."""
 
     sessions: int
-    """Those that started in this time."""
+    """Sessions that started in this time."""
     people: int
-    """Those who started them."""
+    """Number of users who started them."""
     core_hours: float
     gpu_hours: float
     """In fGPU, the site's unit of GPUs."""
 
 
 @dataclass(frozen=True)
-class Only:
+class UsageFilter:
     """Restricts sums to one person, account or environment."""
 
     by: By
     of: str
-    """The key as the store has it; "" for Slurm's default account, and for own images."""
+    """The key in the database; "" for Slurm's default account, and for own images."""
     owners: frozenset[str] = frozenset()
-    """Whose sessions without an account are charged to this one."""
+    """Users whose sessions without an account are charged to this one."""
 
 
 @dataclass(frozen=True)
@@ -99,10 +99,10 @@ class Report:
     """The answer to a query."""
 
     query: UsageQuery
-    spans: tuple[tuple[Span, Used], ...]
-    groups: tuple[tuple[str, Used], ...] = field(default=())
+    spans: tuple[tuple[Span, UsageSum], ...]
+    groups: tuple[tuple[str, UsageSum], ...] = field(default=())
     """By person, account, environment or app: the largest use first."""
-    total: Used = field(default=Used(0, 0, 0.0, 0.0))
+    total: UsageSum = field(default=UsageSum(0, 0, 0.0, 0.0))
 
 
 def spans_of(query: UsageQuery, now: datetime) -> list[Span]:
@@ -114,25 +114,25 @@ def spans_of(query: UsageQuery, now: datetime) -> list[Span]:
     first = query.first or _earliest(last, query.unit)
     if first > last:
         raise InvalidRequest([FieldError("first", "choose a day that is not after the last one")])
-    found: list[Span] = []
+    spans: list[Span] = []
     begin = _begin_of(first, query.unit)
     while begin <= last:
-        if len(found) == MOST_SPANS:
+        if len(spans) == MOST_SPANS:
             text = f"choose a shorter time: {MOST_SPANS} {query.unit}s at most"
             raise InvalidRequest([FieldError("first", text)])
         try:
             end = _next(begin, query.unit)
         except (OverflowError, ValueError):
             raise InvalidRequest([FieldError("last", "choose an earlier day")]) from None
-        found.append(Span(_midnight(begin), _midnight(end)))
+        spans.append(Span(_midnight(begin), _midnight(end)))
         begin = end
-    return found
+    return spans
 
 
 def _earliest(last: date, unit: Unit) -> date:
     begin = _begin_of(last, unit)
     try:
-        for _ in range(USUAL[unit] - 1):
+        for _ in range(DEFAULT_SPANS[unit] - 1):
             begin = _begin_of(begin - timedelta(days=1), unit)
     except OverflowError:
         raise InvalidRequest([FieldError("last", "choose a later day")]) from None
@@ -164,27 +164,27 @@ def used_in(
     starts: Sequence[Flow],
     ends: Sequence[Flow],
     now: datetime,
-) -> list[Used]:
-    """What was used in each span: by what was running at the first begin, started and ended.
+) -> list[UsageSum]:
+    """Usage in each span, from the sessions running at its first begin, starts and ends.
 
     A session that runs from `a` to `b` adds its cores from `a` on and takes them away from `b` on,
     so sums of starts and ends are sufficient, however long sessions are.
     """
-    found: list[Used] = []
+    sums: list[UsageSum] = []
     cpus, fgpu = running.cpus, running.fgpu
     for span, started, ended in zip(spans, starts, ends, strict=True):
         seconds = max((min(span.end, now) - span.begin).total_seconds(), 0.0)
-        here, gone = _rest(started, seconds), _rest(ended, seconds)
-        core_seconds = cpus * seconds + here[0] - gone[0]
-        fgpu_seconds = fgpu * seconds + here[1] - gone[1]
-        found.append(Used(started.sessions, started.people, *_hours(core_seconds, fgpu_seconds)))
+        added, removed = _until_end(started, seconds), _until_end(ended, seconds)
+        core_seconds = cpus * seconds + added[0] - removed[0]
+        fgpu_seconds = fgpu * seconds + added[1] - removed[1]
+        sums.append(UsageSum(started.sessions, started.people, *_hours(core_seconds, fgpu_seconds)))
         cpus += started.cpus - ended.cpus
         fgpu += started.fgpu - ended.fgpu
-    return found
+    return sums
 
 
-def _rest(flow: Flow, seconds: float) -> tuple[float, float]:
-    """Cores and fGPU of these sessions, times the seconds from each to the end of the span."""
+def _until_end(flow: Flow, seconds: float) -> tuple[float, float]:
+    """Cores and fGPU of these sessions, times the seconds from their events to the span's end."""
     return flow.cpus * seconds - flow.cpu_seconds, flow.fgpu * seconds - flow.fgpu_seconds
 
 
@@ -192,20 +192,22 @@ def _hours(core_seconds: float, fgpu_seconds: float) -> tuple[float, float]:
     return round(max(core_seconds, 0) / HOUR, 3), round(max(fgpu_seconds, 0) / HOUR, 3)
 
 
-def grouped(shares: Iterable[Share], name: Callable[[Share], str]) -> tuple[tuple[str, Used], ...]:
+def grouped(
+    shares: Iterable[Share], name: Callable[[Share], str]
+) -> tuple[tuple[str, UsageSum], ...]:
     """The sums by name, the most core-hours first."""
-    found: defaultdict[str, list[Share]] = defaultdict(list)
+    groups: defaultdict[str, list[Share]] = defaultdict(list)
     for share in shares:
-        found[name(share)].append(share)
-    sums = [(key, total_of(some)) for key, some in found.items()]
+        groups[name(share)].append(share)
+    sums = [(key, total_of(members)) for key, members in groups.items()]
     return tuple(sorted(sums, key=lambda pair: (-pair[1].core_hours, pair[0])))
 
 
-def total_of(shares: Sequence[Share]) -> Used:
-    """The sum of all of them."""
+def total_of(shares: Sequence[Share]) -> UsageSum:
+    """Sum the shares."""
     hours = _hours(sum(s.core_seconds for s in shares), sum(s.fgpu_seconds for s in shares))
     people = {share.owner for share in shares if share.sessions}
-    return Used(sum(share.sessions for share in shares), len(people), *hours)
+    return UsageSum(sum(share.sessions for share in shares), len(people), *hours)
 
 
 _COLUMNS = ("sessions", "people", "core_hours", "gpu_hours")
@@ -221,7 +223,7 @@ def usage_csv(report: Report) -> Iterator[str]:
         yield _line(report.query.by, name, first, last, used)
 
 
-def _line(kind: str, name: str, begin: datetime, end: datetime, used: Used) -> str:
+def _line(kind: str, name: str, begin: datetime, end: datetime, used: UsageSum) -> str:
     days = (f"{begin:%Y-%m-%d}", f"{end - timedelta(days=1):%Y-%m-%d}")
     numbers = (used.sessions, used.people, used.core_hours, used.gpu_hours)
     return csv_line((kind, name, *days, *map(str, numbers)))

@@ -43,7 +43,7 @@ class OpenApp:
     title: str = ""
     """The title that its owner gave it; "": the app's own."""
     details: str = ""
-    """What the app reports about itself for its owner, such as its SSH host key."""
+    """Details that the app reports for its owner, such as its SSH host key."""
     closed: bool = False
     """Whether its owner has closed it; it has no SSH route until it is opened again."""
     moved: datetime | None = None
@@ -60,7 +60,7 @@ class SessionApps:
     apps: Mapping[str, OpenApp]
 
     def server(self, name: str) -> OpenApp:
-        """The app of this name, whose process may serve others; WANTED if never opened."""
+        """The app of this name, whose process may serve other apps; WANTED if never opened."""
         return self.apps.get(name) or OpenApp(self.session.id, name, "", AppState.WANTED)
 
 
@@ -79,7 +79,7 @@ class AppOptions:
 
 @dataclass(frozen=True)
 class AppLink:
-    """Where to redirect a browser to open an app: valid once, for a minute."""
+    """A redirect that opens an app in a browser: valid once, for a minute."""
 
     label: str
     path: str
@@ -134,7 +134,7 @@ def ssh_key(label: str) -> str:
 
 
 def hub_key(label: str) -> str:
-    """The key of HAProxy's map for a server of JupyterHub's, which authenticates its users."""
+    """The key of HAProxy's map for a JupyterHub server, which authenticates its users."""
     return f"{label}.hub"
 
 
@@ -154,7 +154,7 @@ def route_target(session: Session, server: str) -> str | None:
 class OriginEntry:
     """The app at an origin, and the grant of a browser's cookies, read in one transaction."""
 
-    found: SessionApps
+    session_apps: SessionApps
     opened: OpenApp
     """The app that currently has this origin."""
     grant: Grant | None
@@ -165,7 +165,7 @@ class OriginEntry:
 class RedeemedTicket:
     """The result of redeeming a ticket, with the session and its apps at that time."""
 
-    found: SessionApps
+    session_apps: SessionApps
     opened: OpenApp
     grant: Grant
     mark: str

@@ -1,4 +1,4 @@
-"""What an owner writes when opening an app: the answer to its prompt, and a title."""
+"""Texts that an owner enters when opening an app: the answer to its prompt, and a title."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ MAX_TITLE = 60
 
 
 def check_words(
-    spec: AppSpec, options: AppOptions, known: OpenApp | None = None
+    spec: AppSpec, options: AppOptions, stored: OpenApp | None = None
 ) -> Iterator[FieldError]:
-    """Yield what is wrong with an owner's answer and title; `known`: the app as it is stored."""
-    asked = options.asked if options.asked is not None else known.asked if known else ""
-    if spec.must_answer and not asked.strip():
+    """Yield errors for an owner's answer and title; `stored`: the app in the database."""
+    answer = options.asked if options.asked is not None else stored.asked if stored else ""
+    if spec.must_answer and not answer.strip():
         yield FieldError("asked", f"{spec.title} cannot start without this")
     elif options.asked and not spec.asks:
         yield FieldError("asked", f"{spec.title} has no prompt to answer")

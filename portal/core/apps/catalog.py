@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import PydanticCustomError
 
 from portal.core.apps.titles import Naming, namings
-from portal.core.launch.own_image import OWN, PLACE, image_title
+from portal.core.launch.own_image import OWN, PLACEHOLDER, image_title
 from portal.core.launch.site_files import SifFile
 from portal.core.session.session import Session
 from portal.core.validation import field_errors
@@ -20,7 +20,7 @@ AppName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,30}$")]
 RESERVED = "control"
 """The gateway's name for the runner itself."""
 _PATH = r"/([!-.0-\[\]-~][!-\[\]-~]*)?"
-# Not "//", which a browser takes for another host.
+# Not "//", which browsers read as the start of a host name.
 
 
 def _check_path(path: str) -> str:
@@ -84,7 +84,7 @@ class AppSpec(BaseModel):
     kind: Kind = "web"
     """How users connect: with a browser, with an SSH client, or through JupyterHub."""
     listen: Literal["unix", "tcp"] = "unix"
-    """On the socket $SLIPWAY_SOCKET, or on 127.0.0.1:$PORT in a network namespace of its own."""
+    """On the socket $SLIPWAY_SOCKET, or on 127.0.0.1:$PORT in a separate network namespace."""
     detect: tuple[Program, ...] = ()
     """Programs or absolute paths; an image with any of them can run the app; (): any image can."""
     public: bool = False
@@ -116,7 +116,7 @@ class AppSpec(BaseModel):
     """The shell script that starts it; "" for an app that shares another's process."""
 
     @model_validator(mode="after")
-    def _whole(self) -> Self:
+    def _consistent(self) -> Self:
         for field, text in self._contradictions():
             raise PydanticCustomError("whole", "{text}", {"text": text, "field": field})
         return self
@@ -143,7 +143,7 @@ class AppSpec(BaseModel):
             yield "shares", "it starts by itself, so it cannot share another app's server"
         if self.shares == self.name:
             yield "shares", "it cannot share its own server"
-        for field in sorted(_SERVERS_OWN & self.model_fields_set):
+        for field in sorted(_SERVER_FIELDS & self.model_fields_set):
             yield field, "this belongs to the app whose server it shares"
 
     @property
@@ -155,7 +155,7 @@ class AppSpec(BaseModel):
 _WEB_ONLY = {
     "shares", "public", "keep_origin", "listen", "static_page", "background", "busy", "own_title",
 }  # fmt: skip
-_SERVERS_OWN = {"listen", "static_page", "asks", "must_answer", "busy", "busy_when", "noise"}
+_SERVER_FIELDS = {"listen", "static_page", "asks", "must_answer", "busy", "busy_when", "noise"}
 
 
 class Image(BaseModel):
@@ -170,7 +170,7 @@ class Image(BaseModel):
     title: str
     """Names environment and version, such as "Python 3.13"."""
     environment_title: Annotated[str, Field(max_length=60)] = ""
-    """Names the environment; "": what the titles of its versions have in common."""
+    """Names the environment; "": the common prefix of its versions' titles."""
     icon: Annotated[str, Field(pattern=r"^[a-z0-9-]{0,40}$")] = ""
     """One of Bootstrap's icons; "": that of the default app."""
     description: str = ""
@@ -182,25 +182,28 @@ class Image(BaseModel):
     default: bool = False
     """Whether the launch form preselects it."""
     retired: bool = False
-    """Whether it can no longer be launched; sessions that have it keep it."""
+    """Whether it can no longer be launched; existing sessions keep it."""
     packages: tuple[str, ...] = ()
-    """Names of the main packages in it, which the launch form's search finds it by."""
+    """Names of its main packages, for the launch form's search."""
     files: tuple[SifFile, ...] = ()
-    """Its files, with those that a build has replaced."""
+    """Its files, including those that a build has replaced."""
 
 
 def own_image(image: str) -> Image:
-    """What a session's own image is in the place of one of the site's."""
+    """Build a catalog entry for a user-supplied image."""
     title = image_title(image)
-    return Image(environment=OWN, version=title, path=PLACE, title=title)
+    return Image(environment=OWN, version=title, path=PLACEHOLDER, title=title)
 
 
 def problems_of(error: ValidationError) -> list[tuple[str, str]]:
-    """The wrong keys of a file, each with the reason, in plain words for its author."""
-    found = zip(field_errors(error), error.errors(include_url=False), strict=True)
+    """The wrong keys of a file, each with the reason for its author."""
+    errors = zip(field_errors(error), error.errors(include_url=False), strict=True)
     return [
-        (detail.get("ctx", {}).get("field") or plain.field, _text(plain.message, detail["type"]))
-        for plain, detail in found
+        (
+            detail.get("ctx", {}).get("field") or translated.field,
+            _text(translated.message, detail["type"]),
+        )
+        for translated, detail in errors
     ]
 
 
@@ -212,21 +215,21 @@ def _text(message: str, kind: str) -> str:
 
 def misfits(apps: Mapping[str, AppSpec]) -> dict[str, tuple[str, str]]:
     """The apps that conflict with others: by name, the wrong key and the reason."""
-    found = {}
+    problems = {}
     titles: dict[str, str] = {}
     for name, spec in apps.items():
         other = titles.setdefault(spec.title, name)
         if other != name:
-            found[name] = ("title", f"the app {other} has the same title")
+            problems[name] = ("title", f"the app {other} has the same title")
     for name, spec in apps.items():
-        server = None if spec.shares in found else apps.get(spec.shares or "")
+        server = None if spec.shares in problems else apps.get(spec.shares or "")
         if spec.shares and server is None:
-            found[name] = ("shares", f"there is no app {spec.shares}")
+            problems[name] = ("shares", f"there is no app {spec.shares}")
         elif server and (server.shares or server.kind != "web"):
-            found[name] = ("shares", f"{spec.shares} has no web server of its own")
+            problems[name] = ("shares", f"{spec.shares} has no web server of its own")
         elif server and spec.public and not server.public:
-            found[name] = ("public", f"{spec.shares}, whose server it shares, is never public")
-    return found
+            problems[name] = ("public", f"{spec.shares}, whose server it shares, is never public")
+    return problems
 
 
 class Catalog(BaseModel):
@@ -236,33 +239,33 @@ class Catalog(BaseModel):
 
     apps: dict[str, AppSpec]
     images: tuple[Image, ...]
-    """Those that can be launched."""
+    """Images that can be launched."""
     retired: tuple[Image, ...] = ()
-    """Those that only sessions have that were launched before."""
+    """Images that cannot be launched any more, but that sessions may still use."""
     left_out: tuple[Image, ...] = ()
-    """Those with an invalid description: not launched, but the rules hold for their files."""
-    found: dict[tuple[str, str], tuple[str, ...]] = {}
-    """The apps that administrators' sessions found in an image, by environment and version."""
+    """Images with an invalid description: not launched, but rules apply to their files."""
+    detected: dict[tuple[str, str], tuple[str, ...]] = {}
+    """The apps that administrators' sessions detected in an image, by environment and version."""
     problems: tuple[str, ...] = ()
     """Errors in the site's files, for administrators."""
 
     def image(self, environment: str, version: str | None) -> Image | None:
         """The image of this environment; without a version the newest (highest number).
 
-        A retired version is found too, for the sessions that have it.
+        A retired version is returned too, for the sessions that use it.
         """
-        known = (*self.images, *(self.retired if version is not None else ()))
-        named = (image for image in known if image.environment == environment)
-        return next((image for image in named if version in (None, image.version)), None)
+        candidates = (*self.images, *(self.retired if version is not None else ()))
+        versions = (image for image in candidates if image.environment == environment)
+        return next((image for image in versions if version in (None, image.version)), None)
 
     def of_session(self, session: Session) -> Image | None:
-        """What a session runs: its owner's image, or one of the site's if it still exists."""
+        """A session's image: its owner's, or one of the site's if it still exists."""
         if session.image:
             return own_image(session.image)
         return self.image(session.environment, session.version)
 
     def naming(self, environment: str, version: str | None) -> Naming:
-        """How pages name a version, also one that no longer exists; without one: the newest."""
+        """The displayed name of a version, even if it no longer exists; None: the newest."""
         image = self.image(environment, version)
         if image is not None:
             return self._namings[environment, image.version]
@@ -272,10 +275,10 @@ class Catalog(BaseModel):
         return Naming(title, version or "", f"{title} {version or ''}".rstrip())
 
     def environment_title(self, environment: str) -> str:
-        """How pages name an environment, also a retired one; one without images by its own name."""
-        known = (naming for (name, _), naming in self._namings.items() if name == environment)
-        found = next(known, None)
-        return found.environment if found else environment
+        """The displayed title of an environment, also a retired one; without images: its name."""
+        matching = (naming for (name, _), naming in self._namings.items() if name == environment)
+        naming = next(matching, None)
+        return naming.environment if naming else environment
 
     @cached_property
     def _namings(self) -> dict[tuple[str, str], Naming]:
@@ -295,17 +298,19 @@ class Catalog(BaseModel):
         offered = [self.apps_of(image.environment, image.version) for image in self.images]
         return frozenset.intersection(*(frozenset(app.name for app in apps) for apps in offered))
 
-    def apps_of(self, environment: str, version: str, found: Collection[str] = ()) -> list[AppSpec]:
-        """The apps that an image offers; `found`: those that a session detected in it, if any."""
+    def apps_of(
+        self, environment: str, version: str, detected: Collection[str] = ()
+    ) -> list[AppSpec]:
+        """The apps that an image offers; `detected`: those that a session detected in it."""
         image = self.image(environment, version)
-        known = found or self.found.get((environment, version)) or self._presumed(image)
-        offered = [name for name in self._wanted(image) if name in known]
-        return [self.apps[name] for name in offered if self.apps[name].server in known]
+        runnable = detected or self.detected.get((environment, version)) or self._presumed(image)
+        offered = [name for name in self._candidates(image) if name in runnable]
+        return [self.apps[name] for name in offered if self.apps[name].server in runnable]
 
     def offered(self, session: Session) -> list[AppSpec]:
         """The apps that a session offers to its owner."""
-        found = self.apps_of(session.environment, session.version, session.apps)
-        return [spec for spec in found if spec.kind != "hub" or session.hub_prefix]
+        apps = self.apps_of(session.environment, session.version, session.apps)
+        return [spec for spec in apps if spec.kind != "hub" or session.hub_prefix]
 
     def server_of(self, app: str) -> str:
         """Name of the app whose process serves this one; an unknown one serves itself."""
@@ -319,14 +324,14 @@ class Catalog(BaseModel):
 
     def startable(self, environment: str, version: str) -> list[AppSpec]:
         """The apps that sessions of an image detect, and those whose processes they share."""
-        wanted = self._wanted(self.image(environment, version))
-        servers = [self.apps[name].server for name in wanted]
-        return [self.apps[name] for name in dict.fromkeys([*wanted, *servers])]
+        candidates = self._candidates(self.image(environment, version))
+        servers = [self.apps[name].server for name in candidates]
+        return [self.apps[name] for name in dict.fromkeys([*candidates, *servers])]
 
-    def _wanted(self, image: Image | None) -> list[str]:
+    def _candidates(self, image: Image | None) -> list[str]:
         """The apps that may be offered, sorted.
 
-        First those that need a program in the image; last those that open no window at once.
+        First those that need a program in the image; last those that do not open a window at once.
         """
         if image is not None and image.apps:
             hubs = [name for name, spec in self.apps.items() if spec.kind == "hub"]
@@ -334,14 +339,14 @@ class Catalog(BaseModel):
         return sorted(self.apps, key=lambda name: _rank(self.apps[name]))
 
     def _presumed(self, image: Image | None) -> set[str]:
-        """What an image can run according to its file, before any session has checked."""
+        """The apps that an image can run according to its file, before a session has checked."""
         if image is None:
             return set()
-        named = [
+        declared = [
             name for name in (*image.apps, *image.provides, image.default_app) if name in self.apps
         ]
-        anywhere = [name for name, spec in self.apps.items() if not spec.detect]
-        return {*named, *(self.apps[name].server for name in named), *anywhere}
+        universal = [name for name, spec in self.apps.items() if not spec.detect]
+        return {*declared, *(self.apps[name].server for name in declared), *universal}
 
 
 def _rank(app: AppSpec) -> tuple[bool, bool, bool, str]:

@@ -34,7 +34,7 @@ class Origins:
 
     scheme: str
     mode: Mode
-    """What an app gets unless its owner requests a port."""
+    """The kind of origin that an app gets unless its owner requests a port."""
     domain: str
     """The domain above the subdomains."""
     pool_host: str
@@ -52,7 +52,7 @@ class Origins:
         return f"{self.scheme}://{label}.{self.domain}" + (f":{self.port}" if self.port else "")
 
     def patterns(self) -> list[str]:
-        """The origins of all apps, as a Content-Security-Policy names them."""
+        """Source expressions of a Content-Security-Policy for the origins of all apps."""
         names = [f"{self.scheme}://*.{self.domain}" + (f":{self.port}" if self.port else "")]
         pool = [f"{self.scheme}://{self.pool_host}:*"] if self.ports else []
         return (names if self.mode == "subdomains" else []) + pool
@@ -76,7 +76,7 @@ class Origins:
         return kind != "ssh" and self.mode == "subdomains"
 
     def usable(self, kind: str) -> list[int]:
-        """The ports of the pool for apps of this kind, without those that browsers refuse."""
+        """The pool's ports for apps of this kind, without those that browsers block."""
         first, last = self.pool(kind) or (0, -1)
         return [port for port in range(first, last + 1) if self._in_pool(str(port), kind)]
 
@@ -95,7 +95,7 @@ class Origins:
 
 @dataclass(frozen=True)
 class OriginUse:
-    """What an origin is used for: one user's app of an image."""
+    """The use of an origin: one user's app of an image."""
 
     owner: str
     environment: str
@@ -105,13 +105,13 @@ class OriginUse:
 
 @dataclass(frozen=True)
 class Origin:
-    """What is stored about an origin that may be used again."""
+    """The stored data of an origin that may be reused."""
 
     label: str
     use: OriginUse
     """Its current or last use."""
     kept: bool
-    """Whether the same use gets it again."""
+    """Whether the same use gets it again later."""
     shared: bool
     """Whether several users have used it; it is never assigned to a public app."""
     mark: str
@@ -123,7 +123,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class OriginRequest:
-    """What an origin is to be assigned for."""
+    """A request for an origin."""
 
     use: OriginUse
     kind: str
@@ -158,33 +158,33 @@ class OriginChoice:
     """None: the app keeps its current one."""
     refused: str = ""
     """Why the preferred port is not available, for the owner."""
-    asked: bool = False
+    port_requested: bool = False
     """Whether a port was requested; the app then cannot be moved again for a moment."""
 
 
 def claim_origin(
-    known: Origin | None, label: str, request: OriginRequest, now: datetime, mark: str
+    stored: Origin | None, label: str, request: OriginRequest, now: datetime, mark: str
 ) -> Origin:
     """The origin as it is to be stored for this use; `mark` is a new random value."""
-    if known is None:
+    if stored is None:
         return Origin(label, request.use, request.keep, shared=False, mark="", used=now)
-    if known.use == request.use:
-        return replace(known, kept=request.keep, used=now)
-    shared = known.shared or known.use.owner != request.use.owner
+    if stored.use == request.use:
+        return replace(stored, kept=request.keep, used=now)
+    shared = stored.shared or stored.use.owner != request.use.owner
     return Origin(label, request.use, request.keep, shared=shared, mark=mark, used=now)
 
 
-def choose_name(known: KnownOrigins, request: OriginRequest) -> str | None:
+def choose_name(origins: KnownOrigins, request: OriginRequest) -> str | None:
     """The last name of this use, if it is kept and free; None: a new one is needed."""
-    own = [
+    candidates = [
         origin
-        for origin in known.by_label.values()
+        for origin in origins.by_label.values()
         if origin.use == request.use
         and origin.kept
         and port_of(origin.label) is None
-        and origin.label not in known.taken
+        and origin.label not in origins.taken
     ]
-    newest = max(own, key=lambda origin: origin.used, default=None)
+    newest = max(candidates, key=lambda origin: origin.used, default=None)
     return newest.label if newest and request.keep else None
 
 
@@ -200,13 +200,13 @@ class PortChooser:
     def __init__(
         self,
         ports: Collection[int],
-        known: KnownOrigins,
+        origins: KnownOrigins,
         request: OriginRequest,
         policy: PortPolicy,
         now: datetime,
     ) -> None:
         self._ports = ports
-        self._known = known
+        self._origins = origins
         self._request = request
         # SSH clients store nothing by port: the host key belongs to the session.
         self._quarantine = timedelta(0) if request.kind == "ssh" else policy.quarantine
@@ -216,10 +216,10 @@ class PortChooser:
 
     def _is_held(self, label: str) -> bool:
         """Whether the requesting user has this port in use or reserved."""
-        origin = self._known.by_label.get(label)
+        origin = self._origins.by_label.get(label)
         if origin is None or origin.use.owner != self._request.use.owner:
             return False
-        return label in self._known.taken or not self._is_past_quarantine(origin)
+        return label in self._origins.taken or not self._is_past_quarantine(origin)
 
     def _is_past_quarantine(self, origin: Origin) -> bool:
         return self._now - origin.used >= self._quarantine
@@ -227,8 +227,8 @@ class PortChooser:
     def refusal(self, port: int) -> str:
         """Why the request cannot get this port; "" if it can."""
         label = str(port)
-        origin = self._known.by_label.get(label)
-        if label in self._known.taken:
+        origin = self._origins.by_label.get(label)
+        if label in self._origins.taken:
             return f"Port {port} is taken"
         if origin is not None and origin.use.owner != self._request.use.owner:
             if not self._is_past_quarantine(origin):
@@ -248,8 +248,8 @@ class PortChooser:
         return pick([port for port in free if self._rank(port) == best]) if free else None
 
     def _rank(self, port: int) -> tuple[int, float]:
-        """Lowest first: last port of the same use, then the user's own, unused ones, others'."""
-        origin = self._known.by_label.get(str(port))
+        """Sort key: the last port of the same use, the user's own, unused ports, others'."""
+        origin = self._origins.by_label.get(str(port))
         if origin is None:
             return 2, 0
         age = origin.used.timestamp()

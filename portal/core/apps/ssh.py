@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from portal.core.apps.access import OpenApp
 from portal.core.apps.catalog import AppSpec
-from portal.core.launch.mounts import place_of
+from portal.core.launch.mounts import mount_name
 from portal.core.session.session import Home, Session
 
 KEY_FILE = "id_container"
 """Name of the private key, as a download and in the user's home on the cluster."""
 KEY_FOLDER = "key"
-"""Folder of the key on the cluster, below the portal's folder."""
+"""Folder of the key on the cluster, inside the portal's folder."""
 _PRIVATE = re.compile(
     r"-----BEGIN OPENSSH PRIVATE KEY-----\n[A-Za-z0-9+/=\n]+-----END OPENSSH PRIVATE KEY-----\n"
 )
@@ -25,8 +25,8 @@ _PRIVATE = re.compile(
 
 def find_private_key(text: str) -> str | None:
     """The private key (OpenSSH format) in a command's output; None if there is none."""
-    found = _PRIVATE.search(text.replace("\r\n", "\n"))
-    return found[0] if found else None
+    match = _PRIVATE.search(text.replace("\r\n", "\n"))
+    return match[0] if match else None
 
 
 @dataclass(frozen=True)
@@ -58,18 +58,18 @@ def was_renewed(details: str) -> bool:
 
 
 PREFIX = "slipway-"
-"""What the names of sessions begin with in SSH clients."""
+"""Prefix of session names in SSH clients."""
 
 
 def config_for_all(owner: str, host: str, lookup: str, vouches: bool) -> str:
     """The block for ~/.ssh/config that serves all of a user's sessions, future ones as well.
 
     `lookup` is the address below which the portal answers the port and the host key of a session.
-    `vouches`: whether nobody can forge these answers, so that ssh need not ask about host keys.
+    `vouches`: whether these answers are authenticated, so that ssh need not ask about host keys.
     """
     find = f"port=$(curl -sS {lookup}/%n/port)"
     check = 'case "$port" in ""|*[!0-9]*) echo "$port" >&2; exit 1;; esac'
-    # Only bash: not every system has nc. Whichever side closes first, nothing stays behind.
+    # Only bash: not every system has nc. Whichever side closes first, no process remains.
     relay = (
         f"exec 3<>/dev/tcp/{host}/$port || exit 1; exec 4<&0 2>/dev/null; "
         "cat <&3 & r=$!; (cat <&4 >&3; kill $r) & wait $r; kill $!"
@@ -153,7 +153,7 @@ class SshEndpoint:
         address = f"{self.session.owner}@{self.host}"
         ssh = f"ssh -p {self.port} {key} {alias}"
         copied, synced = (
-            shlex.quote(f"{address}:{place}") for place in (self.folder, self.folder or "data/")
+            shlex.quote(f"{address}:{folder}") for folder in (self.folder, self.folder or "data/")
         )
         return {
             "ssh": f"{ssh} {address}",
@@ -165,9 +165,9 @@ class SshEndpoint:
 
     @property
     def folder(self) -> str:
-        """The folder whose content is kept: "climate-2026/"; "" if none is, or it is the home."""
+        """The folder whose contents persist: "climate-2026/"; "" if none, or if it is the home."""
         if self.session.home is Home.PERSISTENT:
             return ""
         mounts = self.session.mounts
-        writable = [place_of(mount, mounts) for mount in mounts if not mount.read_only]
+        writable = [mount_name(mount, mounts) for mount in mounts if not mount.read_only]
         return f"{writable[0]}/" if writable else ""

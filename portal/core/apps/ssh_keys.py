@@ -68,16 +68,16 @@ def read_public_key(text: str) -> PublicKey:
     return PublicKey(words[0], words[1], words[2][:100].strip() if len(words) > 2 else "")
 
 
-def known_keys(text: str) -> list[PublicKey]:
-    """The valid keys among the lines of a file, each once."""
-    found = {}
+def parse_public_keys(text: str) -> list[PublicKey]:
+    """Parse the lines of a file; invalid lines and duplicates are skipped."""
+    keys = {}
     for line in text.splitlines():
         try:
             key = read_public_key(line)
         except InvalidRequest:
             continue
-        found[key.id] = key
-    return list(found.values())
+        keys[key.id] = key
+    return list(keys.values())
 
 
 def _wrong(text: str) -> InvalidRequest:

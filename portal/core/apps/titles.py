@@ -12,8 +12,8 @@ from itertools import takewhile
 from typing import NamedTuple, Protocol
 
 
-class Titled(Protocol):
-    """What an image's file says about its names."""
+class HasTitles(Protocol):
+    """Names and titles in an image's file."""
 
     @property
     def environment(self) -> str: ...
@@ -26,7 +26,7 @@ class Titled(Protocol):
 
 
 class Naming(NamedTuple):
-    """How pages name one version of an environment."""
+    """The displayed names of one version of an environment."""
 
     environment: str
     """Such as "Python"."""
@@ -37,25 +37,25 @@ class Naming(NamedTuple):
 
 
 def plain_naming(environment: str, version: str) -> Naming:
-    """The names of an environment and a version of which nothing else is known."""
+    """The displayed names of a version without an image file."""
     return Naming(environment, version, f"{environment} {version}".rstrip())
 
 
-def namings(images: Iterable[Titled]) -> dict[tuple[str, str], Naming]:
+def namings(images: Iterable[HasTitles]) -> dict[tuple[str, str], Naming]:
     """The names of all images, by environment and version."""
-    groups: dict[str, list[Titled]] = {}
+    groups: dict[str, list[HasTitles]] = {}
     for image in images:
         groups.setdefault(image.environment, []).append(image)
     return {
         (environment, image.version): naming
         for environment, group in groups.items()
-        for image, naming in zip(group, _named(environment, group), strict=True)
+        for image, naming in zip(group, _name_versions(environment, group), strict=True)
     }
 
 
-def _named(environment: str, group: Sequence[Titled]) -> list[Naming]:
+def _name_versions(environment: str, group: Sequence[HasTitles]) -> list[Naming]:
     title = _title(environment, group)
-    labels = [_rest(image.title, title) or image.version for image in group]
+    labels = [_label(image.title, title) or image.version for image in group]
     if len(set(labels)) < len(labels):
         labels = [image.version for image in group]
     return [
@@ -64,14 +64,14 @@ def _named(environment: str, group: Sequence[Titled]) -> list[Naming]:
     ]
 
 
-def _title(environment: str, group: Sequence[Titled]) -> str:
-    """The title that its files give, else what their titles have in common."""
-    given = next((image.environment_title for image in group if image.environment_title), "")
+def _title(environment: str, group: Sequence[HasTitles]) -> str:
+    """The title set in its files, else the common prefix of their titles."""
+    configured = next((image.environment_title for image in group if image.environment_title), "")
     words = [image.title.split() for image in group]
-    same = [pair[0] for pair in takewhile(_all_equal, zip(*words, strict=False))]
+    common = [pair[0] for pair in takewhile(_all_equal, zip(*words, strict=False))]
     if len(set(map(tuple, words))) == 1:
-        same = _without_version(same)
-    return given or _before_parenthesis(" ".join(same)) or environment
+        common = _without_version(common)
+    return configured or _before_parenthesis(" ".join(common)) or environment
 
 
 def _all_equal(words: tuple[str, ...]) -> bool:
@@ -85,18 +85,18 @@ def _without_version(words: list[str]) -> list[str]:
 
 
 def _before_parenthesis(text: str) -> str:
-    """Without a last part in parentheses, closed or not, and without a separator at the end."""
+    """Strip a final part in parentheses, closed or not, and a trailing separator."""
     return re.sub(r"(?<=\S)\s*\([^()]*\)?$", "", text).rstrip(" -:,")
 
 
-def _rest(title: str, environment: str) -> str:
+def _label(title: str, environment: str) -> str:
     if title != environment and not title.startswith(f"{environment} "):
         return ""
-    rest = title.removeprefix(environment).strip(" -:,")
-    return rest[1:-1] if re.fullmatch(r"\([^()]*\)", rest) else rest
+    label = title.removeprefix(environment).strip(" -:,")
+    return label[1:-1] if re.fullmatch(r"\([^()]*\)", label) else label
 
 
-def _full(image: Titled, environment: str, label: str) -> str:
+def _full(image: HasTitles, environment: str, label: str) -> str:
     if re.search(rf"(?<!\w){re.escape(label)}(?!\w)", image.title):
         return image.title
     return f"{image.title or environment} {label}"

@@ -32,7 +32,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class Account:
-    """An account as the login node has it, found by any spelling of its name."""
+    """An account with the login node's spelling of its name."""
 
     name: str
     uid: int
@@ -41,7 +41,7 @@ class Account:
 def read_account(passwd: str) -> Account | None:
     """The first account in `passwd` (passwd(5)).
 
-    Directories that ignore case, or know short and full names, find it by other spellings, too.
+    Some directories ignore case, or accept short and full names, so the spelling may differ.
     """
     for line in passwd.split("\n"):
         fields = line.split(":")
@@ -61,12 +61,12 @@ def read_uid(user: str, passwd: str) -> int | None:
 
 def read_missing(names: Collection[str], passwd: str) -> set[str]:
     """The names without an entry in `passwd` (passwd(5)), or with a shell that refuses logins."""
-    found = set()
+    existing = set()
     for line in passwd.split("\n"):
         fields = line.split(":")
         if len(fields) == 7 and fields[6].rpartition("/")[2] not in NO_SHELLS:
-            found.add(fields[0])
-    return set(names) - found
+            existing.add(fields[0])
+    return set(names) - existing
 
 
 def read_password_status(user: str, output: str) -> str:

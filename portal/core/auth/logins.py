@@ -11,26 +11,26 @@ BROWSER = "browser"
 TOKEN = "token"  # noqa: S105
 KINDS = (BROWSER, TOKEN)
 PASSWORD, OIDC = "password", "oidc"
-"""How a browser's login was made."""
+"""Methods by which a browser logged in."""
 MARK = "slipway_"
-"""Prefix of every secret, by which HAProxy keeps them from apps."""
+"""Prefix of every secret, by which HAProxy removes secrets from requests to apps."""
 Scope = Literal["read", "write", "files:read", "files:write", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
-"""What a token may do: read, change, the same with files, and all as an administrator if its owner
-is one."""
+"""Permissions of a token: read, change, the same for files, and administration if its owner is an
+administrator."""
 PLAIN_SCOPES = ("read", "write", "files:read", "files:write")
 Purpose = Literal["jupyterhub"]
 HUB: Purpose = "jupyterhub"
-"""What a token is for that a program keeps, which has one of each user at a time."""
+"""Purpose of a token that a program stores, which has at most one per user."""
 MAX_NAME = 80
 """Characters of a token's name."""
 MAX_TOKENS = 1000
-"""Tokens of one user: more could not be kept track of."""
+"""Tokens of one user; users could not manage more."""
 
 
 @dataclass(frozen=True)
 class Proof:
-    """How somebody proved who they are; by OpenID Connect, with what the provider said."""
+    """Result of an authentication, with the provider's data after OpenID Connect."""
 
     method: str = PASSWORD
     issuer: str = ""
@@ -41,7 +41,7 @@ class Proof:
     admin: bool = False
     """Whether the provider's groups make the user an administrator."""
     id_token: str = field(default="", repr=False)
-    """Proves to the provider whose session is to end there."""
+    """Sent to the provider as `id_token_hint` at logout."""
 
 
 BY_PASSWORD = Proof()
@@ -73,7 +73,7 @@ class Login:
     id_token: str = field(default="", repr=False)
     """As in Proof; empty for tokens."""
     purpose: Purpose | Literal[""] = ""
-    """What a token is for; "" for tokens that their owners keep themselves."""
+    """Purpose of a token; "" for tokens that their owners store themselves."""
 
     def allows(self, scope: str) -> bool:
         """Whether it has this scope; a browser's login has all of its user's permissions."""
@@ -92,7 +92,7 @@ class UserLogins:
 
 @dataclass(frozen=True)
 class LoginTerms:
-    """How long logins last, and the rate limits for passwords."""
+    """Lifetimes of logins, and the rate limits for passwords."""
 
     idle: timedelta
     """A browser's login expires after this time without use."""
@@ -119,11 +119,11 @@ class FailedAttempts:
 def network_of(address: str) -> str:
     """The network that counts as one client: an IPv4 address, or an IPv6 /64."""
     try:
-        found = ipaddress.ip_address(address)
+        ip = ipaddress.ip_address(address)
     except ValueError:
         return address[:64]
-    if isinstance(found, ipaddress.IPv6Address):
-        if found.ipv4_mapped is not None:
-            return str(found.ipv4_mapped)
-        return str(ipaddress.ip_network((found.packed, 64), strict=False))
-    return str(found)
+    if isinstance(ip, ipaddress.IPv6Address):
+        if ip.ipv4_mapped is not None:
+            return str(ip.ipv4_mapped)
+        return str(ipaddress.ip_network((ip.packed, 64), strict=False))
+    return str(ip)

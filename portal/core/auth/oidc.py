@@ -1,4 +1,4 @@
-"""Log-in by OpenID Connect: the account that verified claims tell, and who is an administrator."""
+"""Login by OpenID Connect: account and administrator status from verified claims."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ MAX_CLAIM = 256
 """Characters of the claim with the account."""
 MAX_GROUPS = 5000
 ATTEMPT_SECONDS = 600
-"""How long somebody may take at the provider."""
+"""Time limit for the login at the provider."""
 
 Claims = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class LoginAttempt:
-    """What the browser keeps, signed, from the start of a log-in until it comes back."""
+    """State of a login in the browser's signed cookie, until the provider redirects back."""
 
     state: str
     nonce: str
@@ -35,7 +35,7 @@ class LoginAttempt:
 
 @dataclass(frozen=True)
 class AuthorizationResponse:
-    """What the provider sent the browser back with."""
+    """Parameters of the provider's redirect."""
 
     state: str = ""
     code: str = ""
@@ -63,7 +63,7 @@ class LogoutNotice:
 
 @dataclass(frozen=True)
 class AccountRule:
-    """How verified claims tell the account of the cluster."""
+    """Mapping of verified claims to an account of the cluster."""
 
     claim: str
     pattern: str = ""
@@ -98,26 +98,26 @@ _MISCONFIGURED = (
 
 def error_text(error: str, title: str) -> str:
     """A provider's error in plain words."""
-    known = error if re.fullmatch(r"[a-z_]{1,60}", error) else "unknown error"
-    return ERRORS.get(known, _MISCONFIGURED).format(title=title, error=known)
+    code = error if re.fullmatch(r"[a-z_]{1,60}", error) else "unknown error"
+    return ERRORS.get(code, _MISCONFIGURED).format(title=title, error=code)
 
 
 def claim_of(claims: Claims, name: str) -> Any:
     """A claim by its name, or by its path with dots; None if there is none."""
     if name in claims:
         return claims[name]
-    found: Any = claims
+    value: Any = claims
     for part in name.split("."):
-        if not isinstance(found, Mapping) or part not in found:
+        if not isinstance(value, Mapping) or part not in value:
             return None
-        found = found[part]
-    return found
+        value = value[part]
+    return value
 
 
 def account_of(claims: Claims, rule: AccountRule, accounts: Mapping[str, str] | None) -> str:
-    """The account that the claims tell; it need not exist.
+    """The account that belongs to the claims; it need not exist.
 
-    `accounts`: those by claim, if a file maps them. Raises Unauthorized where they tell none.
+    `accounts`: accounts by claim, if a file maps them. Raises Unauthorized if there is none.
     """
     value = claim_of(claims, rule.claim)
     if not isinstance(value, str) or not 0 < len(value) <= MAX_CLAIM or not value.isprintable():
@@ -130,10 +130,10 @@ def account_of(claims: Claims, rule: AccountRule, accounts: Mapping[str, str] | 
         return accounts[value]
     if not rule.pattern:
         return value
-    found = re.fullmatch(rule.pattern, value)
-    if found is None or not found[1]:
+    match = re.fullmatch(rule.pattern, value)
+    if match is None or not match[1]:
         raise Unauthorized(f"No account on the cluster belongs to “{clip(value, 80)}”.")
-    return found[1]
+    return match[1]
 
 
 def _require_verified(claims: Claims) -> None:
@@ -153,7 +153,7 @@ def groups_of(claims: Claims, rule: AccountRule) -> frozenset[str]:
 
 
 def is_admin(claims: Claims, rule: AccountRule) -> bool:
-    """Whether the user's groups make an administrator; raises Forbidden if they may not log in."""
+    """Whether the user's groups include administrators; raises Forbidden if login is denied."""
     groups = groups_of(claims, rule)
     if rule.allowed_groups and groups.isdisjoint(rule.allowed_groups | rule.admin_groups):
         raise Forbidden("You are in none of the groups that may use this portal.")
@@ -161,18 +161,18 @@ def is_admin(claims: Claims, rule: AccountRule) -> bool:
 
 
 def read_accounts(text: str) -> dict[str, str]:
-    """Accounts by claim, of a file with lines `CLAIM ACCOUNT`; raises ValueError.
+    """Parse a file with lines `CLAIM ACCOUNT` to accounts by claim; raises ValueError.
 
     "#" begins a comment, at the start of a line or after a blank.
     """
-    found: dict[str, str] = {}
+    accounts: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
         words = re.sub(r"(^|\s)#.*", "", line).split()
         if not words:
             continue
         if len(words) != 2:
             raise ValueError(f"line {number}: write a claim and an account")
-        if words[0] in found:
+        if words[0] in accounts:
             raise ValueError(f"line {number}: {words[0]} is there twice")
-        found[words[0]] = words[1]
-    return found
+        accounts[words[0]] = words[1]
+    return accounts

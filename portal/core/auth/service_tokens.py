@@ -38,7 +38,7 @@ class ServiceToken:
 def refusal(token: ServiceToken, user: str, identity: Identity | None, min_uid: int) -> str:
     """Why the token may not act for a user; "" if it may.
 
-    `identity` is None for an account that the login node does not have, or lets nobody use.
+    `identity` is None for an account that does not exist on the login node or cannot log in.
     """
     if identity is None:
         return f"The login node has no account {user} that may log in."
@@ -52,19 +52,19 @@ def refusal(token: ServiceToken, user: str, identity: Identity | None, min_uid: 
 def problems(
     name: str, users: Collection[str], groups: Collection[str], rule: AccountNames
 ) -> list[FieldError]:
-    """What is wrong with a new token."""
-    found = []
+    """Errors for the fields of a new token."""
+    errors = []
     if not (0 < len(name) <= MAX_NAME and name.isprintable() and name.strip() == name):
         text = f"use 1 to {MAX_NAME} printable characters, without spaces at the ends"
-        found.append(FieldError("name", text))
+        errors.append(FieldError("name", text))
     if not users and not groups:
-        found.append(FieldError("users", "name at least one user or group"))
+        errors.append(FieldError("users", "name at least one user or group"))
     for field, names, fits in (
         ("users", users, rule.permits),
         ("groups", groups, _GROUP.fullmatch),
     ):
         if len(names) > MAX_LISTED:
-            found.append(FieldError(field, f"name at most {MAX_LISTED}; a group can have more"))
-        if wrong := [one for one in names if not fits(one)]:
-            found.append(FieldError(field, f"{wrong[0]!r} is no name of an account"))
-    return found
+            errors.append(FieldError(field, f"name at most {MAX_LISTED}; a group can have more"))
+        if invalid := [principal for principal in names if not fits(principal)]:
+            errors.append(FieldError(field, f"{invalid[0]!r} is no name of an account"))
+    return errors

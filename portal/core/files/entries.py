@@ -1,4 +1,4 @@
-"""What a file server tells about files; it is its user's own process, so everything is checked."""
+"""Responses of file servers, fully validated, since file servers are processes of their users."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 
 def _time(seconds: object) -> object:
-    """Seconds since 1970 as a time; a file's can be any number."""
+    """Convert seconds since 1970 to a time; file times can be any number."""
     if isinstance(seconds, int | float) and not isinstance(seconds, bool):
         latest = datetime.max.replace(tzinfo=UTC).timestamp() - 86400
         return datetime.fromtimestamp(min(max(seconds, -62135510400.0), latest), UTC)
@@ -17,7 +17,7 @@ def _time(seconds: object) -> object:
 
 
 Name = Annotated[str, Field(max_length=4096)]
-"""Text for people; the file's own name may be in any encoding."""
+"""Text for display; the name on disk may be in any encoding."""
 Path = Annotated[str, Field(max_length=16384, pattern=r"^[\x21-\x7e]*$")]
 """A location, percent-encoded as in a URL."""
 Count = Annotated[int, Field(ge=0, lt=1 << 63)]
@@ -30,13 +30,13 @@ class _Value(BaseModel):
 
 
 class Entry(_Value):
-    """One file, folder or other thing in a folder."""
+    """One entry of a folder: a file, folder, link or special file."""
 
     name: Name
     path: Path
     kind: Kind
     is_folder: bool
-    """Whether it can be opened as a folder: also for a link to one."""
+    """Whether it can be opened as a folder; also true for a link to a folder."""
     size: Count
     modified: When
     mode: Annotated[str, Field(pattern=r"^[0-7]{4}$")]
@@ -44,7 +44,7 @@ class Entry(_Value):
     group: Name
     etag: Annotated[str, Field(max_length=200)]
     link: Name | None
-    """Where a link leads."""
+    """The target of a link."""
 
 
 class Listing(_Value):
@@ -57,16 +57,16 @@ class Listing(_Value):
     writable: bool
 
 
-class Found(_Value):
-    """What a search has found."""
+class SearchResult(_Value):
+    """The result of a search."""
 
     entries: Annotated[tuple[Entry, ...], Field(max_length=1000)]
     complete: bool
-    """False if there may be more: the search takes some seconds at most."""
+    """False if there may be more entries: a search ends after some seconds."""
 
 
 class Usage(_Value):
-    """What is below a folder, as far as it has been counted."""
+    """Disk usage below a folder, as far as it has been counted."""
 
     bytes: Count
     files: Count
@@ -75,8 +75,8 @@ class Usage(_Value):
     counted: When | None = None
 
 
-class Trouble(_Value):
-    """What an operation could not do."""
+class OperationProblem(_Value):
+    """An item that an operation could not process."""
 
     path: Path
     name: Name
@@ -84,7 +84,7 @@ class Trouble(_Value):
 
 
 class Operation(_Value):
-    """Something that takes long: a copy, for example."""
+    """A background operation, for example a copy."""
 
     id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
     kind: Literal["copy", "move", "delete", "mode"]
@@ -94,16 +94,16 @@ class Operation(_Value):
     bytes: Count = 0
     bytes_total: Count | None = None
     current: Name = ""
-    problems: Annotated[tuple[Trouble, ...], Field(max_length=100)] = ()
+    problems: Annotated[tuple[OperationProblem, ...], Field(max_length=100)] = ()
     problem_count: Count = 0
     to: Path | None = None
-    """None for those that only delete or change."""
+    """The target folder; None for operations that only delete or change."""
     started: When | None = None
     ended: When | None = None
 
 
 class Operations(_Value):
-    """The operations of the last hour, and those that run."""
+    """Running operations, and those of the last hour."""
 
     operations: Annotated[tuple[Operation, ...], Field(max_length=1000)]
 
@@ -126,7 +126,7 @@ class Uploads(_Value):
 
 
 class Quota(_Value):
-    """How much may be stored, and is; None where that is unknown or unlimited."""
+    """Limits and use of storage; None if unknown or unlimited."""
 
     source: Annotated[str, Field(max_length=40)]
     used: Count | None = None

@@ -1,10 +1,10 @@
-"""Where a file is in a session that has its folder mounted."""
+"""Paths of files in a session that has mounted their folder."""
 
 from __future__ import annotations
 
 from urllib.parse import quote, unquote
 
-from portal.core.launch.mounts import place_of
+from portal.core.launch.mounts import mount_name
 from portal.core.session.session import Home, Session
 from portal.node.common.folder_name import HOME
 
@@ -12,8 +12,8 @@ from portal.node.common.folder_name import HOME
 def path_in_session(session: Session, location: str, storage: str) -> str:
     """The path below the session's home, percent-encoded; "" if the session does not have it.
 
-    `storage`: the path of the owner's storage folders (storage_of); outside of the home it is not
-    below that of a session in the owner's own home. Apps name files in UTF-8, so that names in
+    `storage`: the path of the owner's storage folders (storage_of); if it is outside of the home, a
+    session in the owner's home directory does not have it. Apps name files in UTF-8, so names in
     other encodings cannot be opened.
     """
     if not _is_text(location):
@@ -24,7 +24,7 @@ def path_in_session(session: Session, location: str, storage: str) -> str:
     for mount in session.mounts:
         start = _location_of(mount.folder, mount.owner)
         if names[: len(start)] == start:
-            return "/".join([place_of(mount, session.mounts), *names[len(start) :]])
+            return "/".join([mount_name(mount, session.mounts), *names[len(start) :]])
     return ""
 
 

@@ -1,4 +1,4 @@
-"""Locations of files and folders: one spelling for each, before anything is decided by it."""
+"""Canonical locations of files and folders, on which decisions about access are based."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from urllib.parse import quote, unquote_to_bytes
 from portal.errors import FieldError, InvalidRequest
 
 SAFE = "!$'()*+,:;=@~"
-"""Not encoded, as by the file server (node/file_server/location.py)."""
+"""Characters that are not encoded, the same as in node/file_server/location.py."""
 
 
 def canonical(location: str, field: str = "path") -> str:
-    """The name of a storage area and a path below it, percent-encoded byte by byte.
+    """Normalise a storage area's name and a path in it, percent-encoded byte by byte.
 
     Names of files may be in any encoding. Raises InvalidRequest with the field.
     """

@@ -1,4 +1,4 @@
-"""A user's file server, and the routes of HAProxy's that lead to it."""
+"""A user's file server, and HAProxy's routes to it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from datetime import datetime
 from enum import Enum
 
 LABEL = "~files"
-"""Begins the keys of HAProxy's map for files; no app's origin can be named so."""
+"""Prefix of the keys of HAProxy's map for files; not a valid label of an app's origin."""
 CONTROL, WRITE, READ = "control", "files", "read"
-"""Under which name a client connects: the portal; those who may change files; those who may not."""
+"""Kinds of clients in server names: the portal, users who may write, users who may read."""
 
 
 @dataclass(frozen=True)
 class FileServer:
-    """A running server, as far as the portal knows."""
+    """A file server that was started and is not known to have ended."""
 
     owner: str
     id: str
@@ -40,7 +40,7 @@ def route_key(secret_hash: str) -> str:
 
 @dataclass(frozen=True)
 class StartOrder:
-    """What a file server is told at its start (node/file_server/server.py, Order)."""
+    """Parameters of a file server's start (node/file_server/server.py, Order)."""
 
     id: str
     certificate: str
@@ -50,10 +50,10 @@ class StartOrder:
     idle_minutes: float
     upload_hours: float
     shared: str = ""
-    """Where any user's storage folders are: the site's setting."""
+    """The directory of any user's storage folders: the site's setting."""
     quota: Mapping[str, str] = field(default_factory=dict)
     unless: str = ""
-    """The id of a server: if it still runs, it stays, and no other is started."""
+    """The id of a server: if it still runs, no other is started."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,11 @@ class FileRequest:
 
 
 class NoReply(Enum):
-    """Why nothing was done by a server: it does not answer at its address."""
+    """Why a server did not answer at its address."""
 
     ENDED = "ended"
     SILENT = "silent"
-    """Something is there that says nothing: the server on a busy host, or another's program."""
+    """The port is open without an answer: the server on a busy host, or another program."""
 
 
 @dataclass(frozen=True)

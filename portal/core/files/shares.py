@@ -1,4 +1,4 @@
-"""Storage folders that users share: with whom, and what that permits."""
+"""Storage folders that users share: recipients and permissions."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ WRITE: Access = "write"
 MOST = 200
 """Shares of one folder."""
 MOST_ADOPTED = 1000
-"""Shares of one user up to which those are listed that were not given here."""
+"""Shares that were not created in the portal are listed up to this number per user."""
 _LONGEST_NAME = 255
 """Bytes of a folder's name."""
 _NAME = re.compile(r"[^\s/:,\x00-\x1f\x7f]{1,64}")
 
 
 class ShareState(enum.StrEnum):
-    """How far a share is; a crash leaves one that is finished later."""
+    """State of a share; an interrupted change is completed later."""
 
     GIVING = "giving"
     GIVEN = "given"
@@ -37,14 +37,14 @@ class ShareState(enum.StrEnum):
 
 @dataclass(frozen=True)
 class ShareKey:
-    """Which share."""
+    """The identity of a share."""
 
     owner: str
     folder: str
     """A storage folder's name."""
     kind: Kind
     name: str
-    """Of a user or group; there may be none of this name."""
+    """Name of a user or group, which need not exist."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class FolderShare:
 
 @dataclass(frozen=True)
 class SharedFolder:
-    """A folder of somebody else's, as the user sees it."""
+    """A folder of another user, as its recipient sees it."""
 
     owner: str
     folder: str
@@ -72,7 +72,7 @@ class SharedFolder:
 
 
 def check_share(key: ShareKey) -> list[FieldError]:
-    """What is wrong with a share, whoever exists."""
+    """Errors for a share, without checking whether its recipient exists."""
     if not _NAME.fullmatch(key.name):
         return [FieldError("name", "write the name of a user or group")]
     if key.kind == USER and key.name == key.owner:
@@ -92,8 +92,8 @@ def folder_name(text: object) -> str | None:
         length = len(name.encode())
     except UnicodeError:
         return None
-    wrong = name in (".", "..") or set(name) & {"/", "\0"} or length > _LONGEST_NAME
-    return None if wrong else name
+    invalid = name in (".", "..") or set(name) & {"/", "\0"} or length > _LONGEST_NAME
+    return None if invalid else name
 
 
 def shared_with(
@@ -101,18 +101,20 @@ def shared_with(
 ) -> list[SharedFolder]:
     """The folders that others share with a user, by owner and name.
 
-    As in access control lists, what a folder's owner has set for the user counts alone, and the
-    groups only without that.
+    As in access control lists, a share with the user takes precedence over shares with groups.
     """
-    found: dict[tuple[str, str], list[FolderShare]] = {}
+    by_folder: dict[tuple[str, str], list[FolderShare]] = {}
     for share in shares:
         key = share.key
         is_for = key.name == user if key.kind == USER else key.name in groups
         if is_for and key.owner != user and share.state is not ShareState.ENDING:
-            found.setdefault((key.owner, key.folder), []).append(share)
-    return [SharedFolder(*place, _access(of_one)) for place, of_one in sorted(found.items())]
+            by_folder.setdefault((key.owner, key.folder), []).append(share)
+    return [
+        SharedFolder(*folder, _access(folder_shares))
+        for folder, folder_shares in sorted(by_folder.items())
+    ]
 
 
 def _access(shares: Sequence[FolderShare]) -> Access:
-    own = [share for share in shares if share.key.kind == USER] or shares
-    return WRITE if any(share.access == WRITE for share in own) else READ
+    effective = [share for share in shares if share.key.kind == USER] or shares
+    return WRITE if any(share.access == WRITE for share in effective) else READ

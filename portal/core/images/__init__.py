@@ -1,1 +1,1 @@
-"""Images of environments: recipes, what a build needs, inventories, and who uses what."""
+"""Images of environments: recipes, requirements of builds, inventories, and use."""

@@ -1,4 +1,4 @@
-"""What people see of an image's inventory: the main packages, and those that they look for."""
+"""The displayed part of an image's inventory: main packages, and search results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from portal.core.apps.catalog import Image
 from portal.core.images.inventory import Inventory, Kind, Package
 
 KINDS: dict[Kind, str] = {"pip": "Python", "deb": "Debian", "rpm": "RPM", "apk": "Alpine"}
-"""How pages name where a package comes from."""
+"""Displayed names of the package managers."""
 MOST_KEY = 16
 _PYTHON = {
     "tensorflow": "", "tensorflow-cpu": "tensorflow", "keras": "", "torch": "pytorch",
@@ -21,7 +21,7 @@ _PYTHON = {
     "opencv-python": "cv2", "opencv-python-headless": "cv2", "pillow": "", "tensorboard": "",
     "jupyterlab": "", "notebook": "jupyter",
 }  # fmt: skip
-"""Packages from the Python package index by importance, with other words that find them."""
+"""Python packages by importance, with additional search words."""
 _SYSTEM = (
     (r"python3", "python"),
     (r"r-base-core", "r language"),
@@ -36,45 +36,47 @@ _SYSTEM = (
     (r"r-cran-(ggplot2|dplyr|tidyverse|data\.table|irkernel)", "r language"),
     (r"busybox", ""),
 )
-"""The same for packages of distributions: expressions for their names."""
+"""Packages of distributions: patterns of their names, with additional search words."""
 
 
 @dataclass(frozen=True)
 class Inside:
-    """One image that a person may use, with what is known of it."""
+    """One image that a user may launch, with its inventory."""
 
     image: Image
     inventory: Inventory | None
-    """None if nothing wrote one, as for a file that was copied here."""
+    """None if there is none, for example for a file that was copied into the folder."""
 
     @property
     def key(self) -> list[Package]:
-        """The packages that matter most."""
+        """The most important packages."""
         return key_packages(self.inventory.packages) if self.inventory else []
 
 
 def key_packages(packages: Iterable[Package]) -> list[Package]:
-    """The packages that people choose an image for, the most important first; 16 at most."""
-    ranked = sorted((rank, one) for one in set(packages) if (rank := _rank(one)) is not None)
-    return [one for _, one in ranked][:MOST_KEY]
+    """The packages for which users choose an image, most important first; at most MOST_KEY."""
+    ranked = sorted(
+        (rank, package) for package in set(packages) if (rank := _rank(package)) is not None
+    )
+    return [package for _, package in ranked][:MOST_KEY]
 
 
 def search_words(packages: Iterable[Package]) -> tuple[str, ...]:
-    """What the search for environments finds an image by: names, and other words for them."""
-    found = key_packages(packages)
-    words = (word for one in found for word in (one.name.casefold(), _also(one)))
+    """Search words of an image: names of its main packages, and synonyms."""
+    key = key_packages(packages)
+    words = (word for p in key for word in (p.name.casefold(), _synonyms(p)))
     return tuple(dict.fromkeys(word for word in words if word))
 
 
 def matching(packages: Sequence[Package], text: str) -> list[Package]:
-    """The packages whose names contain every word of a text, by name; numpy_x is numpy-x."""
+    """The packages whose names contain every word of a text, sorted; "_" and "-" are equal."""
     words = [_plain(word) for word in text.split()]
-    found = [one for one in packages if all(word in _plain(one.name) for word in words)]
-    return sorted(found, key=lambda one: (_plain(one.name), one.kind, one.version))
+    matches = [p for p in packages if all(word in _plain(p.name) for word in words)]
+    return sorted(matches, key=lambda p: (_plain(p.name), p.kind, p.version))
 
 
 def short_version(package: Package) -> str:
-    """The version of the program itself, without the distribution's additions."""
+    """The upstream version, without epoch and the distribution's revision."""
     if package.kind == "pip":
         return package.version
     version = package.version.partition(":")[2] or package.version
@@ -86,23 +88,23 @@ def _plain(name: str) -> str:
 
 
 def _rank(package: Package) -> tuple[int, int] | None:
-    """Its place in the list, from the front; None if it is not one of these."""
+    """The position of a main package in the ranking; None for other packages."""
     if package.kind == "pip":
         name = _plain(package.name)
         return (1, list(_PYTHON).index(name)) if name in _PYTHON else None
-    place = next((i for i, (names, _) in enumerate(_SYSTEM) if _named(names, package)), None)
-    return None if place is None else (0 if place < len(_LANGUAGES) else 2, place)
+    index = next((i for i, (names, _) in enumerate(_SYSTEM) if _matches(names, package)), None)
+    return None if index is None else (0 if index < len(_LANGUAGES) else 2, index)
 
 
 _LANGUAGES = _SYSTEM[:3]
 """The languages themselves, which come first."""
 
 
-def _named(names: str, package: Package) -> bool:
+def _matches(names: str, package: Package) -> bool:
     return re.fullmatch(names, package.name) is not None
 
 
-def _also(package: Package) -> str:
+def _synonyms(package: Package) -> str:
     if package.kind == "pip":
         return _PYTHON[_plain(package.name)]
-    return next(words for names, words in _SYSTEM if _named(names, package))
+    return next(words for names, words in _SYSTEM if _matches(names, package))

@@ -1,4 +1,4 @@
-"""What is inside an image: written by a build, shown to people."""
+"""The inventory of an image: written by a build, shown to users."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict
 
 INSIDE = ".singularity.d/slipway.json"
-"""The inventory in the image itself; without the times, so that equal sources give equal images."""
+"""Path of the inventory in the image; without times, so that equal sources give equal images."""
 METADATA = "inspect-metadata.json"
-"""What `apptainer inspect` shows: a part of the SIF file."""
+"""The part of the SIF file that `apptainer inspect` shows."""
 Kind = Literal["deb", "rpm", "apk", "pip"]
 
 
@@ -25,7 +25,7 @@ class Package(NamedTuple):
 
 
 class Contents(BaseModel):
-    """What an image has inside, and from which sources."""
+    """Contents and sources of an image."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -39,12 +39,12 @@ class Contents(BaseModel):
     arguments: dict[str, str] = {}
     architecture: str = ""
     system: str = ""
-    """The distribution's own name."""
+    """The distribution's name."""
     packages: tuple[Package, ...] = ()
 
 
 class Inventory(Contents):
-    """The same with what is known after the build; the size in bytes."""
+    """The contents with data that is available after the build; the size in bytes."""
 
     digest: str
     """SHA-256 of the image's file system."""
@@ -59,7 +59,7 @@ class Inventory(Contents):
 
 
 def file_name(digest: str) -> str:
-    """The name of an image's file: another content has another name."""
+    """The name of an image's file, derived from its content."""
     return f"image-{digest[:16]}.sif"
 
 
@@ -70,22 +70,22 @@ def inventory_name(sif: str) -> str:
 
 def debian_packages(status: str) -> list[Package]:
     """The installed packages of /var/lib/dpkg/status."""
-    found = []
+    packages = []
     for record in status.split("\n\n"):
         fields = dict(re.findall(r"^(Package|Version|Status): *(.*)$", record, re.MULTILINE))
         if fields.get("Status", "").endswith(" installed") and "Package" in fields:
-            found.append(Package("deb", fields["Package"], fields.get("Version", "")))
-    return found
+            packages.append(Package("deb", fields["Package"], fields.get("Version", "")))
+    return packages
 
 
 def alpine_packages(installed: str) -> list[Package]:
     """The packages of /lib/apk/db/installed."""
-    found = []
+    packages = []
     for record in installed.split("\n\n"):
         fields = dict(re.findall(r"^([PV]):(.*)$", record, re.MULTILINE))
         if "P" in fields:
-            found.append(Package("apk", fields["P"], fields.get("V", "")))
-    return found
+            packages.append(Package("apk", fields["P"], fields.get("V", "")))
+    return packages
 
 
 def red_hat_packages(listed: str) -> list[Package]:
@@ -96,18 +96,18 @@ def red_hat_packages(listed: str) -> list[Package]:
 
 def python_packages(folders: Iterable[str]) -> list[Package]:
     """The packages of folders such as numpy-2.3.1.dist-info."""
-    found = set()
+    packages = set()
     for folder in folders:
         name, _, version = folder.removesuffix(".dist-info").rpartition("-")
         if folder.endswith(".dist-info") and name:
-            found.add(Package("pip", name.replace("_", "-"), version))
-    return sorted(found, key=lambda one: (one.name.lower(), one.version))
+            packages.add(Package("pip", name.replace("_", "-"), version))
+    return sorted(packages, key=lambda package: (package.name.lower(), package.version))
 
 
 def system_name(os_release: str) -> str:
-    """The distribution's own name, from /etc/os-release; "" if there is none."""
-    found = re.search(r'^PRETTY_NAME="?([^"\n]*)"?$', os_release, re.MULTILINE)
-    return found[1] if found else ""
+    """The distribution's name, from /etc/os-release; "" if there is none."""
+    match = re.search(r'^PRETTY_NAME="?([^"\n]*)"?$', os_release, re.MULTILINE)
+    return match[1] if match else ""
 
 
 def metadata(labels: dict[str, str], definition: str, scripts: dict[str, str]) -> dict[str, object]:
@@ -122,15 +122,15 @@ def metadata(labels: dict[str, str], definition: str, scripts: dict[str, str]) -
     return {"data": {"attributes": attributes}, "type": "container"}
 
 
-def labels(contents: Contents, own: dict[str, str]) -> dict[str, str]:
+def labels(contents: Contents, defined: dict[str, str]) -> dict[str, str]:
     """The image's labels: those of its definition, without the time and the builder's folders."""
     prefix = "org.label-schema."
-    kept = {
+    inherited = {
         key: value
-        for key, value in own.items()
+        for key, value in defined.items()
         if not key.startswith((f"{prefix}usage.singularity.deffile", f"{prefix}build-date"))
     }
-    return kept | {
+    return inherited | {
         # Apptainer would write the current time.
         f"{prefix}build-date": "not recorded (same sources, same image)",
         "org.opencontainers.image.title": contents.title,

@@ -1,4 +1,4 @@
-"""The names of images, as administrators write them: ENVIRONMENT/VERSION."""
+"""Names of images in commands: ENVIRONMENT/VERSION."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,62}")
 TOOLKIT = "toolkit"
-"""A folder beside the recipes that is none."""
+"""A folder beside the recipes that is not a recipe."""
 
 
 class ImageError(Exception):

@@ -1,4 +1,4 @@
-"""What a build needs of a machine, and what else works where that is missing."""
+"""Requirements of a build on a machine, and alternatives if one is missing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from portal.core.images.recipe import Sources
 
 PROGRAMS = ("apptainer", "mksquashfs", "unshare", "newuidmap", "debootstrap", "dnf", "yum",
             "rpm", "zypper", "pacstrap", "fakeroot", "srun")  # fmt: skip
-"""The programs that are looked for."""
+"""The programs whose presence is checked."""
 _AGENT_PROGRAMS = {"debootstrap": ("debootstrap",), "dnf": ("dnf", "yum"), "yum": ("yum", "dnf"),
                    "zypper": ("zypper",), "arch": ("pacstrap",)}  # fmt: skip
 _RPM = ("dnf", "yum", "zypper")
@@ -21,17 +21,17 @@ ELSEWHERE = "build on another machine, or on a node with --on-cluster"
 
 @dataclass(frozen=True)
 class Machine:
-    """What this machine has."""
+    """Programs and permissions of this machine."""
 
     programs: frozenset[str]
     user: str
     root: bool
     all_capabilities: bool
-    """Whether root has every capability, which root in a container usually has not."""
+    """Whether root has all capabilities; in a container it usually does not."""
     namespaces: bool
     """Whether this user may create user namespaces."""
     architecture: str
-    """As `uname -m` says."""
+    """Output of `uname -m`."""
     ids: bool
     """Whether /etc/subuid and /etc/subgid give this user ids to map."""
 
@@ -42,9 +42,9 @@ class Machine:
 
 
 def missing(sources: Sources, machine: Machine, cached: bool) -> list[str]:
-    """Everything that a build lacks here, each with what to do.
+    """Everything that a build lacks on this machine, each with instructions.
 
-    `cached`: the base system is at hand, so that debootstrap is not needed.
+    `cached`: the base system is cached, so that debootstrap is not needed.
     """
     return [*_programs(sources, machine, cached), *_rights(machine)]
 
@@ -62,12 +62,12 @@ def _programs(sources: Sources, machine: Machine, cached: bool) -> Iterator[str]
             f"{ELSEWHERE}"
         )
     for agent in sources.agents:
-        known = _AGENT_PROGRAMS.get(agent, ())
-        lacking = [] if machine.programs.intersection(known) else list(known[:1])
-        lacking += [name for name in ("rpm",) if agent in _RPM and name not in machine.programs]
-        if known and lacking:
+        providers = _AGENT_PROGRAMS.get(agent, ())
+        absent = [] if machine.programs.intersection(providers) else list(providers[:1])
+        absent += [name for name in ("rpm",) if agent in _RPM and name not in machine.programs]
+        if providers and absent:
             yield (
-                f"not installed: {', '.join(lacking)}; the definition has `Bootstrap: {agent}`: "
+                f"not installed: {', '.join(absent)}; the definition has `Bootstrap: {agent}`: "
                 "install that; or start from a registry's image (`Bootstrap: docker`); or "
                 f"{ELSEWHERE}"
             )
@@ -82,21 +82,21 @@ def _rights(machine: Machine) -> Iterator[str]:
             f"rights of root need: install it; or {ELSEWHERE}"
         )
         return
-    who = "root of a container" if machine.root else machine.user
+    user = "root of a container" if machine.root else machine.user
     yield (
-        f"{who} may not create user namespaces, so Apptainer cannot build without root: set "
+        f"{user} may not create user namespaces, so Apptainer cannot build without root: set "
         "`sysctl user.max_user_namespaces` above 0 (and on Debian and Ubuntu "
         "kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0); or "
         f"build as root; or {ELSEWHERE}"
     )
 
 
-def fakeroot(sources: Sources, machine: Machine, wanted: bool | None) -> bool:
-    """Whether to build with --fakeroot; `wanted`: what the user says, None decides here.
+def fakeroot(sources: Sources, machine: Machine, requested: bool | None) -> bool:
+    """Whether to build with --fakeroot; `requested`: the user's option, None: automatic.
 
-    Raises ImageError where it is wanted, or the only way, and not possible.
+    Raises ImageError if it is requested, or the only way, and not possible.
     """
-    if wanted is False:
+    if requested is False:
         if machine.root and machine.all_capabilities:
             return False
         if not sources.runs_commands:
@@ -107,14 +107,14 @@ def fakeroot(sources: Sources, machine: Machine, wanted: bool | None) -> bool:
         )
     possible = machine.namespaces and machine.ids
     if possible and "newuidmap" not in machine.programs:
-        if machine.root and machine.all_capabilities and not wanted:
+        if machine.root and machine.all_capabilities and not requested:
             return False
-        # Apptainer asks for it even where it would do without the ids.
+        # Apptainer requires it even where it does not need the ids.
         raise ImageError(
             f"newuidmap is not installed (package {_PACKAGES['newuidmap']}), and /etc/subuid has "
             f"ids for {machine.user}, which need it: install it; or {ELSEWHERE}"
         )
-    if possible or (wanted and machine.namespaces):
+    if possible or (requested and machine.namespaces):
         return True
     if machine.root and machine.all_capabilities:
         return False

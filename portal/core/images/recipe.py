@@ -1,4 +1,4 @@
-"""What an image is built from: a recipe's folder, a definition of Apptainer's, or an address."""
+"""Sources of an image: a recipe's folder, an Apptainer definition, or an address."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from portal.core.images.names import ImageError, ImageName
 
 FORMAT = 1
-"""Raised when the same sources lead to a different image, so that all are built again."""
+"""Incremented when the same sources give a different image, so that all are rebuilt."""
 AGENT = re.compile(r"^\s*bootstrap\s*:\s*(\S+)", re.IGNORECASE | re.MULTILINE)
 ORIGIN = re.compile(r"^\s*from\s*:\s*(.+?)\s*$", re.IGNORECASE | re.MULTILINE)
 SECTION = re.compile(r"^\s*%(post|files|setup|pre|test)\b", re.IGNORECASE | re.MULTILINE)
@@ -30,7 +30,7 @@ OWN_ARGUMENTS = frozenset({"base", "recipe"})
 
 @dataclass(frozen=True)
 class Sources:
-    """The text that an image is built from; `files` are those of the recipe, by relative name."""
+    """The sources of an image; `files`: contents of the recipe's files, by relative name."""
 
     name: ImageName
     definition: str = ""
@@ -41,24 +41,24 @@ class Sources:
     files: Mapping[str, bytes] = field(default_factory=dict)
     arguments: Mapping[str, str] = field(default_factory=dict)
     base: str = ""
-    """Where the base system comes from instead of debootstrap."""
+    """The source of the base system, if it is not debootstrap."""
 
     @property
     def agents(self) -> tuple[str, ...]:
         """The kinds of Bootstrap, one for each stage."""
         if self.address:
             return (self.address.partition(":")[0],)
-        return tuple(found.lower() for found in AGENT.findall(self.definition))
+        return tuple(agent.lower() for agent in AGENT.findall(self.definition))
 
     @property
     def origin(self) -> str:
-        """Where the first stage comes from, for people."""
+        """The source of the first stage, for display."""
         if self.address:
             return self.address
         if self.suite:
             return self.base or f"Debian {self.suite}"
-        found = ORIGIN.search(self.definition)
-        return f"{self.agents[0]}: {found[1]}" if found else self.agents[0]
+        match = ORIGIN.search(self.definition)
+        return f"{self.agents[0]}: {match[1]}" if match else self.agents[0]
 
     @property
     def runs_commands(self) -> bool:
@@ -67,8 +67,8 @@ class Sources:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of everything that decides what is built; titles do not."""
-        known = {
+        """SHA-256 of everything that affects the result of a build; titles do not."""
+        inputs = {
             "format": FORMAT,
             "address": self.address,
             "definition": self.definition,
@@ -81,7 +81,7 @@ class Sources:
                 if name not in ("image.toml", "test.sh")
             },
         }
-        return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
 
 
 def check_sources(sources: Sources) -> None:
@@ -111,29 +111,29 @@ def _check_address(address: str) -> None:
         )
 
 
-def read_suite(text: str, place: str) -> str:
-    """The release that a file `base` names; raises ImageError."""
+def read_suite(text: str, path: str) -> str:
+    """Parse the release in a file `base`; raises ImageError."""
     suite = text.strip()
     if not SUITE.fullmatch(suite):
-        raise ImageError(f"{place} has to name one Debian release, such as trixie")
+        raise ImageError(f"{path} has to name one Debian release, such as trixie")
     return suite
 
 
 def read_arguments(texts: list[str]) -> dict[str, str]:
     """The values of --build-arg NAME=VALUE; raises ImageError."""
-    found = {}
+    arguments = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not ARGUMENT.fullmatch(name):
             raise ImageError(f"--build-arg {text}: write NAME=VALUE")
         if name in OWN_ARGUMENTS:
             raise ImageError(f"--build-arg {name}: the builder sets this itself")
-        found[name] = value
-    return found
+        arguments[name] = value
+    return arguments
 
 
 def described(title: str, description: str) -> str:
-    """The image.toml of an image that has no recipe."""
+    """The text of image.toml for an image without a recipe."""
     lines = [f"title = {json.dumps(title, ensure_ascii=False)}"]
     if description:
         lines.append(f"description = {json.dumps(description, ensure_ascii=False)}")

@@ -1,8 +1,8 @@
-"""Where the file system lies in a SIF file.
+"""Headers of SIF files: the file system's extent, and reproducible ids and times.
 
-An image's digest is the SHA-256 of the file system in it, whatever wrote the SIF's header. What
-Apptainer writes there at random, an id, and the times of creation, is replaced by what the content
-says, so that two builds of the same sources are the same file.
+An image's digest is the SHA-256 of the file system in it, independent of the SIF header. The random
+id and the creation times that Apptainer writes into the header are replaced by values that depend
+on the content, so that two builds of the same sources give the same file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DESCRIPTOR = struct.Struct("<i?IIIqqqqqqq128s384s")
 MOST_BYTES = 128 * 1024
 """Enough of a file for its header and all descriptors."""
 LAUNCH = b"#!/usr/bin/env run-singularity\n"
-"""The first line, as Apptainer writes it."""
+"""The launch script that Apptainer writes at the start of the header."""
 _MAGIC = b"SIF_MAGIC"
 _ARCHITECTURES = {"i686": "1", "x86_64": "2", "armv7l": "3", "aarch64": "4", "ppc64le": "6",
                   "s390x": "11", "riscv64": "12"}  # fmt: skip
@@ -42,10 +42,10 @@ def primary_partition(head: bytes) -> Extent:
     if not magic.startswith(_MAGIC):
         raise ImageError("this is not a SIF file")
     for number in range(total):
-        place = start + number * DESCRIPTOR.size
-        if place < 0 or place + DESCRIPTOR.size > len(head):
+        position = start + number * DESCRIPTOR.size
+        if position < 0 or position + DESCRIPTOR.size > len(head):
             break
-        kind, used, _, _, _, offset, size, *_, extra = DESCRIPTOR.unpack_from(head, place)
+        kind, used, _, _, _, offset, size, *_, extra = DESCRIPTOR.unpack_from(head, position)
         _, purpose = struct.unpack_from("<ii", extra)
         if used and kind == _PARTITION and purpose == _PRIMARY:
             return Extent(offset, size)
@@ -53,20 +53,20 @@ def primary_partition(head: bytes) -> Extent:
 
 
 def without_times(head: bytes, digest: str, epoch: int) -> bytes:
-    """The first bytes of a file with an id from the digest, and this time in seconds since 1970."""
+    """Replace id and times in the first bytes of a file; `epoch`: seconds since 1970."""
     fixed = bytearray(head)
     fields = list(HEADER.unpack_from(fixed))
     fields[0], fields[4] = LAUNCH.ljust(32, b"\0"), _uuid(digest)
     fields[5] = fields[6] = epoch
     HEADER.pack_into(fixed, 0, *fields)
     total, start = fields[8], fields[9]
-    for place in range(start, start + total * DESCRIPTOR.size, DESCRIPTOR.size):
-        if place < 0 or place + DESCRIPTOR.size > len(fixed):
+    for position in range(start, start + total * DESCRIPTOR.size, DESCRIPTOR.size):
+        if position < 0 or position + DESCRIPTOR.size > len(fixed):
             break
-        values = list(DESCRIPTOR.unpack_from(fixed, place))
+        values = list(DESCRIPTOR.unpack_from(fixed, position))
         if values[1]:
             values[8] = values[9] = epoch
-            DESCRIPTOR.pack_into(fixed, place, *values)
+            DESCRIPTOR.pack_into(fixed, position, *values)
     return bytes(fixed)
 
 
@@ -79,17 +79,17 @@ def id_of_header(head: bytes) -> str:
 
 
 def id_of_digest(digest: str) -> str:
-    """The same of a file that `slipway images build` has made, from its file system's digest."""
+    """The id of a file built by `slipway images build`, from its file system's digest."""
     return _uuid(digest).hex() if re.fullmatch(r"[0-9a-f]{64}", digest) else ""
 
 
 def _uuid(digest: str) -> bytes:
-    """A UUID of the kind that is made from a SHA."""
+    """A UUID of version 5 from a digest."""
     return uuid.UUID(bytes=bytes.fromhex(digest[:32]), version=5).bytes
 
 
 def architecture_code(machine: str) -> str:
-    """`apptainer sif add`'s number of a machine type of uname's; raises ImageError."""
+    """The code of a machine type (`uname -m`) for `apptainer sif add`; raises ImageError."""
     if machine not in _ARCHITECTURES:
         raise ImageError(f"SIF files have no machine type {machine}")
     return _ARCHITECTURES[machine]

@@ -1,8 +1,8 @@
-"""Who uses which file of an image, and what may be deleted.
+"""Use of an image's files by sessions and jobs, and which files may be deleted.
 
-A session's job reads the file that the image had when the job was submitted, for as long as Slurm
-has the job, requeued ones too. Which image a batch job uses is known to Slurm alone, so each job
-that was in the queue before a file was replaced counts as using it.
+A session's job reads the image's file at the time of its submission for as long as Slurm has the
+job, also after a requeue. The portal does not know which image a batch job uses, so each job that
+was in the queue before a file was replaced counts as using it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from portal.core.images.names import ImageName
 from portal.core.session.session import Session
 
 MARGIN = timedelta(minutes=10)
-"""How long a portal or a login node may still name a file that was replaced."""
+"""How long a portal or a login node may still submit jobs with a replaced file."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class StoredImage:
     title: str
     files: tuple[StoredFile, ...]
     changed: datetime
-    """When the current file took its place."""
+    """When the current file was installed."""
     inventory: Inventory | None = None
     """None for images that were not built by `slipway images build`."""
     retired: datetime | None = None
@@ -58,23 +58,23 @@ class QueuedJob:
 
 @dataclass(frozen=True)
 class Removal:
-    """What `prune` does with an image's files; `kept` says why it keeps any."""
+    """The files that `prune` deletes; `kept_because`: why it keeps the image's files."""
 
     image: StoredImage
     files: tuple[StoredFile, ...] = ()
-    whole: bool = False
-    kept: str = ""
+    entire_image: bool = False
+    kept_because: str = ""
 
 
 def sessions_of(image: ImageName, live: Collection[Session]) -> list[Session]:
-    """The sessions that are not over, of this image."""
+    """The live sessions with this image."""
     return [s for s in live if (s.environment, s.version) == image]
 
 
 def decide(
     image: StoredImage, live: Collection[Session], jobs: Collection[QueuedJob], now: datetime
 ) -> Removal | None:
-    """What may be deleted of an image; None if there is nothing to delete."""
+    """Decide which files of an image may be deleted; None if there are none to delete."""
     old = tuple(file for file in image.files if not file.current)
     if image.retired is None and not old:
         return None
@@ -86,9 +86,9 @@ def decide(
     if now < since + MARGIN:
         reasons.append(f"{'retired' if image.retired else 'replaced'} less than ten minutes ago")
     if reasons:
-        return Removal(image, kept="; ".join(reasons))
-    whole = image.retired is not None
-    return Removal(image, image.files if whole else old, whole)
+        return Removal(image, kept_because="; ".join(reasons))
+    retired = image.retired is not None
+    return Removal(image, image.files if retired else old, retired)
 
 
 def _reasons(sessions: Collection[Session], jobs: Collection[QueuedJob]) -> Iterator[str]:
@@ -103,5 +103,5 @@ def _reasons(sessions: Collection[Session], jobs: Collection[QueuedJob]) -> Iter
         )
 
 
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -18,7 +18,7 @@ class Accounts(Protocol):
     """Accounts on the login node. Methods raise Unavailable when it does not answer."""
 
     def missing(self, names: Collection[str]) -> set[str]:
-        """Those of these accounts that do not exist or have no login shell."""
+        """The accounts of these that do not exist or have no login shell."""
         ...
 
     def identity(self, user: str) -> Identity | None:
@@ -31,10 +31,10 @@ class Accounts(Protocol):
 
 
 class IdentityProvider(Protocol):
-    """An OpenID provider. Methods raise Unavailable when it does not answer as it should."""
+    """An OpenID provider. Methods raise Unavailable when it does not answer correctly."""
 
     def authorization_url(self, attempt: LoginAttempt) -> str:
-        """Where a browser is sent to log in."""
+        """The address to which a browser is redirected for login."""
         ...
 
     def redeem(self, answer: AuthorizationResponse, attempt: LoginAttempt) -> ProviderAnswer:
@@ -45,7 +45,7 @@ class IdentityProvider(Protocol):
         ...
 
     def logout_url(self, id_token: str) -> str:
-        """Where a browser is sent to log out there; "" if the provider does not offer it."""
+        """The address for logout at the provider; "" if the provider does not offer it."""
         ...
 
     def read_logout(self, token: str) -> LogoutNotice:

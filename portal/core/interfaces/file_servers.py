@@ -1,4 +1,4 @@
-"""Interfaces to the users' file servers, and to the store of where they run."""
+"""Interface to the users' file servers."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from portal.core.files.server import FileReply, FileRequest, FileServer, NoReply
 
 
 class FileServerHost(Protocol):
-    """Starts file servers as their users, and asks them."""
+    """Starts file servers as their users, and sends requests to them."""
 
     def start(self, owner: str, order: StartOrder) -> tuple[str, int]:
-        """Start the user's file server, in place of an earlier one; returns address and port.
+        """Start the user's file server, replacing an earlier one; returns address and port.
 
         Raises Unavailable, also if the server that the order excepts still runs.
         """
@@ -25,7 +25,7 @@ class FileServerHost(Protocol):
         ...
 
     def ask(self, server: FileServer, request: FileRequest) -> FileReply | NoReply:
-        """Send a request; NoReply if no such server answers there, so that nothing was done.
+        """Send a request; NoReply if this server does not answer, so that nothing was done.
 
         Raises Unavailable if it does not answer in time.
         """

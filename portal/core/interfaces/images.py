@@ -19,7 +19,7 @@ Note = Callable[[str], None]
 
 
 class Containers(Protocol):
-    """Apptainer. Every method raises ImageError with Apptainer's last words when it fails."""
+    """Apptainer. Every method raises ImageError with Apptainer's last messages when it fails."""
 
     def version(self) -> str:
         """Apptainer's version."""
@@ -28,11 +28,11 @@ class Containers(Protocol):
     def unpack(
         self, source: str, target: Path, fakeroot: bool, arguments: Mapping[str, str], place: Path
     ) -> None:
-        """Build a folder from a definition or an address; `place`: where its paths begin."""
+        """Build a folder from a definition or an address; `place`: base of its relative paths."""
         ...
 
     def pack(self, root: Path, file: Path, fakeroot: bool, compression: str) -> None:
-        """Build an image's file from such a folder, beside it."""
+        """Build an image's file from such a folder, in the same directory."""
         ...
 
     def labels(self, file: Path) -> dict[str, str]:
@@ -48,15 +48,15 @@ class Roots(Protocol):
     """An image's file system while it is a folder. Every method raises ImageError."""
 
     def has_base(self, suite: str) -> bool:
-        """Whether the base system of a Debian release is at hand."""
+        """Whether the base system of a Debian release is cached."""
         ...
 
     def make_base(self, suite: str, root: Path) -> None:
-        """Create a bare Debian."""
+        """Create a minimal Debian system."""
         ...
 
     def lend(self, root: Path, suite: str) -> None:
-        """Put this machine's mirrors, proxies and certificates in, for the build only."""
+        """Add this machine's mirrors, proxies and certificates, for the build only."""
         ...
 
     def take_back(self, root: Path) -> None:
@@ -76,7 +76,7 @@ class Workspaces(Protocol):
     """Folders for builds."""
 
     def __call__(self) -> AbstractContextManager[Path]:
-        """A new folder, deleted at the end, and those that crashes have left."""
+        """Create a folder that is deleted at the end; also deletes leftovers of crashed builds."""
         ...
 
 
@@ -131,8 +131,8 @@ class ImageStore(Protocol):
 
 
 class MachineCheck(Protocol):
-    """What this machine has for builds."""
+    """Checks whether this machine can build images."""
 
     def __call__(self) -> Machine:
-        """Look for it."""
+        """Determine programs and permissions."""
         ...

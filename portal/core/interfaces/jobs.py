@@ -1,4 +1,4 @@
-"""Interfaces for submitting jobs: the login node, and what was submitted before."""
+"""Interfaces to Slurm's jobs and to the submission of jobs on the login node."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ class JobMeter(Protocol):
     """Slurm's measurements of one job. Raises Unavailable when Slurm does not answer."""
 
     def running(self, job: Job) -> Sequence[StepUse]:
-        """The running steps of a job, asked as its owner; [] if there are none."""
+        """The running steps of a job, queried as its owner; [] if there are none."""
         ...
 
     def ended(self, job: Job) -> EndedUse | None:
-        """What accounting has of a job that is over; None while it does not have its end."""
+        """Accounting's record of a job that is over; None until it contains its end."""
         ...
 
 
 class JobScheduler(Protocol):
-    """Slurm, for jobs of anybody. Every method raises Unavailable when Slurm does not answer."""
+    """Slurm, for jobs of all users. Methods raise Unavailable when Slurm does not answer."""
 
     def find(self, job_id: str) -> Job | None:
-        """A job in Slurm's memory, as it is now."""
+        """The current state of a job in Slurm's memory."""
         ...
 
     def texts(self, job_ids: Collection[str]) -> dict[str, JobTexts]:
-        """What the owners of these jobs wrote, by number; without those that left the queue."""
+        """Texts of these jobs' owners, by number; without jobs that left the queue."""
         ...
 
     def ended(self, job_ids: Collection[str]) -> dict[str, Job]:
@@ -46,7 +46,7 @@ class JobScheduler(Protocol):
     def act(self, user: str, action: JobAction, targets: Sequence[str]) -> dict[str, str]:
         """Hold, release or requeue a user's jobs, arrays or tasks, as that user.
 
-        For each that Slurm was asked about: "", or why it refused.
+        Returns "" for each target that Slurm accepted, else the reason for its refusal.
         """
         ...
 

@@ -25,7 +25,7 @@ class Clock(Protocol):
     """The current time."""
 
     def __call__(self) -> datetime:
-        """Now, in UTC, with its time zone."""
+        """The current time as an aware datetime in UTC."""
         ...
 
 
@@ -61,7 +61,7 @@ class Scheduler(Protocol):
         ...
 
     def begin(self, user: str, job_id: str, seconds: int) -> None:
-        """Let a user's waiting job start in so many seconds at the earliest. Idempotent."""
+        """Set the earliest start of a user's waiting job, in seconds from now. Idempotent."""
         ...
 
     @property
@@ -76,7 +76,7 @@ class Scheduler(Protocol):
     def jobs(self) -> dict[str, Job]:
         """All jobs in Slurm's memory, by job id: one query for all users.
 
-        Those that have not changed since the last call are the same objects.
+        Jobs that have not changed since the last call are the same objects.
         """
         ...
 
@@ -85,7 +85,7 @@ class Scheduler(Protocol):
         ...
 
     def named(self, session: str) -> list[JobReport]:
-        """All users' jobs whose name is this session's id: anybody may choose a job's name."""
+        """All users' jobs whose name is this session's id: any user may choose a job's name."""
         ...
 
     def ended(self, job_ids: Collection[str]) -> dict[str, JobReport]:
@@ -131,11 +131,11 @@ class UserFiles(Protocol):
         ...
 
     def folders(self, user: str) -> list[Folder]:
-        """What can be mounted: the home directory, then storage folders by name (500 at most)."""
+        """Folders to mount: the home directory, then storage folders by name (500 at most)."""
         ...
 
     def missing_folders(self, user: str, names: Collection[str]) -> set[str]:
-        """Those of these names that are not storage folders of the user."""
+        """The names of these that are not storage folders of the user."""
         ...
 
     def make_folder(self, user: str, name: str) -> Folder:
@@ -143,9 +143,9 @@ class UserFiles(Protocol):
         ...
 
     def image_files(self, user: str, places: Sequence[str]) -> list[ImageFile]:
-        """The newest image files in the user's storage folders and in these folders of the site's.
+        """The newest image files in the user's storage folders and in these folders of the site.
 
-        What cannot be listed within seconds is left out.
+        Folders that cannot be listed within seconds are omitted.
         """
         ...
 
@@ -220,10 +220,10 @@ class Routes(Protocol):
     """HAProxy's route map: permitted requests and their targets. Raises Unavailable."""
 
     def exclusively(self) -> AbstractContextManager[None]:
-        """Nobody else changes the map or reloads HAProxy meanwhile.
+        """Lock: no other process changes the map or reloads HAProxy meanwhile.
 
-        What a revocation has stored before is read inside; one that is stored later removes its
-        keys later, too. So what is added is valid at that moment.
+        Revocations stored before are read inside the lock; one that is stored later also removes
+        its keys later. So a route is valid when it is added.
         """
         ...
 
@@ -247,11 +247,11 @@ class Routes(Protocol):
         ...
 
     def add_path(self, path: str, key: str) -> None:
-        """Have requests from JupyterHub below this path take the route of the key."""
+        """Send requests from JupyterHub below this path to the route of the key."""
         ...
 
     def set_paths(self, paths: Mapping[str, str]) -> None:
-        """The same for all such paths; others are forgotten."""
+        """Replace all paths of `add_path`."""
         ...
 
     def is_lost(self) -> bool:
@@ -259,11 +259,11 @@ class Routes(Protocol):
         ...
 
     def entries(self) -> dict[str, str]:
-        """The map; keys that only connections, or only the next process have, have no target."""
+        """The map; keys that exist only for connections or the next process have no target."""
         ...
 
     def fill(self, routes: Mapping[str, str]) -> None:
-        """Write the whole map to HAProxy; from then on it also begins a reload with it."""
+        """Write the complete map to HAProxy, which then also uses it after a reload."""
         ...
 
 
@@ -287,7 +287,7 @@ class RecordEvent(Protocol):
     """Writes the audit log; never raises, since the recorded action has already happened."""
 
     def __call__(self, who: str, action: str, target: str = "", detail: str = "") -> None:
-        """Record who did what; never secrets."""
+        """Record an action of the user `who`; never secrets."""
         ...
 
 
@@ -303,10 +303,10 @@ class Authenticator(Protocol):
     """Checks passwords against the cluster."""
 
     def __call__(self, user: str, password: str, code: str = "") -> str:
-        """The account's own name if the login node accepts this password for it, else "".
+        """The account's name if the login node accepts this password for it, else "".
 
-        `code`: what the login node wants besides; "" for nothing, or what needs no text.
-        The name may be spelled differently from `user`. Accounts that are no person's are refused.
+        `code`: the second factor for the login node; "" for none, or for one without text.
+        The name may be spelled differently from `user`. System accounts are refused.
 
         Raises Unavailable when the login node does not answer.
         """

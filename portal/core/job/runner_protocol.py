@@ -18,7 +18,7 @@ from portal.core.apps.access import AppState
 from portal.core.apps.catalog import AppName, AppSpec
 from portal.core.job.description import JobSettings
 from portal.core.job.samples import Reading
-from portal.core.launch.mounts import kept_folders, start_folder, storage_of
+from portal.core.launch.mounts import persistent_folders, start_folder, storage_of
 from portal.core.launch.site_files import RefusedFile
 from portal.core.session.session import Facts, Home, Session
 from portal.core.validation import STRICT
@@ -249,7 +249,7 @@ def _packages(session: Session, rules: JobSettings) -> dict[str, object]:
     if session.image:
         # The hash distinguishes images that differ only in characters replaced or cut above.
         name = f"own-{name}-{hashlib.sha256(image.encode()).hexdigest()[:8]}"
-    return {"name": name, "folders": kept_folders(session.mounts, _storage(session, rules))}
+    return {"name": name, "folders": persistent_folders(session.mounts, _storage(session, rules))}
 
 
 def _storage(session: Session, rules: JobSettings) -> str | None:

@@ -20,7 +20,7 @@ MAX_TOTAL = 65_536
 
 HIDDEN_NAMES = "TOKEN|KEY|PASSW|SECRET|CREDENTIAL"
 """A regular expression for names whose values are probably secrets: pages hide them, and do not
-keep them in the browser."""
+store them in the browser."""
 
 _OPEN = "could open its kernels to everybody on the node"
 
@@ -60,14 +60,14 @@ _NAMES = (
 def parse_lines(text: str) -> dict[str, str]:
     """Parse lines such as NAME=value or export NAME="value", without comments and empty lines.
 
-    Raises InvalidRequest for other lines; what names and values may be is checked with the request.
+    Raises InvalidRequest for other lines; names and values are validated with the request.
     """
     variables: dict[str, str] = {}
     for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
-        written = line.strip()
-        if not written or written.startswith("#"):
+        stripped = line.strip()
+        if not stripped or stripped.startswith("#"):
             continue
-        name, equals, value = written.removeprefix("export ").partition("=")
+        name, equals, value = stripped.removeprefix("export ").partition("=")
         name = name.strip()
         if not equals or not name:
             raise InvalidRequest([FieldError("env", f"write line {number} as NAME=value")])
@@ -78,10 +78,10 @@ def parse_lines(text: str) -> dict[str, str]:
 
 
 def _unquoted(value: str) -> str:
-    quoted = re.fullmatch(r"""(["'])(.*)\1;?""", value, re.DOTALL)
-    if not quoted:
+    match = re.fullmatch(r"""(["'])(.*)\1;?""", value, re.DOTALL)
+    if not match:
         return value
-    return re.sub(r'\\(["\\$`])', r"\1", quoted[2]) if quoted[1] == '"' else quoted[2]
+    return re.sub(r'\\(["\\$`])', r"\1", match[2]) if match[1] == '"' else match[2]
 
 
 def to_lines(variables: Mapping[str, str]) -> str | None:

@@ -13,22 +13,22 @@ from portal.core.validation import STRICT, Matching, at_most, wrong
 from portal.errors import FieldError
 
 APP = "jupyterhub"
-"""The app that is JupyterHub's server in a session."""
+"""Name of the app that runs JupyterHub's single-user server."""
 PREFIX = "hub.prefix"
 SAFE = "@~"
-"""What JupyterHub leaves as it is in names, beyond letters, digits and "_.-"."""
+"""Characters in names that JupyterHub does not escape, besides letters, digits and "_.-"."""
 MAX_PREFIX = 200
 MAX_VARIABLES = 60
 MAX_VALUE = 16_384
-"""Characters; certificates of authorities are the longest."""
+"""Characters; CA certificates are the longest values."""
 _NAME = re.compile(r"(JUPYTERHUB|JUPYTER|JPY)_[A-Z0-9_]{1,100}")
-_KEPT = re.compile(r"JUPYTER_(CONFIG|PATH|DATA|RUNTIME|PREFER|NO_CONFIG|ALLOW_INSECURE).*")
+_RESERVED = re.compile(r"JUPYTER_(CONFIG|PATH|DATA|RUNTIME|PREFER|NO_CONFIG|ALLOW_INSECURE).*")
 """Settings of Jupyter that protect the session; its start script sets them."""
 
 
 def _check_names(env: dict[str, str]) -> dict[str, str]:
     for name, value in env.items():
-        if not _NAME.fullmatch(name) or _KEPT.fullmatch(name):
+        if not _NAME.fullmatch(name) or _RESERVED.fullmatch(name):
             raise wrong(f"{name[:40]} is not one of JupyterHub's variables for its servers")
         if len(value) > MAX_VALUE or not value.isprintable():
             raise wrong(f"{name}: use up to {MAX_VALUE} printable characters")
@@ -54,17 +54,19 @@ class HubServer(BaseModel):
 
 
 def check_prefix(prefix: str, owner: str, base_url: str) -> list[FieldError]:
-    """What is wrong with the path of a user's server: nobody may claim another's.
+    """The problems of a server's path: users may only claim paths of their own servers.
 
     JupyterHub's paths are BASE_URL/user/NAME/ and BASE_URL/user/NAME/SERVER/, percent-encoded once.
     """
-    own = f"{base_url}user/{quote(owner, safe=SAFE)}/"
-    if prefix == own or (prefix.startswith(own) and _names_server(prefix.removeprefix(own))):
+    base = f"{base_url}user/{quote(owner, safe=SAFE)}/"
+    if prefix == base or (prefix.startswith(base) and _names_server(prefix.removeprefix(base))):
         return []
-    return [FieldError(PREFIX, f"this must be {own}, or {own}NAME/ for a named server")]
+    return [FieldError(PREFIX, f"this must be {base}, or {base}NAME/ for a named server")]
 
 
-def _names_server(rest: str) -> bool:
-    """Whether it is one name as JupyterHub writes it; others might be read as another path."""
-    name = unquote(rest.removesuffix("/"))
-    return f"{quote(name, safe=SAFE)}/" == rest and "/" not in name and name not in ("", ".", "..")
+def _names_server(segment: str) -> bool:
+    """Whether this is one name as JupyterHub encodes it; others could denote another path."""
+    name = unquote(segment.removesuffix("/"))
+    return (
+        f"{quote(name, safe=SAFE)}/" == segment and "/" not in name and name not in ("", ".", "..")
+    )

@@ -1,4 +1,4 @@
-"""Mounts of persistent folders: what can be mounted, and where it appears in the container."""
+"""Mounts of persistent folders: their sources, and their paths in the container."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_MOUNTS = 20
 
 
 def _mountable(text: str) -> str:
-    """What can be mounted: a folder's name, home, or OWNER/FOLDER; raises ValueError."""
+    """Check the source of a mount: a folder's name, home, or OWNER/FOLDER; raises ValueError."""
     owner, slash, name = text.rpartition("/")
     if slash and not re.fullmatch(OWNER, owner):
         raise ValueError("write the name of a storage folder, or OWNER/FOLDER")
@@ -40,27 +40,27 @@ class Mount(BaseModel):
 
     @property
     def owner(self) -> str:
-        """Who shares it; "" for the user's own."""
+        """The user who shares it; "" for the user's own."""
         return self.folder.rpartition("/")[0]
 
     @property
     def name(self) -> str:
-        """Its name, without its owner's."""
+        """The folder's name, without its owner."""
         return self.folder.rpartition("/")[2]
 
 
-def place_of(mount: Mount, mounts: Iterable[Mount]) -> str:
-    """Where a mount is in a session's new home: under its name, which own folders get first."""
+def mount_name(mount: Mount, mounts: Iterable[Mount]) -> str:
+    """A mount's name in a session's new home: the folder's; own folders take precedence."""
     if not mount.owner:
         return mount.folder
     names = [HOME, *(other.name for other in mounts if other.folder != mount.folder)]
     return f"{mount.owner}-{mount.name}" if mount.name in names else mount.name
 
 
-def same_place(mounts: Sequence[Mount]) -> str:
-    """A place that two of a session's mounts would share; "" if none."""
-    places = [place_of(mount, mounts) for mount in mounts]
-    return next((place for place in places if places.count(place) > 1), "")
+def duplicate_mount_name(mounts: Sequence[Mount]) -> str:
+    """A name in the home that two of a session's mounts would share; "" if none."""
+    names = [mount_name(mount, mounts) for mount in mounts]
+    return next((name for name in names if names.count(name) > 1), "")
 
 
 def _short(value: Any) -> Any:
@@ -112,18 +112,18 @@ class Folder:
     problem: str = ""
     """Why it cannot be mounted."""
     owner: str = ""
-    """Who shares it; "" for the user's own."""
+    """The user who shares it; "" for the user's own."""
     read_only: bool = False
-    """Whether it can be mounted read-only alone, as it is shared."""
+    """Whether it is shared read-only, so that it can only be mounted read-only."""
 
     @property
     def mountable(self) -> bool:
-        """Whether a session can have it."""
+        """Whether a session can mount it."""
         return not self.problem
 
 
 def storage_folder(name: str, directory: str) -> Folder:
-    """A storage folder found in the user's storage directory."""
+    """Build the Folder for an entry of the user's storage directory."""
     return Folder(name, f"{directory.rstrip('/')}/{name}", name_problem(name))
 
 
@@ -136,7 +136,7 @@ class MountPoint:
     """Absolute, or relative to the home directory of the user, or of the owner."""
     read_only: bool
     owner: str = ""
-    """Who shares it; "" for the user's own."""
+    """The user who shares it; "" for the user's own."""
 
 
 def storage_of(user: str, storage: str) -> str:
@@ -155,16 +155,16 @@ def start_folder(mounts: Iterable[Mount], owns_home: str | None = None) -> str:
     if len(writable) != 1:
         return ""
     if owns_home is None:
-        return place_of(writable[0], listed)
+        return mount_name(writable[0], listed)
     if writable[0].folder == HOME or writable[0].owner:
         return ""
     return _in_storage(writable[0].folder, owns_home)
 
 
-def kept_folders(mounts: Iterable[Mount], owns_home: str | None = None) -> list[str]:
+def persistent_folders(mounts: Iterable[Mount], owns_home: str | None = None) -> list[str]:
     """The user's own writable mounts in their order, relative to the session's home or absolute.
 
-    With a home of the owner's own, it is the last, as "". `owns_home`: as for start_folder.
+    If the home is the owner's own, it comes last, as "". `owns_home`: as for start_folder.
     """
     listed = [mount for mount in mounts if not mount.read_only and not mount.owner]
     if owns_home is None:
@@ -172,7 +172,7 @@ def kept_folders(mounts: Iterable[Mount], owns_home: str | None = None) -> list[
     return [*(_in_storage(m.folder, owns_home) for m in listed if m.folder != HOME), ""]
 
 
-def place_in_own_home(folder: str, storage: str) -> str:
+def path_in_own_home(folder: str, storage: str) -> str:
     """A folder's path in a session whose home is the owner's own: the same as on the cluster.
 
     `storage`: the path of the storage folders (storage_of).
@@ -184,12 +184,12 @@ def place_in_own_home(folder: str, storage: str) -> str:
 
 
 def check_in_own_home(mounts: Iterable[Mount]) -> list[FieldError]:
-    """The mounts that are not possible where sessions run in their owner's own home."""
+    """Errors for mounts that are impossible if sessions run in their owner's home directory."""
     return [
         FieldError(
-            f"mounts.{place}", "your home directory is your session's: it is never read-only"
+            f"mounts.{index}", "your home directory is your session's: it is never read-only"
         )
-        for place, mount in enumerate(mounts)
+        for index, mount in enumerate(mounts)
         if mount.folder == HOME and mount.read_only
     ]
 
@@ -203,7 +203,7 @@ def mount_points(user: str, mounts: Iterable[Mount], storage: str) -> tuple[Moun
     listed = tuple(mounts)
     return tuple(
         MountPoint(
-            place_of(mount, listed),
+            mount_name(mount, listed),
             "."
             if mount.folder == HOME
             else _in_storage(mount.name, storage_of(mount.owner or user, storage)),

@@ -83,7 +83,7 @@ def names_for(name: str | None, count: int, number: int) -> list[str]:
     if count == 1:
         return [name or readable_name(number)]
     stem = name or _words(number)
-    return [f"{stem}{place}" for place in range(1, count + 1)]
+    return [f"{stem}{index}" for index in range(1, count + 1)]
 
 
 def _words(number: int) -> str:
@@ -94,7 +94,7 @@ _GENERATED = re.compile(f"({'|'.join(_FIRST)})({'|'.join(_SECOND)})[0-9]{{1,2}}"
 
 
 def is_generated(name: str) -> bool:
-    """Whether a name is one that readable_name or names_for could have made."""
+    """Whether readable_name or names_for could have generated a name."""
     return _GENERATED.fullmatch(name) is not None
 
 
@@ -112,17 +112,17 @@ _COUNTED = re.compile(r"(.*?[^0-9])([0-9]{1,2})", re.DOTALL)
 
 
 def distinct_names(names: Sequence[str], taken: Iterable[str]) -> list[str]:
-    """These names, changed where taken or repeated: "train" becomes "train2", then "train3".
+    """Number the names that are taken or repeated: "train" becomes "train2", then "train3".
 
     Upper and lower case do not make a difference, since host names in SSH settings ignore them.
     """
     used = {name.casefold() for name in taken}
-    found = []
+    distinct = []
     for name in names:
         free = next(other for other in _alternatives(name) if other.casefold() not in used)
         used.add(free.casefold())
-        found.append(free)
-    return found
+        distinct.append(free)
+    return distinct
 
 
 def _alternatives(name: str) -> Iterable[str]:

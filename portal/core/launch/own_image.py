@@ -1,4 +1,4 @@
-"""A person's own image in a launch: a SIF file of theirs, or one that a registry has."""
+"""A user's own image in a launch: a SIF file of theirs, or an image in a registry."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from portal.node.common.reference import MAX_LENGTH, SCHEME, host_problem, parse
 
 IMAGE = "image"
 OWN = "own"
-"""The environment of sessions that run an image of their owner's; no site's image is named so."""
-PLACE = "@image"
-"""What stands for the image in the batch script, since only the job knows its path."""
+"""The environment of sessions that run their owner's image; reserved, site images cannot use it."""
+PLACEHOLDER = "@image"
+"""Stands for the image in the batch script, since only the job knows its path."""
 SUFFIX = ".sif"
-# Part of a batch script; "#", "$", quotes and blanks would be more than text there.
+# Part of a batch script, in which "#", "$", quotes and blanks have a meaning.
 _PATH = re.compile(r"[A-Za-z0-9._/@%+=:,-]+")
 Own = Literal["off", "files", "registries"]
 MOST_FILES = 30
-"""Files that a form proposes, of each kind of place."""
+"""Files that a form proposes from each kind of folder."""
 
 
 @dataclass(frozen=True)
@@ -33,42 +33,42 @@ class ImageFile:
     """A file that its owner may launch; `size` in bytes."""
 
     name: str
-    """As launches name it: FOLDER/NAME.sif, or its path in a folder of the site's."""
+    """Its name in launches: FOLDER/NAME.sif, or its path in one of the site's folders."""
     path: str
-    """Its absolute path on the cluster, as batch jobs name it."""
+    """Its absolute path on the cluster, used by batch jobs."""
     size: int
 
 
 @dataclass(frozen=True)
 class OwnImageRules:
-    """What the site permits; sizes in MiB."""
+    """The site's rules for own images; sizes in MiB."""
 
     own: Own = "off"
     folders: tuple[str, ...] = ()
-    """Folders of the site's with images, besides the users' storage folders."""
+    """The site's folders with images, besides the users' storage folders."""
     registries: tuple[str, ...] = ()
-    """Hosts with their ports; "*" for every one."""
+    """Hosts with their ports; "*" permits all."""
     insecure: tuple[str, ...] = ()
     """Those of them that have no TLS."""
     max_mb: int = 20 * 1024
     cache_mb: int = 40 * 1024
     """For all pulled images of one user."""
     start_seconds: int = 120
-    """How long an image's own start-up may take."""
+    """Time limit for an image's start-up script."""
     command: str = "/usr/local/bin/slipway"
     """The command on compute nodes."""
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Where images may come from, as `slipway sbatch` names it."""
+        """Permitted kinds of sources, as `slipway sbatch` names them."""
         return {"off": (), "files": ("file",), "registries": ("file", "docker")}[self.own]
 
 
 NO_OWN_IMAGES = OwnImageRules()
 
 
-def _written(text: str) -> str:
-    """The text, if it can name an image; raises ValueError."""
+def _image_name(text: str) -> str:
+    """Return the text if it can name an image; raises ValueError."""
     if "://" in text:
         return str(parse(text))
     if len(text) > MAX_LENGTH:
@@ -91,7 +91,7 @@ def _written(text: str) -> str:
 
 OwnImage = Annotated[
     str,
-    checked(_written),
+    checked(_image_name),
     WithJsonSchema(
         {
             "type": "string",
@@ -104,19 +104,19 @@ OwnImage = Annotated[
 
 
 def proposable(files: Iterable[ImageFile]) -> list[ImageFile]:
-    """Those files whose names a launch accepts."""
+    """The files whose names a launch accepts."""
     return [file for file in files if _acceptable(file.name)]
 
 
 def _acceptable(name: str) -> bool:
     try:
-        return _written(name) == name
+        return _image_name(name) == name
     except ValueError:
         return False
 
 
 def image_problems(image: str, rules: OwnImageRules) -> list[FieldError]:
-    """Why the site does not permit an image, in words that say what it permits."""
+    """Why the site does not permit an image; the message says which images it permits."""
     text = _problem(image, rules)
     return [FieldError(IMAGE, text)] if text else []
 
@@ -139,18 +139,18 @@ def _site_folder(image: str, folders: Iterable[str]) -> str | None:
 
 
 def image_title(image: str) -> str:
-    """A short name for lists: the file's, or that in the registry with its tag."""
+    """A short name for lists: the file's name, or the repository's with its tag."""
     name = image.rpartition("/")[2]
     return re.sub(r"@sha256:([0-9a-f]{12})[0-9a-f]*$", r"@\1", name)
 
 
 @dataclass(frozen=True)
 class ImageJob:
-    """What the job needs to know to find the image; sizes in MiB."""
+    """The parameters by which a job locates its image; sizes in MiB."""
 
     command: str
     folder: str
-    """The folder that the file is in, absolute or relative to the home; "" for a reference."""
+    """The file's folder, absolute or relative to the home; "" for a reference."""
     file: str
     """Its path in that folder."""
     reference: str
@@ -162,13 +162,13 @@ class ImageJob:
 
 
 def image_job(owner: str, image: str, rules: OwnImageRules, storage: str) -> ImageJob:
-    """What a session's job needs; `storage`: the site's setting."""
+    """Build the image parameters of a session's job; `storage`: the site's setting."""
     folder, file, reference, insecure = "", "", "", ""
     if image.startswith(SCHEME):
         reference, host = image, parse(image).host
         insecure = host if host in rules.insecure else ""
     elif image.startswith("/"):
-        # Of a folder that is no longer permitted: its own, so that the job says what is wrong.
+        # Use the file's folder even if it is no longer permitted: the job then reports the error.
         folder = (_site_folder(image, rules.folders) or image.rpartition("/")[0]).rstrip("/")
         file = image.removeprefix(folder + "/")
     else:

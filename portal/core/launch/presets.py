@@ -44,14 +44,14 @@ class Preset:
 
     @property
     def to_launch(self) -> dict[str, Any]:
-        """The launch request, with a name: the saved one, else one made from the preset's name.
+        """The launch request with a name: the saved one, else one derived from the preset's name.
 
         Presets of earlier versions may contain a generated name, which is not used again.
         """
         saved = self.body.get("name")
         name = name_from(self.name) if saved is None or is_generated(saved) else saved
-        rest = {key: value for key, value in self.body.items() if key != "name"}
-        return rest | ({"name": name} if name else {})
+        fields = {key: value for key, value in self.body.items() if key != "name"}
+        return fields | ({"name": name} if name else {})
 
 
 def check_name(name: str, field: str = FIELD) -> str:
@@ -62,7 +62,7 @@ def check_name(name: str, field: str = FIELD) -> str:
 
 
 def check_saved(result: SaveResult, kind: str, name: str, most: int, field: str = FIELD) -> None:
-    """Raise the error for what was not saved, deleted or renamed to `name`; `kind`: "preset"."""
+    """Raise the error of a failed save, rename or deletion; `kind`: for example "preset"."""
     if result is SaveResult.FULL:
         text = f"you have {most} {kind}s already; delete one first"
         raise InvalidRequest([FieldError(field, text)])

@@ -17,7 +17,7 @@ MOST_LOGINS = 50
 
 
 class RegistryLogin(BaseModel):
-    """User and password, or a token in its place."""
+    """User and password, or a token instead of the password."""
 
     model_config = STRICT
 
@@ -35,11 +35,11 @@ class RegistryLogin(BaseModel):
 
 @dataclass(frozen=True)
 class SavedLogin:
-    """What its owner sees of a saved login: never the password."""
+    """A saved login as shown to its owner, without the password."""
 
     registry: str
     user: str
     added: datetime | None
-    """None for one that was saved before this was kept."""
+    """None for logins saved before this was recorded."""
     used: datetime | None
-    """When a job last got it; None: never."""
+    """When a job last used it; None: never."""

@@ -16,7 +16,7 @@ from pydantic import (
 
 from portal.core.launch.environment import Variables
 from portal.core.launch.hub import HubServer
-from portal.core.launch.mounts import Mounts, same_place
+from portal.core.launch.mounts import Mounts, duplicate_mount_name
 from portal.core.launch.names import MAX_NAME, MIN_NAME, session_name
 from portal.core.launch.own_image import IMAGE, OWN, OwnImage
 from portal.core.slurm_options import Constraint, GroupName, SlurmName, SlurmOptions, options_in
@@ -80,7 +80,7 @@ GpuKindName = Annotated[str, Matching(f"({WORD})?", WORD_RULE)]
 
 
 def needs_amount(kind: str | None, info: ValidationInfo) -> str | None:
-    """Validator of a GPU's kind: its amount has to be given as well."""
+    """Validator of a GPU's kind: its amount must be set as well."""
     if kind and "fgpu" in info.data and info.data["fgpu"] is None:
         raise wrong("also set how much of it (fgpu)")
     return kind
@@ -89,15 +89,15 @@ def needs_amount(kind: str | None, info: ValidationInfo) -> str | None:
 def each_once(mounts: Mounts) -> Mounts:
     """Validator of mounts: no folder may be named twice."""
     names = [mount.folder for mount in mounts]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise wrong(f"the folder {twice} is named twice")
+    duplicate = next((name for name in names if names.count(name) > 1), None)
+    if duplicate is not None:
+        raise wrong(f"the folder {duplicate} is named twice")
     return mounts
 
 
-def _each_place(mounts: Mounts) -> Mounts:
-    if twice := same_place(mounts):
-        raise wrong(f"two of these folders would be ~/{twice}; choose one of them")
+def _distinct_names(mounts: Mounts) -> Mounts:
+    if duplicate := duplicate_mount_name(mounts):
+        raise wrong(f"two of these folders would be ~/{duplicate}; choose one of them")
     return mounts
 
 
@@ -131,7 +131,7 @@ class LaunchRequest(BaseModel):
     environment: Word = OWN
     version: Word | None = None
     image: Annotated[OwnImage | None, Field(validate_default=True)] = None
-    """An image of the user's own, in place of environment and version."""
+    """The user's own image, instead of environment and version."""
     name: SessionName | None = None
     resource_group: GroupName | None = None
     account: SlurmName | None = None
@@ -140,14 +140,14 @@ class LaunchRequest(BaseModel):
     constraint: Constraint | None = None
     """Features of nodes, as in sbatch's --constraint."""
     exclusive: bool = False
-    """The whole node, which nobody else's jobs then use; false undoes what a template says."""
+    """The whole node, without other users' jobs; false overrides a template."""
     resources: Resources
     time_limit: TimeLimit | None = None
     count: Annotated[int, Field(ge=1, le=MAX_COUNT, description="how many; all or none")] = 1
     mounts: Mounts = ()
     env: Variables = {}
     hub: HubServer | None = None
-    """Only JupyterHub sets it: the server that it will reach at this path."""
+    """Set by JupyterHub only: its server in this session."""
 
     @field_validator("image")
     @classmethod
@@ -180,28 +180,28 @@ class LaunchRequest(BaseModel):
         return options_in(self)
 
     _each_once = field_validator("mounts")(each_once)
-    _each_its_place = field_validator("mounts")(_each_place)
+    _each_named_differently = field_validator("mounts")(_distinct_names)
 
 
-def without(data: object, wrong: Iterable[FieldError]) -> LaunchRequest | None:
-    """The rest of a request with wrong fields, with defaults in their place, to check it as well.
+def without(data: object, errors: Iterable[FieldError]) -> LaunchRequest | None:
+    """Parse a request without its wrong fields, using defaults, to check the remaining ones.
 
-    None if nothing can be said about the rest.
+    None if the remaining fields cannot be checked.
     """
     if not isinstance(data, Mapping):
         return None
-    names = {error.field for error in wrong}
+    names = {error.field for error in errors}
     tops = {name.partition(".")[0] for name in names}
     body = {name: value for name, value in data.items() if name not in tops - {"resources"}}
     resources = data.get("resources")
     if isinstance(resources, Mapping):
-        kept = {
+        remaining = {
             name: value for name, value in resources.items() if f"resources.{name}" not in names
         }
-        body["resources"] = {"memory": f"{MIN_MEMORY_MB}m"} | kept
+        body["resources"] = {"memory": f"{MIN_MEMORY_MB}m"} | remaining
     try:
-        anything = {} if IMAGE in body else {"environment": "any"}
-        return parse_launch(anything | body)
+        defaults = {} if IMAGE in body else {"environment": "any"}
+        return parse_launch(defaults | body)
     except InvalidRequest:
         return None
 

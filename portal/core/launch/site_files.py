@@ -1,4 +1,4 @@
-"""Files of the site's images, to which rules about images apply whatever a launch calls them."""
+"""Files of the site's images: rules about images apply to them under any name or path."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class SifFile(NamedTuple):
     path: str
     """Its absolute path on the compute nodes."""
     id: str
-    """The id in its SIF header, which copies have too, in hexadecimal; "" if it is unknown."""
+    """The id in its SIF header, shared by copies, in hexadecimal; "" if unknown."""
 
 
 class RefusedFile(NamedTuple):
@@ -27,14 +27,14 @@ class RefusedFile(NamedTuple):
 
 
 def refusal(path: str, refused: Iterable[RefusedFile]) -> str:
-    """Why the file of this name is not started; "" if it is, as far as its name tells.
+    """Why the file at this path must not be started; "" if its path is not refused.
 
-    Links, other mounts and copies are recognised by the person's own processes alone
+    Links, other mounts and copies are recognised only by the user's own processes
     (node/batch/image/site.py).
     """
     return next((site_image(file.reason) for file in refused if file.path == path), "")
 
 
 def site_image(reason: str) -> str:
-    """The words of a refusal."""
+    """The message of a refusal."""
     return f"this is one of the site's images: {reason}"

@@ -37,20 +37,20 @@ def fill(data: object, templates: Iterable[Template]) -> object:
     """
     if not isinstance(data, Mapping) or FIELD not in data:
         return data
-    rest = {key: value for key, value in data.items() if key != FIELD}
+    fields = {key: value for key, value in data.items() if key != FIELD}
     name = data[FIELD]
     if name is None:
-        return rest
+        return fields
     template = next((t for t in templates if t.name == name), None)
     if template is None:
         text = "there is no template of this name"
         raise _refusal(text if isinstance(name, str) else "this must be text")
-    if rest.get("resources", {}) != {}:
+    if fields.get("resources", {}) != {}:
         raise _refusal("name a template or resources, not both")
     defaults = {key: getattr(template, key) for key in ("resource_group", "time_limit", *OPTIONS)}
-    set_by_it = {key: value for key, value in defaults.items() if value not in (None, False)}
-    given = {key: value for key, value in rest.items() if value is not None}
-    return rest | set_by_it | given | {"resources": _resources(template)}
+    from_template = {key: value for key, value in defaults.items() if value not in (None, False)}
+    overrides = {key: value for key, value in fields.items() if value is not None}
+    return fields | from_template | overrides | {"resources": _resources(template)}
 
 
 def options_with(template: Template, chosen: SlurmOptions) -> SlurmOptions:
@@ -70,10 +70,10 @@ def _refusal(text: str) -> InvalidRequest:
 
 def _resources(template: Template) -> dict[str, Any]:
     sizes = {"memory": template.memory_mb, "shared_memory": template.shared_memory_mb}
-    written = {key: format_size(mb) for key, mb in sizes.items() if mb is not None}
+    sizes_text = {key: format_size(mb) for key, mb in sizes.items() if mb is not None}
     gpu = {"fgpu": template.fgpu, "gpu_kind": template.gpu_kind}
-    asked = {key: value for key, value in gpu.items() if value is not None}
-    return {"cpus": template.cpus, **written, **asked}
+    requested_gpu = {key: value for key, value in gpu.items() if value is not None}
+    return {"cpus": template.cpus, **sizes_text, **requested_gpu}
 
 
 MAX_PLACE = 100_000

@@ -1,1 +1,1 @@
-"""What administrators tell everybody: announcements and maintenance. Pure."""
+"""Messages from administrators to all users: announcements and maintenance. Pure."""

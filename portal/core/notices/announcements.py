@@ -14,7 +14,7 @@ from portal.core.validation import LINK, STRICT, Matching, Moment, _not_blank, _
 from portal.core.validation import checked as checked_by
 
 MOST = 20
-"""Announcements that are kept, shown or not."""
+"""Maximum number of stored announcements, shown or not."""
 Level = Literal["information", "warning"]
 State = Literal["shown", "planned", "over"]
 STATES: Mapping[State, str] = MappingProxyType(
@@ -91,7 +91,7 @@ class Announcement(BaseModel):
 
     @property
     def mark(self) -> str:
-        """What a browser remembers when it was dismissed: a changed one is shown again."""
+        """The key that a browser stores on dismissal; an edited announcement has a new one."""
         return f"{self.id}-{etag(self)[:8]}"
 
     def state(self, now: datetime) -> State:
@@ -115,19 +115,19 @@ class Announcement(BaseModel):
         return ", ".join(parts)
 
 
-def announcement(id: str, asked: AnnouncementRequest, created: datetime) -> Announcement:
-    """The announcement to store."""
-    link = asked.link
+def announcement(id: str, request: AnnouncementRequest, created: datetime) -> Announcement:
+    """Build the announcement to store."""
+    link = request.link
     return Announcement(
         id=id,
-        **asked.model_dump(exclude={"link"}),
+        **request.model_dump(exclude={"link"}),
         link_title=link.title if link else "",
         link_url=link.url if link else "",
         created=created,
     )
 
 
-def shown_now(known: Iterable[Announcement], now: datetime, logged_in: bool) -> list[Announcement]:
-    """Those to show: warnings first, then the newest."""
-    found = [a for a in known if a.state(now) == "shown" and (logged_in or a.on_login)]
-    return sorted(found, key=lambda a: (a.level != "warning", -a.created.timestamp(), a.id))
+def shown_now(stored: Iterable[Announcement], now: datetime, logged_in: bool) -> list[Announcement]:
+    """The announcements to show: warnings first, then the newest."""
+    shown = [a for a in stored if a.state(now) == "shown" and (logged_in or a.on_login)]
+    return sorted(shown, key=lambda a: (a.level != "warning", -a.created.timestamp(), a.id))

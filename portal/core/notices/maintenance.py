@@ -14,9 +14,9 @@ from portal.errors import FieldError, Unavailable
 LONGEST = timedelta(days=60)
 """A later end is taken for a mistake."""
 RETRY_SECONDS = 600
-"""What programs are told to wait if nobody knows when maintenance is over."""
+"""Retry-After for programs if maintenance has no known end."""
 OPEN_END = timedelta(hours=1)
-"""How far the start of a waiting session is put off, again and again, while no end is known."""
+"""How far the start of a waiting session is repeatedly postponed while no end is known."""
 
 Message = Annotated[str, Field(max_length=300), checked(_one_line), checked(_not_blank)]
 
@@ -54,14 +54,14 @@ class Maintenance(BaseModel):
 
 
 class UnderMaintenance(Unavailable):
-    """Nothing can be launched, and nobody knows until when."""
+    """Nothing can be launched, and the end of maintenance is not known."""
 
     title = "Maintenance"
     retry_seconds = RETRY_SECONDS
 
 
 def until_problems(until: datetime | None, now: datetime) -> list[FieldError]:
-    """What is wrong with the end of maintenance."""
+    """Errors for the requested end of maintenance."""
     if until is None or now < until <= now + LONGEST:
         return []
     text = f"choose a time that is to come, within {LONGEST.days} days"
@@ -69,9 +69,9 @@ def until_problems(until: datetime | None, now: datetime) -> list[FieldError]:
 
 
 def launch_begin(maintenance: Maintenance | None, person: Person, now: datetime) -> datetime | None:
-    """When what this user launches now may start at the earliest; None: at once.
+    """The earliest start of this user's launches; None: immediately.
 
-    Administrators need not wait: they have to try what they repaired. Raises UnderMaintenance.
+    Administrators need not wait, since they test repairs. Raises UnderMaintenance.
     """
     if maintenance is None or person.admin or not maintenance.in_force(now):
         return None
@@ -85,9 +85,9 @@ def launch_begin(maintenance: Maintenance | None, person: Person, now: datetime)
 
 
 def begin_now(maintenance: Maintenance | None, begin: datetime, now: datetime) -> datetime:
-    """When a session that waits for the end of maintenance should start, as things are now.
+    """The current start time of a session that waits for the end of maintenance.
 
-    `begin` is what Slurm was told last. Without a known end it is put off again before it is
+    `begin` is the time last sent to Slurm. Without a known end it is postponed before it is
     reached.
     """
     if maintenance is None or not maintenance.in_force(now):
@@ -98,5 +98,5 @@ def begin_now(maintenance: Maintenance | None, begin: datetime, now: datetime) -
 
 
 def sentence(text: str) -> str:
-    """A text with its full stop."""
+    """Append a full stop unless the text ends with punctuation."""
     return text if text.rstrip()[-1:] in ("", ".", "!", "?", "…") else f"{text.rstrip()}."

@@ -17,9 +17,9 @@ class Window:
     """Maintenance that a launch would have to wait for."""
 
     begins: datetime
-    """When the last of the nodes is reserved; in the past if maintenance is going on."""
+    """Start of the reservation that comes last; in the past during maintenance."""
     over: datetime | None
-    """When the first of them is free again; None if a reservation has no end."""
+    """When the first node is free again; None if a reservation has no end."""
     minutes: int
     """The longest time limit that could start now, in minutes; 0: none."""
 
@@ -27,35 +27,35 @@ class Window:
 def window(
     reservations: Iterable[Reservation], nodes: Sequence[str], now: datetime
 ) -> Window | None:
-    """The maintenance that all of these nodes have, now or to come; None if one has none.
+    """The current or next maintenance of all these nodes; None if a node has none.
 
-    Nodes that are reserved at different times count as the one that is free for the longest.
+    If nodes are reserved at different times, the node that is free for the longest counts.
     """
-    planned = [one for one in reservations if FLAG in one.flags and _to_come(one, now)]
-    firsts = [_first(planned, node) for node in nodes]
-    found = [one for one in firsts if one is not None]
-    if not found or len(found) < len(nodes):
+    planned = [r for r in reservations if FLAG in r.flags and _to_come(r, now)]
+    first_periods = [_first(planned, node) for node in nodes]
+    periods = [period for period in first_periods if period is not None]
+    if not periods or len(periods) < len(nodes):
         return None
-    begins = max(begin for begin, _ in found)
-    ends = [end for _, end in found if end is not None]
+    begins = max(begin for begin, _ in periods)
+    ends = [end for _, end in periods if end is not None]
     minutes = int(max((begins - now).total_seconds(), 0) // 60)
     return Window(begins, min(ends, default=None), minutes)
 
 
-def waits_for(found: Window | None, time_limit: int | None) -> Window | None:
+def waits_for(window: Window | None, time_limit: int | None) -> Window | None:
     """The maintenance if a launch with this time limit, in minutes, would wait for it."""
-    if found is None or (time_limit is not None and time_limit <= found.minutes):
+    if window is None or (time_limit is not None and time_limit <= window.minutes):
         return None
-    return found
+    return window
 
 
-def _to_come(one: Reservation, now: datetime) -> bool:
-    return one.start is not None and (one.end is None or one.end > now)
+def _to_come(reservation: Reservation, now: datetime) -> bool:
+    return reservation.start is not None and (reservation.end is None or reservation.end > now)
 
 
 def _first(planned: Iterable[Reservation], node: str) -> tuple[datetime, datetime | None] | None:
     return min(
-        ((one.start, one.end) for one in planned if node in one.nodes and one.start),
+        ((r.start, r.end) for r in planned if node in r.nodes and r.start),
         key=lambda times: times[0],
         default=None,
     )

@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 
 LONGEST = 4096
-"""Bytes; the runner writes no longer line (node/runner/apps/app.py)."""
+"""Maximum length in bytes of a line that the runner writes (node/runner/apps/app.py)."""
 
 
 def app_lines(data: bytes, app: str) -> tuple[bytes, int]:
-    """The whole lines of an app in a piece of a log, without its mark, and how far it was read.
+    """The complete lines of an app in a chunk of a log, without its mark, and the bytes consumed.
 
-    The piece's last line is left for the next piece while it is incomplete.
+    An incomplete last line is left for the next chunk.
     """
     end = data.rfind(b"\n") + 1
     if not end and len(data) > LONGEST:
         end = len(data)
     mark = rb"^([0-9T:-]{19}Z )?\[" + re.escape(app.encode()) + rb"\] (.*\n)"
-    found = re.finditer(mark, data[:end], re.MULTILINE)
-    return b"".join((line[1] or b"") + line[2] for line in found), end
+    matches = re.finditer(mark, data[:end], re.MULTILINE)
+    return b"".join((line[1] or b"") + line[2] for line in matches), end

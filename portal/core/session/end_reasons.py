@@ -1,4 +1,4 @@
-"""Explains the end of a session to its owner, also from the session's log."""
+"""Explanations of a session's end for its owner, partly from the session's log."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from portal.errors import clip, visible
 LOG_LINES = 50
 LOG_BYTES = 16 * 1024
 SCRIPT_FAILED = 70
-"""Exit code of the batch script after it has logged an error; without one, no log was writable."""
+"""Exit code of the batch script after logging an error; if none is logged, it could not write."""
 LEEWAY = timedelta(seconds=2)
 """Tolerated difference between Slurm's clock and the portal's."""
 CANCELLED_BY_UNKNOWN = "Cancelled with Slurm's own commands."
-"""Only accounting knows by whom, and its record may come later."""
+"""Only accounting records who cancelled a job, and its record may arrive later."""
 _FAILED_TO_START = "The session did not start"
 FINDING_OUT = f"{_FAILED_TO_START}; finding out why…"
 """Shown until the log has been read."""
@@ -30,7 +30,7 @@ def explain_end(session: Session, report: JobReport) -> tuple[Cause, str]:
             return Cause.START_FAILED, f"{_FAILED_TO_START}: nothing in it called back. {_TELL}"
         if session.stopped_by == UNUSED:
             return Cause.IDLE, _unused(session)
-        by, why = _named(session.stopped_by or "", session), session.stop_reason
+        by, why = _with_role(session.stopped_by or "", session), session.stop_reason
         return Cause.CANCELLED, f"Ended by {by}: {why.rstrip('.')}." if why else f"Ended by {by}."
     if report.state is JobState.CANCELLED:
         return Cause.CANCELLED, _cancelled(session, report)
@@ -79,7 +79,7 @@ def _unused(session: Session) -> str:
 
 
 def _was_stopped(session: Session, report: JobReport) -> bool:
-    """Whether the portal ended it on request, and no other cause came just before that.
+    """Whether the portal ended it on request, and no other cause came first.
 
     Slurm keeps the first cause: a job at its time limit that is cancelled while it ends is a
     TIMEOUT.
@@ -93,17 +93,17 @@ def _was_stopped(session: Session, report: JobReport) -> bool:
 
 
 def _cancelled(session: Session, report: JobReport) -> str:
-    who = report.cancelled_by
-    if who is None:
+    user = report.cancelled_by
+    if user is None:
         return CANCELLED_BY_UNKNOWN
-    return f"Cancelled by {_named(who, session)} with Slurm's own commands."
+    return f"Cancelled by {_with_role(user, session)} with Slurm's own commands."
 
 
-def _named(who: str, session: Session) -> str:
+def _with_role(name: str, session: Session) -> str:
     # Only the owner and administrators can cancel; "Slipway, since …" is shown unchanged.
-    if who == session.owner or who.startswith("Slipway,"):
-        return who
-    return f"{who} (an administrator)"
+    if name == session.owner or name.startswith("Slipway,"):
+        return name
+    return f"{name} (an administrator)"
 
 
 def ended_by_owner(session: Session, report: JobReport, cause: Cause) -> bool:
@@ -127,44 +127,44 @@ def needs_log(session: Session) -> bool:
 # In front of the runner's lines; those of sessions that began before an update have no date.
 _TIME = r"(?:(?:\d{4}-\d\d-\d\dT)?\d\d:\d\d:\d\dZ? )?"
 _MESSAGE = re.compile(
-    _TIME + r"(?:Slipway|The session cannot be opened|The runner cannot start): (?P<what>.+)"
+    _TIME + r"(?:Slipway|The session cannot be opened|The runner cannot start): (?P<reason>.+)"
 )
 # The SPANK plug-in's message in the log (slurm_plugins/spank_slipway.c).
 _UNFENCED = re.compile(
-    r"slurmstepd\S*: error: This job's share of a GPU cannot be fenced.*?: (?P<what>.+)"
+    r"slurmstepd\S*: error: This job's share of a GPU cannot be fenced.*?: (?P<reason>.+)"
     r"\. Please tell the administrators\."
 )
-_FATAL = re.compile(r"FATAL: +(?P<what>.+)")
+_FATAL = re.compile(r"FATAL: +(?P<reason>.+)")
 _REFUSED = re.compile(_TIME + r"The portal does not know this session \(any more\)")
 # Terminal and text direction controls, except for tab and line feed.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)")
 
 LOG_SAYS = "Its log says: "
-"""How a session's `progress` begins that was read from its log, while it does not start."""
-_MOST_SAID = 200
+"""Prefix of a `progress` that was read from the log of a session that is slow to start."""
+_MAX_LAST_LINE = 200
 NO_PORTAL = "the portal could not be reached"
-"""How the runner's last words begin if it gives up (node/runner/callback.py)."""
+"""Prefix of the runner's last message if it gives up (node/runner/callback.py)."""
 
 _AGAIN = "Launch it again; if that does not help, tell the administrators."
 _TELL = "Tell the administrators."
 
 
 def tail(data: bytes) -> str:
-    """The last lines of a log as stored and shown: without control characters, bounded."""
+    """The last lines of a log as stored and shown: bounded, without control characters."""
     text = data.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
     text = _CONTROL.sub("", _ESCAPES.sub("", text))
     lines = text.rstrip().split("\n")[-LOG_LINES:]
-    kept = "\n".join(lines).encode()[-LOG_BYTES:]
-    return kept.decode(errors="ignore")
+    encoded = "\n".join(lines).encode()[-LOG_BYTES:]
+    return encoded.decode(errors="ignore")
 
 
-def last_words(data: bytes) -> str:
+def last_line(data: bytes) -> str:
     """The last line of a log, for a session that is slow to start; "" if there is none yet."""
     lines = [line.strip() for line in tail(data).split("\n")]
     last = next(filter(None, reversed(lines)), "")
-    said = visible(re.sub(f"^{_TIME}", "", last))
-    return clip(LOG_SAYS + said, _MOST_SAID) if said else ""
+    message = visible(re.sub(f"^{_TIME}", "", last))
+    return clip(LOG_SAYS + message, _MAX_LAST_LINE) if message else ""
 
 
 def start_failure(exit_code: int | None, log: str) -> str:
@@ -172,17 +172,17 @@ def start_failure(exit_code: int | None, log: str) -> str:
     lines = log.split("\n")
     for line in reversed(lines):
         if (message := _MESSAGE.fullmatch(line.strip())) is not None:
-            what = message["what"].strip()
-            advice = f" {_AGAIN}" if what.startswith(NO_PORTAL) else ""
-            return f"{_FAILED_TO_START}: {what}{'' if what.endswith('.') else '.'}{advice}"
+            reason = message["reason"].strip()
+            advice = f" {_AGAIN}" if reason.startswith(NO_PORTAL) else ""
+            return f"{_FAILED_TO_START}: {reason}{'' if reason.endswith('.') else '.'}{advice}"
     for line in lines:
         if (unfenced := _UNFENCED.fullmatch(line.strip())) is not None:
-            why = f"this node gave it no share of its GPU ({unfenced['what']})"
+            why = f"this node gave it no share of its GPU ({unfenced['reason']})"
             return f"{_FAILED_TO_START}: {why}. {_TELL}"
     for line in reversed(lines):
         if (fatal := _FATAL.search(line)) is not None:
             # Apptainer's messages give the context first and the error last.
-            why = fatal["what"].strip().rstrip(".").rpartition(": ")[2]
+            why = fatal["reason"].strip().rstrip(".").rpartition(": ")[2]
             return f"{_FAILED_TO_START}: Apptainer could not open its environment ({why}). {_TELL}"
     if any(_REFUSED.fullmatch(line.strip()) for line in lines):
         return f"{_FAILED_TO_START}: the portal did not accept its call. {_AGAIN}"
@@ -201,11 +201,11 @@ _APP_LATE = re.compile(r".* did not answer within (?P<late>[^\s:]+ seconds(?:: .
 
 
 def app_trouble(title: str, message: str) -> str:
-    """What is wrong with an app, in words for its user."""
-    if (found := _APP_ENDED.fullmatch(message)) is not None:
-        return f"{title} did not start: it ended with {found['how']}."
-    if (found := _APP_LATE.fullmatch(message)) is not None:
-        return f"{title} did not start: it did not answer within {found['late']}."
-    if (found := _APP_STOPPED.fullmatch(message)) is not None:
-        return f"{title} has stopped: it ended with {found['how']}."
+    """Describe to the user why an app did not start or has stopped."""
+    if (match := _APP_ENDED.fullmatch(message)) is not None:
+        return f"{title} did not start: it ended with {match['how']}."
+    if (match := _APP_LATE.fullmatch(message)) is not None:
+        return f"{title} did not start: it did not answer within {match['late']}."
+    if (match := _APP_STOPPED.fullmatch(message)) is not None:
+        return f"{title} has stopped: it ended with {match['how']}."
     return f"{title} did not start{': ' + message.rstrip('.') if message else ''}."

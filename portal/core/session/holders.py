@@ -1,4 +1,4 @@
-"""Why a session waits if other sessions of its owner hold what it needs, and which to end."""
+"""Why a session waits for resources held by its owner's other sessions, and which to end."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ _EPSILON = 0.001
 
 @dataclass(frozen=True)
 class Holdings:
-    """What explains waiting: limits, the cluster's use, and sessions that hold resources."""
+    """Data that explains waiting: limits, the cluster's use, and sessions that hold resources."""
 
     limits: Limits | None = None
     use: ClusterUsage = field(default_factory=ClusterUsage)
     sessions: tuple[Session, ...] = ()
     viewer: str = ""
-    """Who reads the explanation; "" for the session's owner."""
+    """The user who reads the explanation; "" for the session's owner."""
 
     def held_for(self, session: Session, resource: str) -> list[tuple[Session, float]]:
-        """The owner's other sessions that hold this resource, and how much of it."""
-        amounts_of = [
-            (one, float(getattr(one, resource) or 0))
-            for one in self.sessions
-            if one.owner == session.owner and one.id != session.id and one.state in HOLDING
+        """The owner's other sessions that hold this resource, with their amounts."""
+        holders = [
+            (other, float(getattr(other, resource) or 0))
+            for other in self.sessions
+            if other.owner == session.owner and other.id != session.id and other.state in HOLDING
         ]
-        return [(one, amount) for one, amount in amounts_of if amount]
+        return [(other, amount) for other, amount in holders if amount]
 
     def is_owner(self, session: Session) -> bool:
         """Whether the reader owns the session."""
@@ -70,12 +70,12 @@ def needs_holders(session: Session) -> bool:
 
 
 def explain_waiting(session: Session, status: SlurmStatus, holdings: Holdings) -> Reason:
-    """Slurm's reason in plain words, with the sessions that hold what it waits for."""
+    """Explain Slurm's reason, with the sessions that hold the resources it waits for."""
     partition = session.partition or ""
     charge = charge_of(session.owner, partition, session.slurm, holdings.limits)
     reason = explain_reason(session.pending_reason, charge=charge)
-    found = _short_of_gpu(session, status, holdings) or _at_limit(session, holdings)
-    return Reason(reason.code, *found) if found else reason
+    explanation = _short_of_gpu(session, status, holdings) or _at_limit(session, holdings)
+    return Reason(reason.code, *explanation) if explanation else reason
 
 
 def _code(session: Session) -> str:
@@ -91,72 +91,76 @@ def _short_of_gpu(
     used = to_number(room.fgpu - room.free)
     if room.free + _EPSILON > session.fgpu or not used:
         return None
-    what = "a GPU" if session.gres.startswith("gpu:") else "a GPU share"
-    text = f"It waits for {what}: {used:g} of {format_fgpu(room.fgpu)} are in use"
-    held = [
-        (one, amount)
-        for one, amount in holdings.held_for(session, "fgpu")
-        if (one.partition, one.gpu_kind) == (session.partition, session.gpu_kind)
+    resource = "a GPU" if session.gres.startswith("gpu:") else "a GPU share"
+    text = f"It waits for {resource}: {used:g} of {format_fgpu(room.fgpu)} are in use"
+    holders = [
+        (holder, amount)
+        for holder, amount in holdings.held_for(session, "fgpu")
+        if (holder.partition, holder.gpu_kind) == (session.partition, session.gpu_kind)
     ]
-    if not held:
+    if not holders:
         return f"{text}.", WAIT
-    who = "you" if holdings.is_owner(session) else session.owner
-    mine = sum(amount for _, amount in held)
-    part = fgpu_number(mine)
-    if mine + _EPSILON >= used:
-        part = {1: "all", 2: "both"}.get(len(held), "all")
+    user = "you" if holdings.is_owner(session) else session.owner
+    amount_held = sum(amount for _, amount in holders)
+    part = fgpu_number(amount_held)
+    if amount_held + _EPSILON >= used:
+        part = {1: "all", 2: "both"}.get(len(holders), "all")
     short = session.fgpu - room.free
-    return f"{text}, {part} by {who} ({_names(held)}).", _advice(session, held, short, holdings)
+    return f"{text}, {part} by {user} ({_names(holders)}).", _advice(
+        session, holders, short, holdings
+    )
 
 
 def _at_limit(session: Session, holdings: Holdings) -> tuple[str, str] | None:
     resource = limited_resource(session.pending_reason)
     if not resource:
         return None
-    wanted = Tres(session.cpus, session.memory_mb, *of_gres(session.gres))
+    requested = Tres(session.cpus, session.memory_mb, *of_gres(session.gres))
     reached = blocking_limits(
         session.owner,
         session.partition or "",
-        wanted,
+        requested,
         holdings.limits,
         holdings.use,
         session.gpu_kind,
         session.slurm,
     )
-    limit = next((one for one in reached if one.resource == resource), None)
+    limit = next((candidate for candidate in reached if candidate.resource == resource), None)
     if limit is None:
         return None
-    held = [
-        (one, amount)
-        for one, amount in holdings.held_for(session, resource)
-        if limit.group_limit.partitions is None or one.partition in limit.group_limit.partitions
+    holders = [
+        (holder, amount)
+        for holder, amount in holdings.held_for(session, resource)
+        if limit.group_limit.partitions is None or holder.partition in limit.group_limit.partitions
     ]
-    names = f" ({_names(held)})" if held else ""
+    names = f" ({_names(holders)})" if holders else ""
     needs = format_amount(resource, limit.requested)
     text = f"{_used(session, limit, holdings)}{names}, this needs {needs}."
-    return text, _advice(session, held, limit.used + limit.requested - limit.bound, holdings)
+    return text, _advice(session, holders, limit.used + limit.requested - limit.bound, holdings)
 
 
 def _used(session: Session, limit: BlockingLimit, holdings: Holdings) -> str:
-    held, bound = amounts(limit.resource, limit.used, limit.bound)
+    used, bound = amounts(limit.resource, limit.used, limit.bound)
     if limit.group_limit.user is None:
-        return f"{_together(limit.group_limit)} uses {held} of its {bound}"
+        return f"{_together(limit.group_limit)} uses {used} of its {bound}"
     if not holdings.is_owner(session):
-        return f"{session.owner} uses {held} of {bound}"
-    return f"You use {held} of your {bound}"
+        return f"{session.owner} uses {used} of {bound}"
+    return f"You use {used} of your {bound}"
 
 
 def _together(limit: GroupLimit) -> str:
-    """Whose jobs a limit counts together."""
+    """The group of users to which a limit applies."""
     if limit.accounts and len(limit.accounts) == 1:
         return f"Your account {next(iter(limit.accounts))}"
     return f"QOS {limit.qos}" if limit.qos and not limit.accounts else "Your group"
 
 
 def _names(held: Sequence[tuple[Session, float]]) -> str:
-    names = sorted(one.name for one, _ in held)
-    more = len(names) - _MOST_NAMES
-    return ", ".join(names) if more <= 0 else f"{', '.join(names[:_MOST_NAMES])} and {more} more"
+    names = sorted(session.name for session, _ in held)
+    others = len(names) - _MOST_NAMES
+    return (
+        ", ".join(names) if others <= 0 else f"{', '.join(names[:_MOST_NAMES])} and {others} more"
+    )
 
 
 def _advice(
@@ -165,11 +169,11 @@ def _advice(
     short: float,
     holdings: Holdings,
 ) -> str:
-    """Which of these sessions to end so that this much is free."""
+    """Which of these sessions to end so that `short` is free."""
     if not holdings.is_owner(session):
         return ""
-    to_end = [(one, amount) for one, amount in held if one.state is not State.ENDING]
-    enough = [one.name for one, amount in to_end if amount + _EPSILON >= short]
+    to_end = [(holder, amount) for holder, amount in held if holder.state is not State.ENDING]
+    enough = [holder.name for holder, amount in to_end if amount + _EPSILON >= short]
     purpose = "to make room" if session.ahead else "to start this now"
     if enough and len(enough) == len(to_end) > 1:
         return f"End one {purpose}."

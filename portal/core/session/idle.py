@@ -13,7 +13,7 @@ from portal.core.session.session import Session, State
 from portal.core.site_rules import SiteRules
 
 UNWATCHED = timedelta(minutes=2)
-"""The longest gap between two measurements after which idleness is still known."""
+"""The longest gap between two measurements that does not count as use."""
 USUAL_WARNING = timedelta(minutes=15)
 NOTICE_AFTER = timedelta(minutes=5)
 """Idle time after which pages show an unobtrusive notice to the owner."""
@@ -24,7 +24,7 @@ _MINUTE = timedelta(minutes=1)
 
 @dataclass(frozen=True)
 class TrafficSample:
-    """Traffic from browsers to each app so far, by its gateway name, at one time."""
+    """Total traffic from browsers to each app at one time, by the app's gateway name."""
 
     at: datetime
     sent: Mapping[str, Traffic] = field(default_factory=dict)
@@ -42,15 +42,15 @@ def used_sessions(
     """
     if before is None or now.at - before.at > UNWATCHED:
         return set(running)
-    found = set()
+    used = set()
     # Noise comes in bursts: a fraction of a minute may contain a whole minute's bytes.
     minutes = max((now.at - before.at) / _MINUTE, 1.0)
     for name, sent in now.sent.items():
         app, _, session = name.removesuffix(".slipway").rpartition(".")
         new = _since(before.sent.get(name), sent)
         if new.requests > 0 or new.bytes > noise.get(app, 0) * minutes:
-            found.add(session)
-    return found & set(running)
+            used.add(session)
+    return used & set(running)
 
 
 def _since(before: Traffic | None, now: Traffic) -> Traffic:
@@ -108,7 +108,7 @@ def warning_span(rules: SiteRules) -> timedelta:
 
 
 def is_unused(session: Session, rules: SiteRules, now: datetime) -> bool:
-    """Whether to end it: its idle deadline has passed, and its runner would report computation."""
+    """Whether to end it: its idle deadline has passed, and its runner is reporting its load."""
     ends = idle_deadline(session, rules)
     return ends is not None and ends <= now and _is_monitored(session, now)
 
@@ -139,5 +139,5 @@ class Traffic:
     """Traffic from browsers to one app of one session since HAProxy began to count."""
 
     requests: int
-    """Requests that an unused window would not send by itself."""
+    """Requests, without those that an unused window sends by itself."""
     bytes: int

@@ -1,14 +1,14 @@
-"""Slurm's reasons for waiting, in plain words, for sessions and for other jobs.
+"""Explanations of Slurm's reasons for waiting, for sessions and other jobs.
 
-Names of limits follow a grammar (Slurm's job_reasons.c): where it is set, Grp, Max or Min, the
-resource, the time unit, the scope. Everything else is a table. All reasons of Slurm 22.05 to 26.05,
+Names of limits follow a grammar (Slurm's job_reasons.c): association or QOS; Grp, Max or Min; the
+resource; the time unit; the scope. Everything else is a table. All reasons of Slurm 22.05 to 26.05,
 listed in tests/recorded/pending_reasons.json, are covered.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 
 from portal.core.cluster.choice.charge import UNKNOWN_CHARGE, Charge
@@ -16,18 +16,18 @@ from portal.core.cluster.choice.charge import UNKNOWN_CHARGE, Charge
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a session or a job waits: Slurm's code, what it means, what its owner can do."""
+    """Why a session or a job waits: Slurm's code, its meaning, and advice for its owner."""
 
     code: str
     text: str
     advice: str = ""
     begin: datetime | None = None
-    """When it starts because maintenance is over then; pages show it in the reader's zone."""
+    """The start time at the end of maintenance; pages show it in the reader's time zone."""
 
 
 @dataclass(frozen=True)
 class Wording:
-    """The words for what waits."""
+    """Nouns and verbs for one kind of waiting job."""
 
     one: str
     several: str
@@ -36,7 +36,7 @@ class Wording:
     again: str
     """How to request it again."""
     group: str
-    """What its pages call a partition."""
+    """The pages' term for a partition."""
 
 
 SESSIONS = Wording("session", "sessions", "End", "launch it again", "resource group")
@@ -80,7 +80,7 @@ _KNOWN: dict[str, tuple[str, str]] = {
     "PowerReserved": ("The electric power is reserved for others now.", WAIT),
     # Not a reason of Slurm's: a running job that was suspended.
     "Suspended": ("It is paused, and nothing in it moves.", "It goes on when Slurm lets it."),
-    # The site's doing.
+    # Caused by the site.
     "ReqNodeNotAvail": ("The nodes that could run it are not available.", WAIT),
     "NodeDown": ("The nodes that could run it are down.", _TELL),
     "FrontEndDown": ("The node that starts jobs is down.", _TELL),
@@ -93,7 +93,7 @@ _KNOWN: dict[str, tuple[str, str]] = {
     "JobHeldUser": ("Its owner holds it.", "Release it, and it takes its turn."),
     "JobHeldAdmin": ("An administrator holds it.", _ASK),
     "JobHoldMaxRequeue": ("It failed to start too often and is on hold.", _AGAIN),
-    # Never as it stands.
+    # Cannot start without a change.
     "AccountNotAllowed": ("Your account{account} may not use this {group}.", _ELSEWHERE),
     "InvalidAccount": ("Slurm does not know your account{account} any more.", _ASK),
     "InvalidQOS": ("Slurm does not let it have its quality of service{qos} any more.", _ASK),
@@ -116,7 +116,7 @@ _KNOWN: dict[str, tuple[str, str]] = {
     "QOSResourceLimit": ("You use all that you may use at once{in_qos}.", _END_ONE),
     "QOSTimeLimit": ("The budget of computing time{of_qos} is used up.", _SPENT),
     "QOSUsageThreshold": ("You have used too much lately for its quality of service{qos}.", _ASK),
-    # What is left of an earlier try.
+    # Left over from an earlier try.
     "InactiveLimit": ("An earlier try was given up because nothing happened.", _AGAIN),
     "JobLaunchFailure": ("An earlier try could not be started.", _TELL),
     "NonZeroExitCode": ("An earlier try ended with an error.", _AGAIN),
@@ -164,30 +164,30 @@ def explain_reason(
     `charge` names the account and the QOS where a reason is about one.
     """
     # squeue may append free text to the code: "ReqNodeNotAvail, UnavailableNodes:n1".
-    first, _, more = (code or "None").partition(",")
+    first, _, details = (code or "None").partition(",")
     word = first.split("(")[0].strip() or "None"
     limit = _LIMIT.fullmatch(word)
-    if word == "ReqNodeNotAvail" and more.strip():
-        text, advice = _not_available(more.strip())
+    if word == "ReqNodeNotAvail" and details.strip():
+        text, advice = _not_available(details.strip())
     elif word in _KNOWN:
         text, advice = _KNOWN[word]
     elif limit is not None:
         text, advice = _limit_words(**limit.groupdict())
     else:
         return Reason(word, f"Slurm says: {word}.")
-    words = asdict(wording) | _charge_words(charge)
+    words = vars(wording) | _charge_words(charge)
     return Reason(word, text.format(**words), advice.format(**words))
 
 
 def maintenance_reason(begin: datetime, now: datetime) -> Reason:
-    """Why a session waits that was launched during maintenance; `begin`: when that is over."""
+    """Why a session waits that was launched during maintenance; `begin`: the end of maintenance."""
     day = "" if begin.date() == now.date() else f"{begin:%Y-%m-%d} "
     text = f"Maintenance until {day}{begin:%H:%M} UTC; it starts then."
     return Reason("Maintenance", text, begin=begin)
 
 
 def limit_of(code: str) -> str:
-    """What a limit is about, in the words of its name ("Cpu", "SubmitJobs"); "" if it is none."""
+    """The resource in a limit's name ("Cpu", "SubmitJobs"); "" if the code is not a limit."""
     limit = _LIMIT.fullmatch(code)
     return limit["of"] if limit else ""
 
@@ -202,13 +202,13 @@ def names_a_charge(code: str) -> bool:
 _CHARGE_WORDS = ("account}", "qos}", "reservation}")
 
 
-def _not_available(more: str) -> tuple[str, str]:
-    """ReqNodeNotAvail with what Slurm adds: the nodes, or that they are reserved."""
-    if "maintenance" in more.lower():
+def _not_available(details: str) -> tuple[str, str]:
+    """Explain ReqNodeNotAvail with Slurm's details: the nodes, or that they are reserved."""
+    if "maintenance" in details.lower():
         text = "The nodes that could run it are reserved for maintenance before it would end."
         return text, "A shorter time limit can help."
     text, advice = _KNOWN["ReqNodeNotAvail"]
-    nodes = _UNAVAILABLE.fullmatch(more)
+    nodes = _UNAVAILABLE.fullmatch(details)
     return (f"{text[:-1]}: {nodes[1]}." if nodes else text), advice
 
 
@@ -216,7 +216,7 @@ _UNAVAILABLE = re.compile(r"UnavailableNodes:([\w.,\[\]-]{1,200})")
 
 
 def _charge_words(charge: Charge) -> dict[str, str]:
-    """The words for account, QOS and reservation; those that are not known are left out."""
+    """Placeholders for account, QOS and reservation; unknown ones are empty."""
     account, qos = charge.account, charge.all_qos
     wait = "room in its" if charge.reservation_active else "its"
     begin = "" if charge.reservation_active else " to begin"
@@ -264,16 +264,16 @@ def limited_resource(code: str | None) -> str:
 def _limit_words(
     by: str | None, kind: str, of: str, time: str | None, per: str | None
 ) -> tuple[str, str]:
-    """Text and advice for a limit, with placeholders for what the job is charged to."""
+    """Text and advice for a limit, with placeholders for the job's account and QOS."""
     noun = _NOUNS[of]
     within = "{in_account}" if by == "Assoc" else "{in_qos}"
     if kind == "Min":
         return f"It asks for less {noun} than a {{one}} must have here{within}.", _MORE
     if per in ("PerJob", "PerNode"):
-        counted = f"{noun} for so long" if time else noun
+        amount = f"{noun} for so long" if time else noun
         shorter = time or of.startswith("Wall")
         return (
-            f"It asks for more {counted} than one {{one}} may have{within}.",
+            f"It asks for more {amount} than one {{one}} may have{within}.",
             _SHORTER if shorter else _LESS,
         )
     yours = per == "PerUser" or (by == "Assoc" and kind == "Max" and per is None)
@@ -282,8 +282,8 @@ def _limit_words(
         has, its, within = _jointly(by, per)
     # GrpWall is counted over time, too.
     if time == "Minutes" or (kind == "Grp" and of.startswith("Wall")):
-        counted = "run time" if of.startswith("Wall") else f"{noun} over time"
-        return f"{has} used up {its} budget of {counted}{within}.", _SPENT
+        amount = "run time" if of.startswith("Wall") else f"{noun} over time"
+        return f"{has} used up {its} budget of {amount}{within}.", _SPENT
     if time:
         text = f"{has} reached {its} limit of {noun} times time limit{within}."
         return text, "A shorter time limit can help."
@@ -291,7 +291,7 @@ def _limit_words(
 
 
 def _jointly(by: str | None, per: str | None) -> tuple[str, str, str]:
-    """Who has reached a limit on the jobs of several people: subject, "its", and where."""
+    """Words for a limit on the jobs of several users: subject, possessive, and scope."""
     if per == "PerAccount":
         return "{own_account} has", "its", "{in_qos}"
     return ("{accounts} has" if by == "Assoc" else "{by_qos}"), "its", ""

@@ -64,7 +64,7 @@ CAUSE_OF = {
 
 
 class Sort(Order):
-    """What the list is sorted by."""
+    """Orders of the session list."""
 
     NEWEST = "-created"
     OLDEST = "created"
@@ -134,6 +134,6 @@ class Page:
 
 
 def count_tabs(states: Mapping[State, int]) -> dict[str, int]:
-    """Number of sessions in each tab, and ("waiting") of those in the first one that wait."""
+    """Number of sessions in each tab; "waiting": of the waiting sessions in the first tab."""
     tabs = {tab: sum(states.get(state, 0) for state in of) for tab, of in TABS.items()}
     return tabs | {"waiting": states.get(State.SUBMITTING, 0) + states.get(State.PENDING, 0)}

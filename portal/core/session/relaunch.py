@@ -56,7 +56,7 @@ def _image(session: Session) -> dict[str, str]:
 
 
 def described(options: SlurmOptions) -> list[str]:
-    """Slurm's options as they were chosen, each in words."""
+    """Describe each of the chosen Slurm options."""
     chosen = {
         "account": options.account,
         "QOS": options.qos,
@@ -68,7 +68,7 @@ def described(options: SlurmOptions) -> list[str]:
 
 
 def describe_launch(session: Session) -> str:
-    """What was requested, in one line of the audit log: names of variables, never their values."""
+    """A launch in one line of the audit log: names of variables, never their values."""
     parts = [
         session.image or f"{session.environment} {session.version}",
         format_cores(session.cpus),

@@ -10,16 +10,16 @@ from pydantic import BaseModel, ConfigDict
 
 from portal.core.launch.mounts import (
     Mount,
+    mount_name,
+    path_in_own_home,
     path_of_shared,
-    place_in_own_home,
-    place_of,
     storage_of,
 )
 from portal.core.slurm_options import SlurmOptions
 
 
 class State(StrEnum):
-    """State of a session, as the portal knows it."""
+    """State of a session in the portal."""
 
     SUBMITTING = "SUBMITTING"
     """Stored, not yet known to be in Slurm's queue; shown to users as PENDING."""
@@ -38,7 +38,7 @@ OVER = frozenset({State.FINISHED, State.FAILED})
 
 
 class Home(StrEnum):
-    """What a session's home directory is (sessions.home)."""
+    """Kind of a session's home directory (sessions.home)."""
 
     SESSION = "session"
     """A new, empty directory, deleted at the end."""
@@ -61,7 +61,7 @@ class Cause(StrEnum):
 
 
 class Session(BaseModel):
-    """One session: what was requested, its job, and its progress.
+    """One session: its request, its job, and its progress.
 
     Memory in MiB, limits in minutes, times in UTC, CPU use in percent of one core.
     """
@@ -69,7 +69,7 @@ class Session(BaseModel):
     model_config = ConfigDict(frozen=True, from_attributes=True)
 
     id: str
-    """32 hexadecimal digits; also the name of the Slurm job, so that the job can be found by it."""
+    """32 hexadecimal digits; also the name of the Slurm job, by which it can be found."""
     name: str
     named: bool = False
     """Whether its owner chose the name; a generated one is not reused."""
@@ -116,8 +116,8 @@ class Session(BaseModel):
     state: State = State.SUBMITTING
     created: datetime
     token_hash: str
-    """SHA-256 of the secret that authenticates the session's runner; "" while a requeued session
-    has no new one yet."""
+    """SHA-256 of the secret that authenticates the session's runner; "" until a requeued session
+    has a new one."""
     submitted: datetime
     """When the latest attempt to submit began."""
     attempts: int = 1
@@ -128,7 +128,7 @@ class Session(BaseModel):
     pending_reason: str | None = None
     estimated_start: datetime | None = None
     ahead: int | None = None
-    """Number of jobs ahead of it in Slurm's queue, as far as known."""
+    """Number of jobs ahead of it in Slurm's queue; None if unknown."""
     lost: datetime | None = None
     """Since when neither the queue nor accounting has had the job: its state is unknown."""
     node: str | None = None
@@ -136,7 +136,7 @@ class Session(BaseModel):
     port: int | None = None
     started: datetime | None = None
     progress: str = ""
-    """What its job does before the container starts, in words of its job; "" if nothing."""
+    """The job's own description of its work before the container starts; "" if none."""
     progress_at: datetime | None = None
     ready: datetime | None = None
     """When the session's gateway called back; before that no app can be reached."""
@@ -177,11 +177,11 @@ class Session(BaseModel):
     """Size of these files."""
     oom_kills: int = 0
     oom_at: datetime | None = None
-    """When the kernel last killed a process of it for want of memory."""
+    """When the kernel last killed one of its processes for lack of memory."""
     oom_program: str = ""
     """Name of that process; "" if unknown."""
     oom_seen: datetime | None = None
-    """When its owner dismissed the notice of that."""
+    """When its owner dismissed the notice of that kill."""
     gpu_memory_used: int | None = None
     """Bytes of GPU memory in use by the job, measured by the node's watchdog."""
     gpu_percent: float | None = None
@@ -191,7 +191,7 @@ class Session(BaseModel):
     apps: tuple[str, ...] = ()
     """The apps that its image can run, as detected by the runner; () until it has called back."""
     log_read: datetime | None = None
-    """When an administrator last read its log, and which one."""
+    """When an administrator last read its log; `log_read_by`: their name."""
     log_read_by: str | None = None
     last_used: datetime | None = None
     """When one of its apps was last in use, by a person or a computation."""
@@ -304,7 +304,7 @@ UNUSED = "Slipway, since nobody used it"
 def path_in_session(session: Session, mount: Mount, storage: str) -> str:
     """A mount's path in the session; `storage`: the site's setting."""
     if session.home is Home.SESSION:
-        return f"~/{place_of(mount, session.mounts)}"
+        return f"~/{mount_name(mount, session.mounts)}"
     if mount.owner:
         return path_of_shared(mount.owner, mount.name, storage)
-    return place_in_own_home(mount.folder, storage_of(session.owner, storage))
+    return path_in_own_home(mount.folder, storage_of(session.owner, storage))

@@ -20,9 +20,9 @@ ENDS_SOON = timedelta(minutes=15)
 
 UNKNOWN = "UNKNOWN"
 STILL_TRYING = "It ends by itself if it cannot start within some minutes."
-"""What is said with the last line of the log of a session that is slow to start."""
+"""Advice shown with the last log line of a session that is slow to start."""
 PULLED_ONCE = "Your next session with this image starts at once. To stop, end this one."
-"""What is said while a session's job pulls its image."""
+"""Advice shown while a session's job pulls its image."""
 
 
 def unknown_since(session: Session, status: SlurmStatus, now: datetime) -> datetime | None:
@@ -53,7 +53,7 @@ def shown_reason(
             "Open apps go on if the job does; the state shows again with accounting.",
         )
     if since is not None:
-        return _nobody_knows(status, since, now)
+        return _unknown_reason(status, since, now)
     match session.state:
         case State.SUBMITTING:
             return Reason("Submitting", "It is being handed to Slurm.")
@@ -73,8 +73,8 @@ def shown_reason(
             return None
 
 
-def _nobody_knows(status: SlurmStatus, since: datetime, now: datetime) -> Reason:
-    """Why the state is not known: the worker does not run, or Slurm does not answer it."""
+def _unknown_reason(status: SlurmStatus, since: datetime, now: datetime) -> Reason:
+    """Why the state is unknown: the worker does not run, or Slurm does not answer it."""
     if status.worker_down(now):
         return Reason(
             "WorkerDown",
@@ -91,8 +91,8 @@ def _nobody_knows(status: SlurmStatus, since: datetime, now: datetime) -> Reason
 def _waits(session: Session, reason: Reason, now: datetime) -> Reason:
     if session.requeued is None:
         # Right after its start was moved, Slurm says "None".
-        held = session.begin is not None and reason.code in ("BeginTime", "None")
-        return maintenance_reason(session.begin, now) if session.begin and held else reason
+        postponed = session.begin is not None and reason.code in ("BeginTime", "None")
+        return maintenance_reason(session.begin, now) if session.begin and postponed else reason
     again = (
         f"Slurm put it back into the queue at {session.requeued:%H:%M} UTC; "
         "it starts again with an empty home."
@@ -123,8 +123,8 @@ def is_unlimited(session: Session) -> bool:
     """Whether it has no time limit; Slurm says when a running one reaches its limit."""
     if session.state is State.RUNNING:
         return session.deadline is None
-    asked = session.time_limit is None and session.partition is not None
-    return asked and session.deadline is None
+    requested = session.time_limit is None and session.partition is not None
+    return requested and session.deadline is None
 
 
 def shown_limit(session: Session) -> int | None:

@@ -44,12 +44,13 @@ NOT_PENDING: Facts = {"pending_reason": None, "estimated_start": None, "ahead": 
 class Transition:
     """A change of state, applied only if the stored session still matches.
 
-    The fields in `known` must still have these values, so that one of two concurrent changes wins.
+    The fields in `expected` must still have these values (compare and set), so that only one of
+    two concurrent changes is applied.
     """
 
     from_states: frozenset[State]
     changes: Changes
-    known: Mapping[str, object] = field(default_factory=dict)
+    expected: Mapping[str, object] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """Whether it changes anything."""
@@ -84,8 +85,8 @@ def stop(by: str, now: datetime, reason: str = "") -> Transition:
 def stop_unused(session: Session, now: datetime) -> Transition:
     """The idle culler ends it, unless it has been used since it was read."""
     changes = Changes(state=State.ENDING, stop_requested=now, stopped_by=UNUSED)
-    known = {"last_used": session.last_used}
-    return Transition(frozenset({State.RUNNING}), changes, known)
+    expected = {"last_used": session.last_used}
+    return Transition(frozenset({State.RUNNING}), changes, expected)
 
 
 def stop_unheard(now: datetime) -> Transition:
@@ -100,7 +101,7 @@ def finish_unsubmitted(session: Session, now: datetime) -> Transition:
 
 
 def finish_unknown(session: Session, now: datetime) -> Transition:
-    """Its end was requested, and Slurm has no job of it: it never had, or has purged it."""
+    """Its end was requested, and Slurm has no job of it: it never had one, or has purged it."""
     by = session.stopped_by or session.owner
     why = f": {session.stop_reason}" if session.stop_reason else ""
     text = f"Ended by {by}{why}. Slurm knows no job of this session."
@@ -108,12 +109,12 @@ def finish_unknown(session: Session, now: datetime) -> Transition:
 
 
 def _finished(
-    session: Session, text: str, now: datetime, known: Mapping[str, object] | None = None
+    session: Session, text: str, now: datetime, expected: Mapping[str, object] | None = None
 ) -> Transition:
     changes = Changes(state=State.FINISHED, ended=now, cause=Cause.CANCELLED, end_text=text)
     if session.stopped_by == session.owner:
         changes["end_seen"] = now
-    return Transition(frozenset({State.ENDING}), changes, known or {})
+    return Transition(frozenset({State.ENDING}), changes, expected or {})
 
 
 def fail_to_start(text: str, now: datetime) -> Transition:
@@ -129,8 +130,8 @@ def follow(session: Session, report: JobReport, now: datetime) -> Transition:
 
 def adopt(session: Session, report: JobReport, now: datetime) -> Transition:
     """Its job was found by name; the stored job id, if any, was wrong."""
-    known = {"job_id": session.job_id}
-    return Transition(LIVE, apply_report(session, report, now), known)
+    expected = {"job_id": session.job_id}
+    return Transition(LIVE, apply_report(session, report, now), expected)
 
 
 def end(session: Session, report: JobReport, now: datetime) -> Transition:
@@ -139,7 +140,7 @@ def end(session: Session, report: JobReport, now: datetime) -> Transition:
 
 
 def apply_report(session: Session, report: JobReport, now: datetime) -> Changes:
-    """What Slurm's report about the job changes in a live session; {} if nothing."""
+    """The changes to a live session from Slurm's report about its job; {} if none."""
     if report.state.over:
         return _over(session, report, now)
     changes = Changes(job_id=report.job_id, lost=None)
@@ -181,14 +182,14 @@ def never_called(session: Session, now: datetime) -> bool:
     """Whether a session has been STARTING without any news for longer than START_TIMEOUT."""
     if session.state is not State.STARTING or session.started is None:
         return False
-    # An image that is being pulled may take longer. A runner that reports its use is there, even
-    # if a portal with an older backup does not know yet where; so is one that was just adopted.
+    # Pulling an image may take longer. A runner that reports its use is alive, even if a portal
+    # restored from a backup does not know its address yet; so is one that was just adopted.
     news = (session.started, session.submitted, session.progress_at, session.usage_at)
     return now - max(filter(None, news)) > START_TIMEOUT
 
 
 def _requeued(session: Session, report: JobReport, now: datetime) -> Facts:
-    """Clear everything of the previous run: its secret, its address, its meters."""
+    """Reset the fields of the previous run: its secret, address and meters."""
     return Facts(
         restarts=max(report.restarts, session.restarts + 1),
         requeued=now,

@@ -1,7 +1,7 @@
-"""Runs a program that gets this one's signals, each of them once and at once.
+"""Run a program and forward this process's signals to it, each once and immediately.
 
-They are blocked before the program starts, and taken one by one where they are awaited: a handler
-of Python's would interrupt whatever this program does, and wait while it waits in the kernel.
+They are blocked before the program starts, and then awaited one by one: a Python handler would
+interrupt this process anywhere, and would be delayed while it waits in the kernel.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OF_TERMINALS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGWINCH)
 
 
 def run(name: str, words: Sequence[str], environment: dict[str, str]) -> int:
-    """Run a command of Slurm's and return its exit code, or minus the signal that ended it."""
+    """Run a Slurm command and return its exit code, or minus the signal that ended it."""
     path = real.find(name, environment)
     if not path:
         real.fail(name, f"Slurm's {name} was not found in PATH", real.NOT_FOUND)
@@ -41,28 +41,28 @@ def run(name: str, words: Sequence[str], environment: dict[str, str]) -> int:
 
 
 def notice_children() -> None:
-    """Have the kernel tell how children end, also if our caller did not want to know of its own."""
+    """Restore SIGCHLD's default, or children have no status if the caller ignored it."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 def _wait(child: int, awaited: Iterable[int]) -> int:
-    """The exit code of a child, or minus the signal that ended it."""
+    """Wait for a child; returns its exit code, or minus the signal that ended it."""
     while True:
-        found, status = os.waitpid(child, os.WNOHANG)
-        if found:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
             return os.waitstatus_to_exitcode(status)
-        taken = signal.sigwaitinfo(awaited)
-        if is_for_program(taken):
-            os.kill(child, taken.si_signo)
+        info = signal.sigwaitinfo(awaited)
+        if is_for_program(info):
+            os.kill(child, info.si_signo)
 
 
-def is_for_program(taken: signal.struct_siginfo) -> bool:
-    """Whether somebody sent a signal who did not send it to the program as well."""
-    if taken.si_signo in _OF_TERMINALS and taken.si_code == BY_KERNEL:
+def is_for_program(info: signal.struct_siginfo) -> bool:
+    """Whether to forward a signal, since its sender did not send it to the program as well."""
+    if info.si_signo in _OF_TERMINALS and info.si_code == BY_KERNEL:
         return False
-    if taken.si_signo == signal.SIGCHLD and taken.si_code > 0:
+    if info.si_signo == signal.SIGCHLD and info.si_code > 0:
         return False  # of a child, not of kill(2)
-    return taken.si_pid != os.getpid()  # SIGPIPE
+    return info.si_pid != os.getpid()  # SIGPIPE
 
 
 def _become(path: str, words: list[str], environment: dict[str, str]) -> NoReturn:
@@ -82,7 +82,7 @@ def end(code: int) -> NoReturn:
         import resource  # noqa: PLC0415 - seldom needed
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # there is the program's own
-        with contextlib.suppress(OSError):  # nobody can handle SIGKILL
+        with contextlib.suppress(OSError):  # SIGKILL cannot be handled
             signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {-code})

@@ -1,4 +1,4 @@
-"""What travels to the nodes in environment variables.
+"""Data that is handed to the nodes in environment variables.
 
 Slurm hands variables that begin with SLURM_ to every job and step, whatever --export says.
 """
@@ -18,12 +18,12 @@ REQUEST = "SLURM_SLIPWAY_REQUEST"
 VARIABLES = "SLURM_SLIPWAY_ENV"
 """Variables of --env-file: a job's environment is secret, unlike its script and command line."""
 STEP = "SLURM_SLIPWAY_STEP"
-"""A step's folder, those variables that have other values outside of the container, and a token:
-what nobody else can know, by which its tasks find each other on a node."""
+"""A step's folder, the variables that have other values outside of the container, and a secret
+token by which its tasks find each other on a node."""
 
 
 def encode(value: object) -> str:
-    """A value as one word, in which no program looks for anything."""
+    """Encode a value as one word without special characters."""
     return base64.b64encode(json.dumps(value).encode("utf-8", "surrogateescape")).decode("ascii")
 
 
@@ -37,7 +37,7 @@ CONTAINER_MADE = frozenset(
     for prefix in ("APPTAINER", "SINGULARITY")
     for name in "APPNAME COMMAND CONTAINER ENVIRONMENT INSTANCE NAME SHARENS_MASTER".split()
 )
-"""Variables that Apptainer sets in containers; all others of its names are the user's."""
+"""Variables that Apptainer sets in containers; others with its prefixes are the user's."""
 _OTHER = CONTAINER_MADE | set("PATH USER_PATH LD_LIBRARY_PATH LD_PRELOAD".split())
 
 
@@ -46,40 +46,40 @@ def differs(name: str) -> bool:
     return name in _OTHER or name.startswith("SLIPWAY_")
 
 
-def outside(asked: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a command of Slurm's, from its caller's in the container and our own."""
-    found = {name: value for name, value in asked.items() if not differs(name)}
-    found.update((name, value) for name, value in own.items() if differs(name))
-    return found
+def outside(caller: Mapping[str, str], node: Mapping[str, str]) -> dict[str, str]:
+    """Return a Slurm command's environment from its caller's in the container and the node's."""
+    environment = {name: value for name, value in caller.items() if not differs(name)}
+    environment.update((name, value) for name, value in node.items() if differs(name))
+    return environment
 
 
 def step_folder(chdir: str, environment: Mapping[str, str], folder: str) -> str:
-    """Where srun starts a step that is started in `folder`; `chdir`: its option."""
-    place = chdir or environment.get("SLURM_WORKING_DIR", "")
-    return os.path.join(folder, place) if place else folder
+    """Return srun's folder for a step; `folder`: the caller's, `chdir`: srun's option."""
+    start = chdir or environment.get("SLURM_WORKING_DIR", "")
+    return os.path.join(folder, start) if start else folder
 
 
 def step_environment(
-    asked: Mapping[str, str],
-    own: Mapping[str, str],
+    caller: Mapping[str, str],
+    node: Mapping[str, str],
     request: str,
     folder: str,
     *,
     names_step: bool,
 ) -> dict[str, str]:
-    """The environment of srun, from that of the caller in the container and our own.
+    """Return srun's environment, from its caller's in the container and the node's.
 
-    `names_step`: whether the caller does; else the name is ours (programs.py), and for accounting
-    alone: tasks have the job's in SLURM_JOB_NAME.
+    `names_step`: whether the caller names the step; else the name is set by programs.py, and only
+    for accounting: tasks have the job's name in SLURM_JOB_NAME.
     """
-    own_to_step = CONTAINER_MADE | {"SLIPWAY_SLURM", "SLIPWAY_SUPERVISOR"}
-    kept = {x: value for x, value in asked.items() if differs(x) and x not in own_to_step}
-    if not names_step and "SLURM_JOB_ID" in asked and "SLURM_JOB_NAME" in asked:
-        kept["SLURM_JOB_NAME"] = asked["SLURM_JOB_NAME"]
+    set_per_step = CONTAINER_MADE | {"SLIPWAY_SLURM", "SLIPWAY_SUPERVISOR"}
+    changed = {x: value for x, value in caller.items() if differs(x) and x not in set_per_step}
+    if not names_step and "SLURM_JOB_ID" in caller and "SLURM_JOB_NAME" in caller:
+        changed["SLURM_JOB_NAME"] = caller["SLURM_JOB_NAME"]
     return {
-        **outside(asked, own),
+        **outside(caller, node),
         REQUEST: plain(request),
-        STEP: encode({"folder": folder, "variables": kept, "token": os.urandom(8).hex()}),
+        STEP: encode({"folder": folder, "variables": changed, "token": os.urandom(8).hex()}),
     }
 
 

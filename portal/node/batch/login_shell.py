@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 SECONDS = 10.0
-"""How long start-up files may take: without what they set, such as `module`, a job is another."""
+"""Timeout of start-up files, whose settings, such as `module`, a job depends on."""
 UMASK_SECONDS = 5.0
-"""The same where only the umask is asked for."""
+"""The same if only the umask is needed."""
 _MOST = 16 << 20
 _CONNECTION = {"SSH_CLIENT", "SSH_CONNECTION", "SSH_ORIGINAL_COMMAND", "SSH_TTY"}
-"""Of the portal's connection, with which a job has nothing to do."""
-_PLACE = {"PWD", "OLDPWD", "_"}
-"""Where the login shell was, and its last command."""
+"""Variables of the portal's connection, which must not reach a job."""
+_SHELL_STATE = {"PWD", "OLDPWD", "_"}
+"""Variables of the login shell's folder and last command."""
 _TIMES = 3
 """A start-up file may read a line of its input."""
 NOT_FOUND = 127
 
 
 class Login:
-    """What a login shell has; `umask` is None if the kernel does not tell it (before Linux 4.7)."""
+    """A login shell's state; `umask` is None if the kernel does not show it (before Linux 4.7)."""
 
     __slots__ = ("environment", "umask")
 
@@ -45,28 +45,28 @@ class Login:
 
 
 def ask(environment: Mapping[bytes, bytes], seconds: float) -> Login | None:
-    """What the user's login shell has when it is started with an environment.
+    """Start the user's login shell with an environment, and return its state.
 
-    None if it does not answer in time, or at all. The command for it is one that every shell reads:
-    no quotes, no variables.
+    None if it does not answer in time, or at all. The commands for it work in every shell: no
+    quotes, no variables.
     """
     shell = pwd.getpwuid(os.getuid()).pw_shell or "/bin/sh"
     begin, middle = (os.urandom(12).hex().encode() for _ in range(2))
     line = b"echo %s; cat /proc/self/status; echo %s; exec env -0\n" % (begin, middle)
     line *= _TIMES
-    # A file: what start-up files leave in the background may keep a pipe open.
+    # A file: background processes of start-up files may keep a pipe open.
     output = os.memfd_create("login")
     try:
         _run(shell, environment, line, output, seconds)
         printed = os.pread(output, _MOST, 0)
     finally:
         os.close(output)
-    _, mark, rest = printed.rpartition(begin + b"\n")
-    status, middle_mark, found = rest.partition(middle + b"\n")
-    if not (mark and middle_mark and found.endswith(b"\0")):
+    _, mark, answer = printed.rpartition(begin + b"\n")
+    status, middle_mark, variables = answer.partition(middle + b"\n")
+    if not (mark and middle_mark and variables.endswith(b"\0")):
         return None
     umask = re.search(rb"^Umask:\s*([0-7]{1,4})$", status, re.MULTILINE)
-    pairs = (entry.partition(b"=")[::2] for entry in found[:-1].split(b"\0"))
+    pairs = (entry.partition(b"=")[::2] for entry in variables[:-1].split(b"\0"))
     return Login(dict(pairs), int(umask[1], 8) if umask else None)
 
 
@@ -103,21 +103,21 @@ def adopt_umask() -> None:
 def main(words: list[str]) -> NoReturn:
     """Become a command with the login shell's environment and umask.
 
-    Without the variables by which sbatch would do something else than its options say.
+    Variables that would change the behaviour of sbatch are removed.
     """
-    own = _without(os.environb, _CONNECTION)
-    login = ask(own, SECONDS)
+    initial = _without(os.environb, _CONNECTION)
+    login = ask(initial, SECONDS)
     if login is None:
         text = f"slipway: note: your login shell did not answer within {SECONDS:g} s"
         print(f"{text}, so its environment is not known", file=sys.stderr, flush=True)
     elif login.umask is not None:
         os.umask(login.umask)
-    environment = _without(login.environment, _CONNECTION | _PLACE) if login else own
-    if b"PWD" in own:
-        environment[b"PWD"] = own[b"PWD"]
-    kept = {name: value for name, value in environment.items() if not _changes_sbatch(name)}
+    environment = _without(login.environment, _CONNECTION | _SHELL_STATE) if login else initial
+    if b"PWD" in initial:
+        environment[b"PWD"] = initial[b"PWD"]
+    passed = {name: value for name, value in environment.items() if not _changes_sbatch(name)}
     try:
-        os.execvpe(words[0], words, kept)
+        os.execvpe(words[0], words, passed)
     except OSError as error:
         print(f"slipway: error: {words[0]}: {error.strerror}", file=sys.stderr)
     sys.exit(NOT_FOUND)

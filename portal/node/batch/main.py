@@ -68,6 +68,6 @@ def main() -> None:
         from portal.node.file_server import daemon  # noqa: PLC0415
 
         (daemon.clean if words == ["--clean"] else daemon.main)()
-    wanted = name in ("--help", "-h", "help")
-    print(USAGE, end="", file=sys.stdout if wanted else sys.stderr)
-    sys.exit(0 if wanted else 2)
+    is_help = name in ("--help", "-h", "help")
+    print(USAGE, end="", file=sys.stdout if is_help else sys.stderr)
+    sys.exit(0 if is_help else 2)

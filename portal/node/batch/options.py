@@ -1,7 +1,7 @@
 """The options of sbatch, srun and salloc, and which words of a command line are options.
 
-Slurm parses its own options; here it only matters whether an option has a value of its own, so that
-the script or command is found. The tables have all options of Slurm 22.05 to 26.05.
+Slurm parses its own options; here it only matters whether an option takes the next word as its
+value, to find the script or command. The tables have all options of Slurm 22.05 to 26.05.
 """
 
 from __future__ import annotations
@@ -58,120 +58,120 @@ SHORT_WITH_VALUE = {
     "salloc": frozenset("ABCDFGJLMNSbcdmnpqtwx"),
 }
 
-OWN_WITH_VALUE = frozenset(("env-file", "fgpu", "gpu-kind", "image", "mount", "shm"))
-OWN_WITHOUT_VALUE = frozenset(("dry-run",))
+SLIPWAY_WITH_VALUE = frozenset(("env-file", "fgpu", "gpu-kind", "image", "mount", "shm"))
+SLIPWAY_WITHOUT_VALUE = frozenset(("dry-run",))
 
 
 class CommandLine:
-    """A command line, divided: our options, Slurm's options, and the script or command."""
+    """A parsed command line: Slipway's options, Slurm's options, and the script or command."""
 
-    __slots__ = ("chdir", "command", "options", "own", "values", "wrap")
+    __slots__ = ("chdir", "command", "options", "slipway_options", "values", "wrap")
 
     def __init__(self) -> None:
-        self.own: list[tuple[str, str]] = []
-        """Our options and their values, in their order."""
+        self.slipway_options: list[tuple[str, str]] = []
+        """Slipway's options and their values, in order."""
         self.options: list[str] = []
         """Slurm's options, unchanged."""
         self.command: list[str] = []
         """The script or command with its arguments."""
         self.wrap: int | None = None
-        """Where in `options` the word with the value of --wrap is."""
+        """Index in `options` of the word with the value of --wrap."""
         self.chdir = ""
         self.values: dict[str, str] = {}
-        """The last value of each of Slurm's long options that has one."""
+        """The last value of each long option of Slurm."""
 
 
 class OptionError(Exception):
-    """An option of ours is wrong; the text begins with its name."""
+    """One of Slipway's options is wrong; the text begins with its name."""
 
 
 def parse(name: str, words: Sequence[str]) -> CommandLine:
-    """Divide the words after the command `name`; raises OptionError."""
-    found = CommandLine()
-    place = 0
-    while place < len(words):
-        word = words[place]
+    """Parse the words after the command `name`; raises OptionError."""
+    line = CommandLine()
+    index = 0
+    while index < len(words):
+        word = words[index]
         if word == "--":
-            found.options.append(word)
-            place += 1
+            line.options.append(word)
+            index += 1
             break
         if word == ":":  # the next component of a heterogeneous job
-            found.options.append(word)
-            place += 1
+            line.options.append(word)
+            index += 1
         elif word.startswith("--"):
-            place = _long(name, words, place, found)
+            index = _long(name, words, index, line)
         elif word.startswith("-") and len(word) > 1:
-            place = _short(name, words, place, found)
+            index = _short(name, words, index, line)
         else:
             break
-    found.command = list(words[place:])
-    return found
+    line.command = list(words[index:])
+    return line
 
 
-def _long(name: str, words: Sequence[str], place: int, found: CommandLine) -> int:
-    option, equals, value = words[place][2:].partition("=")
-    if option in OWN_WITHOUT_VALUE:
+def _long(name: str, words: Sequence[str], index: int, line: CommandLine) -> int:
+    option, equals, value = words[index][2:].partition("=")
+    if option in SLIPWAY_WITHOUT_VALUE:
         if equals:
             raise OptionError(f"--{option}: it has no value")
-        found.own.append((option, ""))
-        return place + 1
-    if option in OWN_WITH_VALUE:
+        line.slipway_options.append((option, ""))
+        return index + 1
+    if option in SLIPWAY_WITH_VALUE:
         if not equals:
-            if place + 1 == len(words):
+            if index + 1 == len(words):
                 raise OptionError(f"--{option}: it needs a value")
-            value = words[place + 1]
-        found.own.append((option, value))
-        return place + (1 if equals else 2)
-    found.options.append(words[place])
+            value = words[index + 1]
+        line.slipway_options.append((option, value))
+        return index + (1 if equals else 2)
+    line.options.append(words[index])
     full = completed(name, option)
-    known = full in WITH_VALUE[name] or full in WITHOUT_VALUE
-    if not equals and (full in WITH_VALUE[name] or (not known and _is_value(words, place + 1))):
-        place += 1
-        if place == len(words):
-            return place  # its value is missing, as Slurm will say
-        value = words[place]
-        found.options.append(value)
-    _note(full, value, found)
-    return place + 1
+    is_known = full in WITH_VALUE[name] or full in WITHOUT_VALUE
+    if not equals and (full in WITH_VALUE[name] or (not is_known and _is_value(words, index + 1))):
+        index += 1
+        if index == len(words):
+            return index  # its value is missing, as Slurm will say
+        value = words[index]
+        line.options.append(value)
+    _note(full, value, line)
+    return index + 1
 
 
-def _is_value(words: Sequence[str], place: int) -> bool:
+def _is_value(words: Sequence[str], index: int) -> bool:
     """Whether a word after an option that a newer Slurm may have is probably its value."""
-    return place < len(words) and not words[place].startswith("-") and not exists(words[place])
+    return index < len(words) and not words[index].startswith("-") and not exists(words[index])
 
 
-def _short(name: str, words: Sequence[str], place: int, found: CommandLine) -> int:
+def _short(name: str, words: Sequence[str], index: int, line: CommandLine) -> int:
     """A word such as "-n4", "-n" with "4" after it, or "-Hn4"."""
-    word = words[place]
-    found.options.append(word)
+    word = words[index]
+    line.options.append(word)
     for position, letter in enumerate(word[1:], 1):
         if letter in SHORT_WITH_VALUE[name]:
             value = word[position + 1 :]
             if not value:
-                place += 1
-                if place < len(words):
-                    value = words[place]
-                    found.options.append(value)
-            _note({"D": "chdir", "J": "job-name"}.get(letter, ""), value, found)
+                index += 1
+                if index < len(words):
+                    value = words[index]
+                    line.options.append(value)
+            _note({"D": "chdir", "J": "job-name"}.get(letter, ""), value, line)
             break
         if letter in "kIK":  # the rest of the word is the optional value
             break
-    return place + 1
+    return index + 1
 
 
-def _note(option: str, value: str, found: CommandLine) -> None:
+def _note(option: str, value: str, line: CommandLine) -> None:
     if option == "wrap":
-        found.wrap = len(found.options) - 1
+        line.wrap = len(line.options) - 1
     elif option == "chdir":
-        found.chdir = value
+        line.chdir = value
     if option:
-        found.values[option] = value
+        line.values[option] = value
 
 
 def completed(name: str, option: str) -> str:
     """The full name of an option, which getopt lets people abbreviate."""
-    known = WITH_VALUE[name] | WITHOUT_VALUE
-    if option in known:
+    names = WITH_VALUE[name] | WITHOUT_VALUE
+    if option in names:
         return option
-    fitting = [full for full in known if full.startswith(option)]
-    return fitting[0] if len(fitting) == 1 else option
+    matches = [full for full in names if full.startswith(option)]
+    return matches[0] if len(matches) == 1 else option

@@ -1,4 +1,4 @@
-"""A folder that nobody else can enter, for as long as it is needed."""
+"""Temporary folders that only their user can enter."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def private_folder() -> Iterator[str]:
-    """A new folder in $TMPDIR, or in /tmp if that is unusable."""
-    places = [os.environ.get("TMPDIR", ""), "/tmp"]  # noqa: S108
+    """Create a folder in $TMPDIR, or in /tmp if that is unusable, and delete it afterwards."""
+    candidates = [os.environ.get("TMPDIR", ""), "/tmp"]  # noqa: S108
     folder = ""
-    for place in map(os.path.realpath, filter(os.path.isabs, places)):
-        if place == "/tmp" or keeps_names(place):  # noqa: S108 - the site's word
+    for parent in map(os.path.realpath, filter(os.path.isabs, candidates)):
+        if parent == "/tmp" or keeps_names(parent):  # noqa: S108 - the site's word
             with contextlib.suppress(OSError):
-                folder = tempfile.mkdtemp(prefix="slipway-", dir=place)
+                folder = tempfile.mkdtemp(prefix="slipway-", dir=parent)
                 break
     if not folder:
-        raise OSError(f"no folder for temporary files: {' and '.join(filter(None, places))}")
+        raise OSError(f"no folder for temporary files: {' and '.join(filter(None, candidates))}")
     try:
         yield folder
     finally:
@@ -32,10 +32,10 @@ def private_folder() -> Iterator[str]:
 
 
 def keeps_names(real: str) -> bool:
-    """Whether nobody but this user and root can replace what this user creates in a folder.
+    """Whether only this user and root can replace files that this user creates in a folder.
 
-    Whoever may write in it, or in one above it, could put a folder of theirs in the place of ours,
-    unless the sticky bit is set. `real`: its path without links.
+    Users who may write in it, or in a folder above it, could replace our folder by theirs, unless
+    the sticky bit is set. `real`: its path without links.
     """
     try:
         while _keeps_names(os.lstat(real)):

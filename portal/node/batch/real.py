@@ -17,7 +17,7 @@ NOT_FOUND = 127
 
 
 def find(name: str, environment: Mapping[str, str]) -> str:
-    """The path of a command of Slurm's in PATH, which is not a copy of or link to this program."""
+    """Return the path of a Slurm command in PATH, skipping copies of and links to this program."""
     for folder in environment.get("PATH", "/usr/bin:/bin").split(":"):
         path = os.path.join(folder or ".", name)
         if os.access(path, os.X_OK) and os.path.isfile(path) and not _is_own(path):
@@ -46,21 +46,21 @@ def execute(name: str, words: Sequence[str], environment: Mapping[str, str]) -> 
 
 
 def default_signals() -> None:
-    """What Python ignores, a program in its place must not: `salloc sh -c 'yes | head'`."""
+    """Restore the signals that Python ignores, for programs such as `salloc sh -c 'yes | head'`."""
     for number in (_signal.SIGPIPE, _signal.SIGXFSZ):
         _signal.signal(number, _signal.SIG_DFL)
 
 
 def block_signals() -> set[int]:
-    """Have every signal wait until it is taken; the mask of before."""
+    """Block all signals; returns the previous mask."""
     mask: set[int] = _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
     return mask
 
 
 def reserve_streams() -> None:
-    """Have no file of this program become a standard stream that its caller has closed.
+    """Keep this program's files from becoming standard streams that its caller has closed.
 
-    The programs that it starts find it closed, too.
+    The programs that it starts find them closed, too.
     """
     for number in range(3):
         try:
@@ -70,7 +70,7 @@ def reserve_streams() -> None:
 
 
 def take_back_locale() -> None:
-    """Have LC_CTYPE as the caller had it: in the C locale, Python sets it for itself (PEP 538)."""
+    """Restore the caller's LC_CTYPE, which Python sets in the C locale (PEP 538)."""
     if os.environ.get("LC_CTYPE") not in ("C.UTF-8", "C.utf8", "UTF-8"):
         return
     with open("/proc/self/environ", "rb") as stream:

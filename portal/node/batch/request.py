@@ -1,4 +1,4 @@
-"""What is asked for with our options: the image, folders, shared memory, a share of a GPU."""
+"""The request of Slipway's options: the image, folders, shared memory, a share of a GPU."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def parse(text: str) -> Request:
 
 
 def last_values(options: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The options, of which the last one of a name counts, as with Slurm's."""
+    """Return the last value of each option, as with Slurm's."""
     return dict(options)
 
 
@@ -127,22 +127,22 @@ def find_image(value: str, settings: Settings, user: str) -> str:
         raise OptionError("--image: it needs a value")
     if is_own(value):
         return _address(value, settings) if "://" in value else _file(value, settings, user)
-    seen = [image for image in settings.images if image.permits(user)]
+    visible = [image for image in settings.images if image.permits(user)]
     environment, _, version = value.partition("/")
-    fitting = [image for image in seen if image.environment == environment]
-    if not fitting:
+    matches = [image for image in visible if image.environment == environment]
+    if not matches:
         raise OptionError(
-            f"--image: there is no image {value!r}; choose one of: {_listed(_names(seen))}"
+            f"--image: there is no image {value!r}; choose one of: {_listed(_names(visible))}"
         )
     if not version:
         # The portal lists the newest version first.
-        return next((image for image in fitting if image.default), fitting[0]).path
-    for image in fitting:
+        return next((image for image in matches if image.default), matches[0]).path
+    for image in matches:
         if image.version == version:
             return image.path
     raise OptionError(
         f"--image: {environment} has no version {version!r}; choose one of: "
-        f"{_listed(image.name for image in fitting)}"
+        f"{_listed(image.name for image in matches)}"
     )
 
 
@@ -159,12 +159,12 @@ def _address(value: str, settings: Settings) -> str:
     if scheme not in settings.own_images:
         raise OptionError(f"--image: images from {scheme}:// are not permitted here")
     try:
-        found = reference.parse(value)
+        parsed = reference.parse(value)
     except ValueError as error:
         raise OptionError(f"--image: {error}") from None
-    if problem := reference.host_problem(found.host, settings.registries):
+    if problem := reference.host_problem(parsed.host, settings.registries):
         raise OptionError(f"--image: {problem}")
-    return str(found)
+    return str(parsed)
 
 
 def _file(value: str, settings: Settings, user: str) -> str:
@@ -232,13 +232,13 @@ def _shared_folder(folder: str, owner: str, storage: str) -> str:
 
 
 def identity(path: str, owner: str) -> str:
-    """What a folder of this owner's is recognised by where it is mounted; "" for anything else."""
+    """Return the device and inode of a folder of this owner; "" for anything else."""
     try:
-        found = os.lstat(path)
-        is_theirs = stat.S_ISDIR(found.st_mode) and found.st_uid == pwd.getpwnam(owner).pw_uid
+        status = os.lstat(path)
+        is_theirs = stat.S_ISDIR(status.st_mode) and status.st_uid == pwd.getpwnam(owner).pw_uid
     except (OSError, KeyError):
         return ""
-    return f"{found.st_dev}:{found.st_ino}" if is_theirs else ""
+    return f"{status.st_dev}:{status.st_ino}" if is_theirs else ""
 
 
 def read_shm(value: str, settings: Settings) -> int:
@@ -246,15 +246,15 @@ def read_shm(value: str, settings: Settings) -> int:
     size = _SIZE.fullmatch(value.strip())
     if size is None:
         raise OptionError(f"--shm: {value!r} is not a size; write it as 512m or 2g")
-    found = float(size[1]) * _UNITS[(size[2] or "g").lower()]
-    if found < 1:
+    size_mb = float(size[1]) * _UNITS[(size[2] or "g").lower()]
+    if size_mb < 1:
         raise OptionError(f"--shm: {value!r} is less than 1m")
-    if found > MAX_SHM:
+    if size_mb > MAX_SHM:
         raise OptionError(f"--shm: {value!r} is more than any node has")
     most = settings.max_shared_memory_mb
-    if most is not None and found > most:
+    if most is not None and size_mb > most:
         raise OptionError(f"--shm: at most {most}m are permitted here")
-    return int(found)
+    return int(size_mb)
 
 
 def read_fgpu(values: Mapping[str, str], settings: Settings) -> tuple[str, str]:
@@ -271,19 +271,21 @@ def read_fgpu(values: Mapping[str, str], settings: Settings) -> tuple[str, str]:
     kinds = [kind_from_json(data) for data in _kinds(settings)]
     if not kinds:
         raise OptionError("--fgpu: there are no GPUs here")
-    wanted = values.get("gpu-kind")
+    kind_name = values.get("gpu-kind")
     names = [kind.name for kind in kinds]
-    if wanted is not None and wanted not in names:
-        raise OptionError(f"--gpu-kind: there is no {wanted!r}; choose one of: {', '.join(names)}")
-    kind = kinds[0] if wanted is None else kinds[names.index(wanted)]
+    if kind_name is not None and kind_name not in names:
+        raise OptionError(
+            f"--gpu-kind: there is no {kind_name!r}; choose one of: {', '.join(names)}"
+        )
+    kind = kinds[0] if kind_name is None else kinds[names.index(kind_name)]
     try:
-        asked = float(values["fgpu"])
+        amount = float(values["fgpu"])
     except ValueError:
-        asked = -1.0
-    if not 0 < asked < 1e6:
+        amount = -1.0
+    if not 0 < amount < 1e6:
         raise OptionError(f"--fgpu: {values['fgpu']!r} is not a number above 0")
-    gpus = max(1, -(-int(asked * 1000) // max(1, int(kind.whole_gpu * 1000))))
-    granted = kind.grant(asked, gpus)
+    gpus = max(1, -(-int(amount * 1000) // max(1, int(kind.whole_gpu * 1000))))
+    granted = kind.grant(amount, gpus)
     if granted is None:
         raise OptionError(f"--fgpu: {values['fgpu']} is more than one job can have here")
     of_job = granted.step_gres if len(kinds) == 1 else granted.gres
@@ -291,22 +293,22 @@ def read_fgpu(values: Mapping[str, str], settings: Settings) -> tuple[str, str]:
 
 
 def _kinds(settings: Settings) -> list[Mapping[str, Any]]:
-    found = settings.gpu_kinds
-    return list(found) if isinstance(found, list) else []
+    kinds = settings.gpu_kinds
+    return list(kinds) if isinstance(kinds, list) else []
 
 
 def read_env_files(options: list[tuple[str, str]]) -> dict[str, str]:
     """The variables in all files of --env-file: lines NAME=value; raises OptionError."""
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for option, path in options:
         if option == "env-file":
-            found.update(_env_file(path))
+            variables.update(_env_file(path))
             # Each of them becomes longer in JSON, and then by a third.
-            if sum(len(json.dumps(item)) + 2 for item in found.items()) > MAX_ENV_FILE:
+            if sum(len(json.dumps(item)) + 2 for item in variables.items()) > MAX_ENV_FILE:
                 raise OptionError(
                     f"--env-file: {path}: more than {MAX_ENV_FILE >> 10} KiB of variables in all"
                 )
-    return found
+    return variables
 
 
 def _env_file(path: str) -> dict[str, str]:
@@ -318,7 +320,7 @@ def _env_file(path: str) -> dict[str, str]:
         raise OptionError(f"--env-file: {path}: {reason}") from None
     if len(text) > MAX_ENV_FILE:
         raise OptionError(f"--env-file: {path} has more than {MAX_ENV_FILE >> 10} KiB")
-    found = {}
+    variables = {}
     for number, raw in enumerate(text.split("\n"), 1):
         line = raw.strip()
         if not line or line.startswith("#"):
@@ -326,5 +328,5 @@ def _env_file(path: str) -> dict[str, str]:
         name, equals, value = line.partition("=")
         if not equals or not _NAME.fullmatch(name) or "\0" in value:
             raise OptionError(f"--env-file: {path}, line {number}: write NAME=value")
-        found[name] = value
-    return found
+        variables[name] = value
+    return variables

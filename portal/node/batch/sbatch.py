@@ -26,11 +26,15 @@ def main(words: list[str]) -> NoReturn:
     try:
         line = parse("sbatch", words)
         if not _asks_information(line):
-            found = script.read(line, os.environ)
-            given = directives.read(found.content or b"") if _has_directives(line, found) else []
-            if given or line.own:
-                _submit(line, found, [*given, *line.own])
-            found.put_back()
+            batch_file = script.read(line, os.environ)
+            directive_options = (
+                directives.read(batch_file.content or b"")
+                if _has_directives(line, batch_file)
+                else []
+            )
+            if directive_options or line.slipway_options:
+                _submit(line, batch_file, [*directive_options, *line.slipway_options])
+            batch_file.put_back()
     except OptionError as error:
         real.fail("sbatch", str(error), _error_code())
     except OSError as error:
@@ -39,16 +43,18 @@ def main(words: list[str]) -> NoReturn:
 
 
 def _asks_information(line: CommandLine) -> bool:
-    """Whether sbatch only prints something: it reads no script, which might be awaited for ever."""
-    return not line.own and not line.command and not _INFORMATION.isdisjoint(line.options)
+    """Whether sbatch only prints something: then waiting for a script could block for ever."""
+    return (
+        not line.slipway_options and not line.command and not _INFORMATION.isdisjoint(line.options)
+    )
 
 
 _INFORMATION = frozenset({"--help", "--usage", "--version", "-h", "-V"})
 
 
-def _has_directives(line: CommandLine, found: Script) -> bool:
+def _has_directives(line: CommandLine, batch_file: Script) -> bool:
     # As with sbatch's own, there are none in --wrap.
-    return line.wrap is None and directives.has_directives(found.content or b"")
+    return line.wrap is None and directives.has_directives(batch_file.content or b"")
 
 
 def _error_code() -> int:
@@ -57,7 +63,7 @@ def _error_code() -> int:
 
 
 def _refuse(line: CommandLine) -> NoReturn:
-    """Let sbatch say what is wrong with the script; without the image nothing may be submitted."""
+    """Let sbatch report the script's error; without the image nothing may be submitted."""
     from portal.node.batch import child  # noqa: PLC0415
 
     code = child.run("sbatch", ["--test-only", *line.options, *line.command], dict(os.environ))
@@ -66,38 +72,38 @@ def _refuse(line: CommandLine) -> NoReturn:
     child.end(code)
 
 
-def _submit(line: CommandLine, found: Script, options: list[tuple[str, str]]) -> None:
+def _submit(line: CommandLine, batch_file: Script, options: list[tuple[str, str]]) -> None:
     """Submit for an image, and exit."""
     from portal.node.batch.submit import prepared  # noqa: PLC0415 - not needed without an image
 
-    if found.content is None or not (line.wrap is not None or _complete(found.content)):
-        found.put_back()
+    if batch_file.content is None or not (line.wrap is not None or _complete(batch_file.content)):
+        batch_file.put_back()
         _refuse(line)
-    asked = prepared.prepare(options, line)
-    words = [*asked.options, *line.options]
+    submission = prepared.prepare(options, line)
+    words = [*submission.options, *line.options]
     if line.wrap is not None:
-        words[len(asked.options) + line.wrap] = _wrapped(line, asked.request)
-    if asked.dry_run:
-        _show(words, line, found, asked.request)
+        words[len(submission.options) + line.wrap] = _wrapped(line, submission.request)
+    if submission.dry_run:
+        _show(words, line, batch_file, submission.request)
     if line.wrap is not None:
-        _hand_over([*words, *line.command], asked)
+        _hand_over([*words, *line.command], submission)
     from portal.node.batch.submit.wrapped import batch_script  # noqa: PLC0415
 
-    text = batch_script(found.content, asked.request)
+    text = batch_script(batch_file.content, submission.request)
     if not line.command:
         os.dup2(script.in_memory(text), 0)
-        _hand_over(words, asked)
-    _submit_file(words, line, found, text, asked)
+        _hand_over(words, submission)
+    _submit_file(words, line, batch_file, text, submission)
 
 
-def _hand_over(words: list[str], asked: Prepared) -> NoReturn:
-    """Become sbatch, or run it where more may be said."""
-    if not asked.shares_gpu:
-        real.execute("sbatch", words, asked.environment)
+def _hand_over(words: list[str], submission: Prepared) -> NoReturn:
+    """Become sbatch, or run it if its error may need a note."""
+    if not submission.shares_gpu:
+        real.execute("sbatch", words, submission.environment)
     from portal.node.batch import child  # noqa: PLC0415
     from portal.node.batch.submit import early  # noqa: PLC0415
 
-    child.end(early.run("sbatch", words, asked.environment))
+    child.end(early.run("sbatch", words, submission.environment))
 
 
 def _complete(content: bytes) -> bool:
@@ -116,33 +122,33 @@ def _wrapped(line: CommandLine, request: Request) -> str:
 
 
 def _submit_file(
-    words: list[str], line: CommandLine, found: Script, text: bytes, asked: Prepared
+    words: list[str], line: CommandLine, batch_file: Script, text: bytes, submission: Prepared
 ) -> NoReturn:
     """Run sbatch on a file of the same name, from which it takes the job's name."""
     from portal.node.batch import child  # noqa: PLC0415
     from portal.node.batch.private import private_folder  # noqa: PLC0415
     from portal.node.batch.submit import early  # noqa: PLC0415
 
-    run = early.run if asked.shares_gpu else child.run
+    run = early.run if submission.shares_gpu else child.run
     with private_folder() as folder:
-        path = os.path.join(folder, found.name)
+        path = os.path.join(folder, batch_file.name)
         with open(path, "xb") as stream:
             stream.write(text)
-        code = run("sbatch", [*words, path, *line.command[1:]], asked.environment)
+        code = run("sbatch", [*words, path, *line.command[1:]], submission.environment)
     child.end(code)
 
 
-def _show(words: list[str], line: CommandLine, found: Script, request: Request) -> NoReturn:
-    """Print what would be submitted."""
+def _show(words: list[str], line: CommandLine, batch_file: Script, request: Request) -> NoReturn:
+    """Print the command and the script instead of submitting them."""
     from shlex import quote  # noqa: PLC0415
 
     from portal.node.batch.submit.wrapped import batch_script  # noqa: PLC0415
 
     command = ["sbatch", *words, *line.command]
-    # Bytes, and comments alone: any name may be in it, and the rest is the script.
+    # Bytes, and comments only: names may contain any bytes, and the script follows.
     shown = os.fsencode("# " + " ".join(map(quote, command)).replace("\n", "\n# ") + "\n")
     if line.wrap is None:
-        shown += batch_script(found.content or b"", request)
+        shown += batch_script(batch_file.content or b"", request)
     sys.stdout.buffer.write(shown)
     sys.stdout.flush()
     sys.exit(0)

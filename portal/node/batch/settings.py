@@ -29,10 +29,10 @@ class Image:
         self.path = str(data["path"])
         self.default = data.get("default") is True
         self.visible_to = _names(data.get("visible_to"))
-        """Those who see it; None: everybody but `hidden_from`."""
+        """Users who see it; None: all but `hidden_from`."""
         self.hidden_from = _names(data.get("hidden_from")) or frozenset()
         self.files = [(str(path), str(id)) for path, id in data.get("files", [])]  # type: ignore[attr-defined]
-        """The paths of its files, with those that were replaced, and their ids in SIF headers."""
+        """(path, id in the SIF header) of its files, also of replaced ones."""
 
     @property
     def name(self) -> str:
@@ -47,7 +47,7 @@ class Image:
 
 
 class Settings:
-    """What people may ask for, and where things are on the nodes."""
+    """Limits of users' requests, and paths on the nodes."""
 
     __slots__ = (
         "apptainer",
@@ -79,13 +79,13 @@ class Settings:
             raise ValueError("a list is expected")
         self.images = [Image(item) for item in images]  # type: ignore[attr-defined]
         self.retired = [Image(item) for item in retired]  # type: ignore[attr-defined]
-        """Images that nobody can name any more, for `refused_files`."""
+        """Images that can no longer be requested, for `refused_files`."""
         self.left_out = [Image(item) for item in left_out]  # type: ignore[attr-defined]
-        """The same while their descriptions are invalid."""
+        """Images whose descriptions are invalid at present."""
         self.gpu_kinds = kinds
         self.binds = [str(path) for path in binds]  # type: ignore[attr-defined]
         self.own_images = frozenset(map(str, sources))  # type: ignore[call-overload]
-        """Where people's own images may come from: "file", "docker"."""
+        """Permitted sources of users' own images: "file", "docker"."""
         self.registries = list(map(str, registries))  # type: ignore[call-overload]
         """Hosts from which images may be pulled; "*": every one."""
         self.insecure = list(map(str, insecure))  # type: ignore[call-overload]
@@ -100,13 +100,13 @@ class Settings:
         self.max_shared_memory_mb = most if isinstance(most, int) else None
 
     def refused_files(self, user: str, *, retired: bool = True) -> list[SiteFile]:
-        """Files of images that a user does not see, and with `retired` of those nobody starts anew.
+        """Return the files of images hidden from a user and, with `retired`, of retired images.
 
-        What an image that this user may start contains as well is not refused.
+        A file that also belongs to an image which this user may start is not refused.
         """
         current = (*self.images, *self.left_out)
         permitted = {id for image in current if image.permits(user) for _, id in image.files}
-        found = []
+        refused = []
         for image in (*current, *self.retired):
             if not image.permits(user):
                 reason = "it is not offered to you"
@@ -114,12 +114,12 @@ class Settings:
                 reason = f"{image.environment} {image.version} was retired by an administrator"
             else:
                 continue
-            found += [
+            refused += [
                 SiteFile(path, id, reason)
                 for path, id in image.files
                 if not id or id not in permitted
             ]
-        return found
+        return refused
 
 
 def _size(value: object, default: int) -> int:

@@ -16,20 +16,20 @@ BAD_OPTION = 1
 
 
 def srun(words: list[str]) -> NoReturn:
-    """Become srun; in an allocation of `slipway salloc --image`, its image counts."""
+    """Become srun; in an allocation of `slipway salloc --image`, its image is the default."""
     try:
         line = parse("srun", words)
-        if not line.own and handover.REQUEST not in os.environ:
+        if not line.slipway_options and handover.REQUEST not in os.environ:
             real.execute("srun", words, os.environ)
         from portal.node.batch.execute import programs  # noqa: PLC0415
         from portal.node.batch.execute.steps import in_image  # noqa: PLC0415
         from portal.node.batch.submit.prepared import prepare  # noqa: PLC0415 - not needed without an image
 
         environment = dict(os.environ)
-        if line.own:
-            asked = prepare(line.own, line)
-            text, environment = asked.request.text(), asked.environment
-            words = [*asked.options, *line.options, *line.command]
+        if line.slipway_options:
+            submission = prepare(line.slipway_options, line)
+            text, environment = submission.request.text(), submission.environment
+            words = [*submission.options, *line.options, *line.command]
         else:
             text = handover.request_text(os.environ)
         words, copies = programs.prepare(words, os.getcwd(), environment)
@@ -47,15 +47,18 @@ def srun(words: list[str]) -> NoReturn:
 
 
 def salloc(words: list[str]) -> NoReturn:
-    """Become salloc, which tells `slipway srun` the image."""
+    """Become salloc, with the image in the environment for `slipway srun`."""
     try:
         line = parse("salloc", words)
-        if not line.own:
+        if not line.slipway_options:
             real.execute("salloc", words, os.environ)
         from portal.node.batch.submit.prepared import prepare  # noqa: PLC0415
 
-        asked = prepare(line.own, line)
+        submission = prepare(line.slipway_options, line)
     except OptionError as error:
         real.fail("salloc", str(error), BAD_OPTION)
-    environment = {**asked.environment, handover.REQUEST: handover.plain(asked.request.text())}
-    real.execute("salloc", [*asked.options, *line.options, *line.command], environment)
+    environment = {
+        **submission.environment,
+        handover.REQUEST: handover.plain(submission.request.text()),
+    }
+    real.execute("salloc", [*submission.options, *line.options, *line.command], environment)

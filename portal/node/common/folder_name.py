@@ -1,4 +1,4 @@
-"""Which storage folders a session can have in its home: one rule, for all who name or show one."""
+"""The rule for names of storage folders that a session can mount in its home."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import re
 HOME = "home"
 """Stands for a user's whole home directory."""
 LONGEST = 255
-"""Bytes; Linux has no longer names."""
+"""Bytes; the limit of Linux file systems."""
 
-# What ends a line of a script or list: all control characters, and Unicode's own separators.
+# Characters that end a line of a script or list: control characters and Unicode's separators.
 _LINE_BREAKS = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
 PATTERN = rf"[^./{_LINE_BREAKS}][^/{_LINE_BREAKS}]{{0,{LONGEST - 1}}}"
-"""The rule as a regular expression, for schemas; of letters beyond ASCII there are fewer."""
+"""The rule as a regular expression, for schemas; it counts characters instead of bytes."""
 _BREAK = re.compile(f"[{_LINE_BREAKS}]")
 
 
@@ -32,7 +32,7 @@ def name_problem(name: str) -> str:
         length = len(name.encode())
     except UnicodeEncodeError:
         return "write the name in UTF-8"
-    if "\ufffd" in name:  # what stands for bytes that are not UTF-8
+    if "\ufffd" in name:  # the replacement of bytes that are not UTF-8
         return "write the name in UTF-8"
     if length > LONGEST:
         return f"use up to {LONGEST} bytes; letters beyond ASCII have two to four"

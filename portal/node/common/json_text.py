@@ -1,7 +1,7 @@
-"""JSON that users or other systems have written: parsed without surprises.
+"""Strict parsing of JSON from users and other systems.
 
-Whatever it is, parsing ends with a value or with NotJson: nesting of any depth, NaN and Infinity,
-numbers of a million digits, lone surrogates and duplicate keys. Nodes have this file, too.
+Parsing ends with a value or with NotJson for any input: deep nesting, NaN and Infinity, numbers of
+a million digits, lone surrogates and duplicate keys. This file is also installed on nodes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections import Counter
 
 MAX_DEPTH = 64
-"""Lists and objects in each other; no document that the portal reads has so many."""
+"""Nesting of lists and objects; documents that the portal reads are far shallower."""
 _FARTHEST: int = 10**30
 """Outside every bound; stands for any number with more digits."""
 
@@ -54,7 +54,7 @@ def decode_object(raw: bytes | str) -> dict[str, object]:
 
 
 def _refuse_deep(text: str) -> None:
-    """Before it is parsed: a parser, and what reads its result, goes as deep as the text does."""
+    """Refuse deep nesting before parsing: the parser recurses as deep as the text does."""
     if text.count("[") + text.count("{") <= MAX_DEPTH:
         return
     outside = "".join(text.replace("\\\\", "").replace('\\"', "").split('"')[::2])  # of strings
@@ -81,13 +81,13 @@ def _finite(digits: str) -> float:
 
 def _no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     # Two parsers of the same text could pick different values of a duplicate key.
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    data = dict(pairs)
+    if len(data) != len(pairs):
         counts = Counter(key for key, _ in pairs)
-        twice = next(key for key, count in counts.items() if count > 1)
-        shown = twice if len(twice) <= 40 else f"{twice[:39]}…"
+        duplicate = next(key for key, count in counts.items() if count > 1)
+        shown = duplicate if len(duplicate) <= 40 else f"{duplicate[:39]}…"
         raise NotJson(f"has the key {json.dumps(shown)} twice")
-    return found
+    return data
 
 
 def _no_constant(name: str) -> float:

@@ -29,41 +29,41 @@ class Reference:
 
     @property
     def wanted(self) -> str:
-        """What to ask the registry for: the digest, or else the tag."""
+        """The digest, or else the tag, to request from the registry."""
         return self.digest or self.tag
 
     def __str__(self) -> str:
-        """As people write it."""
+        """The reference as docker://HOST/NAME:TAG@DIGEST."""
         tag = f":{self.tag}" if self.tag else ""
         digest = f"@{self.digest}" if self.digest else ""
         return f"{SCHEME}{self.host}/{self.name}{tag}{digest}"
 
 
 def parse(text: str) -> Reference:
-    """Parse a reference; raises ValueError with words for its author."""
+    """Parse a reference; raises ValueError with a message for users."""
     if not text.startswith(SCHEME):
         raise ValueError(f"write the address of an image as {SCHEME}HOST/NAME:TAG")
-    found = _REFERENCE.fullmatch(text[len(SCHEME) :]) if len(text) <= MAX_LENGTH else None
-    if found is None:
+    match = _REFERENCE.fullmatch(text[len(SCHEME) :]) if len(text) <= MAX_LENGTH else None
+    if match is None:
         raise ValueError(
             f"write it as {SCHEME}HOST/NAME:TAG, for example "
             f"{SCHEME}registry.example.org/team/tool:1.2"
         )
-    host, digest = found["host"], found["digest"] or ""
+    host, digest = match["host"], match["digest"] or ""
     if "." not in host and ":" not in host and host != "localhost":
         raise ValueError(
-            f"name the registry's host as well: {SCHEME}registry.example.org/{host}/{found['name']}"
+            f"name the registry's host as well: {SCHEME}registry.example.org/{host}/{match['name']}"
         )
-    return Reference(host, found["name"], found["tag"] or ("" if digest else "latest"), digest)
+    return Reference(host, match["name"], match["tag"] or ("" if digest else "latest"), digest)
 
 
 def is_host(text: str) -> bool:
-    """Whether it can be a registry's host, with its port if it has one."""
+    """Whether this is a valid registry host, with an optional port."""
     return len(text) <= MAX_LENGTH and re.fullmatch(_HOST, text) is not None
 
 
 def host_problem(host: str, registries: list[str]) -> str:
-    """Why images of this registry cannot be used; "" if they can. "*" permits every one."""
+    """Why images of this registry cannot be used; "" if they can. "*" permits all registries."""
     if host in registries or "*" in registries:
         return ""
     allowed = ", ".join(registries) or "none"

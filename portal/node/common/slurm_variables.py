@@ -1,6 +1,6 @@
-"""Variables by which a user's environment would change what Slurm's commands do.
+"""Environment variables of users that change the behaviour of Slurm's commands.
 
-They win over a script's directives, and over what a command prints by default.
+They override a script's directives and a command's default output.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ COMMANDS = (
     "SSTAT_",
     "STRIGGER_",
 )
-"""How the variables of a single command begin."""
+"""Prefixes of variables that one command reads."""
 ANY = "SLURM_"
-"""How those begin that several commands read, and those that srun reads in a job."""
+"""Prefix of variables that several commands read, and srun in a job."""
 OF_THE_SITE = ("SLURM_CONF", "SLURM_CONF_SERVER")
-"""Which cluster there is: never removed."""
+"""Variables that select the cluster: never removed."""
 OF_SBATCH = (
     "SLURM_CLUSTERS",
     "SLURM_DEBUG_FLAGS",
@@ -35,7 +35,7 @@ OF_SBATCH = (
     "SLURM_TIME_FORMAT",
     "SLURM_UMASK",
 )
-"""What sbatch reads of those that begin with ANY."""
+"""Variables with the prefix ANY that sbatch reads."""
 
 
 def changes_sbatch(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Which job and step a process belongs to, and where a job's cgroup is: cgroup v1 and v2."""
+"""Map processes to jobs and steps by their cgroups (v1 and v2)."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ _PATTERNS = (
 
 
 class Step(NamedTuple):
-    """A step of a job, as cgroups name it: "batch", "extern", "0"; "" is none of them."""
+    """A job step by its name in cgroups ("batch", "extern", "0"); "" is the job itself."""
 
     job: int
     name: str
 
 
 def step_in(cgroup: str) -> Step | None:
-    """The job and step in the content of /proc/PID/cgroup."""
-    found: Step | None = None
+    """Parse the content of /proc/PID/cgroup; None for a process outside of all jobs."""
+    step: Step | None = None
     for line in untrusted.lines(cgroup):
         path = line.split(":", 2)[-1]
         match = _JOB.search(path)
         # Users may create cgroups of any name below their own slice.
         if match and "/user.slice/" in path[: match.start() + 1]:
             match = None
-        if match and (found is None or found == (int(match["job"]), "")):
-            found = Step(int(match["job"]), match["step"] or "")
-    return found
+        if match and (step is None or step == (int(match["job"]), "")):
+            step = Step(int(match["job"]), match["step"] or "")
+    return step
 
 
 def step_of(pid: int, proc: Path = PROC) -> Step | None:
@@ -55,15 +55,15 @@ def step_of(pid: int, proc: Path = PROC) -> Step | None:
 
 def job_of(pid: int, proc: Path = PROC) -> int | None:
     """The job that a process belongs to; None if it belongs to none or has exited."""
-    found = step_of(pid, proc)
-    return found.job if found else None
+    step = step_of(pid, proc)
+    return step.job if step else None
 
 
 def cgroup_of(job: int, cgroups: Path = CGROUPS) -> Path | None:
-    """A job's own cgroup (v2)."""
+    """Return the path of a job's cgroup (v2); None if there is none."""
     for pattern in _PATTERNS:
-        for found in cgroups.glob(pattern.format(job)):
-            return found
+        for path in cgroups.glob(pattern.format(job)):
+            return path
     return None
 
 

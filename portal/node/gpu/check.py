@@ -1,4 +1,4 @@
-"""`slipway-gpu check`: what is missing on this node, for administrators."""
+"""`slipway-gpu check`: report missing or wrong configuration on this node."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from portal.node.common.fgpu import MIB
 from portal.node.gpu import limits, settings, untrusted
 from portal.node.gpu.checks import Finding
 from portal.node.gpu.checks.containers import CONFIGURATIONS, check_apptainer
-from portal.node.gpu.checks.driver import PLACES, Places, check_gpu, check_node
+from portal.node.gpu.checks.driver import KERNEL_PATHS, KernelPaths, check_gpu, check_node
 from portal.node.gpu.checks.memory import check_memory
 from portal.node.gpu.gres import find_kind
 from portal.node.gpu.health.members import members, orphans
@@ -30,19 +30,19 @@ def check(
     file: Path = settings.FILE,
     connect: Callable[[], Nvml] = Nvml,
     scontrol: Callable[..., str] | None = None,
-    places: Places = PLACES,
+    paths: KernelPaths = KERNEL_PATHS,
     apptainer: Sequence[Path] = CONFIGURATIONS,
 ) -> Iterator[Finding]:
     """Check everything that slices on this node depend on."""
     if os.geteuid() != 0:
         yield "wrong", "run this as root, like Slurm's Prolog and the watchdog"
-    yield from _settings_and_gpus(file, connect, places)
+    yield from _settings_and_gpus(file, connect, paths)
     yield from check_apptainer(apptainer)
     scontrol = scontrol or _scontrol
     yield from check_config(scontrol("show", "config"))
     yield _check_json(scontrol("show", "partition", "--json"))
     yield _check_watch(jobs)
-    yield from check_lost(places.proc)
+    yield from check_lost(paths.proc)
 
 
 def _check_watch(jobs: Path) -> Finding:
@@ -54,10 +54,10 @@ def _check_watch(jobs: Path) -> Finding:
 
 
 def check_lost(proc: Path) -> Iterator[Finding]:
-    """Name jobs whose processes live on without a slurmstepd."""
-    found = orphans(members(Processes(proc), proc))
-    for job in sorted({one.step.job for one in found}):
-        pids = [one.pid for one in found if one.step.job == job]
+    """Report jobs whose processes live on without a slurmstepd."""
+    orphaned = orphans(members(Processes(proc), proc))
+    for job in sorted({member.step.job for member in orphaned}):
+        pids = [member.pid for member in orphaned if member.step.job == job]
         yield (
             "note",
             f"job {job} has {len(pids)} processes and no slurmstepd (the first is PID {pids[0]}): "
@@ -66,19 +66,19 @@ def check_lost(proc: Path) -> Iterator[Finding]:
 
 
 def _settings_and_gpus(
-    file: Path, connect: Callable[[], Nvml], places: Places
+    file: Path, connect: Callable[[], Nvml], paths: KernelPaths
 ) -> Iterator[Finding]:
     try:
-        found = settings.load(file)
+        config = settings.load(file)
     except settings.SettingsError as error:
         yield "wrong", f"{error}; create it with: slipway render gpu"
         return
-    yield "ok", f"{file}: {len(found.kinds)} kinds of GPUs"
-    if found.margin < found.context:
+    yield "ok", f"{file}: {len(config.kinds)} kinds of GPUs"
+    if config.margin < config.context:
         yield (
             "wrong",
-            f"gpu.margin_mb ({found.margin // MIB}) is less than gpu.context_mb "
-            f"({found.context // MIB}), so the watchdog would end programs for their contexts: "
+            f"gpu.margin_mb ({config.margin // MIB}) is less than gpu.context_mb "
+            f"({config.context // MIB}), so the watchdog would end programs for their contexts: "
             "raise it",
         )
     try:
@@ -87,15 +87,15 @@ def _settings_and_gpus(
             devices = nvml.devices()
             driver = nvml.driver()
             limited = bool(devices) and limits.supported(driver, devices[0].uuid)
-            states = list(_check_states(nvml, devices, found))
+            states = list(_check_states(nvml, devices, config))
         finally:
             nvml.close()
     except NvmlError as error:
         yield "wrong", f"the driver does not answer: {error}"
         return
-    yield from check_devices(devices, found)
+    yield from check_devices(devices, config)
     yield from states
-    yield from check_node(devices, places)
+    yield from check_node(devices, paths)
     version = ".".join(map(str, driver))
     if limited:
         yield "ok", f"driver {version} limits the memory of cgroups (tier A)"
@@ -104,25 +104,25 @@ def _settings_and_gpus(
 
 
 def _check_states(
-    nvml: Nvml, devices: Sequence[Device], found: settings.Settings
+    nvml: Nvml, devices: Sequence[Device], config: settings.Settings
 ) -> Iterator[Finding]:
     for number, device in enumerate(devices):
-        kind = find_kind(device, found.kinds, found.context)
+        kind = find_kind(device, config.kinds, config.context)
         yield from check_gpu(nvml, f"GPU {number}", device, kind)
 
 
-def check_devices(devices: Sequence[Device], found: settings.Settings) -> Iterator[Finding]:
+def check_devices(devices: Sequence[Device], config: settings.Settings) -> Iterator[Finding]:
     """Compare the node's GPUs with the settings."""
     if not devices:
         yield "wrong", "the driver shows no GPU"
     for number, device in enumerate(devices):
-        kind = find_kind(device, found.kinds, found.context)
+        kind = find_kind(device, config.kinds, config.context)
         text = f"GPU {number}: {device.name}, {device.memory // MIB} MiB, {device.uuid}"
         if kind is None:
             yield "wrong", f"{text}: no kind of the settings has about this memory"
             continue
         yield "ok", f"{text}: {kind.name or 'the only kind'}, {kind.shards} shards"
-        yield from check_memory(f"GPU {number}", device, kind, found.context)
+        yield from check_memory(f"GPU {number}", device, kind, config.context)
     minors = [device.minor for device in devices if not device.mig]
     if minors != sorted(set(minors)):
         yield "wrong", "two GPUs share a device file number"
@@ -162,7 +162,7 @@ def check_config(text: str) -> Iterator[Finding]:
 
 
 def _check_health(config: dict[str, str]) -> Iterator[Finding]:
-    """What has to run for a node that nobody watches, and for steps that do not end."""
+    """Check the programs that drain unwatched nodes and free unkillable steps, and their times."""
     for name, why in (
         ("HealthCheckProgram", "nobody drains a node whose GPUs are not watched (health.sh)"),
         ("UnkillableStepProgram", "a step that cannot be killed drains its node (unkillable.sh)"),

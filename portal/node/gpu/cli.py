@@ -63,24 +63,24 @@ def _forgive() -> None:
 
 
 def _watch() -> int:
-    held = lock(JOBS, seconds=2)  # `slipway-gpu check` holds it for a moment
-    if held is None:
+    lock_file = lock(JOBS, seconds=2)  # `slipway-gpu check` holds it for a moment
+    if lock_file is None:
         print("slipway-gpu: another watchdog runs on this node", file=sys.stderr)
         return 1
-    with held:
+    with lock_file:
         Watch(settings.load().margin, _node()).run()
     return 0
 
 
 def _health() -> None:
-    _say(Node(_node()).health())
+    _print_lines(Node(_node()).health())
 
 
 def _unkillable() -> None:
-    _say(Node(_node()).unkillable(int(os.environ["SLURM_JOB_ID"])))
+    _print_lines(Node(_node()).unkillable(int(os.environ["SLURM_JOB_ID"])))
 
 
-def _say(lines: list[str]) -> None:
+def _print_lines(lines: list[str]) -> None:
     for line in lines:
         print(line, flush=True)
 
@@ -94,10 +94,10 @@ def _check() -> int:
 
 
 def _gres() -> None:
-    known = settings.load()
+    config = settings.load()
     nvml = Nvml()
     try:
-        lines = gres.gres_conf(_node(), nvml.devices(), known.kinds, known.context)
+        lines = gres.gres_conf(_node(), nvml.devices(), config.kinds, config.context)
         print(*lines, sep="\n")
     finally:
         nvml.close()
@@ -108,5 +108,5 @@ def _lua() -> None:
 
 
 def _node() -> str:
-    """Slurm's name of this node, which is the host's short one unless slurm.conf says otherwise."""
+    """Return this node's name in Slurm, by default the short host name."""
     return os.environ.get("SLURMD_NODENAME") or platform.node().split(".")[0]

@@ -11,13 +11,13 @@ from portal.node.gpu.slices import is_like
 
 
 def find_kind(device: Device, kinds: Sequence[GpuKind], context: int) -> GpuKind | None:
-    """The most likely kind of a GPU: by its memory, then by its name."""
+    """Return the most likely kind of a GPU, by its memory and then its name; None if ambiguous."""
     sharing = [kind for kind in kinds if (kind.sharing == "mig") == device.mig]
-    found = [kind for kind in sharing if is_like(device, kind, context)]
-    named = [kind for kind in found if kind.name.lower() in device.name.lower()]
-    if len(found) > 1 and named:
-        found = sorted(named, key=lambda kind: -len(kind.name))[:1]
-    return found[0] if len(found) == 1 else None
+    matches = [kind for kind in sharing if is_like(device, kind, context)]
+    same_name = [kind for kind in matches if kind.name.lower() in device.name.lower()]
+    if len(matches) > 1 and same_name:
+        matches = sorted(same_name, key=lambda kind: -len(kind.name))[:1]
+    return matches[0] if len(matches) == 1 else None
 
 
 def gres_conf(

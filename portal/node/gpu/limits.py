@@ -42,9 +42,11 @@ def apply(job: int, jobs: Path = slices.JOBS, cgroups: Path = CGROUPS) -> None:
         # No reservation (soft 0): the shards of a GPU never exceed its memory in total, and the
         # driver would keep a reservation after the cgroup is removed.
         words = ("-n", str(cgroup), "--soft-limit", "0", "--hard-limit", memory, "-i", gpu)
-        done = _nvidia_smi("--set", *words)
-        if done.code != 0:
-            raise LimitsError(f"nvidia-smi memory-limits: {(done.stdout + done.stderr).strip()}")
+        result = _nvidia_smi("--set", *words)
+        if result.code != 0:
+            raise LimitsError(
+                f"nvidia-smi memory-limits: {(result.stdout + result.stderr).strip()}"
+            )
 
 
 def _nvidia_smi(*words: str) -> untrusted.Completed:

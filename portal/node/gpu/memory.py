@@ -16,22 +16,22 @@ INODES = 8
 """Root's folder and one file need two; extended attributes may need the rest."""
 
 
-def mount(place: Path, size: int) -> None:
-    """Mount a tmpfs of `size` bytes on an empty folder of root's; raises OSError."""
+def mount(folder: Path, size: int) -> None:
+    """Mount a tmpfs of `size` bytes on an empty folder owned by root; raises OSError."""
     options = f"size={size},nr_inodes={INODES},mode=755".encode()
     flags = MS_NOSUID | MS_NODEV | MS_NOEXEC
     library = ctypes.CDLL(None, use_errno=True)
-    _must(library.mount(b"slipway", os.fsencode(place), b"tmpfs", flags, options), place)
+    _check(library.mount(b"slipway", os.fsencode(folder), b"tmpfs", flags, options), folder)
 
 
-def unmount(place: Path) -> None:
-    """Unmount it, lazily if a file is in use. Idempotent."""
-    if os.path.ismount(place):
+def unmount(folder: Path) -> None:
+    """Unmount the tmpfs, lazily if a file is in use. Idempotent."""
+    if os.path.ismount(folder):
         library = ctypes.CDLL(None, use_errno=True)
-        _must(library.umount2(os.fsencode(place), MNT_DETACH | UMOUNT_NOFOLLOW), place)
+        _check(library.umount2(os.fsencode(folder), MNT_DETACH | UMOUNT_NOFOLLOW), folder)
 
 
-def _must(result: int, place: Path) -> None:
+def _check(result: int, folder: Path) -> None:
     if result != 0:
         number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), str(place))
+        raise OSError(number, os.strerror(number), str(folder))

@@ -42,7 +42,7 @@ class Device:
     files: tuple[str, ...]
     mig: bool = False
     reserved: int = 0
-    """Bytes of the memory that the driver keeps for itself; 0 where it does not say."""
+    """Bytes of the memory that the driver reserves for itself; 0 if unknown."""
 
 
 class _Memory(ctypes.Structure):
@@ -54,7 +54,7 @@ class _Memory(ctypes.Structure):
 
 
 class _Memory2(ctypes.Structure):
-    """With what the driver keeps for itself, since r510."""
+    """nvmlMemory_v2_t, since r510, which has the driver's reserve."""
 
     _fields_ = (
         ("version", ctypes.c_uint),
@@ -121,32 +121,32 @@ class Nvml:
         return tuple(int(number) for number in re.findall(r"\d+", untrusted.decode(text.value)))
 
     def devices(self) -> list[Device]:
-        """All devices in the order of their device files, MIG devices in the place of their GPU.
+        """List all devices in the order of their device files; MIG devices replace their GPU.
 
         `slipway-gpu gres` prints its lines in the same order, which thereby defines Slurm's
         numbers (SLURM_JOB_GPUS): Slurm counts the lines of gres.conf.
         """
         count = ctypes.c_uint()
         self._call("nvmlDeviceGetCount_v2", ctypes.byref(count))
-        found: list[Device] = []
+        devices: list[Device] = []
         for index in range(count.value):
             handle = ctypes.c_void_p()
             self._call("nvmlDeviceGetHandleByIndex_v2", index, ctypes.byref(handle))
-            found += self._mig_devices(handle) or [self._device(handle)]
-        return sorted(found, key=lambda device: device.minor)
+            devices += self._mig_devices(handle) or [self._device(handle)]
+        return sorted(devices, key=lambda device: device.minor)
 
     def processes(self, uuid: str) -> dict[int, int]:
         """Bytes of memory that each process holds on a GPU, by PID."""
-        found: dict[int, int] = {}
+        by_pid: dict[int, int] = {}
         for kind in ("Compute", "Graphics", "MPSCompute"):
             for pid, memory in self._processes(uuid, kind):
-                found[pid] = max(found.get(pid, 0), memory)
-        return found
+                by_pid[pid] = max(by_pid.get(pid, 0), memory)
+        return by_pid
 
     def used(self, uuid: str) -> int | None:
-        """Bytes in use on a GPU, without what the driver keeps; None from drivers before r510.
+        """Bytes in use on a GPU, without the driver's reserve; None from drivers before r510.
 
-        With managed memory, which is in no figure of a process.
+        Includes managed memory, which NVML attributes to no process.
         """
         memory = self._memory(self._handle(uuid))
         return None if memory is None else int(memory.used)
@@ -169,12 +169,12 @@ class Nvml:
         by_pid: dict[int, list[int]] = {}
         for sample in samples[: count.value] if code == 0 else ():
             by_pid.setdefault(sample.pid, []).append(sample.sm)
-        return {pid: sum(seen) / len(seen) for pid, seen in by_pid.items()}
+        return {pid: sum(percents) / len(percents) for pid, percents in by_pid.items()}
 
     def persistence(self, uuid: str) -> bool | None:
         """Whether the GPU stays initialised without programs; None if the driver does not say."""
-        found = self._figure("nvmlDeviceGetPersistenceMode", uuid)
-        return None if found is None else found != 0
+        mode = self._figure("nvmlDeviceGetPersistenceMode", uuid)
+        return None if mode is None else mode != 0
 
     def compute_mode(self, uuid: str) -> int | None:
         """Which programs may use the GPU, as NVML's number; None if the driver does not say."""
@@ -182,11 +182,11 @@ class Nvml:
 
     def fabric(self, uuid: str) -> tuple[int, int] | None:
         """State and status of the registration with the fabric manager; None without NVSwitch."""
-        found = _Fabric()
+        info = _Fabric()
         name = "nvmlDeviceGetGpuFabricInfo"
-        if self._try(name, self._handle(uuid), ctypes.byref(found)) or not found.state:
+        if self._try(name, self._handle(uuid), ctypes.byref(info)) or not info.state:
             return None
-        return int(found.state), int(found.status)
+        return int(info.state), int(info.status)
 
     def _figure(self, name: str, uuid: str) -> int | None:
         number = ctypes.c_uint()
@@ -194,16 +194,16 @@ class Nvml:
         return None if failed else number.value
 
     def _processes(self, uuid: str, kind: str) -> list[tuple[int, int]]:
-        """Repeated with a larger buffer when processes were added between the two calls."""
+        """Query the processes of one kind; retries with a larger buffer if it was too small."""
         name = f"nvmlDeviceGet{kind}RunningProcesses_v3"
-        room = 64
+        capacity = 64
         while True:
-            count = ctypes.c_uint(room)
-            entries = (_Process * room)()
+            count = ctypes.c_uint(capacity)
+            entries = (_Process * capacity)()
             code = self._try(name, self._handle(uuid), ctypes.byref(count), entries)
             if code != INSUFFICIENT_SIZE:
                 break
-            room = 2 * max(room, count.value)
+            capacity = 2 * max(capacity, count.value)
         if code in (NOT_SUPPORTED, FUNCTION_NOT_FOUND):
             return []
         if code:
@@ -229,15 +229,15 @@ class Nvml:
         now, later = ctypes.c_uint(), ctypes.c_uint()
         if self._try("nvmlDeviceGetMigMode", gpu, ctypes.byref(now), ctypes.byref(later)):
             return []  # this GPU or this driver does not support MIG
-        found = []
-        most = self._number("nvmlDeviceGetMaxMigDeviceCount", gpu) if now.value else 0
-        for index in range(most):
+        devices = []
+        maximum = self._number("nvmlDeviceGetMaxMigDeviceCount", gpu) if now.value else 0
+        for index in range(maximum):
             handle = ctypes.c_void_p()
             if not self._try(
                 "nvmlDeviceGetMigDeviceHandleByIndex", gpu, index, ctypes.byref(handle)
             ):
-                found.append(self._mig_device(gpu, handle))
-        return found
+                devices.append(self._mig_device(gpu, handle))
+        return devices
 
     def _mig_device(self, gpu: ctypes.c_void_p, handle: ctypes.c_void_p) -> Device:
         minor = self._number("nvmlDeviceGetMinorNumber", gpu)
@@ -299,6 +299,6 @@ def _since(microseconds: int) -> ctypes.c_ulonglong:
 
 def mig_files(minors: str, gpu: int, instance: int, part: int) -> tuple[str, ...]:
     """The capability files of a MIG device, from /proc/driver/nvidia-caps/mig-minors."""
-    known = dict(line.rsplit(" ", 1) for line in untrusted.lines(minors) if " " in line)
+    numbers = dict(line.rsplit(" ", 1) for line in untrusted.lines(minors) if " " in line)
     names = (f"gpu{gpu}/gi{instance}/access", f"gpu{gpu}/gi{instance}/ci{part}/access")
-    return tuple(f"/dev/nvidia-caps/nvidia-cap{known[name]}" for name in names if name in known)
+    return tuple(f"/dev/nvidia-caps/nvidia-cap{numbers[name]}" for name in names if name in numbers)

@@ -28,33 +28,33 @@ def prolog(
     ask: Ask = slurm.ask,
     connect: Callable[[], Nvml] = Nvml,
 ) -> None:
-    """Create the folder of a job that holds GPUs; other jobs are not delayed."""
+    """Create the folder of a job with GPUs; other jobs are not delayed."""
     gpus = environment.get("SLURM_JOB_GPUS", "")
     if not gpus:
         return
     job = int(environment["SLURM_JOB_ID"])
-    found = None
+    node_job = None
     try:
         slices.remove(jobs, job)  # an earlier run's slice must not remain
-        found = _ask(job, environment["SLURMD_NODENAME"], ask)
-        files = _files(found, [int(number) for number in gpus.split(",")], file, connect)
+        node_job = _ask(job, environment["SLURMD_NODENAME"], ask)
+        files = _files(node_job, [int(number) for number in gpus.split(",")], file, connect)
     except Exception as error:
-        files = _without(job, found, error)
-    owner = (found.uid, found.gid) if found else (0, 0)
+        files = _without_slice(job, node_job, error)
+    owner = (node_job.uid, node_job.gid) if node_job else (0, 0)
     try:
         slices.write(jobs, job, owner, files)
     except Exception as error:
         # For instance, the file system is full. If not even the reason can be written, there is
         # no folder, and the job's tasks do not start either (spank_slipway.c).
-        slices.write(jobs, job, owner, _without(job, found, error))
+        slices.write(jobs, job, owner, _without_slice(job, node_job, error))
 
 
-def _without(job: int, found: slurm.NodeJob | None, error: Exception) -> dict[str, str]:
-    """Content of a job's folder if no slice can be created."""
+def _without_slice(job: int, node_job: slurm.NodeJob | None, error: Exception) -> dict[str, str]:
+    """Return the files of a job's folder if no slice can be created."""
     why = untrusted.printable(str(error) or repr(error))
     print(f"slipway-gpu: job {job} gets no slice: {why}", file=sys.stderr)
     # Whole GPUs need no limits: jobs that are not Slipway's continue without a slice.
-    return {} if found and slices.only_whole(found.gres) else {"refused": f"{why}\n"}
+    return {} if node_job and slices.only_whole(node_job.gres) else {"refused": f"{why}\n"}
 
 
 def epilog(environment: Mapping[str, str], jobs: Path = slices.JOBS) -> None:
@@ -75,18 +75,18 @@ def _ask(job: int, node: str, ask: Ask) -> slurm.NodeJob:
 
 
 def _files(
-    found: slurm.NodeJob, numbers: list[int], file: Path, connect: Callable[[], Nvml]
+    node_job: slurm.NodeJob, numbers: list[int], file: Path, connect: Callable[[], Nvml]
 ) -> dict[str, str]:
     nvml = connect()
     try:
         devices = nvml.devices()
-        known = settings.load(file)
-        slice_ = slices.decide(found.gres, numbers, devices, known.kinds, known.context)
+        config = settings.load(file)
+        slice_ = slices.decide(node_job.gres, numbers, devices, config.kinds, config.context)
         files = {"slice": slice_.text()}
         limited = [part for part in slice_.parts if part.memory]
         if limited and limits.supported(nvml.driver(), limited[0].uuid):
-            # The driver counts contexts, too: one is kept free for each session.
-            lines = (f"{part.uuid} {(part.memory + known.context) // MIB}\n" for part in limited)
+            # The driver counts contexts, too: one per session is added.
+            lines = (f"{part.uuid} {(part.memory + config.context) // MIB}\n" for part in limited)
             files[limits.FILE] = "".join(lines)
         return files
     finally:

@@ -1,11 +1,11 @@
 """A job's slice: derived from Slurm's allocation, and stored in a folder while the job runs.
 
-JOBS/<job id>/slice       what the job may use (gres/shim/slice.h has the format)
+JOBS/<job id>/slice       the job's limits (gres/shim/slice.h has the format)
 JOBS/<job id>/counters    the shim's, owned by the job's user: a link into room/
-JOBS/<job id>/room/       a tmpfs of the counters' size (memory.py), all that a user can fill
+JOBS/<job id>/room/       a tmpfs of the counters' size (memory.py), all that users can fill
 JOBS/<job id>/driver/     the session mounts the real driver's libraries here
 JOBS/<job id>/limits      only where the driver itself can limit a cgroup (limits.py)
-JOBS/<job id>/refused     instead of a slice: why there is none
+JOBS/<job id>/refused     instead of a slice: the reason
 JOBS/<job id>/usage.json  the watchdog's (watch.py)
 JOBS/<job id>/load        the watchdog's, for the shim (neighbours.py)
 """
@@ -46,12 +46,12 @@ class Part:
 
 @dataclass(frozen=True)
 class JobSlice:
-    """All that a job may use."""
+    """The GPUs, memory and compute shares that a job may use."""
 
     compute: str
     parts: tuple[Part, ...]
     policy: str = "strict"
-    """Whether it may use what its neighbours leave unused ("fair"): the watchdog's business."""
+    """`fair` if it may use its neighbours' idle shares, which the watchdog decides."""
 
     def text(self) -> str:
         """The text that the shim reads."""
@@ -82,41 +82,43 @@ def decide(
     kinds: Sequence[GpuKind],
     context: int,
 ) -> JobSlice:
-    """The slice of a job that holds `gres`; `numbers` is Slurm's SLURM_JOB_GPUS."""
-    held = _held(gres)
+    """Return the slice of a job with these `gres`; `numbers` are those of SLURM_JOB_GPUS."""
+    entries = _gpu_gres(gres)
     if any(number >= len(devices) for number in numbers):
         raise Refused(f"Slurm gave GPU {max(numbers)}, but the driver shows {len(devices)} only")
-    mine = [devices[number] for number in numbers]
+    gpus = [devices[number] for number in numbers]
     if only_whole(gres):
-        if sum(one.count for one in held) != len(mine):
-            raise Refused(f"Slurm gave {sum(one.count for one in held)} GPUs and named {len(mine)}")
-        return JobSlice("none", tuple(Part(device.uuid, 0, 100) for device in mine))
-    if [one.name for one in held] != ["shard"]:
-        names = ", ".join(one.name for one in held) or "no GPU"
+        if sum(entry.count for entry in entries) != len(gpus):
+            raise Refused(
+                f"Slurm gave {sum(entry.count for entry in entries)} GPUs and named {len(gpus)}"
+            )
+        return JobSlice("none", tuple(Part(device.uuid, 0, 100) for device in gpus))
+    if [entry.name for entry in entries] != ["shard"]:
+        names = ", ".join(entry.name for entry in entries) or "no GPU"
         raise Refused(f"shards of one kind, or whole GPUs, can be fenced; this job holds {names}")
-    return _shares(held[0], mine, kinds, context)
+    return _shares(entries[0], gpus, kinds, context)
 
 
 def only_whole(gres: Sequence[Gres]) -> bool:
     """Whether a job holds whole GPUs and no shards."""
-    return {one.name for one in _held(gres)} == {"gpu"}
+    return {entry.name for entry in _gpu_gres(gres)} == {"gpu"}
 
 
-def _held(gres: Sequence[Gres]) -> list[Gres]:
-    return [one for one in gres if one.name in ("gpu", "shard") and one.count]
+def _gpu_gres(gres: Sequence[Gres]) -> list[Gres]:
+    return [entry for entry in gres if entry.name in ("gpu", "shard") and entry.count]
 
 
 def _shares(
-    shard: Gres, mine: Sequence[Device], kinds: Sequence[GpuKind], context: int
+    shard: Gres, gpus: Sequence[Device], kinds: Sequence[GpuKind], context: int
 ) -> JobSlice:
-    if sum(held for held, _ in shard.shares) != shard.count or len(shard.shares) != len(mine):
-        raise Refused(f"Slurm's shares {shard.shares} do not fit {len(mine)} GPUs")
+    if sum(count for count, _ in shard.shares) != shard.count or len(shard.shares) != len(gpus):
+        raise Refused(f"Slurm's shares {shard.shares} do not fit {len(gpus)} GPUs")
     parts, modes = [], set()
-    for device, (held, of) in zip(mine, shard.shares):
-        kind = kind_of(device, of, shard.type, kinds, context)
+    for device, (count, total) in zip(gpus, shard.shares):
+        kind = kind_of(device, total, shard.type, kinds, context)
         # Never more than the GPU can give, even if the settings say so: all slices must fit.
-        total = min(divisible(device, kind, context), kind.memory_mb * MIB)
-        parts.append(Part(device.uuid, share_of(total, held, of), percent_of(held, of)))
+        usable = min(divisible(device, kind, context), kind.memory_mb * MIB)
+        parts.append(Part(device.uuid, share_of(usable, count, total), percent_of(count, total)))
         modes.add((kind.compute, kind.policy))
     if len(modes) > 1:
         raise Refused("its GPUs are of kinds with different settings for `compute` or `policy`")
@@ -125,7 +127,7 @@ def _shares(
 
 
 def divisible(device: Device, kind: GpuKind, context: int) -> int:
-    """Bytes that slices can have together: without what the driver and each session's context take.
+    """Bytes for all slices together, without the driver's reserve and the sessions' contexts.
 
     With so many sessions that their contexts alone would take more than a quarter of the GPU, not
     all of them can fill their slices at the same time.
@@ -138,7 +140,7 @@ def kind_of(
     device: Device, shards: int, name: str, kinds: Sequence[GpuKind], context: int
 ) -> GpuKind:
     """The kind of a GPU with this number of shards; Slurm does not always report the type."""
-    found = [
+    matches = [
         kind
         for kind in kinds
         if kind.sharing == "shared"
@@ -146,22 +148,22 @@ def kind_of(
         and is_like(device, kind, context)
         and name in ("", kind.name)
     ]
-    if len(found) != 1:
+    if len(matches) != 1:
         raise Refused(
             f"{device.name} with {device.memory // MIB} MiB in {shards} shards is "
-            f"{'no kind' if not found else 'more than one kind'} of GPU in the settings"
+            f"{'no kind' if not matches else 'more than one kind'} of GPU in the settings"
         )
-    return found[0]
+    return matches[0]
 
 
 def is_like(device: Device, kind: GpuKind, context: int) -> bool:
     """Whether a GPU has about the memory of a kind (vendors' definitions of a gigabyte differ).
 
-    The settings may have all of it or what can be divided.
+    The settings may state the total or the divisible memory.
     """
     shared = kind.sharing == "shared"
-    least = divisible(device, kind, context) if shared else device.memory
-    return LIKENESS * least <= kind.memory_mb * MIB <= device.memory / LIKENESS
+    minimum = divisible(device, kind, context) if shared else device.memory
+    return LIKENESS * minimum <= kind.memory_mb * MIB <= device.memory / LIKENESS
 
 
 def folder_of(job: int, jobs: Path = JOBS) -> Path:

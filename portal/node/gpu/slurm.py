@@ -1,8 +1,8 @@
-"""What Slurm reports about a job on this node, and about the node itself.
+"""Query slurmctld for jobs on this node, and for the node itself.
 
 Read as JSON: in scontrol's plain text a job's name may contain line breaks, and so could forge
 lines such as `Nodes=n1 ... GRES=shard:4(4/4)`. Names are in the JSON as their users wrote them, in
-any bytes; nothing of an answer is searched for words, since a job may be called like any of them.
+any bytes; answers are never searched for words, since a job's name may be any of them.
 """
 
 from __future__ import annotations
@@ -64,27 +64,27 @@ class Node:
     """This node, as slurmctld knows it."""
 
     drained: bool
-    """Whether it is drained, or draining."""
+    """Whether it is drained or draining."""
     reason: str
 
 
 def ask(job: int, node: str) -> NodeJob:
     """Query slurmctld for a job; raises SlurmError."""
-    done = _scontrol("show", "job", str(job), "--json")
-    if done.code != 0:
-        if "Invalid job id" in done.stderr or _INVALID_JOB_ID in _errors(done.stdout):
+    result = _scontrol("show", "job", str(job), "--json")
+    if result.code != 0:
+        if "Invalid job id" in result.stderr or _INVALID_JOB_ID in _errors(result.stdout):
             raise NoSuchJob(f"Slurm has no job {job}")
-        raise SlurmError(f"scontrol: {done.stderr.strip() or done.code}")
-    return parse(done.stdout, job, node)
+        raise SlurmError(f"scontrol: {result.stderr.strip() or result.code}")
+    return parse(result.stdout, job, node)
 
 
 def ask_node(name: str) -> Node:
     """Query slurmctld for this node; raises SlurmError."""
-    done = _scontrol("show", "node", name, "--json")
-    if done.code != 0:
-        raise SlurmError(f"scontrol: {done.stderr.strip() or done.code}")
+    result = _scontrol("show", "node", name, "--json")
+    if result.code != 0:
+        raise SlurmError(f"scontrol: {result.stderr.strip() or result.code}")
     try:
-        (data,) = (one for one in _load(done.stdout)["nodes"] if one["name"] == name)
+        (data,) = (entry for entry in _load(result.stdout)["nodes"] if entry["name"] == name)
         states = data["state"]  # a text up to Slurm 22.05: "IDLE+DRAIN"
         words = states.split("+") if isinstance(states, str) else states
         drained = any(word in ("DRAIN", "DRAINED", "DRAINING") for word in words)
@@ -96,9 +96,9 @@ def ask_node(name: str) -> Node:
 def update_node(name: str, state: str, reason: str = "") -> None:
     """Change this node's state, with a reason; raises SlurmError."""
     words = [f"NodeName={name}", f"State={state}", *([f"Reason={reason}"] if reason else [])]
-    done = _scontrol("update", *words)
-    if done.code != 0:
-        raise SlurmError(f"scontrol: {done.stderr.strip() or done.code}")
+    result = _scontrol("update", *words)
+    if result.code != 0:
+        raise SlurmError(f"scontrol: {result.stderr.strip() or result.code}")
 
 
 def _scontrol(*words: str) -> untrusted.Completed:
@@ -109,17 +109,17 @@ def _scontrol(*words: str) -> untrusted.Completed:
 
 
 def _load(text: str) -> dict[str, Any]:
-    """An answer of Slurm's; raises ValueError, RecursionError."""
-    found = json.loads(text, strict=False)  # old versions print control characters as they are
-    if not isinstance(found, dict):
+    """Decode an answer of Slurm; raises ValueError, RecursionError."""
+    answer = json.loads(text, strict=False)  # old versions print control characters as they are
+    if not isinstance(answer, dict):
         raise ValueError("not an object")
-    return found
+    return answer
 
 
 def _errors(text: str) -> set[int]:
-    """The numbers of the errors that an answer names, beside all that users wrote."""
+    """Return the numbers in an answer's `errors`, which users cannot write to."""
     try:
-        return {one["error_number"] for one in _load(text)["errors"]}
+        return {error["error_number"] for error in _load(text)["errors"]}
     except (ValueError, KeyError, TypeError, RecursionError):
         return set()
 
@@ -131,10 +131,10 @@ def parse(text: str, job: int, node: str) -> NodeJob:
     prints all the others as well.
     """
     try:
-        found = [data for data in _load(text)["jobs"] if data["job_id"] == job]
-        if len(found) != 1:
-            raise NoSuchJob(f"Slurm reports {len(found)} jobs {job}")
-        (data,) = found
+        jobs = [data for data in _load(text)["jobs"] if data["job_id"] == job]
+        if len(jobs) != 1:
+            raise NoSuchJob(f"Slurm reports {len(jobs)} jobs {job}")
+        (data,) = jobs
         states = data["job_state"]
         words = {states} if isinstance(states, str) else set(states)
         details = dict(zip(expand(data["nodes"]), data["gres_detail"]))
@@ -151,27 +151,27 @@ def parse(text: str, job: int, node: str) -> NodeJob:
 
 def parse_gres(text: str) -> Iterator[Gres]:
     """Parse `gpu:a100:1(IDX:0)`, `shard:2(2/4)`, `shard:a100:2(0/8,2/8)` and lists of these."""
-    place = 0
-    while place < len(text):
-        match = _GRES.match(text, place)
+    position = 0
+    while position < len(text):
+        match = _GRES.match(text, position)
         if match is None:
             raise SlurmError(f"unknown GRES format: {text!r}")
-        shares = ((int(held), int(of)) for held, of in _SHARES.findall(match["detail"] or ""))
+        shares = ((int(count), int(of)) for count, of in _SHARES.findall(match["detail"] or ""))
         yield Gres(
             name=match["name"],
             type=match["type"] or "",
             count=int(match["count"]),
-            shares=tuple((held, of) for held, of in shares if held),
+            shares=tuple((count, of) for count, of in shares if count),
         )
-        place = match.end() + 1  # the comma
+        position = match.end() + 1  # the comma
 
 
 def expand(nodes: str) -> list[str]:
     """The names in `n[1-2,04],login`, in Slurm's order."""
-    found: list[str] = []
+    names: list[str] = []
     for part in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", nodes):
-        found += _expand_one(part)
-    return found
+        names += _expand_one(part)
+    return names
 
 
 def _expand_one(part: str) -> list[str]:

@@ -1,9 +1,9 @@
-"""Text that users can write into or name: how root's programs on nodes read it.
+"""Read text that users can influence, in root's programs on the nodes.
 
 Processes, jobs, files and cgroups have names of bytes, which reach root in /proc, in cgroups and in
-what Slurm's commands print. Such text is divided at the newline alone, since the kernel and Slurm
-escape only that one (`str.splitlines` divides at eleven characters), and any byte can be decoded.
-tests/root_reads.toml lists what is read, who writes it, and what an odd one costs whom.
+the output of Slurm's commands. Such text is split at the newline alone, since the kernel and Slurm
+escape only that one (`str.splitlines` splits at eleven characters), and any byte can be decoded.
+tests/root_reads.toml lists all sources, their writers, and the effects of malformed text.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Value = TypeVar("Value")
 
 
 class CommandError(Exception):
-    """A command could not be run, or was not over in time."""
+    """A command could not be run, or did not end in time."""
 
 
 @dataclass(frozen=True)
 class Completed:
-    """What a command that ran to its end printed, and its exit status."""
+    """Exit status and output of a completed command."""
 
     code: int
     stdout: str
@@ -34,7 +34,7 @@ class Completed:
 
 
 def decode(data: bytes) -> str:
-    """Decode any bytes: those that are no UTF-8 become lone surrogates. Never fails."""
+    """Decode any bytes: those that are not UTF-8 become lone surrogates. Never fails."""
     return data.decode("utf-8", "surrogateescape")
 
 
@@ -44,13 +44,13 @@ def read(file: Path) -> str:
 
 
 def lines(text: str) -> list[str]:
-    """The lines of a text, which end at a newline and at nothing else."""
-    found = text.split("\n")
-    return found[:-1] if found[-1] == "" else found
+    """Split a text into lines, at newlines alone."""
+    parts = text.split("\n")
+    return parts[:-1] if parts[-1] == "" else parts
 
 
 def fields(text: str) -> dict[str, str]:
-    """The values of lines "key: value"; of a key's lines the last, since names come first."""
+    """Parse lines "key: value"; the last line of a key counts, since names come first."""
     pairs = (line.partition(":") for line in lines(text))
     return {key: value.strip(" \t") for key, colon, value in pairs if colon}
 
@@ -58,7 +58,7 @@ def fields(text: str) -> dict[str, str]:
 def run(argv: Sequence[str], seconds: float) -> Completed:
     """Run a command to its end; raises CommandError."""
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             list(argv),
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -67,42 +67,42 @@ def run(argv: Sequence[str], seconds: float) -> Completed:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CommandError(f"{argv[0]}: {error}") from error
-    return Completed(done.returncode, decode(done.stdout), decode(done.stderr))
+    return Completed(process.returncode, decode(process.stdout), decode(process.stderr))
 
 
 def printable(text: str) -> str:
-    """A text for a log or a terminal: one line, bounded, what cannot be printed is escaped."""
+    """Format a text for a log or a terminal: one bounded line, non-printable characters escaped."""
     safe = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:LONGEST])
     return safe + ("…" if len(text) > LONGEST else "")
 
 
-class Patient(Generic[Value]):
-    """Asks about processes what may never be answered, and waits only briefly for the answer.
+class TimedQuery(Generic[Value]):
+    """Run queries about processes in threads, and wait only briefly for each.
 
-    A process can keep the lock of its own mappings or mounts, while a page waits for a file system
-    of its user's.
+    A query may block for ever: a process can keep the lock of its own mappings or mounts while a
+    page waits for a file system of its user.
     """
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._waiting: set[int] = set()
 
-    def __call__(self, pid: int, question: Callable[[], Value]) -> Value | None:
-        """The answer; None if there is none soon, or an earlier question still waits."""
+    def __call__(self, pid: int, query: Callable[[], Value]) -> Value | None:
+        """Return the answer; None at a timeout, an error, or while an earlier query waits."""
         if pid in self._waiting:
             return None
-        found: list[Value] = []
+        answers: list[Value] = []
 
-        def ask() -> None:
+        def run_query() -> None:
             try:
-                found.append(question())
+                answers.append(query())
             except Exception:
-                return  # whatever it is: there is no answer
+                return  # whatever failed, there is no answer
             finally:
                 self._waiting.discard(pid)
 
         self._waiting.add(pid)
-        asking = Thread(target=ask, daemon=True)
-        asking.start()
-        asking.join(self._seconds)
-        return found[0] if found else None
+        thread = Thread(target=run_query, daemon=True)
+        thread.start()
+        thread.join(self._seconds)
+        return answers[0] if answers else None

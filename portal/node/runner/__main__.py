@@ -57,14 +57,14 @@ def is_probe(text: str) -> bool:
 
 
 def run_probe(text: str) -> int:
-    """Try the session's way, and say what works."""
+    """Run the checks of `slipway check --session`, and report the results."""
     from .probe.run import run  # noqa: PLC0415 - no session needs it
 
     return run(text)
 
 
 def check_shared(folders: str) -> None:
-    """Refuse what another user has put in the place of a shared folder; raise NotGranted."""
+    """Check that no shared folder was replaced by its owner; raise NotGranted."""
     if folders:
         from .mounts.shared import check  # noqa: PLC0415 - most sessions have none
 

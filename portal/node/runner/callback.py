@@ -23,8 +23,8 @@ ENDED_CODE, ENDED_TITLE = "session_ended", "This session is over"
 # The portal does not know the session, or not this runner's token: it may have lost its database.
 UNKNOWN = frozenset({401, 404})
 UNKNOWN_CODE = "session_unknown"
-# Answers that say nothing about the session: from another program in the portal's place, or from a
-# portal of another release.
+# Answers that say nothing about the session: from another program at the portal's address, or from
+# a portal of another release.
 SILENT = frozenset({403, 404, 405, 410, 421})
 ANSWER_TIMEOUT = 15.0
 LONGEST_PAUSE = 10.0
@@ -72,21 +72,21 @@ class Callback:
             self._stream = None
 
     def trust(self, ca: str) -> bool:
-        """Trust other authorities, if the portal is trusted by them; whether it is."""
-        before = self._ca, self._context
+        """Trust other CAs if they verify the portal's certificate; returns whether they do."""
+        previous = self._ca, self._context
         self.close()
         self._ca, self._context = ca, None
         self.connect()
         if self._stream is None:
-            self._ca, self._context = before
+            self._ca, self._context = previous
         return self._stream is not None
 
-    def post(self, what: str, message: dict[str, object]) -> dict[str, object]:
+    def post(self, endpoint: str, message: dict[str, object]) -> dict[str, object]:
         """Send one report and return the answer.
 
         Raises SessionOver, SessionUnknown, Refused or Unreachable.
         """
-        path, data = f"{self._path}/{what}", json.dumps(message).encode()
+        path, data = f"{self._path}/{endpoint}", json.dumps(message).encode()
         for _ in range(MOST_DELAYS):
             try:
                 status, body = self._exchange(path, data)
@@ -129,10 +129,10 @@ class Callback:
 
 
 def read_answer(status: int, body: bytes) -> dict[str, object]:
-    """The portal's answer; raises what it means if it is an error.
+    """Parse the portal's answer; raises the exception of an error.
 
-    Only the portal's own words end a session. Whatever else answers in its place, a proxy or
-    another program, does not know about it.
+    Only the portal's own error code ends a session: a proxy or another program that answers in its
+    place does not know the session.
     """
     try:
         answer = json.loads(body or b"{}")
@@ -153,7 +153,7 @@ def read_answer(status: int, body: bytes) -> dict[str, object]:
 
 
 def tls_context(ca: str) -> ssl.SSLContext:
-    """What the portal's certificate is verified with: its own authority alone."""
+    """Return a context that verifies the portal's certificate by the portal's own CA alone."""
     context = ssl.create_default_context(cadata=ca)
     # Many sites' own CAs lack extensions that the strict check requires.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
@@ -169,8 +169,8 @@ def post_ready(
 ) -> dict[str, object]:
     """Report ready until the portal accepts it; raise Unreachable after `patience` seconds.
 
-    A portal that does not know the session has lost it: `unknown` is called then, and there is
-    nothing to give up, as long as the job may run.
+    If the portal does not know the session, it has lost it: `unknown` is called, and the attempts
+    continue as long as the job may run.
     """
     deadline = time.monotonic() + patience
     pause = 0.1
@@ -193,8 +193,8 @@ def post_ready(
 class Reporter:
     """Sends the apps' changes immediately, and usage every `heartbeat` seconds.
 
-    `unknown` is called when the portal does not know the session, and says in how many seconds
-    the next usage is to be sent, if that is sooner.
+    `unknown` is called when the portal does not know the session; it returns the seconds until the
+    next usage is sent, if that is sooner.
 
     While the portal is unreachable, reports do not accumulate: only the newest state of each app
     and the newest usage are sent once it is back.
@@ -266,14 +266,14 @@ class Reporter:
 
     def _send(
         self,
-        what: str,
+        endpoint: str,
         message: dict[str, object],
         answered: Callable[[dict[str, object]], None] = lambda _: None,
     ) -> bool:
         try:
-            answered(self._callback.post(what, message))
+            answered(self._callback.post(endpoint, message))
         except Refused as error:
-            say(f"The portal does not accept a report on {what}: {error}")
+            say(f"The portal does not accept a report on {endpoint}: {error}")
         except SessionUnknown:
             self._away = True
             self._again = self._unknown()

@@ -11,9 +11,9 @@ MINUTE = 60
 MARKS = (1, 5, 15)
 MESSAGE_MILLISECONDS = 15_000
 TIMEOUT = 3.0
-# In the status line of a tmux without settings of its own.
-USUAL = "#{=21:pane_title}"
-OURS = "#{@slipway}"
+# In tmux's default status line.
+DEFAULT_STATUS = "#{=21:pane_title}"
+STATUS = "#{@slipway}"
 
 
 def time_left(seconds: float) -> str:
@@ -27,8 +27,8 @@ def time_left(seconds: float) -> str:
     if minutes >= 120:
         return f"{minutes // 60} h"
     if minutes > 15:
-        hours, rest = divmod(minutes // 15 * 15, 60)
-        return " ".join(f"{n} {unit}" for n, unit in ((hours, "h"), (rest, "min")) if n)
+        hours, remainder = divmod(minutes // 15 * 15, 60)
+        return " ".join(f"{n} {unit}" for n, unit in ((hours, "h"), (remainder, "min")) if n)
     return f"{minutes} min"
 
 
@@ -49,7 +49,7 @@ class Tmux:
     def run(self, *words: str) -> str | None:
         """Run a tmux command; None if it failed."""
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 [self._program, "-u", "-S", self._socket, *words],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -59,29 +59,29 @@ class Tmux:
             )
         except (OSError, subprocess.TimeoutExpired):
             return None
-        return done.stdout.decode(errors="replace") if done.returncode == 0 else None
+        return process.stdout.decode(errors="replace") if process.returncode == 0 else None
 
     def show_status(self, text: str) -> bool:
-        """Set our part of the status line; a status line of the user's own stays."""
+        """Set our part of the status line, unless the user has another status line."""
         if self.run("set", "-g", "@slipway", text) is None:
             return False
         right = (self.run("show", "-gv", "status-right") or "").rstrip("\n")
-        if USUAL in right and OURS not in right:
-            self.run("set", "-g", "status-right", f"{OURS}  {right}")
+        if DEFAULT_STATUS in right and STATUS not in right:
+            self.run("set", "-g", "status-right", f"{STATUS}  {right}")
         return True
 
     def show_message(self, text: str) -> bool:
-        """Show a message in all windows; whether there is any."""
+        """Show a message in all clients; returns whether one has shown it."""
         clients = (self.run("list-clients", "-F", "#{client_name}") or "").splitlines()
         # "#" begins a format.
         plain = text.replace("#", "##")
         duration = str(MESSAGE_MILLISECONDS)
-        shown = [self.run("display-message", "-d", duration, "-c", c, plain) for c in clients]
-        return any(one is not None for one in shown)
+        outputs = [self.run("display-message", "-d", duration, "-c", c, plain) for c in clients]
+        return any(output is not None for output in outputs)
 
 
 class Countdown:
-    """What the portal's answers to heartbeats say about the end, for people in terminals."""
+    """Shows the time left, from the portal's answers to heartbeats, to users of terminals."""
 
     def __init__(self, tmux: Tmux) -> None:
         self._tmux = tmux
@@ -90,7 +90,7 @@ class Countdown:
         self._lock = threading.Lock()
 
     def tell(self, answer: dict[str, object]) -> None:
-        """Show an answer's name, time left and what is kept; other answers are ignored."""
+        """Show an answer's name, time left and kept files; other answers are ignored."""
         name, seconds = answer.get("name"), answer.get("seconds_left")
         server = self._tmux.server()
         if not isinstance(name, str) or server is None:
@@ -117,11 +117,11 @@ class Countdown:
         if shown != self._shown and self._tmux.show_status(text.replace("#", "##")):
             self._shown = shown
 
-    def _warn(self, what: str, seconds: float, idle: bool, kept: str) -> None:
+    def _warn(self, warning: str, seconds: float, idle: bool, kept: str) -> None:
         mark = next((m for m in MARKS if seconds <= m * MINUTE), None)
         if mark is None:  # far away, or extended
             self._mark = None
         elif self._mark is None or mark < self._mark:
-            why = " unless you use it" if idle else ""
-            if self._tmux.show_message(f"{what}{why}. {kept}".rstrip()):
+            condition = " unless you use it" if idle else ""
+            if self._tmux.show_message(f"{warning}{condition}. {kept}".rstrip()):
                 self._mark = mark

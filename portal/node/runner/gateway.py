@@ -176,10 +176,10 @@ class Gateway:
         Raises GatewayFailed; then nothing has changed.
         """
         self._renewals += 1
-        folder, before = f"{self._directory}/gateway-{self._renewals}", self._folder
+        folder, old_folder = f"{self._directory}/gateway-{self._renewals}", self._folder
         os.mkdir(folder, 0o700)
         self._write(folder, certificate, client_ca)
-        done = subprocess.run(
+        check = subprocess.run(
             [self._program, "-c", "-q", "-f", f"{folder}/gateway.cfg"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -187,9 +187,9 @@ class Gateway:
             check=False,
             pass_fds=(self._listener.fileno(),),
         )
-        if done.returncode != 0:
+        if check.returncode != 0:
             shutil.rmtree(folder, ignore_errors=True)
-            text = done.stdout.decode(errors="replace").strip()
+            text = check.stdout.decode(errors="replace").strip()
             raise GatewayFailed(f"HAProxy does not accept them: {text[:300]}")
         earlier, self._folder = self._process, folder
         self._supervise()
@@ -197,8 +197,8 @@ class Gateway:
         if earlier is not None:
             self._earlier.append(earlier)
             earlier.send_signal(signal.SIGUSR1)  # ends after its last connection
-        if before != self._directory:
-            shutil.rmtree(before, ignore_errors=True)
+        if old_folder != self._directory:
+            shutil.rmtree(old_folder, ignore_errors=True)
 
     def stop(self) -> None:
         """Kill HAProxy; the session is over, so there is nothing to drain."""

@@ -17,16 +17,16 @@ MOST_SECONDS = 5.0
 PAUSE = 60.0
 # The home may be on a slow network: counting takes at most this part of the time.
 SHARE = 0.02
-# Made by programs, which make them again.
+# Created by programs, which create them again.
 DERIVED = frozenset({"__pycache__", "node_modules"})
 
 
 class HomeCounter:
-    """Counts in a thread of its own, so that a slow file system delays no heartbeat."""
+    """Counts in a separate thread, so that a slow file system delays no heartbeat."""
 
     def __init__(self, home: str) -> None:
         self._home = home
-        self._found: dict[str, object] = {}
+        self._latest: dict[str, object] = {}
 
     def start(self) -> None:
         """Begin counting."""
@@ -34,12 +34,12 @@ class HomeCounter:
 
     def latest(self) -> dict[str, object]:
         """home_files and home_bytes as last counted; {} before that, or if that failed."""
-        return self._found
+        return self._latest
 
     def _run(self) -> None:
         while True:
             began = time.monotonic()
-            self._found = count(self._home, mount_points(), time.monotonic)
+            self._latest = count(self._home, mount_points(), time.monotonic)
             took = time.monotonic() - began
             time.sleep(max(PAUSE, took / SHARE))
 
@@ -51,10 +51,10 @@ def count(home: str, mounts: frozenset[str], clock: Callable[[], float]) -> dict
     at MOST_FILES, so that more are reported as that number; {} if it takes too long.
     """
     files = size = 0
-    waiting, seen, deadline = [home], 0, clock() + MOST_SECONDS
+    waiting, visited, deadline = [home], 0, clock() + MOST_SECONDS
     while waiting:
-        seen += 1
-        if seen > MOST_FOLDERS:
+        visited += 1
+        if visited > MOST_FOLDERS:
             return {}
         try:
             with os.scandir(waiting.pop()) as entries:
@@ -66,9 +66,9 @@ def count(home: str, mounts: frozenset[str], clock: Callable[[], float]) -> dict
                     if entry.is_dir(follow_symlinks=False):
                         waiting += [entry.path] if entry.name not in DERIVED else []
                         continue
-                    found = entry.stat(follow_symlinks=False)
-                    if stat.S_ISREG(found.st_mode):
-                        files, size = files + 1, size + found.st_size
+                    status = entry.stat(follow_symlinks=False)
+                    if stat.S_ISREG(status.st_mode):
+                        files, size = files + 1, size + status.st_size
                         if files >= MOST_FILES:
                             return {"home_files": files, "home_bytes": size}
         except OSError:
@@ -77,7 +77,7 @@ def count(home: str, mounts: frozenset[str], clock: Callable[[], float]) -> dict
 
 
 def mount_points(file: str = "/proc/self/mountinfo") -> frozenset[str]:
-    """The places where anything is mounted."""
+    """Return all mount points."""
     try:
         with open(file, encoding="utf-8", errors="surrogateescape") as lines:
             return frozenset(_unescaped(line.split(" ", 5)[4]) for line in lines)

@@ -13,17 +13,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Known = dict[tuple[str, str], tuple[str, int]]
+    ProcessTable = dict[tuple[str, str], tuple[str, int]]
 
-# Seconds between two looks: a look costs about 20 microseconds for each process.
+# Seconds between two polls, which take about 20 microseconds for each process.
 PAUSE = 1.0
 LONGEST_NAME = 64
-LOOKS = 20
+ATTEMPTS = 20
 KERNELS = (b"ipykernel", b"/jupyter/kernel.py")
 
 
 class MemoryWatch:
-    """Remembers names and sizes of all processes, since the kernel only counts what it kills.
+    """Remembers names and sizes of all processes, since the kernel only counts the kills.
 
     The process that vanished while the counter rose is named; of several, the largest.
     """
@@ -35,8 +35,8 @@ class MemoryWatch:
         self._root = root
         self._proc = proc
         self._kills = read_oom_kills(root) or 0
-        self._known: Known = {}
-        self._before: Known = {}
+        self._last: ProcessTable = {}
+        self._previous: ProcessTable = {}
         self._names: dict[tuple[str, str], tuple[str, str]] = {}
         self._program = ""
         self._at: float | None = None
@@ -54,29 +54,29 @@ class MemoryWatch:
     def _run(self) -> None:
         while True:
             time.sleep(PAUSE)
-            self.look()
+            self.poll()
 
-    def look(self) -> None:
-        """Compare with the last looks; a kill between them is logged and reported."""
+    def poll(self) -> None:
+        """Compare with the last polls; a kill between them is logged and reported."""
         now = self._read()
         kills = read_oom_kills(self._root) or 0
         if kills > self._kills:
-            # Known now, in the last look, or in the one before, if the counter was late.
-            seen = {**self._before, **self._known, **now}
-            now, gone = self._wait_for_gone(seen)
+            # Of this poll, the last one, or the previous one, in case the counter was late.
+            candidates = {**self._previous, **self._last, **now}
+            now, gone = self._wait_for_gone(candidates)
             self._kills = kills
-            self._tell(max(gone.values(), key=lambda found: found[1])[0] if gone else "")
-        self._before, self._known = self._known, now
-        self._names = {one: name for one, name in self._names.items() if one in now}
+            self._tell(max(gone.values(), key=lambda entry: entry[1])[0] if gone else "")
+        self._previous, self._last = self._last, now
+        self._names = {process: name for process, name in self._names.items() if process in now}
 
-    def _wait_for_gone(self, seen: Known) -> tuple[Known, Known]:
-        """The processes now, and those that are gone: the counter rises before a victim exits."""
-        for _ in range(LOOKS):
+    def _wait_for_gone(self, candidates: ProcessTable) -> tuple[ProcessTable, ProcessTable]:
+        """Return the current and the gone processes: the counter rises before a victim exits."""
+        for _ in range(ATTEMPTS):
             now = self._read()
-            gone = {one: seen[one] for one in seen if one not in now}
+            gone = {process: candidates[process] for process in candidates if process not in now}
             if gone:
                 break
-            time.sleep(PAUSE / LOOKS)
+            time.sleep(PAUSE / ATTEMPTS)
         return now, gone
 
     def _tell(self, program: str) -> None:
@@ -87,8 +87,8 @@ class MemoryWatch:
         say(text)
         self._killed(text)
 
-    def _read(self) -> Known:
-        found = {}
+    def _read(self) -> ProcessTable:
+        table = {}
         for pid in filter(str.isdecimal, os.listdir(self._proc)):
             try:
                 with open(f"{self._proc}/{pid}/stat", "rb") as file:
@@ -100,14 +100,14 @@ class MemoryWatch:
             # A killed process is a zombie until its parent has noticed.
             if fields[0] not in "ZX":
                 process = (pid, fields[19])
-                found[process] = (self._named(process, name), int(fields[21]))
-        return found
+                table[process] = (self._cached_title(process, name), int(fields[21]))
+        return table
 
-    def _named(self, process: tuple[str, str], name: str) -> str:
-        known = self._names.get(process)
-        if known is None or known[0] != name:  # it may have become another program
-            known = self._names[process] = (name, self._title(process[0], name))
-        return known[1]
+    def _cached_title(self, process: tuple[str, str], name: str) -> str:
+        cached = self._names.get(process)
+        if cached is None or cached[0] != name:  # it may have become another program
+            cached = self._names[process] = (name, self._title(process[0], name))
+        return cached[1]
 
     def _title(self, pid: str, name: str) -> str:
         plain = "".join(c if " " <= c <= "~" else "?" for c in name)

@@ -80,20 +80,20 @@ class Session:
         self._gateway = gateway.Gateway(
             self._toolkit, self._directory, listener, lambda: self.end(1)
         )
-        where = {"job_id": job_id, "node": node, "port": listener.getsockname()[1]}
-        threading.Thread(target=self._report, args=(where,), name="portal", daemon=True).start()
+        endpoint = {"job_id": job_id, "node": node, "port": listener.getsockname()[1]}
+        threading.Thread(target=self._report, args=(endpoint,), name="portal", daemon=True).start()
         code = os.read(self._wake_reader, 1)[0]
         say("Ending the session")
         self._supervisor.stop_all(GRACE)
         self._gateway.stop()
         return code
 
-    def _report(self, where: dict[str, object]) -> None:
-        claim = Claim(self._callback, self._spec, where)
+    def _report(self, endpoint: dict[str, object]) -> None:
+        claim = Claim(self._callback, self._spec, endpoint)
         claim.prove()
         self._claim = claim
         try:
-            self._get_ready(where, claim)
+            self._get_ready(endpoint, claim)
             self._reporter.run()
         except SessionOver:
             say("The portal reports that this session has ended")
@@ -102,13 +102,13 @@ class Session:
             say(f"The session cannot be opened: {error}")
             self.end(1)
 
-    def _get_ready(self, where: dict[str, object], claim: Claim) -> None:
+    def _get_ready(self, endpoint: dict[str, object], claim: Claim) -> None:
         request = gateway.request_certificate(self._toolkit, self._directory, self._spec.session)
         # The key is created by another process during this TLS handshake.
         self._callback.connect()
-        found = detect(self._spec.detect)
+        detected = detect(self._spec.detect)
         csr = gateway.read_request(request)
-        self._ready = {**where, "csr": csr, "apps": found}
+        self._ready = {**endpoint, "csr": csr, "apps": detected}
         answer = post_ready(self._callback, self._ready, self._spec.patience_seconds, claim.ask)
         certificate = self._start_apps(answer)
         if self._gateway is not None:
@@ -116,7 +116,7 @@ class Session:
                 self._spec.session, self._spec.apps, certificate, self._spec.client_ca
             )
             self._renewal.serve(self._gateway, csr)
-        say(f"Ready on {where['node']}, port {where['port']}")
+        say(f"Ready on {endpoint['node']}, port {endpoint['port']}")
 
     def _start_apps(self, answer: dict[str, object]) -> str:
         """Start the apps of the portal's answer to "ready"; returns the gateway's certificate."""
@@ -129,9 +129,9 @@ class Session:
         return certificate
 
     def _unknown(self) -> float:
-        """The portal has lost the session: have it take the session in, and get ready again.
+        """Ask a portal that has lost the session to adopt it, and report ready again.
 
-        Returns in how many seconds to try again, or to report how it goes.
+        Returns the seconds until the next attempt, or the next report.
         """
         if self._claim is None:
             return LONGEST_PAUSE
@@ -141,10 +141,10 @@ class Session:
         return 0.0
 
     def _get_ready_again(self) -> None:
-        """Tell the portal where the gateway is; it serves with the certificate that it has.
+        """Report the gateway's address again; the gateway keeps its certificate.
 
-        What fails is tried again after the next heartbeat. An authority of the gateways that has
-        changed as well is followed as always, by the answers to heartbeats.
+        Failures are retried after the next heartbeat. Changed authorities are followed as usual,
+        by the answers to heartbeats.
         """
         try:
             self._start_apps(self._callback.post("ready", self._ready))

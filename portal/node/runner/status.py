@@ -8,7 +8,7 @@ import os
 import time
 
 NAME = "session.json"
-KEPT = ("name", "kept", "seconds_left", "unused")
+FIELDS = ("name", "kept", "seconds_left", "unused")
 
 
 class StatusFile:
@@ -18,11 +18,11 @@ class StatusFile:
         self._path = os.path.join(directory, NAME)
 
     def write(self, answer: dict[str, object]) -> None:
-        """Store an answer that has a name; a full disk is no reason to end."""
+        """Store an answer that has a name; errors such as a full disk are ignored."""
         if not isinstance(answer.get("name"), str):
             return
-        found = {name: answer.get(name) for name in KEPT} | {"at": time.time()}
+        status = {name: answer.get(name) for name in FIELDS} | {"at": time.time()}
         with contextlib.suppress(OSError):
             with open(f"{self._path}.new", "w", encoding="utf-8") as file:
-                json.dump(found, file)
+                json.dump(status, file)
             os.replace(f"{self._path}.new", self._path)

@@ -48,13 +48,13 @@ def read_gpu_usage(path: str = GPU_USAGE) -> dict[str, object]:
     """Return gpu_memory_bytes, gpu_percent and gpu_kills of the job; None for unknown values."""
     unknown: dict[str, object] = {"gpu_memory_bytes": None, "gpu_percent": None, "gpu_kills": None}
     try:
-        found = json.loads(_text(path))
-        usage = unknown | {"gpu_kills": int(found["kills"])}
-        if time.time() - found["time"] > STALE_SECONDS:
+        data = json.loads(_text(path))
+        usage = unknown | {"gpu_kills": int(data["kills"])}
+        if time.time() - data["time"] > STALE_SECONDS:
             return usage
-        percent = found["sm_percent"]
+        percent = data["sm_percent"]
         return usage | {
-            "gpu_memory_bytes": int(found["memory"]),
+            "gpu_memory_bytes": int(data["memory"]),
             "gpu_percent": None if percent is None else float(percent),
         }
     except (ValueError, KeyError, TypeError):
@@ -89,8 +89,8 @@ def _v1_oom_kills(memory: str) -> int | None:
     kills = [
         _fields(f"{folder}/memory.oom_control").get("oom_kill") for folder, _, _ in os.walk(memory)
     ]
-    known = [count for count in kills if count is not None]
-    return sum(known) if known else None
+    counts = [count for count in kills if count is not None]
+    return sum(counts) if counts else None
 
 
 def _without_cache(used: int | None, cache: int) -> int | None:

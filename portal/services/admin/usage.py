@@ -9,9 +9,9 @@ from datetime import datetime
 
 from portal.core.admin.usage import (
     By,
-    Only,
     Report,
     Share,
+    UsageFilter,
     UsageQuery,
     grouped,
     spans_of,
@@ -98,12 +98,12 @@ class Usage:
         self._administration.record(person.name, "usage.export", "", detail)
         return report
 
-    def _only(self, query: UsageQuery) -> Only:
+    def _only(self, query: UsageQuery) -> UsageFilter:
         of = "" if query.of == OWN_IMAGE else query.of
         if query.by == "account":
             owners = frozenset(user for user, name in self._defaults().items() if name == query.of)
-            return Only(query.by, "" if of == NO_ACCOUNT else of, owners)
-        return Only(query.by, of)
+            return UsageFilter(query.by, "" if of == NO_ACCOUNT else of, owners)
+        return UsageFilter(query.by, of)
 
     def _defaults(self) -> Mapping[str, str]:
         limits = self._status.limits()

@@ -94,7 +94,7 @@ class AppGate:
             raise Unauthorized("This link has been used already. Open the app again.")
         if redeemed.dropped:
             self._proxy.revoke_later(*redeemed.dropped)
-        found, app = redeemed.found, redeemed.opened.app
+        found, app = redeemed.session_apps, redeemed.opened.app
         if found.server(self._catalog().server_of(app)).state is AppState.READY:
             # Also for a cookie that is kept: HAProxy may have lost its route.
             self._proxy.add_route(redeemed.grant.key, found.session, app)
@@ -110,9 +110,9 @@ class AppGate:
         entry = self._store.at_origin(label, _hashes(cookies))
         if entry is None or not (entry.grant or entry.opened.public_since):
             raise NotFound("There is nothing here.")
-        session, grant = entry.found.session, entry.grant
+        session, grant = entry.session_apps.session, entry.grant
         spec = self._spec(session, entry.opened.app)
-        server = entry.found.server(spec.server)
+        server = entry.session_apps.server(spec.server)
         # Only the owner gets the message and the log.
         message, log = (server.message, server.log) if grant else ("", "")
         key = grant.key if grant else public_key(label)

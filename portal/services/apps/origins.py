@@ -151,7 +151,7 @@ class AppOrigins:
         if asked is not None and not refused:
             return self._claim(origins, str(asked), request, now, asked=True)
         if known is not None and self._may_stay(origins, known, spec, options):
-            return OriginChoice(None, refused, asked=bool(refused))
+            return OriginChoice(None, refused, port_requested=bool(refused))
         if self._origins.has_name(spec.kind):
             name = choose_name(origins, request) or secrets.token_hex(10)
             return self._claim(origins, name, request, now, refused)

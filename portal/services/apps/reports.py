@@ -36,7 +36,7 @@ class AppReports:
         known = tuple(name for name in dict.fromkeys(found) if name in catalog.apps)
         if session.image:
             return known  # what it is named says nothing about other sessions
-        if known and known != catalog.found.get(image) and self._is_admin(session.owner):
+        if known and known != catalog.detected.get(image) and self._is_admin(session.owner):
             self._store.save_image_apps(*image, known)
         return known
 

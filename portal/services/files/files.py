@@ -11,11 +11,11 @@ from pydantic import BaseModel, ValidationError
 from portal.core.auth.person import Person
 from portal.core.files.entries import (
     Entry,
-    Found,
     Listing,
     Operation,
     Operations,
     Quota,
+    SearchResult,
     Uploads,
     Usage,
 )
@@ -61,10 +61,12 @@ class Files:
         """One file or folder."""
         return self._get(Entry, person, f"entry/{location}")
 
-    def search(self, person: Person, location: str, text: str, *, hidden: bool = False) -> Found:
+    def search(
+        self, person: Person, location: str, text: str, *, hidden: bool = False
+    ) -> SearchResult:
         """What is below a folder and has this text in its name."""
         query = {"text": text, "hidden": "true" if hidden else None}
-        return self._get(Found, person, f"search/{location}", query)
+        return self._get(SearchResult, person, f"search/{location}", query)
 
     def usage(self, person: Person, location: str) -> Usage:
         """What is below a folder; counted in the background, so ask again."""

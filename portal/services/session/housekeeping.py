@@ -13,7 +13,7 @@ from portal.core.session.end_reasons import (
     LOG_SAYS,
     ended_by_owner,
     explain_end,
-    last_words,
+    last_line,
     needs_log,
     start_failure,
     tail,
@@ -114,7 +114,7 @@ class Housekeeping:
     def _read_slow_start(self, session: Session) -> None:
         if session.state is not State.STARTING:
             return
-        words = last_words(self._files.log_tail(session.owner, session.id, LAST_BYTES))
+        words = last_line(self._files.log_tail(session.owner, session.id, LAST_BYTES))
         if words and not session.progress:  # once: administrators may not read users' logs
             log.warning(
                 "session %s of %s on %s: %s", session.id, session.owner, session.node, words

@@ -22,7 +22,7 @@ from portal.core.job.runner_protocol import (
     StartRequest,
     fingerprint,
 )
-from portal.core.session.countdown import countdown, what_is_kept
+from portal.core.session.countdown import countdown, retention_text
 from portal.core.session.idle import is_computing, should_record_use
 from portal.core.session.session import LIVE, OVER, WAITING, Facts, Session, State
 from portal.core.session.transitions import ready
@@ -192,7 +192,7 @@ def _answer(session: Session, rules: SiteRules, now: datetime, authorities: str)
     left = None if found.ends is None else max(int((found.ends - now).total_seconds()), 0)
     return HeartbeatAnswer(
         name=session.name,
-        kept=what_is_kept(session),
+        kept=retention_text(session),
         seconds_left=left,
         unused=found.unused,
         ready=session.ready is not None,

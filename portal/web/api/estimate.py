@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from portal.core.launch.request import LaunchRequest
-from portal.core.outlook import fits_now
+from portal.core.launch_estimate import fits_now
 from portal.web.api import guarded
 from portal.web.api.models.estimates import EstimateOut, GpuGrantOut
 from portal.web.api.operation import operation

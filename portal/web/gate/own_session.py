@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from werkzeug.exceptions import Forbidden
 
 from portal.core.auth.person import Person
-from portal.core.session.countdown import countdown, extension_choices, what_is_kept
+from portal.core.session.countdown import countdown, extension_choices, retention_text
 from portal.core.session.ended_lately import memory_kill
 from portal.core.session.session import OVER, State
 from portal.errors import Unauthorized
@@ -101,7 +101,7 @@ def _answer(gate: GateStatus) -> ResponseReturnValue:
         ends=found.ends.isoformat() if found.ends else None,
         unused=found.unused,
         ending=session.state is State.ENDING or session.state in OVER,
-        kept=what_is_kept(session),
+        kept=retention_text(session),
         extend=[{"minutes": m, "label": text} for m, text in extension_choices(room)],
         killed=session.oom_kills,
         killed_text=memory_kill(session),

@@ -99,13 +99,13 @@ class ListView(ABC, Generic[AnyQuery]):
     def by(self, key: str) -> str:
         """The URL of a column header: sorted by it, or in reverse order if it is already."""
         sort: Order = self.query.sort
-        return self.link(sort=sort.turned if sort.key == key else self.first[key])
+        return self.link(sort=sort.reversed if sort.key == key else self.first[key])
 
     def aria_sort(self, *keys: str) -> str | None:
         """The value of aria-sort if the list is sorted by one of these keys, else None."""
         if self.query.sort.key not in keys:
             return None
-        return "descending" if self.query.sort.falling else "ascending"
+        return "descending" if self.query.sort.descending else "ascending"
 
     @property
     def sorts(self) -> dict[Any, str]:
@@ -167,7 +167,7 @@ class ListView(ABC, Generic[AnyQuery]):
         sort = self.query.sort
         if sort.key != self.newest.removeprefix("-"):
             return "Previous", "Next"
-        return (newer, older) if sort.falling else (older, newer)
+        return (newer, older) if sort.descending else (older, newer)
 
     def partitions(self, chosen: str | None) -> list[str]:
         """The partitions to filter by, including the current one."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from portal.adapters.catalog import CatalogError, FolderCatalog, Found, read_app, read_image
+from portal.adapters.catalog import CatalogError, DetectedApps, FolderCatalog, read_app, read_image
 from portal.core.apps.catalog import Catalog, split_request
 from tests.support.paths import ROOT
 
@@ -97,7 +97,7 @@ def test_background_requests_of_a_window(tmp_path: Path) -> None:
     assert asked == [("GET", "/api/list"), ("PUT", "/state")]
 
 
-def catalog_of(tmp_path: Path, found: Found | None = None) -> FolderCatalog:
+def catalog_of(tmp_path: Path, found: DetectedApps | None = None) -> FolderCatalog:
     """The catalogue of a test's folders."""
     return FolderCatalog((str(tmp_path / "apps"),), str(tmp_path / "images"), lambda: found or {})
 
@@ -239,7 +239,7 @@ def test_apps_offered_by_an_image(tmp_path: Path) -> None:
     image(tmp_path, "chosen", "1", "apps = ['shell', 'lab', 'gone']")
     found = {("plain", "1"): ("board", "shell"), ("chosen", "1"): ("board", "shell", "lab")}
 
-    def offered(environment: str, *session: str, known: Found | None = None) -> list[str]:
+    def offered(environment: str, *session: str, known: DetectedApps | None = None) -> list[str]:
         catalog = catalog_of(tmp_path, known)()
         return [spec.name for spec in catalog.apps_of(environment, "1", session)]
 

@@ -13,7 +13,7 @@ import pytest
 
 from portal.adapters import certificates, private_files, rotation, user_ca
 from portal.adapters.certificates import CertificateAuthority, prepare_authorities
-from portal.adapters.client_tls import ClientTls, new_only
+from portal.adapters.client_tls import ClientTls, context_after_rotation
 from portal.adapters.rotation import (
     Stage,
     begin_gateways,
@@ -80,11 +80,11 @@ def test_no_job_is_cut_off_between_the_steps(directory: Path, tmp_path: Path) ->
     before.is_served()
     between.is_served()
     handshake(before.gateway(), tls.context(), NAME)  # of a process that ran already
-    handshake(between.gateway(), new_only(directory), NAME)
+    handshake(between.gateway(), context_after_rotation(directory), NAME)
     with pytest.raises(OSError, match=r"(?i)verify|alert|reset|eof"):
-        handshake(before.gateway(), new_only(directory), NAME)
+        handshake(before.gateway(), context_after_rotation(directory), NAME)
     before.renew()
-    handshake(before.gateway(), new_only(directory), NAME)
+    handshake(before.gateway(), context_after_rotation(directory), NAME)
     finish_gateways(directory, HOST)
     assert stage(directory) is Stage.NONE
     before.is_served()

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from portal.config.web import WebSettings
-from portal.core.colours import BACKGROUNDS, LEAST, Scheme, accent, accent_problem, contrast
+from portal.core.colours import BACKGROUNDS, MIN_CONTRAST, Scheme, accent, accent_problem, contrast
 
 
 def test_contrast_is_that_of_wcag() -> None:
@@ -19,9 +19,9 @@ def test_all_pairs_can_be_read(colour: str, scheme: Scheme) -> None:
     assert accent_problem(colour, scheme) == ""
     found = accent(colour, scheme)
     for background in (*BACKGROUNDS[scheme], found.soft):
-        assert contrast(found.mark, background) >= LEAST
-    assert contrast(found.on_mark, found.mark) >= LEAST
-    assert contrast(found.on_mark, found.hover) >= LEAST
+        assert contrast(found.mark, background) >= MIN_CONTRAST
+    assert contrast(found.on_mark, found.mark) >= MIN_CONTRAST
+    assert contrast(found.on_mark, found.hover) >= MIN_CONTRAST
 
 
 @pytest.mark.parametrize(("field", "colour"), [("accent", "#67c5d4"), ("accent_dark", "#0b6478")])

@@ -45,9 +45,9 @@ def test_a_key_of_the_wrong_kind_is_refused(sort: JobSort, key: object) -> None:
 
 @pytest.mark.parametrize("sort", [*JobSort, *Sort])
 def test_every_order_has_its_reverse(sort: Order) -> None:
-    assert sort.turned.key == sort.key
-    assert sort.turned.falling is not sort.falling
-    assert sort.turned.turned is sort
+    assert sort.reversed.key == sort.key
+    assert sort.reversed.descending is not sort.descending
+    assert sort.reversed.reversed is sort
 
 
 def test_invalid_parameters_of_a_page_are_ignored() -> None:

@@ -11,7 +11,7 @@ from tornado.httpserver import HTTPServer
 from tornado.testing import bind_unused_port
 from tornado.web import Application, RequestHandler
 
-from portal.hub.clients import CLIENT, FRONT_END, client_address, named
+from portal.hub.clients import CLIENT, FRONT_END, client_address, client_headers
 from tests.support.hub_requests import CLIENT_AT, HUB, NGINX, NODE, VICTIM, hub_request
 
 
@@ -107,11 +107,11 @@ def test_a_server_as_jupyterhub_makes_it_believes_what_we_do_not() -> None:
 def test_a_client_is_named_only_with_proof(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("secret\n")
     file = str(tmp_path / "token")
-    assert named(hub_request("127.0.0.1", CLIENT_AT), file) == {
+    assert client_headers(hub_request("127.0.0.1", CLIENT_AT), file) == {
         FRONT_END: "secret",
         CLIENT: CLIENT_AT,
     }
-    assert named(hub_request("127.0.0.1", CLIENT_AT), "") == {}
-    assert named(hub_request("127.0.0.1"), file) == {}
+    assert client_headers(hub_request("127.0.0.1", CLIENT_AT), "") == {}
+    assert client_headers(hub_request("127.0.0.1"), file) == {}
     with pytest.raises(FileNotFoundError):
-        named(hub_request("127.0.0.1", CLIENT_AT), str(tmp_path / "nowhere"))
+        client_headers(hub_request("127.0.0.1", CLIENT_AT), str(tmp_path / "nowhere"))

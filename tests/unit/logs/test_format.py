@@ -13,8 +13,8 @@ import pytest
 from portal.config.operations.log import LogSettings
 from portal.logs import context
 from portal.logs.format import FIELDS, TRACE, JsonFormatter, TextFormatter
-from portal.logs.seldom import Seldom
 from portal.logs.setup import ACCESS, StderrHandler, configure
+from portal.logs.throttle import LogThrottle
 
 
 @pytest.fixture(autouse=True)
@@ -187,7 +187,7 @@ def test_the_access_log_can_be_switched_off(
 
 def test_a_cause_is_logged_once_a_minute() -> None:
     times = iter([0.0, 1.0, 59.0, 2.0, 60.0, 61.0])
-    seldom = Seldom(lambda: next(times))
+    seldom = LogThrottle(lambda: next(times))
     assert [seldom("full"), seldom("full"), seldom("full")] == [True, False, False]
     assert seldom("away")
     assert [seldom("full"), seldom("full")] == [True, False]

@@ -230,7 +230,7 @@ def test_a_second_worker_says_who_runs(lease: LeaseStore, caplog: pytest.LogCapt
         def lost() -> None:
             ended.append(host)
 
-        return Lease(lease, host, lambda _number: None, fenced=True, lost=lost)
+        return Lease(lease, host, lambda _number: None, fenced=True, on_lost=lost)
 
     ended: list[str] = []
     first, second = make("a", ended), make("b", ended)
@@ -252,7 +252,7 @@ def test_a_second_worker_says_who_runs(lease: LeaseStore, caplog: pytest.LogCapt
 
 def test_a_holder_that_lost_the_lease_ends(engine: Engine, lease: LeaseStore) -> None:
     ended: list[str] = []
-    first = Lease(lease, "a", lambda _number: None, fenced=True, lost=lambda: ended.append("a"))
+    first = Lease(lease, "a", lambda _number: None, fenced=True, on_lost=lambda: ended.append("a"))
     assert first.acquire()
     age_lease(engine, LEASE_SECONDS + 1)
     assert lease.acquire("b", 8)
@@ -263,7 +263,7 @@ def test_a_holder_that_lost_the_lease_ends(engine: Engine, lease: LeaseStore) ->
 def test_a_holder_that_cannot_renew_ends_before_the_lease_is_free(
     lease: LeaseStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = Lease(lease, "a", lambda _number: None, fenced=True, lost=lambda: None)
+    first = Lease(lease, "a", lambda _number: None, fenced=True, on_lost=lambda: None)
     assert first.acquire()
     begun = time.monotonic()
     clock: Callable[[], float] = lambda: begun + LEASE_SECONDS - 1.0  # noqa: E731

@@ -115,7 +115,7 @@ def test_a_ticket_is_redeemed_once(world: World, terminal: OpenApp) -> None:
     redeemed = redeem(world, terminal.label)
     assert redeemed is not None
     assert redeemed.grant == replace(grant(world, terminal), cookie_hash="new")
-    assert (redeemed.opened.app, redeemed.found.session.id) == ("terminal", terminal.session)
+    assert (redeemed.opened.app, redeemed.session_apps.session.id) == ("terminal", terminal.session)
     assert redeem(world, terminal.label) is None
 
 

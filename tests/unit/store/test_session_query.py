@@ -113,7 +113,7 @@ def test_paging_shows_each_row_once_even_while_rows_are_added(
     assert len(ids) == len(set(ids))
     assert {row.id for row in before} <= set(ids)
     keys = [shown_key(sort, row) for row in seen]
-    assert keys == sorted(keys, reverse=sort.falling)
+    assert keys == sorted(keys, reverse=sort.descending)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))

@@ -137,7 +137,7 @@ def test_unseen_ends_are_counted_and_the_newest_read(store: SessionStore) -> Non
     store.add([numbered_session(12, state=State.RUNNING)], None, "", {})
     found = store.ended_unseen("alice", NOON + timedelta(minutes=2), 2)
     assert [one.name for one in found.sessions] == ["session5", "session4"]
-    assert (found.count, found.more) == (4, 2)
+    assert (found.count, found.hidden) == (4, 2)
     assert store.see_ends("alice", NOON + timedelta(minutes=4), NOON) == 5
     assert store.see_ends("alice", NOON + timedelta(minutes=4), NOON) == 0
     assert [s.name for s in store.ended_unseen("alice", NOON, 9).sessions] == ["session5"]

@@ -19,7 +19,7 @@ from flask import Flask
 from sqlalchemy import event
 
 from portal.errors import DatabaseFull
-from portal.logs.seldom import Seldom
+from portal.logs.throttle import LogThrottle
 from portal.store import failures
 from portal.web.app import create_app
 from tests.support.fakes import World, make_world
@@ -50,7 +50,7 @@ def read_only(world: World) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def loud(monkeypatch: pytest.MonkeyPatch) -> None:
     """No other test has logged anything in this minute."""
-    monkeypatch.setattr(failures, "_seldom", Seldom())
+    monkeypatch.setattr(failures, "_throttle", LogThrottle())
 
 
 def pages(app: Flask, session: str) -> list[str]:

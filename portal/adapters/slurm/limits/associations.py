@@ -1,7 +1,7 @@
 """sacctmgr's associations, accounts and users: arguments and parsers.
 
 The fields exist in Slurm 22.05 to 26.05; sacctmgr already applies accounts' Max limits to their
-users. Descriptions are a query of their own, since they may contain anything.
+users. Descriptions are a separate query, since they may contain any character.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ def config_argv() -> list[str]:
 
 @dataclass(frozen=True)
 class Config:
-    """The settings of Slurm's that the portal's answers depend on."""
+    """The settings of Slurm that the portal depends on."""
 
     cluster: str
     enforced: tuple[str, ...]
@@ -47,51 +47,51 @@ class Config:
 
 def config_parse(text: str) -> Config:
     """Parse scontrol's output; raises UnexpectedOutput."""
-    found = {match["name"]: match["value"].strip() for match in _LINE.finditer(text)}
-    if "ClusterName" not in found:
+    values = {match["name"]: match["value"].strip() for match in _LINE.finditer(text)}
+    if "ClusterName" not in values:
         raise UnexpectedOutput("scontrol: no ClusterName")
-    storage = _plugin(found.get("AccountingStorageType", ""))
+    storage = _plugin(values.get("AccountingStorageType", ""))
     clock = _CLOCK.search(text)
     return Config(
-        cluster=found["ClusterName"],
-        enforced=names(found.get("AccountingStorageEnforce", "")) if storage else (),
-        tracked=names(found.get("AccountingStorageTRES", "")),
+        cluster=values["ClusterName"],
+        enforced=names(values.get("AccountingStorageEnforce", "")) if storage else (),
+        tracked=names(values.get("AccountingStorageTRES", "")),
         accounting=bool(storage),
-        private=names(found.get("PrivateData", "").lower()),
-        preempt_type=_plugin(found.get("PreemptType", "")) or "none",
-        preempt_mode=found.get("PreemptMode", "").lower(),
-        usage_reset=found.get("PriorityUsageResetPeriod", ""),
-        decay_minutes=parse_minutes(found.get("PriorityDecayHalfLife", "")),
-        site=replace(_site(found), clock=int(clock[1]) if clock else None),
+        private=names(values.get("PrivateData", "").lower()),
+        preempt_type=_plugin(values.get("PreemptType", "")) or "none",
+        preempt_mode=values.get("PreemptMode", "").lower(),
+        usage_reset=values.get("PriorityUsageResetPeriod", ""),
+        decay_minutes=parse_minutes(values.get("PriorityDecayHalfLife", "")),
+        site=replace(_site(values), clock=int(clock[1]) if clock else None),
     )
 
 
-def _site(found: dict[str, str]) -> Site:
-    container = found.get("JobContainerType") or found.get("NamespaceType") or ""
+def _site(values: dict[str, str]) -> Site:
+    container = values.get("JobContainerType") or values.get("NamespaceType") or ""
     return Site(
-        cluster=found["ClusterName"],
-        process_tracking=_plugin(found.get("ProctrackType", "")),
-        task_plugins=tuple(filter(None, map(_plugin, names(found.get("TaskPlugin", ""))))),
+        cluster=values["ClusterName"],
+        process_tracking=_plugin(values.get("ProctrackType", "")),
+        task_plugins=tuple(filter(None, map(_plugin, names(values.get("TaskPlugin", ""))))),
         constrained=tuple(
-            name for name in _CONSTRAINED if found.get(f"Constrain{name}", "").lower() == "yes"
+            name for name in _CONSTRAINED if values.get(f"Constrain{name}", "").lower() == "yes"
         ),
-        prolog_flags=names(found.get("PrologFlags", "").lower()),
+        prolog_flags=names(values.get("PrologFlags", "").lower()),
         job_container=_plugin(container),
-        select=_plugin(found.get("SelectType", "")),
-        gres_types=names(found.get("GresTypes", "")),
-        return_to_service=number(found.get("ReturnToService", "")),
-        part_limits=found.get("EnforcePartLimits", "").upper(),
-        priority=_plugin(found.get("PriorityType", "")),
-        federation=word(found.get("FederationParameters", "")),
-        unkillable=word(found.get("UnkillableStepProgram", "")),
-        unkillable_seconds=_seconds(found.get("UnkillableStepTimeout", "")),
-        health=word(found.get("HealthCheckProgram", "")),
-        health_seconds=_seconds(found.get("HealthCheckInterval", "")) or 0,
+        select=_plugin(values.get("SelectType", "")),
+        gres_types=names(values.get("GresTypes", "")),
+        return_to_service=number(values.get("ReturnToService", "")),
+        part_limits=values.get("EnforcePartLimits", "").upper(),
+        priority=_plugin(values.get("PriorityType", "")),
+        federation=word(values.get("FederationParameters", "")),
+        unkillable=word(values.get("UnkillableStepProgram", "")),
+        unkillable_seconds=_seconds(values.get("UnkillableStepTimeout", "")),
+        health=word(values.get("HealthCheckProgram", "")),
+        health_seconds=_seconds(values.get("HealthCheckInterval", "")) or 0,
     )
 
 
 def _seconds(text: str) -> int | None:
-    """The number of "60 sec"."""
+    """The number in a text such as "60 sec"."""
     return number(text.partition(" ")[0])
 
 

@@ -35,7 +35,7 @@ def entries_parse(text: str) -> Iterator[PartitionAccess]:
 
 def _entry(fields: dict[str, str]) -> PartitionAccess:
     node = [fields.get("MaxCPUsPerNode", ""), fields.get("MaxMemPerNode", "")]
-    # Slurm 26.05 has one field, with NODE for what OverSubscribe=EXCLUSIVE was.
+    # Slurm 26.05 has one field, whose NODE replaces OverSubscribe=EXCLUSIVE.
     exclusive = names(fields.get("Exclusive", ""))
     return PartitionAccess(
         name=fields["PartitionName"],

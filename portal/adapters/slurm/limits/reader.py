@@ -1,4 +1,4 @@
-"""Reads all limits: each query once for all users, and none of accounting where there is none."""
+"""Reads all limits: each query once for all users, accounting's only on sites with accounting."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LimitsReader:
         self._ask = ask
 
     def read(self) -> Limits:
-        """Everything at once; raises Unavailable, UnexpectedOutput."""
+        """Read all limits; raises Unavailable, UnexpectedOutput."""
         conf = config.config_parse(self._ask(config.config_argv()))
         entries = tuple(partitions.entries_parse(self._ask(partitions.entries_argv())))
         limits = Limits(
@@ -43,33 +43,33 @@ class LimitsReader:
         return self._with_accounting(limits, conf) if conf.accounting else limits
 
     def _with_accounting(self, limits: Limits, conf: config.Config) -> Limits:
-        found = tuple(
+        entries = tuple(
             associations.associations_parse(
                 self._ask(associations.associations_argv()), conf.cluster
             )
         )
-        so_far = used.used_parse(self._optional(used.used_argv()), conf.cluster, shared=conf.shared)
+        usage = used.used_parse(self._optional(used.used_argv()), conf.cluster, shared=conf.shared)
         return replace(
             limits,
             default_accounts=associations.users_parse(self._ask(associations.users_argv())),
-            associations=tuple(map(so_far.of, self._named(found))),
-            qos=tuple(map(so_far.of_qos, self._qos())),
+            associations=tuple(map(usage.of, self._with_descriptions(entries))),
+            qos=tuple(map(usage.of_qos, self._qos())),
         )
 
-    def _named(self, found: Sequence[Association]) -> list[Association]:
+    def _with_descriptions(self, entries: Sequence[Association]) -> list[Association]:
         texts = described(self._optional(associations.accounts_argv()))
         return [
-            one if one.user else replace(one, description=texts.get(one.account, ""))
-            for one in found
+            entry if entry.user else replace(entry, description=texts.get(entry.account, ""))
+            for entry in entries
         ]
 
     def _qos(self) -> list[Qos]:
         texts = described(self._optional(qos.qos_texts_argv()))
-        found = qos.qos_parse(self._ask(qos.qos_argv()))
-        return [replace(one, description=texts.get(one.name, "")) for one in found]
+        entries = qos.qos_parse(self._ask(qos.qos_argv()))
+        return [replace(entry, description=texts.get(entry.name, "")) for entry in entries]
 
     def _optional(self, argv: Sequence[str]) -> str:
-        """What a command prints; "" if Slurm does not permit the reader to see it."""
+        """The output of a command; "" if Slurm does not permit the reader to see it."""
         try:
             return self._ask(argv)
         except RefusedError:

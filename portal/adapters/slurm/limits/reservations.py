@@ -16,7 +16,7 @@ def reservations_argv() -> list[str]:
 
 
 def reservations_parse(text: str) -> Iterator[Reservation]:
-    """Parse scontrol's lines; without reservations it says so in words."""
+    """Parse scontrol's lines; other lines, such as that there are no reservations, are skipped."""
     for line in text.split("\n"):
         fields = record(line)
         if "ReservationName" in fields:
@@ -32,7 +32,7 @@ def _reservation(fields: dict[str, str]) -> Reservation:
         end=read_time(fields.get("EndTime", "")),
         active=fields.get("State", "") == "ACTIVE",
         partition=word(fields.get("PartitionName", ""))
-        or _one(fields.get("AllowedPartitions", "")),
+        or _only_name(fields.get("AllowedPartitions", "")),
         nodes=_nodes(fields.get("Nodes", "")),
         users=users,
         not_users=not_users,
@@ -46,18 +46,18 @@ def _reservation(fields: dict[str, str]) -> Reservation:
 
 
 def _split(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Those who may use it, and, after a minus sign, those who may not."""
-    found = names(text)
+    """The permitted names, and the denied ones, which have a minus sign."""
+    entries = names(text)
     return (
-        tuple(name for name in found if not name.startswith("-")),
-        tuple(name[1:] for name in found if name.startswith("-")),
+        tuple(name for name in entries if not name.startswith("-")),
+        tuple(name[1:] for name in entries if name.startswith("-")),
     )
 
 
-def _one(text: str) -> str:
-    """The only partition that is allowed (since 25.11); of several, Slurm knows."""
-    found = names(text)
-    return found[0] if len(found) == 1 else ""
+def _only_name(text: str) -> str:
+    """The allowed partition (since 25.11) if there is only one; else ""."""
+    entries = names(text)
+    return entries[0] if len(entries) == 1 else ""
 
 
 def _nodes(text: str) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
-"""What accounts and QOS have used of their limits in time: scontrol's view of the controller.
+"""Usage of accounts and QOS against their limits in time, as slurmctld counts it.
 
-One query answers for everybody. Slurm forgets usage gradually (PriorityDecayHalfLife) or at once
-(PriorityUsageResetPeriod), so these numbers, not accounting's, decide what is refused. With
-PrivateData=usage the controller leaves out what the reader may not see.
+One scontrol query covers all users. Slurm reduces usage gradually (PriorityDecayHalfLife) or resets
+it (PriorityUsageResetPeriod), so these numbers, not accounting's, decide whether a job is refused.
+With PrivateData=usage, slurmctld leaves out entries that the reader may not see.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Used:
     qos: Mapping[str, Minutes] = field(default_factory=dict)
 
     def of(self, association: Association) -> Association:
-        """The association with what was used of it."""
+        """The association with its usage and fair-share factor."""
         key = (association.account, association.user, association.partition)
         return replace(
             association,
@@ -46,7 +46,7 @@ class Used:
         )
 
     def of_qos(self, qos: Qos) -> Qos:
-        """The QOS with what was used of it."""
+        """The QOS with its usage."""
         return replace(qos, used=self.qos.get(qos.name, Minutes()))
 
 
@@ -54,17 +54,17 @@ def used_parse(text: str, cluster: str, *, shared: bool = True) -> Used:
     """Parse scontrol's lines; `shared`: whether Slurm calculates fair-share factors."""
     associations, factors, qos = {}, {}, {}
     for line in text.split("\n"):
-        if found := _ASSOCIATION.match(line):
-            if found["cluster"] != cluster:
+        if match := _ASSOCIATION.match(line):
+            if match["cluster"] != cluster:
                 continue
-            key = (found["account"], found["user"], found["partition"])
-            associations[key] = _minutes(line[found.end() :])
+            key = (match["account"], match["user"], match["partition"])
+            associations[key] = _minutes(line[match.end() :])
             # Slurm calculates the factor of users, and prints 0 for accounts.
-            factor = _SHARES.search(line, found.end())
-            if shared and factor and found["user"]:
+            factor = _SHARES.search(line, match.end())
+            if shared and factor and match["user"]:
                 factors[key] = float(factor["factor"])
-        elif found := _QOS.match(line):
-            qos[found["name"]] = _minutes(line[found.end() :])
+        elif match := _QOS.match(line):
+            qos[match["name"]] = _minutes(line[match.end() :])
     return Used(associations, factors, qos)
 
 
@@ -74,5 +74,5 @@ def _minutes(line: str) -> Minutes:
     return Minutes(used.get("cpu"), used.get("mem"), used.get("gres/shard"), used.get("gres/gpu"))
 
 
-def _numbers(found: Iterable[re.Match[str]]) -> dict[str, int]:
-    return {match["name"]: int(match["used"]) for match in found}
+def _numbers(matches: Iterable[re.Match[str]]) -> dict[str, int]:
+    return {match["name"]: int(match["used"]) for match in matches}

@@ -1,7 +1,7 @@
 """The process that reads the queue by pyslurm, and prints it as squeue would.
 
 pyslurm holds Python's interpreter lock while it waits for slurmctld (ten seconds measured), so it
-runs in a process of its own. For each line on standard input it prints one line, "jobs N", "down
+runs in a separate process. For each line on standard input it prints one line, "jobs N", "down
 TEXT" or "unusable TEXT", and N lines with the fields of queue.py.
 
 It is written for pyslurm 24.11. Exit codes come from `pyslurm.Jobs`, since `pyslurm.job` repeats
@@ -18,12 +18,12 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, TextIO
 
-SEPARATOR = "\x1f"  # as in commands.py: nothing of the portal's can be imported here (python -I)
+SEPARATOR = "\x1f"  # as in commands.py: the portal's modules cannot be imported here (python -I)
 NEEDED = ("Jobs", "job", "RPCError")
 
 
 class UnusableError(Exception):
-    """What pyslurm, or this host, lacks."""
+    """pyslurm cannot be used here; the text gives the reason."""
 
 
 def load() -> ModuleType:
@@ -42,7 +42,7 @@ def lines(pyslurm: ModuleType) -> list[str]:
     """All jobs in Slurm's memory; raises UnusableError, and what pyslurm raises."""
     allocated = pyslurm.job().get()
     jobs = pyslurm.Jobs.load().values()
-    # A job that came between the two questions is there the next time.
+    # A job that was submitted between the two calls is included the next time.
     return [line(job, allocated[job.id]) for job in jobs if job.id in allocated]
 
 
@@ -55,9 +55,9 @@ def line(job: Any, allocated: Mapping[str, Any]) -> str:
         job.state,
         job.state_reason,
         job.allocated_nodes,
-        _known(job.submit_time),
-        _known(job.start_time),
-        _known(job.end_time),
+        _time_or_none(job.submit_time),
+        _time_or_none(job.start_time),
+        _time_or_none(job.end_time),
         f"{job.exit_code or 0}:{job.exit_code_signal or 0}",
         job.partition,
         job.priority,
@@ -74,7 +74,7 @@ def line(job: Any, allocated: Mapping[str, Any]) -> str:
     return "".join(_plain(field) + SEPARATOR for field in fields)
 
 
-def _known(time: int | None) -> int | str:
+def _time_or_none(time: int | None) -> int | str:
     return time or "N/A"
 
 
@@ -86,7 +86,7 @@ def _tasks(job: Any) -> str:
 
 
 def _plain(value: object) -> str:
-    """A value without what separates fields and lines."""
+    """A value as text without field and line separators."""
     text = "" if value is None else str(value)
     return text.translate({0x1F: " ", 0x0A: " ", 0x0D: " "})
 
@@ -95,8 +95,8 @@ def duration(minutes: int | None) -> str:
     """A time limit as squeue prints it."""
     if minutes is None:
         return "UNLIMITED"
-    days, rest = divmod(minutes, 1440)
-    return f"{days}-{rest // 60:02}:{rest % 60:02}:00"
+    days, minutes_of_day = divmod(minutes, 1440)
+    return f"{days}-{minutes_of_day // 60:02}:{minutes_of_day % 60:02}:00"
 
 
 @cache
@@ -109,26 +109,26 @@ def user_name(uid: int) -> str:
 
 
 def answer(pyslurm: ModuleType) -> Iterator[str]:
-    """What is printed for one question."""
+    """Yield the lines that are printed for one request."""
     try:
-        found = lines(pyslurm)
+        jobs = lines(pyslurm)
     except UnusableError as error:
         yield f"unusable {_plain(error)}"
     except (pyslurm.RPCError, ValueError, OSError) as error:
         yield f"down {_plain(error)}"
     else:
-        yield f"jobs {len(found)}"
-        yield from found
+        yield f"jobs {len(jobs)}"
+        yield from jobs
 
 
-def main(questions: TextIO, answers: TextIO) -> None:
-    """Answer until the questions end."""
+def main(requests: TextIO, answers: TextIO) -> None:
+    """Answer requests until their end."""
     try:
         pyslurm = load()
     except UnusableError as error:
         print(f"unusable {_plain(error)}", file=answers, flush=True)
         return
-    for _ in questions:
+    for _ in requests:
         print("\n".join(answer(pyslurm)), file=answers, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""Asks the process that has pyslurm (child.py), and ends it when it does not answer."""
+"""Queries the process with pyslurm (child.py), and ends it when it does not answer."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from portal.errors import Unavailable
 log = logging.getLogger(__name__)
 
 CHILD = (sys.executable, "-I", str(Path(__file__).with_name("child.py")))
-AGAIN = 60.0
+RETRY_SECONDS = 60.0
 """Seconds until pyslurm is tried again after it could not be used."""
 _JOBS = re.compile(r"jobs ([0-9]{1,9})")
 MOST_BYTES = 256 << 20
-"""Of one answer; a job is about 200."""
+"""Maximum of one reply; a job has about 200."""
 
 
 class PySlurmProcess:
-    """The queue as squeue prints it, by pyslurm; the process is started when it is needed."""
+    """The queue as squeue prints it, by pyslurm in a process that is started on demand."""
 
     def __init__(self, seconds: float, argv: Sequence[str] = CHILD) -> None:
         self._seconds = seconds
@@ -39,22 +39,22 @@ class PySlurmProcess:
         """Why pyslurm could not be used when it was last tried."""
 
     def queue(self) -> str | None:
-        """squeue's lines; None if pyslurm cannot be used here, which is in the log.
+        """squeue's lines; None, with a log entry, if pyslurm cannot be used here.
 
         Raises Unavailable when Slurm does not answer in time.
         """
         with self._lock:
             if time.monotonic() < self._not_before:
                 return None
-            first, _, rest = self._ask().partition("\n")
+            first, _, lines = self._ask().partition("\n")
             if _JOBS.fullmatch(first):
                 self.problem = ""
-                return rest
+                return lines
             self.end()
             word, _, detail = first.partition(" ")
             if word == "down":
                 raise Unavailable(f"Slurm does not answer: {detail}")
-            self._not_before = time.monotonic() + AGAIN
+            self._not_before = time.monotonic() + RETRY_SECONDS
             self.problem = detail or "the process with pyslurm ended"
             log.warning("slurm.reader: %s; squeue is used", self.problem)
             return None
@@ -71,14 +71,14 @@ class PySlurmProcess:
                         stream.close()
 
     def _ask(self) -> str:
-        """The answer to one question; "" if the process ended."""
+        """The reply to one request; "" if the process ended."""
         if self._process is None:
             self._process = subprocess.Popen(
                 self._argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
             )
         process = self._process
         assert process.stdin is not None  # noqa: S101  # a pipe
-        # A process that has already said why it cannot be used reads no more.
+        # A process that has already reported why it cannot be used no longer reads.
         with contextlib.suppress(OSError):
             process.stdin.write(b"jobs\n")
         return self._read(process, time.monotonic() + self._seconds)
@@ -87,8 +87,8 @@ class PySlurmProcess:
         assert process.stdout is not None  # noqa: S101  # a pipe
         answer, lines, announced = bytearray(), 0, 0
         while lines <= announced:
-            left = deadline - time.monotonic()
-            ready = left > 0 and select.select([process.stdout], [], [], left)[0]
+            remaining = deadline - time.monotonic()
+            ready = remaining > 0 and select.select([process.stdout], [], [], remaining)[0]
             if not ready or len(answer) > MOST_BYTES:
                 self.end()
                 raise Unavailable("Slurm does not answer: pyslurm took too long.")
@@ -104,6 +104,6 @@ class PySlurmProcess:
 
 
 def _announced(answer: bytearray) -> int:
-    """How many lines follow the first one."""
-    found = _JOBS.fullmatch(answer.partition(b"\n")[0].decode(errors="replace"))
-    return int(found[1]) if found else 0
+    """The number of lines that follow the first one."""
+    match = _JOBS.fullmatch(answer.partition(b"\n")[0].decode(errors="replace"))
+    return int(match[1]) if match else 0

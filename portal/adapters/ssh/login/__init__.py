@@ -1,1 +1,1 @@
-"""Log-ins of people with a password, and what the login node asks besides."""
+"""Log-ins with a password and, where the login node asks for it, a second factor."""

@@ -1,7 +1,7 @@
 """Logs a person in to the login node with a password and, where sshd asks, a second factor.
 
-All answers are there before sshd is asked (RFC 4256), so no conversation has to be kept between two
-requests, which different processes of the portal may get. What sshd prints is shown to nobody.
+All answers are known before sshd prompts (RFC 4256), so no conversation has to be kept between two
+HTTP requests, which different processes of the portal may serve. sshd's output is never shown.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ INTERACTIVE, PASSWORD = "keyboard-interactive", "password"
 MAX_METHODS = 4
 MAX_ROUNDS = 10
 MAX_PROMPTS = 8
-"""In one round."""
+"""Prompts in one round."""
 _PASSWORD = re.compile(r"password|passwort|mot de passe|contrase", re.IGNORECASE)
 _CODE = re.compile(
     r"one[- ]?time|\botp\b|token|\bcode\b|passcode|verification|factor|duo|yubikey", re.IGNORECASE
@@ -24,30 +24,30 @@ _CODE = re.compile(
 
 
 class LateError(Exception):
-    """sshd did not decide in time, for example as nobody confirmed the log-in."""
+    """sshd did not decide in time, for example because the log-in was not confirmed."""
 
 
 class Answers:
     """Answers the prompts of one log-in: each of password and code at most once."""
 
     def __init__(self, password: str, code: str, deadline: float) -> None:
-        self._left = [PASSWORD, INTERACTIVE]
+        self._unused = [PASSWORD, INTERACTIVE]
         self._texts = {PASSWORD: password, INTERACTIVE: code}
         self._deadline = deadline
         self._rounds = 0
 
     def use_password(self) -> str:
-        """The password, for the method of this name."""
+        """The password, for the method "password"."""
         return self._take(PASSWORD)
 
     def give_back(self) -> None:
-        """The password was not taken: sshd has no method of this name."""
-        self._left.insert(0, PASSWORD)
+        """Mark the password as unused: sshd does not offer the method "password"."""
+        self._unused.insert(0, PASSWORD)
 
     @property
     def has_password(self) -> bool:
-        """Whether the password was not sent yet."""
-        return PASSWORD in self._left
+        """Whether the password has not been sent yet."""
+        return PASSWORD in self._unused
 
     def __call__(
         self, title: str, instructions: str, prompts: Sequence[tuple[str, bool]]
@@ -61,20 +61,20 @@ class Answers:
         return [self._answer(text) for text, _echo in prompts]
 
     def _answer(self, prompt: str) -> str:
-        """By the prompt's words, else in the usual order; "" for a question that is left over."""
+        """The answer by the prompt's words, else in the usual order; "" once all were used."""
         is_code = _CODE.search(prompt) is not None
         if not is_code and _PASSWORD.search(prompt):
-            # Asked a second time, the password was wrong: the code is not meant.
+            # A second prompt means that the password was wrong; it does not ask for the code.
             return self._take(PASSWORD)
         if is_code:
             return self._take(INTERACTIVE)
-        return self._take(self._left[0]) if self._left else ""
+        return self._take(self._unused[0]) if self._unused else ""
 
-    def _take(self, which: str) -> str:
-        if which not in self._left:
+    def _take(self, method: str) -> str:
+        if method not in self._unused:
             return ""
-        self._left.remove(which)
-        return self._texts[which]
+        self._unused.remove(method)
+        return self._texts[method]
 
 
 def converse(
@@ -83,7 +83,7 @@ def converse(
     """Log in within `seconds`; False if sshd refuses.
 
     Raises LateError after that, and paramiko's errors, OSError or EOFError if the connection fails.
-    A code is for keyboard-interactive alone, so that is tried first if there is one.
+    Only keyboard-interactive takes a code, so it is tried first if there is one.
     """
     deadline = time.monotonic() + seconds
     answers = Answers(password, code, deadline)
@@ -93,10 +93,10 @@ def converse(
         tried.append(method)
         transport.auth_timeout = max(deadline - time.monotonic(), 0.1)
         try:
-            wanted = _try(transport, user, method, answers)
+            methods = _try(transport, user, method, answers)
         except paramiko.BadAuthenticationType as error:
             # sshd does not offer this method, so nothing was sent by it.
-            wanted = [each for each in error.allowed_types if each not in tried]
+            methods = [name for name in error.allowed_types if name not in tried]
         except paramiko.AuthenticationException as error:
             if time.monotonic() >= deadline:
                 raise LateError from error
@@ -104,9 +104,9 @@ def converse(
         else:
             if transport.is_authenticated():
                 return True
-        if INTERACTIVE in wanted:
+        if INTERACTIVE in methods:
             method = INTERACTIVE
-        elif PASSWORD in wanted and answers.has_password:
+        elif PASSWORD in methods and answers.has_password:
             method = PASSWORD
         else:
             return False
@@ -114,7 +114,7 @@ def converse(
 
 
 def _try(transport: paramiko.Transport, user: str, method: str, answers: Answers) -> Sequence[str]:
-    """Try one method; returns what sshd wants besides."""
+    """Try one method; returns the methods that sshd requires in addition."""
     if method == INTERACTIVE:
         return transport.auth_interactive(user, answers)
     password = answers.use_password()

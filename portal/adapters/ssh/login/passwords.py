@@ -1,4 +1,4 @@
-"""Passwords of people, checked by the login node."""
+"""Users' passwords, checked by the login node."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from portal.core.interfaces.systems import Authenticator
 from portal.errors import Unavailable
 
 AT_ONCE = 4
-"""Log-ins at once in a process: they may wait for a telephone, and a process has 8 threads."""
+"""Concurrent log-ins in a process: they may wait for a telephone, and a process has 8 threads."""
 WAIT_SECONDS = 0.5
 LATE = "The log-in was not confirmed in time. Try again."
 
@@ -45,7 +45,7 @@ class PasswordCheck(Authenticator):
         if not self._slots.acquire(timeout=WAIT_SECONDS):
             raise Unavailable("Too many people log in at once. Try again in a few seconds.")
         try:
-            # No user: anybody can ask for a log-in.
+            # No user name: an attempt to log in proves no identity.
             with self._budget.thread("") if self._budget else nullcontext():
                 accepted = self._ask(user, password, code)
         finally:
@@ -67,8 +67,8 @@ class PasswordCheck(Authenticator):
             transport.close()
 
     def _name(self, user: str) -> str:
-        """The account's name as the login node has it; "" if it is no person's."""
-        found = self._account(user)
-        if found is None or found.uid < self._settings.minimum_uid:
+        """The account's name as the login node spells it; "" for a system account."""
+        account = self._account(user)
+        if account is None or account.uid < self._settings.minimum_uid:
             return ""
-        return found.name if self._settings.names.permits(found.name) else ""
+        return account.name if self._settings.names.permits(account.name) else ""

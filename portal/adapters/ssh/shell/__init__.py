@@ -1,1 +1,1 @@
-"""What /bin/sh on the login node runs for the portal."""
+"""Shell code that /bin/sh on the login node runs for the portal."""

@@ -1,7 +1,7 @@
-"""A command as a script for a POSIX shell that reads it from its standard input.
+"""A command as a script that a POSIX shell reads from its standard input.
 
-No login shell sees the command: csh ends a quoted word at a newline and expands "!" inside quotes,
-and fish, rc, elvish and xonsh have quotes of their own.
+The login shell never parses the command: csh ends a quoted word at a newline and expands "!" inside
+quotes, and fish, rc, elvish and xonsh quote differently.
 """
 
 from __future__ import annotations
@@ -11,29 +11,31 @@ from collections.abc import Sequence
 from portal.node.common.slurm_variables import ANY, COMMANDS, OF_THE_SITE
 
 LINE = "exec /bin/sh"
-"""All that a login shell reads."""
+"""The only line that the login shell parses."""
 
 
-def knock(mark: str) -> bytes:
-    """Lines that make the shell print the mark, which is not in their own text.
+def probe(mark: str) -> bytes:
+    """Lines that make the shell print the mark, which they do not contain in one piece.
 
-    They may be sent again: a start-up file may have read them, in part or as a whole. It may even
-    have become another shell: only a POSIX shell, which keeps variables, prints the mark.
+    They may be sent repeatedly: a start-up file may have read them, in part or completely. It may
+    even have become another shell: only a POSIX shell, which keeps variables, prints the mark.
     """
-    half, rest = mark[: len(mark) // 2], mark[len(mark) // 2 :]
-    return f"\nslipway_rest={rest}\nprintf '%s%s\\n' {half} ${{slipway_rest-}}\n".encode()
+    first_half, second_half = mark[: len(mark) // 2], mark[len(mark) // 2 :]
+    return (
+        f"\nslipway_rest={second_half}\nprintf '%s%s\\n' {first_half} ${{slipway_rest-}}\n".encode()
+    )
 
 
 def command_script(argv: Sequence[str], stdin: bytes, mark: str) -> bytes:
     """A script that prints a mark to each output, and then becomes the command.
 
-    Both outputs may lead to the same place, so standard output's mark comes last. The command's
-    standard input is in the script, too. The shell executes nothing before it has read all of the
-    script: what arrives in part is a syntax error.
+    Both outputs may be the same stream, so standard output's mark comes last. The script contains
+    the command's standard input. The shell executes nothing before it has read the whole script: a
+    partial script is a syntax error.
     """
     words = b" ".join(_quoted(word) for word in argv)
     steps = (
-        _FORGET.encode(),
+        _CLEAN_ENVIRONMENT.encode(),
         b"set -- " + words,
         f"printf '%s\\n' {error_mark(mark)} >&2".encode(),
         f"printf '%s\\n' {mark}".encode(),
@@ -47,14 +49,14 @@ def error_mark(mark: str) -> str:
     return f"{mark}-"
 
 
-def _forget_environment() -> str:
-    """Unset what would change the meaning of our commands, whatever start-up files export.
+def _clean_environment() -> str:
+    """Unset variables and functions that would change the commands' meaning.
 
-    CDPATH leads `cd` to other folders. Where /bin/sh is bash, it takes functions and options such
-    as noclobber (SHELLOPTS) from the environment. The loop's variable has a name that nobody
-    exports.
+    CDPATH makes `cd` enter other folders. If /bin/sh is bash, it imports functions and options
+    such as noclobber (SHELLOPTS) from the environment. The loop's variable has a prefix that no
+    environment uses.
     """
-    begins = " | ".join(f"{prefix}*=*" for prefix in (*COMMANDS, ANY))
+    patterns = " | ".join(f"{prefix}*=*" for prefix in (*COMMANDS, ANY))
     keep = " | ".join(f"{name}=*" for name in OF_THE_SITE)
     return f"""\
 set +Ceuvx
@@ -64,7 +66,7 @@ set -f
 for slipway_word in $(export -p); do
     case $slipway_word in
         {keep}) continue ;;
-        {begins}) slipway_word=${{slipway_word%%=*}} ;;
+        {patterns}) slipway_word=${{slipway_word%%=*}} ;;
         *) continue ;;
     esac
     case $slipway_word in *[!A-Za-z0-9_]*) ;; *) unset "$slipway_word" ;; esac
@@ -73,11 +75,11 @@ set +f
 unset slipway_word CDPATH"""
 
 
-_FORGET = _forget_environment()
+_CLEAN_ENVIRONMENT = _clean_environment()
 
 
 def _quoted(word: str) -> bytes:
-    """A word in single quotes; bytes that are not UTF-8 are surrogates in it."""
+    """Quote a word for the shell; bytes that are not UTF-8 are surrogates in the word."""
     raw = word.encode("utf-8", "surrogateescape")
     return b"'" + raw.replace(b"'", b"'\\''") + b"'"
 
@@ -88,12 +90,12 @@ _PRINTED[ord("%")] = b"%%"
 
 
 _PIECE = 16 * 1024
-"""Bytes for one printf, which is a program of its own in some shells: words have a limit."""
+"""Bytes per printf, which is an external program in some shells: arguments are limited."""
 
 
 def _printing(data: bytes) -> bytes:
-    """Commands that print these bytes, in ASCII alone: in no locale they have another meaning."""
+    """Commands that print these bytes, written in ASCII so that no locale changes their meaning."""
     pieces = [data[start : start + _PIECE] for start in range(0, len(data), _PIECE)]
     lines = [b"printf '%s'" % b"".join(_PRINTED[byte] for byte in piece) for piece in pieces]
-    # The command need not read all of its input; nobody needs to be told.
+    # The command need not read all of its input: EPIPE is no error.
     return b"{ %s; } 2>/dev/null" % b"; ".join(lines)

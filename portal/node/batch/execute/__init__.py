@@ -1,1 +1,1 @@
-"""What runs on the nodes: batch scripts and steps in their images."""
+"""Execution on the nodes: batch scripts and steps in their images."""

@@ -1,8 +1,8 @@
 """The connection to the launcher in the container (node/runner/batch/command.py).
 
-The launcher gets the script's environment, byte for byte, which Apptainer has not seen. It tells
-by which name other tasks can enter the container, when the script has begun, with its PID, and how
-it ended: lines such as "instance NAME", "began 1234", "ended 9".
+The launcher gets the script's environment byte for byte, since Apptainer has not seen it. It
+reports the name by which other tasks can enter the container, the script's PID when it starts, and
+its status when it ends, in lines such as "instance NAME", "began 1234", "ended 9".
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Launcher:
-    """What the launcher has told. SIGCHLD to this process tells that there is more."""
+    """The launcher's reports; SIGCHLD to this process announces each of them."""
 
     def __init__(self, environment: bytes, on_end: Callable[[], None]) -> None:
         self.name = sockets.new_name()
@@ -32,8 +32,8 @@ class Launcher:
         self.begun_at = 0.0
         """When it began, on the monotonic clock."""
         self.status: int | None = None
-        """How the script ended, as waitpid tells it."""
-        self.was_here = False
+        """The script's wait status, as from waitpid."""
+        self.connected = False
         self.instance = ""
         """Apptainer's name for a container that other tasks can enter."""
         self._environment = environment
@@ -59,16 +59,16 @@ class Launcher:
         word, _, value = line.strip().partition(b" ")
         if word == b"instance":
             self.instance = os.fsdecode(value)
-            self.was_here = True
+            self.connected = True
         elif word == b"began":
             self.begun_at = time.monotonic()
             self.script = int(value)
         elif word == b"ended":
             self.status = int(value)
             self._on_end()
-            connection.sendall(b"\n")  # now it ends what is left in the container
+            connection.sendall(b"\n")  # now it ends the remaining processes in the container
 
 
 def _wake() -> None:
-    """Have the main thread look."""
+    """Wake the main thread."""
     os.kill(os.getpid(), signal.SIGCHLD)

@@ -1,4 +1,4 @@
-"""A batch job's own image: checked, or pulled into the person's cache, before the script starts."""
+"""A user's own image: checked, or pulled into the user's cache, before the batch script starts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CACHE = ".slipway/images"
 
 
 def find_image(request: Request) -> list[int]:
-    """Have the request name a file, which the job's steps on other nodes use as well.
+    """Resolve the request's image to a file, which the job's steps on other nodes use as well.
 
     Returns descriptors that have to stay open while it is in use. Raises ImageError.
     """
@@ -31,35 +31,35 @@ def find_image(request: Request) -> list[int]:
     if "://" not in request.image:
         folder, name = os.path.split(os.path.realpath(request.image))
         return [open_file(folder, name, request.max_mb, _hidden())]
-    wanted = parse(request.image)
-    insecure = [wanted.host] if request.insecure else []
+    reference = parse(request.image)
+    insecure = [reference.host] if request.insecure else []
     folder = os.path.join(os.path.expanduser("~"), CACHE)
     limits = Limits(folder, request.max_mb, request.cache_mb, insecure)
     program = apptainer_command(request.apptainer, os.environ)
-    image, lock = image_of(wanted, None, limits, program, _tell)
+    image, lock = image_of(reference, None, limits, program, _tell)
     site.check(image, request.image, _hidden())
     request.image = os.readlink(f"/proc/self/fd/{image}")
     return [image, lock]
 
 
 def _hidden() -> list[site.SiteFile]:
-    """Those of the site's images that this user does not see, where the node knows them.
+    """Return the site's images that this user may not use, if the node has the settings.
 
-    A retired image is refused when a job is submitted: what waits in the queue keeps it.
+    A retired image is refused at submission only: jobs in the queue keep it.
     """
     try:
         return load().refused_files(pwd.getpwuid(os.getuid()).pw_name, retired=False)
     except (SettingsError, KeyError):
-        return []  # `slipway sbatch` has looked at the file
+        return []  # `slipway sbatch` has checked the file
 
 
-_said = ""
+_last_kind = ""
 
 
 def _tell(text: str) -> None:
-    """Write what is being done to the job's output, each kind once."""
-    global _said  # noqa: PLW0603 - the job has one image
-    begin = text.partition(" ")[0]
-    if begin != _said:
+    """Write progress to the job's output, each kind of message once."""
+    global _last_kind  # noqa: PLW0603 - the job has one image
+    kind = text.partition(" ")[0]
+    if kind != _last_kind:
         print(f"Slipway: {text}", file=sys.stderr, flush=True)
-    _said = begin
+    _last_kind = kind

@@ -1,6 +1,6 @@
-"""srun's options about its programs: a step is named after the user's own, and --bcast copies that.
+"""srun's options that concern its program, which here is the user's: the job name and --bcast.
 
-What srun starts is this command, which starts the user's program in the image (steps.in_image).
+srun itself starts this command, which starts the user's program in the image (steps.in_image).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from portal.node.batch.options import CommandLine
 
 VARIABLES = ("SLURM_BCAST", "SLURM_BCAST_EXCLUDE", "SLURM_SEND_LIBS")
-"""srun's variables for the same as the options that are taken out."""
+"""srun's variables that are equivalent to the removed options."""
 _OPTIONS = frozenset(("bcast", "bcast-exclude", "send-libs"))
 _WITH_WORD = "bcast-exclude"
 
@@ -46,10 +46,12 @@ def prepare(
     copies: list[Copy] = []
     while True:
         line = parse("srun", words)
-        place = line.command.index(":") if ":" in line.command else len(line.command)
-        command, words = line.command[:place], line.command[place + 1 :]
-        options = [f"--{name}={value}" if value else f"--{name}" for name, value in line.own]
-        options += _kept(line.options)
+        end = line.command.index(":") if ":" in line.command else len(line.command)
+        command, words = line.command[:end], line.command[end + 1 :]
+        options = [
+            f"--{name}={value}" if value else f"--{name}" for name, value in line.slipway_options
+        ]
+        options += _passed_on(line.options)
         if command:
             if _is_unnamed(line, environment):
                 options.insert(0, f"--job-name={os.path.basename(command[0])}")
@@ -64,38 +66,38 @@ def prepare(
         prepared.append(":")
 
 
-def _kept(options: Sequence[str]) -> list[str]:
-    kept = []
+def _passed_on(options: Sequence[str]) -> list[str]:
+    passed = []
     is_value = False
     for word in options:
         name = completed("srun", word[2:].partition("=")[0]) if word.startswith("--") else ""
         if not is_value and name not in _OPTIONS:
-            kept.append(word)
+            passed.append(word)
         is_value = not is_value and name == _WITH_WORD and "=" not in word
-    return kept
+    return passed
 
 
 def _is_unnamed(line: CommandLine, environment: Mapping[str, str]) -> bool:
     """Whether Slurm would take the program's name; in a job SLURM_JOB_NAME names the job alone."""
-    named = "SLURM_JOB_NAME" in environment and "SLURM_JOB_ID" not in environment
-    return "job-name" not in line.values and not named
+    has_name = "SLURM_JOB_NAME" in environment and "SLURM_JOB_ID" not in environment
+    return "job-name" not in line.values and not has_name
 
 
 def _source(program: str, folder: str, environment: Mapping[str, str], root: str) -> str:
     """The file of a program, as srun finds it."""
     if "/" in program:
-        places = [os.path.join(folder, program)]
+        candidates = [os.path.join(folder, program)]
     else:
         paths = environment.get("PATH", "").split(":")
-        places = [os.path.join(folder, path, program) for path in paths if path]
-    for place in places:
-        if os.path.isfile(root + place):
-            return root + place
+        candidates = [os.path.join(folder, path, program) for path in paths if path]
+    for candidate in candidates:
+        if os.path.isfile(root + candidate):
+            return root + candidate
     raise OptionError(f"--bcast: there is no file {program}")
 
 
 def _target(value: str, line: CommandLine, folder: str, environment: Mapping[str, str]) -> str:
-    """Where the copy is on each node; without a name it has one of its own in /tmp."""
+    """Return the copy's path on each node; without a file name, a unique one."""
     if value and not value.endswith("/"):
         return os.path.join(folder, line.chdir, value)
     name = f"slurm_bcast_{environment.get('SLURM_JOB_ID', '')}.{secrets.token_hex(4)}"
@@ -109,7 +111,7 @@ def send(
 ) -> None:
     """Copy the files to all nodes of the job; raises OptionError.
 
-    `on_start`: called in each new process, which else has this one's blocked signals.
+    `on_start`: called in each new process, which otherwise inherits the blocked signals.
     """
     if copies and "SLURM_JOB_ID" not in environment:
         raise OptionError(
@@ -121,14 +123,14 @@ def send(
         if not path:
             raise OptionError("--bcast: Slurm's sbcast was not found in PATH")
         words = [path, "--force", copy.source, copy.target]
-        done = subprocess.run(
+        result = subprocess.run(
             words,
             env=dict(environment),
             stderr=subprocess.PIPE,
             check=False,
             preexec_fn=on_start,
         )
-        if done.returncode != 0:
-            lines = done.stderr.decode("utf-8", "backslashreplace").strip().splitlines()
-            reason = lines[-1] if lines else f"sbcast ended with {done.returncode}"
+        if result.returncode != 0:
+            lines = result.stderr.decode("utf-8", "backslashreplace").strip().splitlines()
+            reason = lines[-1] if lines else f"sbcast ended with {result.returncode}"
             raise OptionError(f"--bcast: {reason}")

@@ -1,4 +1,4 @@
-"""What runs on compute nodes: the batch script, or one task of a step, in its image."""
+"""Commands on compute nodes that run a batch script, or one task of a step, in its image."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 HANDED, ENVIRONMENT = 9, 8
 """The descriptors with the request and the script, and with the environment."""
 _ENDING = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGXCPU}
-"""What ends a job whose image is still being pulled; all other signals are for the script."""
+"""Signals that end a job while its image is being pulled; all others are for the script."""
 
 
 def batch(words: list[str], mask: set[int]) -> NoReturn:
@@ -42,19 +42,19 @@ def batch(words: list[str], mask: set[int]) -> NoReturn:
         request = parse(text)
         supervisor = Supervisor(is_batch=True)
         used = _pulled(request)
-        with contextlib.ExitStack() as kept:
-            folder = kept.enter_context(private_folder())
+        with contextlib.ExitStack() as stack:
+            folder = stack.enter_context(private_folder())
             source = os.path.join(folder, "script")
             with open(os.open(source, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o700), "wb") as stream:
                 stream.write(script)
-            place = os.path.abspath(words[0])
+            path = os.path.abspath(words[0])
             task = Task(request, request.text(), folder, supervisor)
             code = task.run(
-                [place, *words[1:]],
+                [path, *words[1:]],
                 mask,
                 launcher=["--job"],
-                files=[(source, place)],
-                on_start=lambda _: kept.close(),  # the container has what is in the folder
+                files=[(source, path)],
+                on_start=lambda _: stack.close(),  # the container has mounted the folder's files
             )
         for descriptor in used:
             os.close(descriptor)
@@ -64,7 +64,7 @@ def batch(words: list[str], mask: set[int]) -> NoReturn:
 
 
 def _handed() -> tuple[str, bytes]:
-    """The request and the script; the environment is then the job's. Raises OSError, ValueError."""
+    """Read the request and the script, and restore the environment; raises OSError, ValueError."""
     with open(HANDED, "rb") as stream:
         text, script = unwrap(stream.read())
     with contextlib.suppress(OSError), open(ENVIRONMENT, "rb") as stream:
@@ -75,7 +75,7 @@ def _handed() -> tuple[str, bytes]:
 
 
 def _pulled(request: Request) -> list[int]:
-    """Have the image; returns descriptors that stay open while it is in use."""
+    """Check or pull the image; returns descriptors that must stay open while it is in use."""
     if "://" not in request.image:
         return find_image(request)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -106,7 +106,7 @@ class Task:
         shared: bool = False,
         instance: str = "",
     ) -> int:
-        """The exit code, or minus the signal that ended the program.
+        """Run the program; returns its exit code, or minus the signal that ended it.
 
         `instance`: the name of the container to enter, if it is another task's.
         """
@@ -122,9 +122,11 @@ class Task:
         )
         name = self._supervisor.launcher(environment.block(), server.stop)
         names = {environment.SUPERVISOR: name, environment.SLURM: server.name}
-        own = environment.for_apptainer(os.environ, **names)
+        variables = environment.for_apptainer(os.environ, **names)
         try:
-            return self._supervisor.run(command, own, mask, on_fork=server.start, on_start=on_start)
+            return self._supervisor.run(
+                command, variables, mask, on_fork=server.start, on_start=on_start
+            )
         finally:
             server.stop()
 
@@ -139,13 +141,13 @@ def step(words: list[str], mask: set[int]) -> NoReturn:
         first = FirstTask(name) if shared and is_first(os.environ) else None
         supervisor = Supervisor(is_batch=False)
         used = _pulled(request)
-        with contextlib.ExitStack() as kept:
-            task = Task(request, text, kept.enter_context(private_folder()), supervisor)
+        with contextlib.ExitStack() as stack:
+            task = Task(request, text, stack.enter_context(private_folder()), supervisor)
 
             def on_start(instance: str) -> None:
                 if first:
                     first.tell(instance)
-                kept.close()
+                stack.close()
 
             code = task.run(
                 words[1:] if words[:1] == ["--"] else words,

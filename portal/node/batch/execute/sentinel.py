@@ -1,8 +1,8 @@
-"""Tells whether Slurm has signalled the job's whole process group, or its first process alone.
+"""Detect whether Slurm signalled the job's whole process group, or its first process alone.
 
 `scancel --full` signals the group, `scancel --batch` and `sbatch --signal=B:` the script alone. The
-script is not in Slurm's group, which it cannot lead, but in one of its own. So a process that does
-nothing stays in Slurm's: what it gets was sent to all of them.
+script has its own process group, since it cannot lead Slurm's. So an idle process stays in Slurm's
+group: a signal that it gets was sent to the whole group.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 PATIENCE = 1.0
-"""Seconds for an answer, which takes it microseconds."""
+"""Timeout of an answer, which usually takes microseconds."""
 MOST = 256
-"""Signals in one answer; 64 kinds exist, and few wait more than once."""
+"""Signals in one answer; 64 kinds exist, and few are pending more than once."""
 
 
 class Sentinel:
@@ -38,17 +38,19 @@ class Sentinel:
         self._got: dict[int, int] = {}
 
     def has_got(self, number: int) -> bool:
-        """Whether it got this signal as well, which is asked once for each that this process gets.
+        """Whether it got this signal as well; to be called once for each signal of this process.
 
-        The kernel signals the youngest process of a group first: it got it before its parent did.
+        The kernel signals the youngest process of a group first, so before its parent.
         """
-        with contextlib.suppress(OSError):  # somebody has killed it, or stopped it with its group
+        with contextlib.suppress(OSError):  # it was killed, or stopped with its group
             self._socket.send(b"?")
-            for got in self._socket.recv(MOST):  # those of real time do not merge
-                self._got[got] = self._got.get(got, 0) + 1 if got >= signal.SIGRTMIN else 1
-        found = self._got.get(number, 0)
-        self._got[number] = max(0, found - 1)
-        return found > 0
+            for received in self._socket.recv(MOST):  # real-time signals do not merge
+                self._got[received] = (
+                    self._got.get(received, 0) + 1 if received >= signal.SIGRTMIN else 1
+                )
+        count = self._got.get(number, 0)
+        self._got[number] = max(0, count - 1)
+        return count > 0
 
     def stop(self) -> None:
         """End it, even if it is stopped."""

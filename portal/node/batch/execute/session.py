@@ -1,4 +1,4 @@
-"""The image of a session whose owner brought it: found, checked, and run in the given container.
+"""Run a session in its owner's own image: find it, check it, and start the given container.
 
 `slipway node-session OPTIONS -- COMMAND…`, with the session's instructions on standard input. In
 the command the word @image stands for the image.
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 FAILED = 70
 """Exit code if the session cannot start, as of the batch script."""
-PLACE = "@image"
+IMAGE_WORD = "@image"
 LOGIN, REFUSED = "registry", "refused_images"
 """The fields of the instructions that never get into the container."""
-_KNOWN = ("--file", "--folder", "--reference", "--max-mb", "--cache", "--cache-mb", "--insecure",
-          "--start-seconds")  # fmt: skip
+_OPTIONS = ("--file", "--folder", "--reference", "--max-mb", "--cache", "--cache-mb", "--insecure",
+            "--start-seconds")  # fmt: skip
 PAUSE = 0.2
 
 
@@ -55,7 +55,7 @@ def main(words: list[str]) -> NoReturn:
 
 
 def _stop(number: int, _frame: FrameType | None) -> None:
-    # With the files of an interrupted pull deleted.
+    # An exception, so that the files of an interrupted pull are deleted.
     sys.exit(128 + number)
 
 
@@ -63,19 +63,19 @@ def read_words(words: list[str]) -> tuple[dict[str, str], list[str]]:
     """The options by name, and the command; raises ValueError."""
     end = words.index("--")
     names, values = words[:end:2], words[1:end:2]
-    if len(names) != len(values) or not set(names) <= set(_KNOWN) or not words[end + 1 :]:
+    if len(names) != len(values) or not set(names) <= set(_OPTIONS) or not words[end + 1 :]:
         raise ValueError("the portal and this node have different versions of Slipway")
     return dict(zip(names, values)), words[end + 1 :]
 
 
 def read_spec() -> tuple[dict[str, Any], Login | None, list[SiteFile]]:
-    """The session's instructions, and what they lose: the login for the image's registry, and the
-    files of the site's that the image must not be.
+    """Read the session's instructions, and remove from them the login for the image's registry and
+    the site's files that the image must not be, which are returned separately.
     """
     with open(os.dup(0), encoding="utf-8") as stream:
         spec = json.loads(stream.read())
-    found = spec.pop(LOGIN, None)
-    login = Login(found["user"], found["password"]) if found else None
+    credentials = spec.pop(LOGIN, None)
+    login = Login(credentials["user"], credentials["password"]) if credentials else None
     return spec, login, [SiteFile(*file) for file in spec.pop(REFUSED, [])]
 
 
@@ -86,7 +86,7 @@ def _image(
     apptainer: str,
     tell: Teller,
 ) -> tuple[int, int]:
-    """Descriptors of the image, and of what keeps it; raises ImageError."""
+    """Return descriptors of the image and of its lock; raises ImageError."""
     most = int(options["--max-mb"])
     if "--file" in options:
         image = open_file(options["--folder"], options["--file"], most, refused)
@@ -100,15 +100,15 @@ def _image(
 
 
 def run(command: list[str], image: int, spec: dict[str, Any], start_seconds: float) -> int:
-    """Run the container; its exit code, or minus the signal that ended it. Raises ImageError.
+    """Run the container; returns its exit code, or minus its signal. Raises ImageError.
 
     The image's own files run before the runner does, and may never end: the runner has started as
     soon as it has read its instructions, which moves the position in their file.
     """
-    place = f"/proc/{os.getpid()}/fd/{image}"
-    handed = os.memfd_create("spec")
-    os.write(handed, json.dumps(spec).encode() + b"\n")
-    os.lseek(handed, 0, os.SEEK_SET)
+    image_path = f"/proc/{os.getpid()}/fd/{image}"
+    spec_file = os.memfd_create("spec")
+    os.write(spec_file, json.dumps(spec).encode() + b"\n")
+    os.lseek(spec_file, 0, os.SEEK_SET)
     child: subprocess.Popen[bytes] | None = None
     early: list[int] = []
 
@@ -121,11 +121,13 @@ def run(command: list[str], image: int, spec: dict[str, Any], start_seconds: flo
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, pass_on)
-    child = subprocess.Popen([place if w == PLACE else w for w in command], stdin=handed)
+    child = subprocess.Popen(
+        [image_path if w == IMAGE_WORD else w for w in command], stdin=spec_file
+    )
     for missed in early:
         child.send_signal(missed)
     deadline = time.monotonic() + start_seconds
-    while child.poll() is None and os.lseek(handed, 0, os.SEEK_CUR) == 0:
+    while child.poll() is None and os.lseek(spec_file, 0, os.SEEK_CUR) == 0:
         if time.monotonic() > deadline:
             child.kill()
             raise ImageError(
@@ -133,5 +135,5 @@ def run(command: list[str], image: int, spec: dict[str, Any], start_seconds: flo
                 "for a command that waits in its %environment or in /.singularity.d/env"
             )
         time.sleep(PAUSE)
-    os.close(handed)
+    os.close(spec_file)
     return child.wait()

@@ -1,4 +1,4 @@
-"""The container that all tasks of a step have on one node: the first one's, which the others enter.
+"""The container of all tasks of a step on one node: the first task's, which the others enter.
 
 MPI's processes access each other's memory. If all of them were started by Apptainer's --sharens,
 each Apptainer would have to be a child of slurmstepd, which signals its children: in the ones that
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SECONDS = 60.0
-"""Within which the first task has begun to have its image; Slurm starts all of them at once."""
+"""Timeout of the first task's container; Slurm starts all tasks at once."""
 _PAUSE = 0.01
 
 
@@ -31,12 +31,12 @@ def is_shared(environment: Mapping[str, str]) -> bool:
 
 
 def is_first(environment: Mapping[str, str]) -> bool:
-    """Whether this task makes the container."""
+    """Whether this task creates the container."""
     return environment.get("SLURM_LOCALID", "0") == "0"
 
 
 def name_of(token: str) -> str:
-    """Where the first task tells the others: the same for all tasks that have this one's parent."""
+    """Return the first task's socket name, the same for all tasks with this one's parent."""
     return f"slipway-{token}-{os.getppid()}"
 
 
@@ -47,7 +47,7 @@ class FirstTask:
         self._listener = sockets.listen(name)
 
     def tell(self, instance: str) -> None:
-        """Tell Apptainer's name of the container, in the background, to all who ask."""
+        """Send Apptainer's name of the container to each client, in the background."""
         threading.Thread(target=self._serve, args=(instance,), name="shared", daemon=True).start()
 
     def _serve(self, instance: str) -> None:

@@ -13,7 +13,7 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 def new_name() -> str:
-    """A name that nobody can know before it is used."""
+    """Return a random name, which cannot be guessed."""
     return f"slipway-{os.urandom(8).hex()}"
 
 
@@ -26,17 +26,17 @@ def listen(name: str) -> socket.socket:
 
 
 def accept(listener: socket.socket) -> socket.socket:
-    """The next connection by a process of the same user; raises OSError when nobody listens."""
+    """Accept a connection of the same user; raises OSError when the listener is closed."""
     while True:
         connection, _ = listener.accept()
         if peer(connection)[1] == os.getuid():
             return connection
-        connection.close()  # anybody on the node can connect
+        connection.close()  # any user of the node can connect
 
 
 def peer(connection: socket.socket) -> tuple[int, int]:
-    """The PID and the user's number of the program at the other end."""
+    """Return the PID and UID of the peer."""
     size = _CREDENTIALS.size
-    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
-    process, user, _ = _CREDENTIALS.unpack(found)
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    process, user, _ = _CREDENTIALS.unpack(credentials)
     return process, user

@@ -2,8 +2,8 @@
 
 An image knows nothing of Slurm. Its programs find small clients named srun, squeue and so on
 (node/runner/batch/slurm_client.py), in PATH and where the node has the commands, which hand
-arguments, environment and streams over a socket; here the real command is run with them. What srun
-starts runs in the same image.
+arguments, environment and streams over a socket; here the real command is run with them. The
+programs that srun starts run in the same image.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ COMMANDS = frozenset(
     "sacct sacctmgr salloc sattach sbatch sbcast scancel scontrol sdiag sinfo sprio squeue sreport "
     "slipway srun sshare sstat strigger".split()
 )
-"""Slurm's, and this program."""
+"""Slurm's commands, and this program."""
 CLIENT = b"""\
 #!/opt/slipway/bin/python -ISXutf8
 import sys
@@ -67,7 +67,7 @@ class StepServer:
         threading.Thread(target=self._serve, name="steps", daemon=True).start()
 
     def stop(self) -> None:
-        """Accept no more calls, and end as Slurm ends what a script leaves behind."""
+        """Accept no more calls, and kill running commands, as Slurm kills a script's leftovers."""
         with self._lock:
             if not self._stopped:
                 self._stopped = True
@@ -115,11 +115,13 @@ class StepServer:
         name = os.path.basename(str(words[0]))
         if name not in COMMANDS:
             raise CallError(f"{name} is not a command of Slurm's")
-        with contextlib.ExitStack() as kept:
-            given = list(map(str, words[1:]))
+        with contextlib.ExitStack() as stack:
+            caller_arguments = list(map(str, words[1:]))
             root = f"/proc/{sockets.peer(connection)[0]}/root"
-            path, arguments, own = self._prepared(name, given, environment, folder, root, kept)
-            child = self._started([path, name, *arguments], own, folder, mask, limits, streams)
+            path, arguments, outside = self._prepared(
+                name, caller_arguments, environment, folder, root, stack
+            )
+            child = self._started([path, name, *arguments], outside, folder, mask, limits, streams)
             threading.Thread(target=_pass_signals, args=(connection, child), daemon=True).start()
             code = child.wait()
         self._running.discard(child)
@@ -169,85 +171,87 @@ class StepServer:
         environment: dict[str, str],
         folder: str,
         root: str,
-        kept: contextlib.ExitStack,
+        stack: contextlib.ExitStack,
     ) -> tuple[str, list[str], dict[str, str]]:
         """The path of a command, and its arguments and environment outside of the container."""
         path = real.find(name, os.environ)
-        own = handover.outside(environment, os.environ)
+        outside = handover.outside(environment, os.environ)
         if name == "slipway":
             path = parse_request(self._request).command
             if arguments[:1] == ["srun"]:  # in this image, unless it names another one
-                own[handover.REQUEST] = handover.plain(self._request)
+                outside[handover.REQUEST] = handover.plain(self._request)
         if not path:
             raise CallError(f"{name} was not found on this node")
         if name == "srun":
             line = parse(name, arguments)
-            place = handover.step_folder(line.chdir, environment, folder)
-            own = handover.step_environment(
-                environment, os.environ, self._request, place, names_step="job-name" in line.values
+            start = handover.step_folder(line.chdir, environment, folder)
+            outside = handover.step_environment(
+                environment, os.environ, self._request, start, names_step="job-name" in line.values
             )
             arguments, copies = programs.prepare(arguments, folder, environment, root)
             programs.send(copies, os.environ, self._unblock)
             for variable in programs.VARIABLES:
-                own.pop(variable, None)
-            private = kept.enter_context(private_folder()) if _lists_programs(arguments) else ""
+                outside.pop(variable, None)
+            private = stack.enter_context(private_folder()) if _lists_programs(arguments) else ""
             arguments = in_image(arguments, self._request, private, folder)
-        return path, arguments, own
+        return path, arguments, outside
 
 
 def write_client(folder: str, request: Request) -> list[tuple[str, str]]:
-    """Write the client of Slurm's commands; it and its places in the container.
+    """Write the client of Slurm's commands; returns it with each of its paths in the container.
 
-    These are where an image has its programs, whatever a profile makes of PATH, and where the node
-    has the commands, unless the user could write there.
+    These are where an image has its programs, in case a profile resets PATH, and where the node has
+    the commands, unless the user can write there.
     """
     client = os.path.join(folder, "client")
     with open(os.open(client, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o700), "wb") as stream:
         stream.write(CLIENT)
-    places = {request.command, *(f"/usr/bin/{name}" for name in COMMANDS)}
+    targets = {request.command, *(f"/usr/bin/{name}" for name in COMMANDS)}
     for path in (real.find(name, os.environ) for name in COMMANDS):
         if os.path.isabs(path) and not os.access(os.path.dirname(path), os.W_OK):
-            places.add(path)
-    return [(client, place) for place in sorted(places)]
+            targets.add(path)
+    return [(client, target) for target in sorted(targets)]
 
 
 def in_image(words: list[str], request: str, folder: str = "", start: str = "") -> list[str]:
-    """srun's arguments, with each component's program started in the image; raises OptionError.
+    """Rewrite srun's arguments to start each component's program in the image; raises OptionError.
 
     `folder`: for a file that srun reads; without one it is in memory, for the program that this
     process becomes. `start`: the caller's folder.
     """
     program = [parse_request(request).command, "node-step", "--"]
-    found: list[str] = []
+    arguments: list[str] = []
     while True:
         line = parse("srun", words)
-        if line.own:
-            raise OptionError(f"--{line.own[0][0]}: a step runs in the image of its job")
+        if line.slipway_options:
+            raise OptionError(
+                f"--{line.slipway_options[0][0]}: a step runs in the image of its job"
+            )
         if not line.command:
-            return [*found, *line.options]
-        place = line.command.index(":") if ":" in line.command else len(line.command)
-        command, words = line.command[:place], line.command[place + 1 :]
+            return [*arguments, *line.options]
+        end = line.command.index(":") if ":" in line.command else len(line.command)
+        command, words = line.command[:end], line.command[end + 1 :]
         if _lists_programs(line.options):
             command = [_rewritten(os.path.join(start, command[0]), program, folder), *command[1:]]
-            found += [*line.options, *command]
+            arguments += [*line.options, *command]
         else:
-            found += [*line.options, *program, *command]
+            arguments += [*line.options, *program, *command]
         if not words:
-            return found
-        found.append(":")
+            return arguments
+        arguments.append(":")
 
 
-def _limits(asked: object) -> dict[int, tuple[int, int]]:
-    """The caller's resource limits that are not our own, and not above these; raises ValueError."""
-    found: dict[int, tuple[int, int]] = {}
-    for number, pair in enumerate(asked if isinstance(asked, list) else []):
+def _limits(requested: object) -> dict[int, tuple[int, int]]:
+    """Return the caller's limits that differ from ours, capped by ours; raises ValueError."""
+    limits: dict[int, tuple[int, int]] = {}
+    for number, pair in enumerate(requested if isinstance(requested, list) else []):
         soft, hard = map(int, pair)
-        own = resource.getrlimit(number)
-        hard = min(hard, own[1], key=_size)
+        current = resource.getrlimit(number)
+        hard = min(hard, current[1], key=_size)
         limit = (min(soft, hard, key=_size), hard)
-        if limit != own:
-            found[number] = limit
-    return found
+        if limit != current:
+            limits[number] = limit
+    return limits
 
 
 def _size(limit: int) -> float:
@@ -267,14 +271,14 @@ def _rewritten(path: str, program: list[str], folder: str) -> str:
     with open(path, encoding="utf-8", errors="surrogateescape") as stream:
         for line in stream:
             words = [] if continued else line.split(maxsplit=1)
-            own = len(words) == 2 and not words[0].startswith("#")
-            lines.append(f"{words[0]} {shlex.join(program)} {words[1]}" if own else line)
+            names_program = len(words) == 2 and not words[0].startswith("#")
+            lines.append(f"{words[0]} {shlex.join(program)} {words[1]}" if names_program else line)
             continued = line.endswith("\\\n")
     return _stored("".join(lines).encode("utf-8", "surrogateescape"), folder)
 
 
 def _stored(content: bytes, folder: str) -> str:
-    """The path of a file with this content, in a folder or in memory."""
+    """Store the content in a folder or in memory; returns the file's path."""
     import tempfile  # noqa: PLC0415
 
     from portal.node.batch.submit.script import in_memory  # noqa: PLC0415
@@ -292,9 +296,9 @@ def _stored(content: bytes, folder: str) -> str:
 def receive(connection: socket.socket, streams: list[int]) -> dict[str, object]:
     """Read a call: its length, its text, and the three streams with the first byte."""
     size = array.array("i").itemsize
-    room = socket.CMSG_LEN(STREAMS * size)
+    ancillary_size = socket.CMSG_LEN(STREAMS * size)
     # Without this flag every command that is started meanwhile would inherit them.
-    first, ancillary, _, _ = connection.recvmsg(4, room, socket.MSG_CMSG_CLOEXEC)
+    first, ancillary, _, _ = connection.recvmsg(4, ancillary_size, socket.MSG_CMSG_CLOEXEC)
     for level, kind, data in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             received = array.array("i")
@@ -307,12 +311,12 @@ def receive(connection: socket.socket, streams: list[int]) -> dict[str, object]:
         raise ValueError("this call is too long")
     text = _exactly(connection, length)
     try:
-        found = json.loads(text.decode("utf-8", "surrogateescape"))
+        call = json.loads(text.decode("utf-8", "surrogateescape"))
     except RecursionError:
-        found = None
-    if not isinstance(found, dict):
+        call = None
+    if not isinstance(call, dict):
         raise ValueError("this call is not understood")
-    return found
+    return call
 
 
 def _exactly(connection: socket.socket, length: int) -> bytes:

@@ -1,7 +1,7 @@
-"""Runs a container, and stands in for its program before Slurm: signals, exit code.
+"""Run a container, and represent its program to Slurm: signals and exit code.
 
 Slurm signals this process for the batch script or task, which begins only when the image is
-mounted. Each signal is sent on once and at once, to those whom Slurm would have signalled.
+mounted. Each signal is forwarded once and immediately, to the processes that Slurm means.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-BEGUN = 1.0
-"""Seconds in which a shell reads what its script does at a signal; some it catches before that."""
-SETTLED = 5.0
-"""Seconds after which a program that handles a signal at all has said so."""
+STARTUP = 1.0
+"""Seconds in which a shell reads the traps of its script; some signals it catches before that."""
+SETTLING = 5.0
+"""Seconds after which a program has installed its signal handlers, if it has any."""
 GRACE = 1.0
-"""Seconds that a program has more than without a container, until it is signalled unprepared."""
+"""Extra seconds, for the container, before a program is signalled that does not expect it."""
 STOPS = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 OPPOSITE: dict[int, tuple[int, ...]] = {
     signal.SIGCONT: STOPS,
     **dict.fromkeys(STOPS, (signal.SIGCONT,)),
 }
-"""Signals that wait no longer when another one comes, as in the kernel."""
+"""Pending signals that another signal cancels, as in the kernel."""
 _MERGED = (1 << (signal.SIGRTMIN - 1)) - 1
-"""The mask of the signals of which the kernel keeps one only, until it is taken."""
+"""Mask of the standard signals, of which the kernel queues only one each."""
 PAUSE = 0.02
 END = 30.0
 """Seconds that Apptainer may take to unmount the image."""
@@ -47,12 +47,12 @@ class Signal:
     def __init__(self, number: int, age: float, *, to_group: bool) -> None:
         self.number = number
         self.age = age
-        """The job's age when it came, which without a container were the program's."""
+        """The job's age at its arrival, which without a container would be the program's."""
         self.to_group = to_group
 
 
 class Supervisor:
-    """Of one batch script or task; all signals must be blocked."""
+    """Supervises one batch script or task; all signals must be blocked."""
 
     def __init__(self, *, is_batch: bool) -> None:
         self._terminal = os.isatty(0)  # whose signals reach the whole process group
@@ -75,7 +75,7 @@ class Supervisor:
         on_fork: Callable[[], None],
         on_start: Callable[[str], None],
     ) -> int:
-        """The program's exit code, or minus the signal that ended it.
+        """Run the container; returns the program's exit code, or minus the signal that ended it.
 
         `on_fork` is called when threads may begin, `on_start` once the container is there, with
         the name by which other tasks can enter it, if they can.
@@ -90,36 +90,36 @@ class Supervisor:
 
     def _await(self, container: Container, on_start: Callable[[str], None]) -> None:
         """Wait for the container's end."""
-        launcher, was_here, until = self._launcher, False, float("inf")
-        while container.code() is None and time.monotonic() < until:
+        launcher, connected, deadline = self._launcher, False, float("inf")
+        while container.code() is None and time.monotonic() < deadline:
             self._take(PAUSE if self._queue or launcher.status is not None else None)
-            if launcher.was_here and not was_here:
-                was_here = True
+            if launcher.connected and not connected:
+                connected = True
                 on_start(launcher.instance)
             if launcher.status is not None:
-                until = min(until, time.monotonic() + END)
+                deadline = min(deadline, time.monotonic() + END)
 
     def _code(self, container: Container) -> int:
         if self._launcher.status is not None:
             return os.waitstatus_to_exitcode(self._launcher.status)
         code = container.code()
         # Without a launcher there was no container, whatever Apptainer's code is.
-        return FAILED if code is None or (code >= 0 and not self._launcher.was_here) else code
+        return FAILED if code is None or (code >= 0 and not self._launcher.connected) else code
 
-    def _take(self, patience: float | None) -> None:
-        """Take one signal, if need be wait for it, and send what is due."""
-        if patience is None:
-            taken: signal.struct_siginfo | None = signal.sigwaitinfo(ALL)
+    def _take(self, timeout: float | None) -> None:
+        """Take one signal, waiting up to `timeout`, and send the signals that are due."""
+        if timeout is None:
+            info: signal.struct_siginfo | None = signal.sigwaitinfo(ALL)
         else:
-            taken = signal.sigtimedwait(ALL, patience)
-        if taken is not None and is_for_program(taken):
-            to_group = self._sentinel is not None and self._sentinel.has_got(taken.si_signo)
-            opposite = OPPOSITE.get(taken.si_signo, ())
+            info = signal.sigtimedwait(ALL, timeout)
+        if info is not None and is_for_program(info):
+            to_group = self._sentinel is not None and self._sentinel.has_got(info.si_signo)
+            opposite = OPPOSITE.get(info.si_signo, ())
             self._queue = [queued for queued in self._queue if queued.number not in opposite]
             age = time.monotonic() - self._job_begun
-            self._queue.append(Signal(taken.si_signo, age, to_group=to_group))
+            self._queue.append(Signal(info.si_signo, age, to_group=to_group))
         if self._launcher.status is not None:
-            self._queue = []  # nobody is left to get them
+            self._queue = []  # the program has ended
         elif self._launcher.script and self._queue:
             self._send_due()
 
@@ -140,15 +140,15 @@ class Supervisor:
 
     def _is_due(self, queued: Signal, is_expected: bool, is_pending: bool) -> bool:
         age = time.monotonic() - self._launcher.begun_at
-        if age < min(queued.age, BEGUN) or (is_pending and age < queued.age + SETTLED):
+        if age < min(queued.age, STARTUP) or (is_pending and age < queued.age + SETTLING):
             return False
-        return is_expected or age >= min(SETTLED, queued.age + GRACE)
+        return is_expected or age >= min(SETTLING, queued.age + GRACE)
 
 
 def signals_of(process: int) -> tuple[int, int]:
-    """The signals that a process catches, awaits or ignores, and those that it has yet to take.
+    """Return masks of the signals that a process catches, awaits or ignores, and of pending ones.
 
-    All and none if it has ended.
+    All signals, and none, if it has ended.
     """
     expected = -1 if _waits_for_signals(process) else 0
     pending = 0

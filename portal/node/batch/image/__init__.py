@@ -1,10 +1,10 @@
-"""People's own images, on the node and as their user: checked, pulled once, kept in a cache."""
+"""Users' own images, on the node and with the user's rights: checked, pulled once, cached."""
 
 
 class ImageError(Exception):
     """An image cannot be used; the text is for the person who chose it.
 
-    It is one line that can be shown: a registry's or a file's own words may be part of it.
+    It is one printable line, since it may quote a registry or a file.
     """
 
     def __init__(self, text: str) -> None:

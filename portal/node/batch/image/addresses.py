@@ -1,4 +1,4 @@
-"""How near an address is: what somebody else's answer may lead to depends on it."""
+"""The reach of a network address, which limits where a registry's answers may lead."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 class Reach(enum.IntEnum):
-    """From near to far."""
+    """Reach of an address, from near to far."""
 
     LOCAL = 0
     """This machine or its link."""
     PRIVATE = 1
-    """A network that is not the internet's, such as a site's own."""
+    """A private network, such as the site's."""
     PUBLIC = 2
 
 
@@ -36,7 +36,7 @@ def reach_of(text: str) -> Reach:
 
 
 def _inner(address: Address) -> Address:
-    """The IPv4 address that an IPv6 address stands for, if it does."""
+    """Return the IPv4 address that is embedded in an IPv6 address, if any."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     if address in _NAT64:

@@ -1,8 +1,8 @@
-"""The cache of one person's pulled images, in their home: each by its digest, pulled once.
+"""The cache of a user's pulled images, in the home directory: one file per digest, pulled once.
 
 A lock file for each image is locked exclusively while it is pulled or deleted, and shared by all
-that use it. Locks end with their process, so that a crash leaves none, and downloads that were
-interrupted lie in a folder of their own, which the next pull deletes.
+that use it. Locks end with their process, so that a crash leaves none. Each download has a folder,
+which the next pull deletes if the download was interrupted.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ class Cache:
         self._max = max_mb << 20
 
     def use(
-        self, wanted: Resolved, pull: Callable[[str, str], None], wait: Callable[[], None]
+        self, resolved: Resolved, pull: Callable[[str, str], None], wait: Callable[[], None]
     ) -> tuple[int, int]:
-        """Descriptors of an image and of its lock: it is in use until the latter is closed.
+        """Return descriptors of an image and of its lock: it is in use until the latter is closed.
 
-        `pull(FOLDER, FILE)` creates the file with a folder for whatever else it needs. `wait` is
-        called before waiting for somebody else's pull. Raises OSError, and what `pull` raises.
+        `pull(FOLDER, FILE)` creates the file; FOLDER is for temporary files. `wait` is called
+        before waiting for another process's pull. Raises OSError, and the errors of `pull`.
         """
         make_private(self._folder)
-        key = wanted.digest.rpartition(":")[2]
+        key = resolved.digest.rpartition(":")[2]
         path = os.path.join(self._folder, key + SUFFIX)
         lock = self._open_lock(key)
         try:
@@ -51,7 +51,7 @@ class Cache:
                     image = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
                     os.utime(path)  # the order in which images are deleted
                     return image, lock
-                self._pull(wanted, lock, path, pull, wait)
+                self._pull(resolved, lock, path, pull, wait)
         except BaseException:
             os.close(lock)
             raise
@@ -63,7 +63,7 @@ class Cache:
 
     def _pull(
         self,
-        wanted: Resolved,
+        resolved: Resolved,
         lock: int,
         path: str,
         pull: Callable[[str, str], None],
@@ -74,24 +74,24 @@ class Cache:
         except BlockingIOError:
             wait()
             fcntl.flock(lock, fcntl.LOCK_EX)
-        if os.path.exists(path):  # somebody else has pulled it meanwhile
+        if os.path.exists(path):  # another process has pulled it meanwhile
             return
         self._delete_interrupted()
-        self.prune(wanted.size)
+        self.prune(resolved.size)
         folder, claim = self._partial_folder()
         try:
-            made = os.path.join(folder, "image" + SUFFIX)
-            pull(folder, made)
-            _flush(made)
-            os.chmod(made, 0o400)
-            os.rename(made, path)
-            self.prune()  # it may be larger than what was downloaded; its own lock keeps it
+            partial = os.path.join(folder, "image" + SUFFIX)
+            pull(folder, partial)
+            _flush(partial)
+            os.chmod(partial, 0o400)
+            os.rename(partial, path)
+            self.prune()  # it may be larger than its download; its own lock protects it
         finally:
             _delete(folder)
             os.close(claim)
 
     def _partial_folder(self) -> tuple[str, int]:
-        """A new folder for one pull, and the descriptor whose lock says that it is in use."""
+        """Create a folder for a pull; returns it and a descriptor whose lock marks it as in use."""
         folder = tempfile.mkdtemp(prefix=_PARTIAL, dir=self._folder)
         claim = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         fcntl.flock(claim, fcntl.LOCK_SH)
@@ -109,15 +109,15 @@ class Cache:
                 finally:
                     os.close(claim)
 
-    def prune(self, room: int = 0) -> None:
-        """Delete the images that were used longest ago until there is room for so many bytes."""
-        found = []
+    def prune(self, needed: int = 0) -> None:
+        """Delete the least recently used images until `needed` bytes fit into the cache."""
+        images = []
         for entry in os.scandir(self._folder):
             if entry.name.endswith(SUFFIX) and entry.is_file(follow_symlinks=False):
-                facts = entry.stat(follow_symlinks=False)
-                found.append((facts.st_mtime, facts.st_size, entry.name[: -len(SUFFIX)]))
-        total = sum(size for _, size, _ in found) + room
-        for _, size, key in sorted(found):
+                status = entry.stat(follow_symlinks=False)
+                images.append((status.st_mtime, status.st_size, entry.name[: -len(SUFFIX)]))
+        total = sum(size for _, size, _ in images) + needed
+        for _, size, key in sorted(images):
             if total <= self._max:
                 return
             total -= size if self._delete_unused(key) else 0
@@ -143,10 +143,10 @@ def _flush(path: str) -> None:
 
 
 def _delete(folder: str) -> None:
-    """Delete a folder with what an image's layers had in it, also folders without permissions."""
-    for place, folders, _ in os.walk(folder):
+    """Delete a folder of unpacked layers, including folders without permissions."""
+    for parent, folders, _ in os.walk(folder):
         for name in folders:
-            path = os.path.join(place, name)
+            path = os.path.join(parent, name)
             if not os.path.islink(path):
                 with contextlib.suppress(OSError):
                     os.chmod(path, 0o700)

@@ -1,7 +1,7 @@
-"""A registry's documents, each read by one strict model: token, index, manifest, configuration.
+"""Strict readers of a registry's documents: token, index, manifest, configuration.
 
-What is read of them is checked, in type and size; other fields are passed over, as the OCI image
-specification says. A reader raises Odd, whose text says what was found where.
+The fields that are used are checked in type and size; others are ignored, as the OCI image
+specification requires. Readers raise InvalidDocument, whose text names the field.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MAX_DOCUMENT = 4 << 20
 _MOST_ENTRIES = 1000
 """Images in an index, layers in a manifest."""
 _LARGEST = 1 << 50
-"""Bytes that a layer may say to have; more than any disk of a node."""
+"""Maximum size of a layer in bytes; more than any disk of a node."""
 _DIGEST = re.compile(r"[a-z0-9]+(?:[+._-][a-z0-9]+)*:[A-Za-z0-9=_-]{32,256}")
 _SHA256 = re.compile(r"sha256:[0-9a-f]{64}")
 _WORD = re.compile(r"[A-Za-z0-9._-]{0,64}")
@@ -31,16 +31,16 @@ _MANIFESTS = (
 ACCEPT = ", ".join(_INDEXES + _MANIFESTS)
 
 
-class Odd(Exception):
-    """The answer is no such document; the text says why."""
+class InvalidDocument(Exception):
+    """The answer is not such a document; the text says why."""
 
 
-class TooOld(Odd):
+class TooOld(InvalidDocument):
     """It is a document of another kind, such as an image of Docker's first format."""
 
 
 class Blob:
-    """What a manifest says of one of its files, or an index of a manifest."""
+    """Descriptor of a file in a manifest, or of a manifest in an index."""
 
     __slots__ = ("digest", "size")
 
@@ -50,7 +50,7 @@ class Blob:
 
 
 class Platform:
-    """A manifest in an index, and what it is made for; "" if the index does not say it."""
+    """A manifest in an index, with its architecture and system; "" if the index has none."""
 
     __slots__ = ("architecture", "blob", "system")
 
@@ -72,34 +72,36 @@ class Manifest:
 
 def read_token(body: bytes) -> str:
     """The token of a token service; `token` is its name, `access_token` OAuth's."""
-    found = _document(body)
+    document = _document(body)
     for name in ("token", "access_token"):
-        value = found.get(name)
+        value = document.get(name)
         if value not in (None, ""):
             return _text(value, name, _TOKEN)
-    raise Odd("it has no token")
+    raise InvalidDocument("it has no token")
 
 
 def read_image(kind: str, body: bytes) -> list[Platform] | Manifest:
     """An index, or the manifest of one image; `kind`: the answer's media type."""
-    found = _document(body)
-    if kind in _INDEXES or "manifests" in found:
-        entries = _entries(found, "manifests")
+    document = _document(body)
+    if kind in _INDEXES or "manifests" in document:
+        entries = _entries(document, "manifests")
         return [_platform(entry, f"manifests[{number}]") for number, entry in enumerate(entries)]
-    if "config" not in found or "layers" not in found:
+    if "config" not in document or "layers" not in document:
         raise TooOld("it has no config and layers")
-    config = _blob(found["config"], "config", MAX_DOCUMENT)
-    layers = _entries(found, "layers")
-    return Manifest(config, [_blob(one, f"layers[{n}]", _LARGEST) for n, one in enumerate(layers)])
+    config = _blob(document["config"], "config", MAX_DOCUMENT)
+    layers = _entries(document, "layers")
+    return Manifest(
+        config, [_blob(layer, f"layers[{n}]", _LARGEST) for n, layer in enumerate(layers)]
+    )
 
 
 def read_architecture(body: bytes) -> str:
-    """What an image is made for, as its configuration says; "" if it does not."""
+    """Read an image's architecture from its configuration; "" if it has none."""
     return _text(_document(body).get("architecture", ""), "architecture", _WORD)
 
 
 def is_sha256(digest: str) -> bool:
-    """Whether it is a digest that can be compared."""
+    """Whether a digest is a SHA-256, which can be verified."""
     return _SHA256.fullmatch(digest) is not None
 
 
@@ -107,15 +109,15 @@ def _document(body: bytes) -> dict[str, object]:
     try:
         return decode_object(body)
     except NotJson as error:
-        raise Odd(f"it {error}") from None
+        raise InvalidDocument(f"it {error}") from None
 
 
-def _entries(found: dict[str, object], name: str) -> list[object]:
-    value = found.get(name)
+def _entries(document: dict[str, object], name: str) -> list[object]:
+    value = document.get(name)
     if not isinstance(value, list):
-        raise Odd(f"{name} is not a list")
+        raise InvalidDocument(f"{name} is not a list")
     if len(value) > _MOST_ENTRIES:
-        raise Odd(f"{name} has {len(value)} entries, and may have {_MOST_ENTRIES}")
+        raise InvalidDocument(f"{name} has {len(value)} entries, and may have {_MOST_ENTRIES}")
     return value
 
 
@@ -127,22 +129,22 @@ def _platform(entry: object, name: str) -> Platform:
 
 
 def _blob(value: object, name: str, largest: int) -> Blob:
-    found = _object(value, name)
-    size = found.get("size")
+    descriptor = _object(value, name)
+    size = descriptor.get("size")
     if type(size) is not int or not 0 <= size <= largest:
-        raise Odd(f"{name}.size is not a number of bytes from 0 to {largest}")
-    return Blob(_text(found.get("digest"), f"{name}.digest", _DIGEST), size)
+        raise InvalidDocument(f"{name}.size is not a number of bytes from 0 to {largest}")
+    return Blob(_text(descriptor.get("digest"), f"{name}.digest", _DIGEST), size)
 
 
 def _object(value: object, name: str) -> dict[str, object]:
     if not isinstance(value, dict):
-        raise Odd(f"{name} is not an object")
+        raise InvalidDocument(f"{name} is not an object")
     return value
 
 
 def _text(value: object, name: str, form: re.Pattern[str]) -> str:
     if not isinstance(value, str):
-        raise Odd(f"{name} is not a text")
+        raise InvalidDocument(f"{name} is not a text")
     if not form.fullmatch(value):
-        raise Odd(f"{name} has characters or a length that it cannot have")
+        raise InvalidDocument(f"{name} has characters or a length that it cannot have")
     return value

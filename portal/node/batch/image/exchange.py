@@ -1,7 +1,7 @@
-"""HTTP with one registry: one deadline for all of it, bounded answers, and only where it may lead.
+"""HTTP requests to one registry, with one deadline, bounded answers and checked redirects.
 
-The deadline counts for each byte: it is set before every call of a socket, also while a header or a
-body comes byte by byte. While a name is looked up, only the resolver's own limits hold.
+The deadline holds for each byte: it is set before every call of a socket, also while a header or a
+body comes byte by byte. Name lookups have only the resolver's own timeouts.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from typing import Any
 
 SECONDS = 30.0
-"""For all questions to a registry together, with its token service and redirects."""
+"""Timeout of all requests to a registry together, with its token service and redirects."""
 _MOST_REDIRECTS = 5
 _REDIRECTS = (301, 302, 303, 307, 308)
 _PIECE = 64 * 1024
 # Without user, password and escapes: urllib undoes escapes after an address was checked.
 _NETLOC = re.compile(r"[A-Za-z0-9._-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?")
-# Those of sockets and TLS, and answers that are no HTTP.
+# Errors of sockets and TLS, and invalid HTTP.
 _FAILURES = (OSError, ValueError, http.client.HTTPException)
 
 
@@ -50,7 +50,7 @@ class Answer:
 
 
 class Exchange:
-    """Questions to one registry, and to what its answers lead to."""
+    """Requests to one registry, and to the hosts to which its answers lead."""
 
     def __init__(self, host: str, *, insecure: bool = False) -> None:
         self._host = host
@@ -58,7 +58,7 @@ class Exchange:
         self._schemes = ("http", "https") if insecure else ("https",)
         self._end = time.monotonic() + SECONDS
         self._reach = Reach.PUBLIC
-        """The registry's own, once it was reached: it leads to nothing that is nearer."""
+        """The registry's own, once connected: its answers must not lead to nearer addresses."""
         self._opener = urllib.request.OpenerDirector()
         for handler in (
             urllib.request.ProxyHandler(),
@@ -77,7 +77,7 @@ class Exchange:
         return left
 
     def get(self, url: str, accept: str, authorization: str, most: int) -> Answer:
-        """What is answered, in at most so many bytes; redirects get no authorization.
+        """Send a GET, and return at most `most` bytes; redirects get no authorization.
 
         Raises ImageError.
         """
@@ -96,7 +96,7 @@ class Exchange:
 
     def _get(self, url: str, accept: str, authorization: str, most: int) -> Answer:
         for _ in range(1 + _MOST_REDIRECTS):
-            self._refuse_odd(url)
+            self._check_url(url)
             request = urllib.request.Request(url, headers={"Accept": accept})  # noqa: S310
             if authorization:
                 request.add_header("Authorization", authorization)
@@ -122,17 +122,17 @@ class Exchange:
                 raise ImageError(f"{self._host} answered with more than {most} bytes")
         return bytes(body)
 
-    def _refuse_odd(self, url: str) -> None:
+    def _check_url(self, url: str) -> None:
         parts = urllib.parse.urlsplit(url)
         host = parts.hostname or ""
         if parts.scheme not in self._schemes or not host or not _NETLOC.fullmatch(parts.netloc):
             raise ImageError(f"the registry {self._host} leads to {url[:100]}, which is not used")
         # Behind a proxy, which looks names up, this is all that can be known.
         with contextlib.suppress(ValueError):
-            self._refuse_near(host, "127.0.0.1" if host == "localhost" else host)
+            self._check_reach(host, "127.0.0.1" if host == "localhost" else host)
 
-    def _refuse_near(self, host: str, address: str) -> None:
-        """What a registry says leads no nearer to this machine than the registry itself is."""
+    def _check_reach(self, host: str, address: str) -> None:
+        """Refuse another host's address that is nearer to this machine than the registry itself."""
         reach = reach_of(address)
         if host != self._name and (reach is Reach.LOCAL or reach < self._reach):
             where = "on this machine" if reach is Reach.LOCAL else "in a private network"
@@ -141,29 +141,29 @@ class Exchange:
             )
 
     def _connect(self, host: str, port: int, is_proxy: bool) -> socket.socket:
-        """A connection to a host; all its addresses are checked, and only these are used."""
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        for *_, address in found if not is_proxy else ():
-            self._refuse_near(host, str(address[0]))
-        problem: OSError = OSError("it has no address")
-        for number, (family, kind, protocol, _, address) in enumerate(found):
+        """Connect to a host; all its addresses are checked, and only these are used."""
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        for *_, address in addresses if not is_proxy else ():
+            self._check_reach(host, str(address[0]))
+        last_error: OSError = OSError("it has no address")
+        for number, (family, kind, protocol, _, address) in enumerate(addresses):
             opened = _plain(self.left)(family, kind, protocol)
             try:
-                opened.settimeout(self.left() / (len(found) - number))
+                opened.settimeout(self.left() / (len(addresses) - number))
                 opened.connect(address)
             except OSError as error:
                 opened.close()
-                problem = error
+                last_error = error
             else:
                 if host == self._name and not is_proxy:
                     self._reach = reach_of(str(address[0]))
                 opened.settimeout(self.left())
                 return opened
-        raise problem
+        raise last_error
 
 
 class _Handler(urllib.request.AbstractHTTPHandler):
-    """http and https by connections of an exchange's own."""
+    """http and https over connections that the exchange opens."""
 
     def __init__(
         self, left: Callable[[], float], connect: Callable[[str, int, bool], socket.socket]
@@ -174,14 +174,14 @@ class _Handler(urllib.request.AbstractHTTPHandler):
         self._tls.sslsocket_class = _tls(left)
 
     def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
-        """Ask by http."""
-        made = functools.partial(self._connection, request, http.client.HTTPConnection)
-        return self.do_open(made, request)
+        """Open an http URL."""
+        factory = functools.partial(self._connection, request, http.client.HTTPConnection)
+        return self.do_open(factory, request)
 
     def https_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
-        """Ask by https."""
-        made = functools.partial(self._connection, request, http.client.HTTPSConnection)
-        return self.do_open(made, request, context=self._tls)
+        """Open an https URL."""
+        factory = functools.partial(self._connection, request, http.client.HTTPSConnection)
+        return self.do_open(factory, request, context=self._tls)
 
     http_request = https_request = urllib.request.AbstractHTTPHandler.do_request_
 
@@ -189,16 +189,16 @@ class _Handler(urllib.request.AbstractHTTPHandler):
         self, request: urllib.request.Request, kind: Any, host: str, **options: Any
     ) -> http.client.HTTPConnection:
         is_proxy = host != urllib.parse.urlsplit(request.full_url).netloc
-        made: Any = kind(host, **options)
-        made._create_connection = lambda address, *_: self._connect(
+        connection: Any = kind(host, **options)
+        connection._create_connection = lambda address, *_: self._connect(
             address[0], address[1], is_proxy
         )
-        return made  # type: ignore[no-any-return]
+        return connection  # type: ignore[no-any-return]
 
 
 def _plain(left: Callable[[], float]) -> type[socket.socket]:
     class Plain(socket.socket):
-        """Each call of it ends at the deadline."""
+        """A socket whose reads end at the deadline."""
 
         def recv_into(self, *words: Any) -> int:
             self.settimeout(left())
@@ -209,7 +209,7 @@ def _plain(left: Callable[[], float]) -> type[socket.socket]:
 
 def _tls(left: Callable[[], float]) -> type[ssl.SSLSocket]:
     class Tls(ssl.SSLSocket):
-        """The same; its handshake has the time that was left when it was connected."""
+        """The same for TLS; its handshake has the time that remained when it was connected."""
 
         def recv_into(self, *words: Any) -> int:
             self.settimeout(left())

@@ -1,4 +1,4 @@
-"""A person's own image file: opened once, and what was checked is what runs."""
+"""A user's own image file: opened once, so that the checked file is the one that runs."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def open_file(folder: str, inside: str, max_mb: int, refused: Sequence[SiteFile] = ()) -> int:
-    """A descriptor of the checked file `inside` a folder, none of the `refused`; raises ImageError.
+    """Open and check the file `inside` a folder, none of the `refused`; raises ImageError.
 
-    Links may lead anywhere inside the folder, never out of it. What was opened is checked, not its
-    name, which somebody may exchange meanwhile.
+    Links may lead anywhere inside the folder, never out of it. The open file is checked, not its
+    name, which another process may exchange meanwhile.
     """
     name = f"{os.path.basename(folder.rstrip('/'))}/{inside}"
     path = os.path.join(folder, inside)

@@ -1,4 +1,4 @@
-"""Pulls an image of a registry into the cache, by Apptainer and as the user."""
+"""Pull an image of a registry into the cache, with Apptainer and as the user."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FULL = ("no space left on device", "disk quota exceeded")
 
 
 class Limits:
-    """What a site permits: megabytes of one image and of the cache, registries without TLS."""
+    """The site's limits: megabytes of one image and of the cache, registries without TLS."""
 
     __slots__ = ("cache_mb", "folder", "insecure", "max_mb")
 
@@ -42,34 +42,34 @@ class Limits:
 
 
 def image_of(
-    wanted: Reference, login: Login | None, limits: Limits, apptainer: Sequence[str], tell: Tell
+    reference: Reference, login: Login | None, limits: Limits, apptainer: Sequence[str], tell: Tell
 ) -> tuple[int, int]:
-    """Descriptors of a pulled image and of its lock in the cache; raises ImageError."""
-    login = login or saved_login(wanted.host)
-    tell(f"Asking {wanted.host} for {wanted.name}")
-    insecure = wanted.host in limits.insecure
-    found = Registry(wanted.host, login, insecure=insecure).resolve(wanted)
-    if found.size > limits.max_mb << 20:
+    """Return descriptors of a pulled image and of its lock in the cache; raises ImageError."""
+    login = login or saved_login(reference.host)
+    tell(f"Asking {reference.host} for {reference.name}")
+    insecure = reference.host in limits.insecure
+    resolved = Registry(reference.host, login, insecure=insecure).resolve(reference)
+    if resolved.size > limits.max_mb << 20:
         raise ImageError(
-            f"{wanted} has {found.size >> 20:,} MiB compressed, and images may have "
+            f"{reference} has {resolved.size >> 20:,} MiB compressed, and images may have "
             f"{limits.max_mb:,} MiB here. Ask the administrators, or build it with less in it"
         )
-    puller = _Puller(wanted, login, limits, apptainer, tell, insecure)
+    puller = _Puller(reference, login, limits, apptainer, tell, insecure)
     cache = Cache(limits.folder, limits.cache_mb)
     try:
         return cache.use(
-            found,
-            lambda folder, file: puller.pull(found, folder, file),
+            resolved,
+            lambda folder, file: puller.pull(resolved, folder, file),
             lambda: tell("Waiting for another job of yours that pulls the same image"),
         )
     except OSError as error:
         raise ImageError(
-            f"{wanted} cannot be kept in {limits.folder}: {error.strerror or error}"
+            f"{reference} cannot be kept in {limits.folder}: {error.strerror or error}"
         ) from None
 
 
 def saved_login(host: str) -> Login | None:
-    """What `apptainer registry login` has stored for a registry; None without."""
+    """Return the login that `apptainer registry login` stored for a registry, or None."""
     import base64  # noqa: PLC0415
 
     path = os.path.expanduser("~/.apptainer/docker-config.json")
@@ -85,25 +85,25 @@ def saved_login(host: str) -> Login | None:
 class _Puller:
     def __init__(
         self,
-        wanted: Reference,
+        reference: Reference,
         login: Login | None,
         limits: Limits,
         apptainer: Sequence[str],
         tell: Tell,
         insecure: bool,
     ) -> None:
-        self._wanted = wanted
+        self._reference = reference
         self._login = login
         self._limits = limits
         self._apptainer = apptainer
         self._tell = tell
         self._insecure = insecure
 
-    def pull(self, found: Resolved, folder: str, file: str) -> None:
-        """Create the file from the image that was found; raises ImageError."""
-        self._tell(f"Pulling {self._wanted}")
+    def pull(self, resolved: Resolved, folder: str, file: str) -> None:
+        """Create the file from the resolved image; raises ImageError."""
+        self._tell(f"Pulling {self._reference}")
         # By its digest: a tag may have moved since.
-        source = f"docker://{self._wanted.host}/{self._wanted.name}@{found.digest}"
+        source = f"docker://{self._reference.host}/{self._reference.name}@{resolved.digest}"
         options = ["--no-https"] if self._insecure else []
         command = [*self._apptainer, "pull", *options, file, source]
         with open(os.path.join(folder, "messages"), "w+b") as messages:
@@ -117,7 +117,7 @@ class _Puller:
                 start_new_session=True,
             )
             try:
-                self._watch(child, found, folder)
+                self._watch(child, resolved, folder)
             finally:
                 _end(child)
             messages.seek(0)
@@ -126,34 +126,34 @@ class _Puller:
             raise ImageError(self._why(text))
         descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
-            sif.check(descriptor, str(self._wanted), self._limits.max_mb)
+            sif.check(descriptor, str(self._reference), self._limits.max_mb)
         finally:
             os.close(descriptor)
 
     def _environment(self, folder: str) -> dict[str, str]:
-        found = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         for name in ("cache", "tmp", "config"):
             os.mkdir(os.path.join(folder, name), 0o700)
             variable = f"APPTAINER_{name.upper()}DIR"
-            found[variable] = os.path.join(folder, name)
+            environment[variable] = os.path.join(folder, name)
         if self._login is not None:
             # In a file: the arguments and the environment of a process can be seen.
             path = os.path.join(folder, "config", "docker-config.json")
-            content = {"auths": {self._wanted.host: {"auth": self._login.basic}}}
+            content = {"auths": {self._reference.host: {"auth": self._login.basic}}}
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
             with open(os.open(path, flags, 0o600), "w", encoding="utf-8") as stream:
                 json.dump(content, stream)
-        return {**found, "LC_ALL": "C.UTF-8", "TMPDIR": found["APPTAINER_TMPDIR"]}
+        return {**environment, "LC_ALL": "C.UTF-8", "TMPDIR": environment["APPTAINER_TMPDIR"]}
 
     def _bound(self) -> None:
         # A few bytes may unpack to a file that fills every disk.
         size = self._limits.max_mb << 20
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
-    def _watch(self, child: subprocess.Popen[bytes], found: Resolved, folder: str) -> None:
-        """Wait for the end of the pull, and tell how far it is."""
+    def _watch(self, child: subprocess.Popen[bytes], resolved: Resolved, folder: str) -> None:
+        """Wait for the end of the pull, and report its progress."""
         deadline = time.monotonic() + LONGEST
-        most = found.size >> 20
+        most = resolved.size >> 20
         while True:
             try:
                 child.wait(PAUSE)
@@ -162,32 +162,36 @@ class _Puller:
             else:
                 return
             if time.monotonic() > deadline:
-                raise ImageError(f"{self._wanted} was not pulled within {LONGEST / 3600:.0f} hours")
+                raise ImageError(
+                    f"{self._reference} was not pulled within {LONGEST / 3600:.0f} hours"
+                )
             loaded = _size(os.path.join(folder, "cache")) >> 20
             if loaded < most:
-                self._tell(f"Pulling {self._wanted}: {loaded:,} of {most:,} MiB")
+                self._tell(f"Pulling {self._reference}: {loaded:,} of {most:,} MiB")
             else:
-                self._tell(f"Converting {self._wanted}")
+                self._tell(f"Converting {self._reference}")
             if _size(folder) > 8 * (self._limits.max_mb << 20):
-                raise ImageError(f"{self._wanted} needs far more space unpacked than is permitted")
+                raise ImageError(
+                    f"{self._reference} needs far more space unpacked than is permitted"
+                )
 
     def _why(self, text: str) -> str:
         small = text.lower()
         if any(words in small for words in _FULL):
             return (
-                f"there was no room for {self._wanted} in {self._limits.folder}; your home "
+                f"there was no room for {self._reference} in {self._limits.folder}; your home "
                 "directory may be full"
             )
         if "file too large" in small or "file size limit" in small:
-            return f"{self._wanted} has more than the {self._limits.max_mb:,} MiB permitted here"
+            return f"{self._reference} has more than the {self._limits.max_mb:,} MiB permitted here"
         lines = [line for line in text.strip().split("\n")[-MAX_LINES:] if "FATAL" in line]
         # Apptainer's messages give the context first and the error last.
         last = lines[-1].rpartition("FATAL:")[2].strip() if lines else "it gave no reason"
-        return f"Apptainer could not pull {self._wanted}: {last[-300:].rstrip('.')}"
+        return f"Apptainer could not pull {self._reference}: {last[-300:].rstrip('.')}"
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """End what still runs of a pull, with all that it started."""
+    """Kill a pull that still runs, with all its processes."""
     import signal  # noqa: PLC0415
 
     if child.poll() is None:
@@ -198,10 +202,10 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 def _size(folder: str) -> int:
     """Bytes of all files in a folder; files may vanish meanwhile."""
     total = 0
-    for place, _, names in os.walk(folder):
+    for parent, _, names in os.walk(folder):
         for name in names:
             try:
-                total += os.lstat(os.path.join(place, name)).st_size
+                total += os.lstat(os.path.join(parent, name)).st_size
             except OSError:
                 continue
     return total

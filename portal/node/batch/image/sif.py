@@ -1,4 +1,4 @@
-"""Checks of a SIF file before Apptainer opens it, so that the answer is in plain words."""
+"""Check a SIF file before Apptainer opens it, for clear error messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def architecture() -> str:
 
 
 def check(descriptor: int, name: str, max_mb: int) -> None:
-    """Refuse what is no whole SIF file for this node; raises ImageError."""
+    """Reject truncated or foreign SIF files; raises ImageError."""
     size = os.fstat(descriptor).st_size
     if size > max_mb << 20:
         raise ImageError(

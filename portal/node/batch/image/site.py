@@ -1,8 +1,8 @@
-"""The site's images that a person may not start, recognised in a file by whatever name it has.
+"""Recognise the site's images that a user may not start, whatever a file's name is.
 
 A link, a bind mount and `..` lead to the same device and inode. Other mounts of the file, and
-copies, have the same id in their SIF header. What was built again, or whose header was changed, is
-another image.
+copies, have the same id in their SIF header. A rebuilt image, or one with a changed header, counts
+as another image.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _ID = 48
-"""Where the header has its id, of 16 bytes."""
+"""Offset of the id in the header, of 16 bytes."""
 
 
 class SiteFile:
@@ -27,20 +27,20 @@ class SiteFile:
     def __init__(self, path: str, id: str, reason: str) -> None:
         self.path = path
         self.id = id
-        """That of its header, in hexadecimal; "" if it is unknown."""
+        """The id in its header, in hexadecimal; "" if unknown."""
         self.reason = reason
 
 
 def check(descriptor: int, name: str, refused: Iterable[SiteFile]) -> None:
     """Refuse an open SIF file that is one of these; raises ImageError."""
-    facts, id = os.fstat(descriptor), os.pread(descriptor, 16, _ID).hex()
+    status, id = os.fstat(descriptor), os.pread(descriptor, 16, _ID).hex()
     for file in refused:
-        if (file.id and file.id == id) or _is(file.path, facts):
+        if (file.id and file.id == id) or _is(file.path, status):
             raise ImageError(f"{name} is one of the site's images: {file.reason}")
 
 
-def _is(path: str, facts: os.stat_result) -> bool:
+def _is(path: str, status: os.stat_result) -> bool:
     try:
-        return os.path.samestat(os.stat(path), facts)
+        return os.path.samestat(os.stat(path), status)
     except OSError:
         return False

@@ -1,4 +1,4 @@
-"""Tells the owner of a session how far its image is: in its log, and by the portal."""
+"""Report the progress of a session's image to its owner, in the log and through the portal."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from typing import Any
 
 SECONDS = 5.0
-"""How long the portal may take to answer; what it misses is told again."""
+"""Timeout of the portal's answer; a later report replaces a lost one."""
 PAUSE = 2.0
 MAX_TEXT = 200
 
 
 class Teller:
-    """Called with each text; the portal gets one in two seconds at most."""
+    """Called with each text; the portal gets at most one every two seconds."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
         url = urllib.parse.urlsplit(str(spec["callback"]))
@@ -29,21 +29,21 @@ class Teller:
         self._context = ssl.create_default_context(cadata=str(spec["callback_ca"]))
         # As the runner does: many sites' own CAs lack extensions that the strict check requires.
         self._context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-        self._said = ""
-        self._told = 0.0
+        self._last_kind = ""
+        self._reported_at = 0.0
 
     def __call__(self, text: str) -> None:
-        """Tell it, unless something was told just now."""
-        begin = text.partition(" ")[0]
-        if begin != self._said:
+        """Log a new kind of text, and report it unless one was reported just now."""
+        kind = text.partition(" ")[0]
+        if kind != self._last_kind:
             print(text, flush=True)
-            self._said = begin
-        if time.monotonic() - self._told >= PAUSE:
-            self._told = time.monotonic()
+            self._last_kind = kind
+        if time.monotonic() - self._reported_at >= PAUSE:
+            self._reported_at = time.monotonic()
             self._post(text)
 
     def start(self) -> None:
-        """Tell that the image is there and the container starts."""
+        """Report that the image is ready and the container starts."""
         self._post("")
 
     def _post(self, text: str) -> None:

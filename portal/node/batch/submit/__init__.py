@@ -1,1 +1,1 @@
-"""What is submitted for an image in place of a script."""
+"""Submission of scripts that run in an image."""

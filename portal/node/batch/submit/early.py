@@ -1,6 +1,6 @@
-"""Says more where sbatch does not know the site's GPUs yet, right after a restart of slurmctld.
+"""Explain sbatch's error while slurmctld does not know the nodes' GPUs, shortly after its restart.
 
-Only jobs with a share of a GPU (--fgpu) are submitted so: the site has the GPUs that they ask for.
+Only for jobs with a share of a GPU (--fgpu), whose GPUs are in the site's settings.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OF_TERMINALS = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM)
 
 
 def run(name: str, words: Sequence[str], environment: dict[str, str]) -> int:
-    """Run a command of Slurm's as child.run does; what it says is passed on as it comes."""
+    """Run a Slurm command as child.run does; its error output is copied as it appears."""
     child.notice_children()
     errors = os.dup(2)
     source, sink = os.pipe()
@@ -44,15 +44,15 @@ def run(name: str, words: Sequence[str], environment: dict[str, str]) -> int:
 
 
 def _copy(source: int, errors: int) -> None:
-    """In a process of its own: pass everything on, then add the note if it is needed."""
+    """In a child process: copy the output, then add the note if the error is in it."""
     try:
-        for number in _OF_TERMINALS:  # they end sbatch, whose last words are still to come
+        for number in _OF_TERMINALS:  # they end sbatch, whose last output is still to come
             signal.signal(number, signal.SIG_IGN)
-        seen = b""
+        tail = b""
         while data := os.read(source, _LONGEST):
-            seen = (seen + data)[-_LONGEST:]
+            tail = (tail + data)[-_LONGEST:]
             os.write(errors, data)
-        if MARK in seen:
+        if MARK in tail:
             os.write(errors, NOTE)
     finally:
         os._exit(0)

@@ -1,4 +1,4 @@
-"""Our options, checked: what they add to Slurm's command line and environment."""
+"""Check Slipway's options, and derive additions to Slurm's command line and environment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 STEP_GRES = "SLURM_STEP_GRES"
-"""What steps get if srun is not told: it reads this only in an allocation."""
+"""The default --gres of steps, which srun reads only in an allocation."""
 
 
 class Prepared:
@@ -27,19 +27,19 @@ class Prepared:
     def __init__(self, request: Request, options: list[str], environment: dict[str, str]) -> None:
         self.request = request
         self.options = options
-        """For Slurm's command, in front of the person's."""
+        """For Slurm's command, before the user's."""
         self.environment = environment
         self.dry_run = False
         self.shares_gpu = False
-        """Whether it asks for a share of a GPU, in the administrators' unit."""
+        """Whether it requests a share of a GPU, in the administrators' unit."""
 
 
 def prepare(options: list[tuple[str, str]], line: CommandLine) -> Prepared:
-    """Check our options; raises OptionError."""
+    """Check Slipway's options; raises OptionError."""
     values = requests.last_values(options)
     if "image" not in values:
         raise OptionError(f"--{options[0][0]}: it needs --image")
-    user, home = _person()
+    user, home = _user()
     try:
         settings = load()
     except SettingsError as error:
@@ -60,7 +60,7 @@ def prepare(options: list[tuple[str, str]], line: CommandLine) -> Prepared:
     return prepared
 
 
-def _person() -> tuple[str, str]:
+def _user() -> tuple[str, str]:
     import pwd  # noqa: PLC0415
 
     try:

@@ -1,4 +1,4 @@
-"""The batch script: where sbatch would read it, and what is submitted instead for an image."""
+"""Read the batch script from where sbatch would read it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Script:
         self._copy, self._descriptor = in_memory(self.content or b""), descriptor
 
     def put_back(self) -> None:
-        """Let sbatch read what has been read here."""
+        """Let sbatch read the consumed input again."""
         if self._copy >= 0:
             os.dup2(self._copy, self._descriptor)
 
@@ -49,7 +49,7 @@ def read(line: CommandLine, environment: Mapping[str, str]) -> Script:
         return _from_descriptor(descriptor, os.path.basename(word))
     try:
         path = find(word, line.chdir, environment)
-        content = _from_file(path, wait=bool(line.own))
+        content = _from_file(path, wait=bool(line.slipway_options))
     except OSError:
         return Script(None, word)
     return Script(content, os.path.basename(word))
@@ -67,9 +67,9 @@ def open_already(path: str) -> int:
 
 
 def _from_file(path: str, *, wait: bool) -> bytes | None:
-    """The file's content; None if it is no file. A named pipe is read only to `wait` for it.
+    """Return the file's content; None for other types. A named pipe is read only with `wait`.
 
-    What is read from such a pipe, sbatch could not read any more. Raises OSError.
+    sbatch could not read the content of such a pipe again. Raises OSError.
     """
     kind = os.stat(path).st_mode
     if not (stat.S_ISREG(kind) or (wait and stat.S_ISFIFO(kind))):
@@ -99,20 +99,20 @@ def _is_file(descriptor: int) -> bool:
 
 
 def _from_descriptor(descriptor: int, name: str) -> Script:
-    """From an open file; sbatch opens one with a name, such as /dev/stdin, at its start."""
+    """Read an open file; sbatch reads one with a name, such as /dev/stdin, from its start."""
     try:
         if _is_file(descriptor):
             return Script(_piece_of_file(descriptor, 0 if name else None), name)
-        found = Script(_read_all(descriptor), name)
+        script = Script(_read_all(descriptor), name)
     except OSError:
         return Script(None, name)
-    found.keep_for(descriptor)
-    return found
+    script.keep_for(descriptor)
+    return script
 
 
-def _piece_of_file(descriptor: int, place: int | None) -> bytes | None:
-    """A file from this place on, by default from where it is read next; it stays there."""
-    content, start = b"", os.lseek(descriptor, 0, os.SEEK_CUR) if place is None else place
+def _piece_of_file(descriptor: int, offset: int | None) -> bytes | None:
+    """Read a file from `offset`, by default its position, which does not change."""
+    content, start = b"", os.lseek(descriptor, 0, os.SEEK_CUR) if offset is None else offset
     while len(content) <= MAX_BYTES:
         piece = os.pread(descriptor, PIECE, start + len(content))
         if not piece:
@@ -135,7 +135,7 @@ def _read_all(descriptor: int) -> bytes | None:
 
 
 def in_memory(content: bytes) -> int:
-    """A file without a name that has this content and is positioned at its start."""
+    """Create an anonymous file with this content, positioned at its start."""
     descriptor = os.memfd_create("script")
     view = memoryview(content)
     while view:

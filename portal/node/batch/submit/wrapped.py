@@ -1,7 +1,7 @@
-"""The script that is submitted in place of the person's own, which it contains unchanged.
+"""The script that is submitted instead of the user's, which it contains unchanged.
 
 sbatch finds the same directives in it, so all options keep Slurm's precedence. On the node it
-starts this program (node/run.py), which runs the person's script in the image.
+starts this program (execute/run.py), which runs the user's script in the image.
 """
 
 from __future__ import annotations
@@ -21,22 +21,21 @@ WRAP = INTERPRETER + b"\n# This script was created by sbatch --wrap.\n\n"
 
 
 def is_complete(script: bytes) -> bool:
-    """Whether sbatch would accept the script; it says itself what is wrong with another one."""
+    """Whether sbatch would accept the script; sbatch itself reports the errors of others."""
     return script.startswith(NO_SCRIPT) and b"\0" not in script and b"\r\n" not in script
 
 
 def batch_script(script: bytes, request: Request) -> bytes:
-    """A script that sbatch takes for the same job."""
-    first, newline, rest = script.partition(b"\n")
-    header = rest[: header_size(rest)]
+    """Return a script that sbatch submits as the same job."""
+    _, _, text = script.partition(b"\n")
+    header = text[: header_size(text)]
     if header and not header.endswith(b"\n"):
         header += b"\n"
-    del first, newline
     return INTERPRETER + b"\n" + header + _body(script, request)
 
 
 def wrap_text(command: bytes, request: Request) -> bytes:
-    """The value for --wrap, of which sbatch makes a shell script with the same first lines."""
+    """Return the value for --wrap, from which sbatch makes a script with the same first lines."""
     return _body(WRAP + command + b"\n", request)
 
 
@@ -46,7 +45,7 @@ def _body(script: bytes, request: Request) -> bytes:
     missing = b"Slipway is not installed on $SLURMD_NODENAME ($1). Tell the administrators."
     lines = [
         b"# Runs the script below in the image " + _printable(request.name) + b" (slipway sbatch).",
-        # A variable could be one that the job has: no name of ours may change its value.
+        # No variables: they might have the name of one of the job's.
         b"set -- " + program + b' node-batch "$0" "$@"',
         b'[ -x "$1" ] || { echo "' + missing + b'" >&2; exit 1; }',
         b'exec "$@" 9<<\'' + mark + b"' 8<<ENVIRONMENT",
@@ -65,12 +64,12 @@ def _printable(name: str) -> bytes:
 
 
 def unwrap(text: bytes) -> tuple[str, bytes]:
-    """The request's text and the script, from what the submitted script hands over.
+    """Split the input from the submitted script into the request's text and the user's script.
 
     Raises ValueError: if a signal reaches all of its processes, the shell's writer may end early.
     """
-    request, _, rest = text.partition(b"\n")
-    size, _, script = rest.partition(b"\n")
+    request, _, content = text.partition(b"\n")
+    size, _, script = content.partition(b"\n")
     if len(script) < int(size):
         raise ValueError("the job's script is not complete")
     return request.decode("ascii"), script[: int(size)]

@@ -1,4 +1,4 @@
-"""What `slipway-gpu check` looks at on a node beside Slurm: memory, the driver, Apptainer."""
+"""Checks of `slipway-gpu check` apart from Slurm: GPU memory, the driver, Apptainer."""
 
 Finding = tuple[str, str]
-"""`ok`, `note` or `wrong`, and the finding."""
+"""(`ok`, `note` or `wrong`; message)."""

@@ -1,4 +1,4 @@
-"""Apptainer's configuration on a node: whether sessions find the driver's libraries."""
+"""Check Apptainer's configuration on a node: whether sessions get the driver's libraries."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ LIBRARIES = {
     "libnvidia-gpucomp.so": "the driver's compilers and graphics do not load",
     "libcudadebugger.so": "cuda-gdb cannot debug",
 }
-"""Libraries that the driver loads by name, and what fails in sessions without them."""
+"""Libraries that the driver loads by name, and the effect of their absence in sessions."""
 
 
 def check_apptainer(
     folders: Sequence[Path] = CONFIGURATIONS, cache: str | None = None
 ) -> Iterator[Finding]:
-    """Compare Apptainer's list of libraries with those that are installed."""
-    folder = next((each for each in folders if (each / "apptainer.conf").exists()), None)
+    """Compare Apptainer's list of libraries with the installed ones."""
+    folder = next((path for path in folders if (path / "apptainer.conf").exists()), None)
     if folder is None:
-        places = ", ".join(map(str, folders))
-        yield "note", f"Apptainer's configuration is in none of {places}, so it was not checked"
+        searched = ", ".join(map(str, folders))
+        yield "note", f"Apptainer's configuration is in none of {searched}, so it was not checked"
         return
     text = _read(folder / "apptainer.conf")
     if re.search(r"^\s*use nvidia-container-cli\s*=\s*yes\b", text, re.MULTILINE):
@@ -61,7 +61,7 @@ def check_apptainer(
 
 
 def _installed() -> str:
-    """The libraries that the dynamic linker knows."""
+    """Return the dynamic linker's list of libraries."""
     try:
         return untrusted.run(["/sbin/ldconfig", "-p"], 20).stdout
     except untrusted.CommandError:

@@ -1,4 +1,4 @@
-"""The driver's state on a node: what makes sessions slow, or lets CUDA fail in them."""
+"""Check the driver's state on a node: faults that slow sessions down or make CUDA fail."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ FABRIC_MANAGER = "nv-fabricmanage"
 
 
 @dataclass(frozen=True)
-class Places:
-    """Where the kernel shows its state."""
+class KernelPaths:
+    """Folders in which the kernel shows its state."""
 
     dev: Path = Path("/dev")
     proc: Path = Path("/proc")
     modules: Path = Path("/sys/module")
 
 
-PLACES = Places()
+KERNEL_PATHS = KernelPaths()
 
 
 def check_gpu(nvml: Nvml, text: str, device: Device, kind: GpuKind | None) -> Iterator[Finding]:
@@ -71,10 +71,10 @@ def _check_mode(mode: int | None, text: str, kind: GpuKind | None) -> Iterator[F
         )
 
 
-def _check_fabric(found: tuple[int, int] | None, text: str) -> Iterator[Finding]:
-    if found is None:
+def _check_fabric(registration: tuple[int, int] | None, text: str) -> Iterator[Finding]:
+    if registration is None:
         return
-    state, status = found
+    state, status = registration
     if state in (NOT_STARTED, IN_PROGRESS):
         yield (
             "wrong",
@@ -89,17 +89,17 @@ def _check_fabric(found: tuple[int, int] | None, text: str) -> Iterator[Finding]
         )
 
 
-def check_node(devices: Sequence[Device], places: Places = PLACES) -> Iterator[Finding]:
+def check_node(devices: Sequence[Device], paths: KernelPaths = KERNEL_PATHS) -> Iterator[Finding]:
     """Check device files and kernel modules."""
-    yield from _check_uvm(places)
-    yield from _check_switches(places)
+    yield from _check_uvm(paths)
+    yield from _check_switches(paths)
     for file in sorted({file for device in devices for file in device.files}):
-        if not (places.dev / Path(file).relative_to("/dev")).exists():
+        if not (paths.dev / Path(file).relative_to("/dev")).exists():
             yield "wrong", f"{file} is missing: create it at boot by nvidia-modprobe"
 
 
-def _check_uvm(places: Places) -> Iterator[Finding]:
-    if not (places.dev / "nvidia-uvm").exists():
+def _check_uvm(paths: KernelPaths) -> Iterator[Finding]:
+    if not (paths.dev / "nvidia-uvm").exists():
         yield (
             "wrong",
             "/dev/nvidia-uvm is missing, so CUDA fails with error 999 in sessions: create it at "
@@ -107,13 +107,13 @@ def _check_uvm(places: Places) -> Iterator[Finding]:
         )
     else:
         yield "ok", "/dev/nvidia-uvm is there"
-        if not (places.dev / "nvidia-uvm-tools").exists():
+        if not (paths.dev / "nvidia-uvm-tools").exists():
             yield (
                 "note",
                 "/dev/nvidia-uvm-tools is missing, so profilers do not see managed memory: "
                 "nvidia-modprobe -u -c 0",
             )
-    parameter = places.modules / "nvidia_uvm" / "parameters" / "uvm_disable_hmm"
+    parameter = paths.modules / "nvidia_uvm" / "parameters" / "uvm_disable_hmm"
     if _read(parameter).strip() == "N":
         yield (
             "note",
@@ -123,12 +123,12 @@ def _check_uvm(places: Places) -> Iterator[Finding]:
         )
 
 
-def _check_switches(places: Places) -> Iterator[Finding]:
-    """GPUs before Hopper do not tell whether the fabric manager knows them."""
-    if not any(places.dev.glob("nvidia-nvswitch[0-9]*")):
+def _check_switches(paths: KernelPaths) -> Iterator[Finding]:
+    """Check the fabric manager's process: GPUs before Hopper do not report their registration."""
+    if not any(paths.dev.glob("nvidia-nvswitch[0-9]*")):
         return
-    # Anybody may call a process so; root's are root's.
-    names = (_read(file).strip() for file in places.proc.glob("[0-9]*/comm") if _is_roots(file))
+    # Any user can give a process this name: only root's processes count.
+    names = (_read(file).strip() for file in paths.proc.glob("[0-9]*/comm") if _is_roots(file))
     if FABRIC_MANAGER in names:
         yield "ok", "the fabric manager runs"
     else:

@@ -1,4 +1,4 @@
-"""The processes of Slurm's jobs on this node, by the kernel alone."""
+"""The processes of Slurm's jobs on this node, from the kernel alone."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class Member:
     mark: str
     """PID and start time."""
     uid: int | None
-    """Who started it; None if that cannot be told. Root's are slurmstepd and what it starts."""
+    """Its user's UID; None if unknown. Root's processes are slurmstepd and its helpers."""
     step: Step
     dying: bool
 
 
-Look = Callable[[], "list[Member]"]
+ListMembers = Callable[[], "list[Member]"]
 
 
 def members(processes: Processes, proc: Path = PROC) -> Iterator[Member]:
@@ -34,22 +34,21 @@ def members(processes: Processes, proc: Path = PROC) -> Iterator[Member]:
             yield Member(pid, mark, processes.uid(pid), step, processes.is_dying(pid))
 
 
-def stuck(found: Iterable[Member]) -> list[Member]:
-    """Users' processes that are dying in steps where nothing of the user's lives any more.
+def stuck(processes: Iterable[Member]) -> list[Member]:
+    """Return users' dying processes in steps without a living process of the user.
 
-    As long as something lives there, a process may wait for it and be served: a step of which one
-    process is killed is not over.
+    While another process of the step lives, it may still serve the one that waits for it.
     """
-    users = [one for one in found if one.uid]
-    living = {one.step for one in users if not one.dying}
-    return [one for one in users if one.dying and one.step not in living]
+    user_processes = [member for member in processes if member.uid]
+    living = {member.step for member in user_processes if not member.dying}
+    return [member for member in user_processes if member.dying and member.step not in living]
 
 
-def orphans(found: Iterable[Member]) -> list[Member]:
-    """Users' processes in jobs without a slurmstepd, which would end them.
+def orphans(processes: Iterable[Member]) -> list[Member]:
+    """Return users' living processes in jobs without a slurmstepd, which would end them.
 
-    slurmstepd is in its job's cgroup, with both versions, and only root's processes have its UID.
+    slurmstepd is in its job's cgroup, with both cgroup versions, and runs as root.
     """
-    every = list(found)
-    kept = {one.step.job for one in every if not one.uid}
-    return [one for one in every if one.step.job not in kept and not one.dying]
+    listed = list(processes)
+    supervised = {member.step.job for member in listed if not member.uid}
+    return [member for member in listed if member.step.job not in supervised and not member.dying]

@@ -1,1 +1,1 @@
-"""The watchdog of the GPUs on a node: measures, records and enforces what jobs use."""
+"""The watchdog of the GPUs on a node: it measures, records and limits the jobs' use."""

@@ -1,4 +1,4 @@
-"""What is known of a GPU's jobs, poll by poll: how long each computes, what it is charged."""
+"""Accounts of the jobs on a GPU, updated at every poll: compute time and charge."""
 
 from __future__ import annotations
 
@@ -6,52 +6,52 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 COMPUTES = 1.0
-"""Percent of a GPU from which on a process counts as computing: NVML's resolution."""
+"""Percent of a GPU from which a process counts as computing: NVML's resolution."""
 QUIET = 3
 """Polls without any use after which a job no longer counts as computing: NVML's samples may miss it
-for so long."""
+that long."""
 FULL = 97.0
 """Percent that all jobs together should use at most: at 100 no charge would be too low."""
-KEPT = 0.5
-"""Weight of what was known before at a poll. One poll alone is too short, since what is measured in
-it may have begun in the one before."""
-KEPT_COUNT = 0.7
-"""The same for how long a job computes by its own count."""
-KEPT_USED = 0.9
-"""The same for what NVML shows of it: 50 of its samples."""
-KEPT_LONG = 0.99
+DECAY = 0.5
+"""Weight of earlier polls in a mean. A single poll is too short, since a kernel measured in it may
+have started during the previous one."""
+DECAY_COUNT = 0.7
+"""The same for a job's compute time by its own count."""
+DECAY_USED = 0.9
+"""The same for NVML's utilisation: 50 of its samples."""
+DECAY_LONG = 0.99
 """The same for `exceeds`: 500 of them."""
 BEGINNING = 60e9
-"""ns after which it is known what a job uses."""
+"""ns of observation after which a job's use is reliable."""
 REMEMBERED = 12e9
-"""ns without a measurement after which nothing is known of a job: a session waits for ten seconds
-at most (SHARE_DEBT of gres/shim/share.h), and a kernel is measured when it ends."""
+"""ns without a measurement after which a job's mean is reset: a session waits for ten seconds at
+most (SHARE_DEBT of gres/shim/share.h), and a kernel is measured when it ends."""
 LITTLE = 10e6
 """ns of measured time below which no quotient is meaningful."""
 LATE = 50_000_000
-"""ns by which the arrival time of a job that waits for its share may be over: half of
-SHARE_TOLERANCE, by which that of others is."""
+"""ns by which the arrival time of a job that waits for its share may lie in the past: half of
+SHARE_TOLERANCE, which applies to jobs that do not wait."""
 MOST, LEAST = 1.5, 0.3
 """Bounds of `Level`."""
 LEAST_GAIN = 0.08
 """Of `Level`: the mean of about ten polls."""
 NEARLY_FULL = 90.0
-"""Percent from which on larger steps are needed, the more jobs compute: with a full GPU a charge
-changes little in what they use together, and chance has little part in NVML's samples.
+"""Percent of due use from which the gain grows with the number of computing jobs: on a full GPU a
+charge changes their total use little, and NVML's samples vary little.
 """
 
 
 @dataclass
 class Span:
-    """A mean of polls, the last ones most: ns of use in so many ns of time."""
+    """An exponentially weighted mean over polls: ns of use per ns of time."""
 
-    kept: float
+    decay: float
     use: float = 0.0
     time: float = 0.0
 
     def add(self, use: float, time_: float) -> None:
-        self.use = self.use * self.kept + use
-        self.time = self.time * self.kept + time_
+        self.use = self.use * self.decay + use
+        self.time = self.time * self.decay + time_
 
     @property
     def part(self) -> float:
@@ -65,14 +65,14 @@ class Account:
     counter: int | None = None
     arrival: int = 0
     """ns of the clock of `time` at which its next launch conforms to its share."""
-    counted: Span = field(default_factory=lambda: Span(KEPT_COUNT))
-    used: Span = field(default_factory=lambda: Span(KEPT_USED))
-    used_long: Span = field(default_factory=lambda: Span(KEPT_LONG))
-    allowed_long: Span = field(default_factory=lambda: Span(KEPT_LONG))
-    charged: Span = field(default_factory=lambda: Span(KEPT))
-    """What was its own of what it measured."""
+    counted: Span = field(default_factory=lambda: Span(DECAY_COUNT))
+    used: Span = field(default_factory=lambda: Span(DECAY_USED))
+    used_long: Span = field(default_factory=lambda: Span(DECAY_LONG))
+    allowed_long: Span = field(default_factory=lambda: Span(DECAY_LONG))
+    charged: Span = field(default_factory=lambda: Span(DECAY))
+    """Its own part of its measured time."""
     since: float = 0.0
-    """ns since something was measured last."""
+    """ns since the last measurement."""
     quiet: int = QUIET
     charge: int = 1000
     percent: int = 100
@@ -82,7 +82,7 @@ class Account:
     time: int = 0
 
     def observe(self, span: int, measured: float) -> None:
-        """Account what it measured in a poll, and what NVML says that it used."""
+        """Account a poll of `span` ns: the ns that the session measured, and NVML's utilisation."""
         used = span * (self.busy or 0.0) / 100
         self.counted.add(measured, span)
         self.used.add(used, span)
@@ -92,11 +92,11 @@ class Account:
 
     @property
     def waits(self) -> bool:
-        """Whether it has used up its share, as it was charged."""
+        """Whether its charges have used up its share."""
         return max(0, self.time - LATE) < self.arrival < self.time + REMEMBERED
 
     def computes(self, part: float) -> float:
-        """The part of the time in which it computes, if it has `part` of the GPU then."""
+        """The fraction of the time in which it computes, if it then gets `part` of the GPU."""
         if self.quiet >= QUIET and not self.waits:
             return 0.0
         counted, used = min(self.counted.part, max(1, self.processes)), self.used.part
@@ -106,30 +106,30 @@ class Account:
 
     @property
     def due(self) -> float:
-        """Percent of the GPU that it should use: its share, or what it uses if it needs less."""
+        """Percent of the GPU that it should use: its share, or its use if it needs less."""
         needs = self.waits or 100 * self.used.part > self.percent
         return self.percent if needs else self.busy or 0.0
 
-    def settle(self, span: int, measured: float, own: float) -> None:
-        """The new charge, from what it measured in a poll of `span` ns and which part was its own.
+    def settle(self, span: int, measured: float, own_part: float) -> None:
+        """Update the charge from the ns `measured` in a poll of `span` ns and its own part of them.
 
-        It stays while nothing is measured, as in the wait after a long kernel.
+        It is unchanged while nothing is measured, as in the wait after a long kernel.
         """
         self.since += span
         if self.busy is None or not span or self.exceeds:
             self.charge = 1000
         elif measured or self.since >= REMEMBERED:
             self.since = 0.0
-            self.charged.kept = KEPT if measured else 0.0
-            self.charged.add(measured * own, measured)
-            known = self.charged.time >= LITTLE
-            self.charge = max(1, min(1000, round(1000 * self.charged.part))) if known else 1000
+            self.charged.decay = DECAY if measured else 0.0
+            self.charged.add(measured * own_part, measured)
+            reliable = self.charged.time >= LITTLE
+            self.charge = max(1, min(1000, round(1000 * self.charged.part))) if reliable else 1000
 
     @property
     def exceeds(self) -> bool:
-        """Whether it used clearly more than its share, by NVML: then nothing is taken off.
+        """Whether it used clearly more than its share, by NVML: then it gets no discount.
 
-        Not in its first minute, in which chance has too great a part in NVML's samples.
+        Never in its first minute, in which NVML's samples vary too much.
         """
         allowed = self.allowed_long.part
         most = allowed + max(allowed / 4, 1 / 20)
@@ -138,19 +138,19 @@ class Account:
 
 @dataclass
 class Level:
-    """A factor for all charges of a GPU, by which its jobs use together what they should. The model
-    of turns.py supposes that they compute independently, but they wait for each other.
+    """A factor for all charges of a GPU, which corrects the model of turns.py: it assumes that jobs
+    compute independently, but they wait for each other.
     """
 
     factor: float = 1.0
     polls: int = 0
 
-    def own(self, part: float) -> float:
-        """What a job has of the GPU while it computes: `part` by the model."""
+    def corrected(self, part: float) -> float:
+        """A job's part of the GPU while it computes; `part` is the model's estimate."""
         return part * self.factor if self.polls and part < FULL / 100 else part
 
     def adjust(self, accounts: Iterable[Account], used: float) -> None:
-        """`used` percent of the GPU by all of these; at first in larger steps than later."""
+        """Adjust the factor to the percentage that all accounts used; the steps become smaller."""
         computing = [account for account in accounts if account.quiet < QUIET or account.waits]
         if len(computing) < 2:
             self.polls = 0

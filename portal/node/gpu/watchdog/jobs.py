@@ -18,10 +18,10 @@ from portal.node.gpu.watchdog.judge import Suspicion
 GONE_AFTER = 300.0
 """Seconds after which Slurm is queried for a job with a folder and no processes here."""
 
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 
 
-def say(text: str) -> None:
+def log_line(text: str) -> None:
     """Print one line to systemd's journal."""
     print(f"slipway-gpu watch: {untrusted.printable(text)}", file=sys.stderr, flush=True)
 
@@ -30,37 +30,37 @@ def say(text: str) -> None:
 class Watched:
     """State of a job between two polls."""
 
-    made: tuple[int, int]
-    """Identity of the slice file: a requeued job has a new one."""
+    identity: tuple[int, int]
+    """Inode and time of the slice file: a requeued job has a new one."""
     slice: slices.JobSlice
     kills: int
-    seen: float
-    """When it last had processes, or Slurm last reported that it has not ended."""
+    last_seen: float
+    """When it last had processes, or Slurm last reported it as running."""
     ended: set[str] = field(default_factory=set)
     """Killed processes, which the driver may still list for a moment."""
     suspicions: dict[str, Suspicion] = field(default_factory=dict)
 
-    def suspicion(self, what: str) -> Suspicion:
-        """What is known from earlier looks at one GPU."""
-        return self.suspicions.setdefault(what, Suspicion())
+    def suspicion(self, key: str) -> Suspicion:
+        """The suspicion from earlier polls of one GPU, or of its managed memory."""
+        return self.suspicions.setdefault(key, Suspicion())
 
     def forget(self, uuid: str) -> None:
-        """A look at a GPU has failed: what comes after it is no look in a row."""
-        for what, suspicion in self.suspicions.items():
-            if what.startswith(uuid):
+        """Reset the suspicions about a GPU after a failed measurement."""
+        for key, suspicion in self.suspicions.items():
+            if key.startswith(uuid):
                 suspicion.unknown()
 
 
 class Jobs:
     """All jobs that have a folder on this node."""
 
-    def __init__(self, folder: Path, cgroups: Path, node: str, ask: Ask, log: Say) -> None:
+    def __init__(self, folder: Path, cgroups: Path, node: str, ask: Ask, log: Log) -> None:
         self._folder = folder
         self._cgroups = cgroups
         self._node = node
         self._ask = ask
         self._log = log
-        self._said: dict[int, str] = {}
+        self._logged: dict[int, str] = {}
         self.watched: dict[int, Watched] = {}
 
     def follow(self, now: float) -> None:
@@ -68,7 +68,7 @@ class Jobs:
         present = set(slices.all_jobs(self._folder))
         for job in set(self.watched) - present:
             del self.watched[job]
-        self._said = {job: text for job, text in self._said.items() if job in present}
+        self._logged = {job: text for job, text in self._logged.items() if job in present}
         for job in present:
             try:
                 self._update(job, now)
@@ -77,43 +77,43 @@ class Jobs:
                 self.watched.pop(job, None)
             except Exception as error:
                 self.watched.pop(job, None)
-                self._say(job, error)
+                self._log_once(job, error)
 
     def _update(self, job: int, now: float) -> None:
         folder = slices.folder_of(job, self._folder)
         stat = (folder / "slice").stat()
-        made = stat.st_ino, stat.st_mtime_ns
-        if job in self.watched and self.watched[job].made == made:
+        identity = stat.st_ino, stat.st_mtime_ns
+        if job in self.watched and self.watched[job].identity == identity:
             return
         self.watched[job] = Watched(
-            made=made,
+            identity=identity,
             slice=slices.parse_slice(untrusted.read(folder / "slice")),
             kills=_kills_before(folder / "usage.json"),
-            seen=now,
+            last_seen=now,
         )
 
     def sweep(self, now: float) -> None:
         """Remove folders of jobs that ended without an Epilog, and of interrupted Prologs.
 
-        Asks Slurm for one job at most, since it may not answer for seconds.
+        Queries Slurm for one job at most, since the answer may take seconds.
         """
-        for half in self._folder.glob(".*-*"):
-            if now - _changed(half, now) > GONE_AFTER:
-                slices.clear(half)
-        for job, folder in islice(self._forgotten(now), 1):
+        for incomplete in self._folder.glob(".*-*"):
+            if now - _changed(incomplete, now) > GONE_AFTER:
+                slices.clear(incomplete)
+        for job, folder in islice(self._stale(now), 1):
             try:
                 self._sweep_job(job, folder, now)
             except FileNotFoundError:
                 continue  # Epilog was faster
             except Exception as error:
-                self._say(job, error)
+                self._log_once(job, error)
 
-    def _say(self, job: int, error: Exception) -> None:
-        """Log what is wrong with a job's folder, once."""
+    def _log_once(self, job: int, error: Exception) -> None:
+        """Log an error of a job's folder once."""
         text = f"job {job}: {error}"
-        if self._said.get(job) != text:
+        if self._logged.get(job) != text:
             self._log(text)
-        self._said[job] = text
+        self._logged[job] = text
 
     def _sweep_job(self, job: int, folder: Path, now: float) -> None:
         try:
@@ -129,19 +129,19 @@ class Jobs:
         else:
             os.utime(folder, (now, now))
             if job in self.watched:
-                self.watched[job].seen = now
+                self.watched[job].last_seen = now
 
-    def _forgotten(self, now: float) -> Iterator[tuple[int, Path]]:
+    def _stale(self, now: float) -> Iterator[tuple[int, Path]]:
         for job in slices.all_jobs(self._folder):
             folder = slices.folder_of(job, self._folder)
             watched = self.watched.get(job)
-            seen = watched.seen if watched else _changed(folder, now)
-            if now - seen > GONE_AFTER and not has_cgroup(job, self._cgroups):
+            last_seen = watched.last_seen if watched else _changed(folder, now)
+            if now - last_seen > GONE_AFTER and not has_cgroup(job, self._cgroups):
                 yield job, folder
 
 
 def _kills_before(file: Path) -> int:
-    """Kills that an earlier watchdog counted for the same job."""
+    """Read the number of kills that an earlier watchdog counted for the job."""
     try:
         return int(json.loads(untrusted.read(file))["kills"])
     except (OSError, ValueError, KeyError, TypeError):

@@ -14,15 +14,15 @@ from portal.node.gpu import slices
 
 
 def lock(jobs: Path = slices.JOBS, seconds: float = 0) -> TextIO | None:
-    """Lock out other watchdogs of this node while the file is open; None if there is one.
+    """Lock out other watchdogs of this node while the file is open; None if one holds the lock.
 
-    Tries for so many seconds. The file is in a folder that users cannot enter, since anyone who can
+    Retries for `seconds`. The file is in a folder that users cannot enter, since anyone who can
     open it can lock it. Raises OSError.
     """
-    until = time.monotonic() + seconds
-    while (found := _try_lock(jobs)) is None and time.monotonic() < until:
+    deadline = time.monotonic() + seconds
+    while (lock_file := _try_lock(jobs)) is None and time.monotonic() < deadline:
         time.sleep(0.05)
-    return found
+    return lock_file
 
 
 def _try_lock(jobs: Path) -> TextIO | None:
@@ -46,15 +46,15 @@ def _try_lock(jobs: Path) -> TextIO | None:
 
 def _is_private(folder: Path) -> bool:
     """Whether only its owner can enter a folder; raises OSError if that is not this user."""
-    found = folder.lstat()
-    if found.st_uid != os.geteuid():
+    status = folder.lstat()
+    if status.st_uid != os.geteuid():
         raise PermissionError(errno.EPERM, "is not root's", str(folder))
-    return S_IMODE(found.st_mode) & 0o077 == 0
+    return S_IMODE(status.st_mode) & 0o077 == 0
 
 
 def is_running(jobs: Path = slices.JOBS) -> bool:
     """Whether a watchdog holds the lock; raises OSError without permission to check."""
-    found = lock(jobs)
-    if found is not None:
-        found.close()
-    return found is None
+    lock_file = lock(jobs)
+    if lock_file is not None:
+        lock_file.close()
+    return lock_file is None

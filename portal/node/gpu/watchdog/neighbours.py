@@ -1,18 +1,18 @@
-"""What each session learns about its neighbours on a GPU: the file `load` in a job's folder.
+"""The file `load` in a job's folder, by which a session knows of its neighbours on a GPU.
 
 gres/shim/load.h has the format. The limiter inside a session measures its work with the GPU's own
 clock. While neighbours' work takes turns with it, that clock runs on, so it measures more than the
 session has used. `charge` is the part of it that the limiter charges, so that sessions that fill a
 GPU together get all of it.
 
-NVML's figures of processes are too coarse for that: five times a second it looks which process the
-GPU runs (H200, driver 580), so in one second each of eight equal sessions has 0, 20 or 40 %. So the
-charge follows from how long the neighbours compute by their sessions' own counts (turns.py), and is
-corrected by what NVML tells of all processes together, which is exact (`Level`).
+NVML's figures of processes are too coarse for that: it samples five times a second which process
+the GPU runs (H200, driver 580), so in one second each of eight equal sessions has 0, 20 or 40 %. So
+the charge follows from how long the neighbours compute by their sessions' own counts (turns.py),
+and is corrected by NVML's total of all processes, which is exact (`Level`).
 
 A count is in a file that belongs to the user. Forging it does not change the forger's own charge,
-only the neighbours'. One that is clearly below what NVML shows is not believed (`computes`), and
-nobody is charged less who used clearly more than the share in some minutes (`exceeds`).
+only the neighbours'. A count that is clearly below NVML's figure is ignored (`computes`), and a job
+that used clearly more than its share over some minutes gets no discount (`exceeds`).
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ ROUNDS = 20
 
 
 @dataclass
-class Seen:
-    """What a poll saw of one GPU."""
+class Measurement:
+    """A poll's figures of one GPU."""
 
     uuid: str
     slices: Mapping[int, JobSlice]
@@ -46,7 +46,7 @@ class Seen:
     memory: Mapping[int, Mapping[int, int]]
     """Bytes by PID, by job."""
     busy: Mapping[int, float] | None
-    """Percent by PID since the last poll; None if NVML does not tell."""
+    """Percent by PID since the last poll; None if NVML does not support it."""
     time: int = field(default_factory=time.monotonic_ns)
 
     def used(self, job: int) -> float:
@@ -61,7 +61,7 @@ class Seen:
 
     @property
     def strangers(self) -> float:
-        """What is no job's of that."""
+        """Percent of the GPU's time that processes outside of these jobs used."""
         return self.total - sum(map(self.used, self.slices))
 
 
@@ -76,38 +76,38 @@ class Neighbours:
         self._levels: dict[str, Level] = {}
         self._times: dict[str, int] = {}
 
-    def measured(self, seen: Seen) -> None:
-        """Account what a poll saw of a GPU."""
-        span = seen.time - self._times.get(seen.uuid, seen.time)
-        self._times[seen.uuid] = seen.time
+    def record(self, poll: Measurement) -> None:
+        """Account a poll's figures of a GPU."""
+        span = poll.time - self._times.get(poll.uuid, poll.time)
+        self._times[poll.uuid] = poll.time
         for job, uuid in list(self._accounts):
-            if uuid == seen.uuid and job not in seen.slices:
+            if uuid == poll.uuid and job not in poll.slices:
                 del self._accounts[job, uuid]
         measured: dict[int, float] = {}
-        for job, slice_ in seen.slices.items():
-            account = self._accounts.setdefault((job, seen.uuid), Account())
-            account.time = seen.time
-            held = seen.memory.get(job, {})
-            account.memory, account.processes = sum(held.values()), len(held)
-            account.busy = None if seen.busy is None else seen.used(job)
-            measured[job] = self._measured_by_session(job, slice_, seen.uuid, account)
+        for job, slice_ in poll.slices.items():
+            account = self._accounts.setdefault((job, poll.uuid), Account())
+            account.time = poll.time
+            by_pid = poll.memory.get(job, {})
+            account.memory, account.processes = sum(by_pid.values()), len(by_pid)
+            account.busy = None if poll.busy is None else poll.used(job)
+            measured[job] = self._measured_by_session(job, slice_, poll.uuid, account)
             account.observe(span, measured[job])
-        self._settle(seen, span, measured)
+        self._settle(poll, span, measured)
 
-    def _settle(self, seen: Seen, span: int, measured: Mapping[int, float]) -> None:
-        """The new shares and charges of a GPU's jobs."""
-        accounts = {job: self._accounts[job, seen.uuid] for job in seen.slices}
+    def _settle(self, poll: Measurement, span: int, measured: Mapping[int, float]) -> None:
+        """Update the shares and charges of a GPU's jobs."""
+        accounts = {job: self._accounts[job, poll.uuid] for job in poll.slices}
         for job, account in accounts.items():
-            account.percent = _percent(job, seen, accounts)
-        strangers = self._strangers.setdefault(seen.uuid, Account())
-        strangers.busy = seen.strangers
+            account.percent = _percent(job, poll, accounts)
+        strangers = self._strangers.setdefault(poll.uuid, Account())
+        strangers.busy = poll.strangers
         strangers.observe(span, 0.0)
         parts = _parts([*accounts.values(), strangers])
-        level = self._levels.setdefault(seen.uuid, Level())
-        if seen.busy is not None and span > 0:
-            level.adjust(accounts.values(), seen.total - seen.strangers)
+        level = self._levels.setdefault(poll.uuid, Level())
+        if poll.busy is not None and span > 0:
+            level.adjust(accounts.values(), poll.total - poll.strangers)
         for (job, account), part in zip(accounts.items(), parts):
-            account.settle(span, measured[job], level.own(part))
+            account.settle(span, measured[job], level.corrected(part))
 
     def write(self, job: int, slice_: JobSlice) -> None:
         """Write the job's file, which its session reads."""
@@ -133,37 +133,37 @@ class Neighbours:
     def _measured_by_session(
         self, job: int, slice_: JobSlice, uuid: str, account: Account
     ) -> float:
-        """The ns that the session has measured since the last poll, by its own count."""
-        place = next(at for at, part in enumerate(slice_.parts) if part.uuid == uuid)
-        counters = _read_counters(self._folder(job) / "counters", place)
-        before, (account.arrival, account.counter) = account.counter, counters or (0, None)
-        if before is None or account.counter is None:
+        """Return the ns that the session has measured since the last poll, by its own count."""
+        index = next(i for i, part in enumerate(slice_.parts) if part.uuid == uuid)
+        counters = _read_counters(self._folder(job) / "counters", index)
+        previous, (account.arrival, account.counter) = account.counter, counters or (0, None)
+        if previous is None or account.counter is None:
             return 0.0
-        return float(max(0, account.counter - before))
+        return float(max(0, account.counter - previous))
 
 
 def forgive(folder: Path, slice_: JobSlice) -> None:
-    """Cancel what a job still has to wait for its share: its arrival times become 0.
+    """End a job's wait for its share: its arrival times become 0.
 
     Raises OSError, among others for a job that has no counters.
     """
     descriptor = os.open(folder / "counters", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        for place in range(len(slice_.parts)):
-            os.pwrite(descriptor, bytes(8), OFFSET + place * LINE)
+        for index in range(len(slice_.parts)):
+            os.pwrite(descriptor, bytes(8), OFFSET + index * LINE)
     finally:
         os.close(descriptor)
 
 
-def _read_counters(file: Path, place: int) -> tuple[int, int] | None:
-    """The arrival time and the measured time, both in ns."""
+def _read_counters(file: Path, index: int) -> tuple[int, int] | None:
+    """Read the arrival time and the measured time, both in ns."""
     try:
-        # Not waiting for a writer, should a user ever manage to put a pipe there.
+        # Non-blocking, in case a user ever manages to put a pipe there.
         descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
     try:
-        data = os.pread(descriptor, 16, OFFSET + place * LINE)
+        data = os.pread(descriptor, 16, OFFSET + index * LINE)
     except OSError:
         return None
     finally:
@@ -174,29 +174,29 @@ def _read_counters(file: Path, place: int) -> tuple[int, int] | None:
     return int(arrival), int(measured)
 
 
-def _percent(job: int, seen: Seen, accounts: Mapping[int, Account]) -> int:
-    """The job's share at present: its own, or more while others leave theirs unused.
+def _percent(job: int, poll: Measurement, accounts: Mapping[int, Account]) -> int:
+    """Return the job's current share: its own, or more while others leave theirs unused.
 
-    A job that does not compute keeps its own, so that it has it as soon as it begins; the others
-    are back at theirs at the poll after that.
+    An idle job keeps its own share, so that it has it as soon as it starts to compute; the others
+    are back at theirs at the next poll.
     """
-    own = _own(seen.slices[job], seen.uuid)
-    if seen.slices[job].policy != "fair" or accounts[job].quiet >= QUIET:
-        return own
+    share = _share(poll.slices[job], poll.uuid)
+    if poll.slices[job].policy != "fair" or accounts[job].quiet >= QUIET:
+        return share
     total = sum(
-        _own(slice_, seen.uuid)
-        for other, slice_ in seen.slices.items()
+        _share(slice_, poll.uuid)
+        for other, slice_ in poll.slices.items()
         if accounts[other].quiet < QUIET
     )
-    return max(own, min(100, own * 100 // max(1, total)))
+    return max(share, min(100, share * 100 // max(1, total)))
 
 
-def _own(slice_: JobSlice, uuid: str) -> int:
+def _share(slice_: JobSlice, uuid: str) -> int:
     return next(part.sm_percent for part in slice_.parts if part.uuid == uuid)
 
 
 def _parts(accounts: Sequence[Account]) -> list[float]:
-    """The part of the GPU that each has while it computes."""
+    """Return the part of the GPU that each job gets while it computes."""
     parts = [1.0] * len(accounts)
     for _ in range(ROUNDS):
         active = [account.computes(part) for account, part in zip(accounts, parts)]

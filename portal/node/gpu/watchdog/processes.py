@@ -1,7 +1,7 @@
 """Processes as root sees them in /proc: identity, whether they are dying, and how to end one.
 
-Whatever is odd about one of them costs its own measurement alone, to its disadvantage: it is not
-dying, and none of its memory is excused.
+A process that cannot be read loses only its own measurement, to its disadvantage: it does not count
+as dying, and none of its memory is excused.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ PATIENCE = 0.2
 """Seconds to wait for the mappings of a process; 65,530 of them, the kernel's limit, take 0.1."""
 SIGKILL_PENDING = 1 << (signal.SIGKILL - 1)
 REMEMBERED = 100
-"""Odd processes that are logged; what comes after them is not."""
+"""Maximum number of unreadable processes that are logged."""
 Value = TypeVar("Value")
 
 
 class Processes:
-    """The node's processes. Whatever has exited in the meantime is "", False or 0."""
+    """The node's processes. For one that has exited, values are "", False, None or 0."""
 
     def __init__(
         self, proc: Path = PROC, uvm: Path = UVM, log: Callable[[str], None] | None = None
@@ -37,34 +37,34 @@ class Processes:
         self._proc = proc
         self._uvm = uvm
         self._log = log or (lambda _text: None)
-        self._odd: set[tuple[int, str]] = set()
-        self._ask = untrusted.Patient[list[str]](PATIENCE)
+        self._malformed: set[tuple[int, str]] = set()
+        self._ask = untrusted.TimedQuery[list[str]](PATIENCE)
 
     def job(self, pid: int) -> int | None:
         """The job of a process, by its cgroup, which only root can change.
 
         Not by UID, which may be one of the subordinate UIDs of fakeroot.
         """
-        return self._look(pid, "cgroup", None, lambda: job_of(pid, self._proc))
+        return self._read(pid, "cgroup", None, lambda: job_of(pid, self._proc))
 
     def step(self, pid: int) -> Step | None:
         """The step of a job that a process belongs to, by its cgroup."""
-        return self._look(pid, "cgroup", None, lambda: step_of(pid, self._proc))
+        return self._read(pid, "cgroup", None, lambda: step_of(pid, self._proc))
 
     def uid(self, pid: int) -> int | None:
-        """The user who started a process: its real UID; None if that cannot be told."""
-        return self._look(pid, "UID", None, lambda: _uid(self._proc / str(pid) / "status"))
+        """The real UID of a process; None if unknown."""
+        return self._read(pid, "UID", None, lambda: _uid(self._proc / str(pid) / "status"))
 
     def mark(self, pid: int) -> str:
         """PID and start time, which identify a process."""
-        fields = self._look(pid, "stat", None, lambda: _stat(self._proc / str(pid)))
+        fields = self._read(pid, "stat", None, lambda: _stat(self._proc / str(pid)))
         return "" if fields is None else f"{pid}@{(fields[19:] or ['?'])[0]}"
 
     def name(self, pid: int) -> str:
-        """The name of its program: any bytes, so what cannot be printed is escaped."""
+        """The name of its program, with non-printable characters escaped."""
         read = untrusted.read
-        found = self._look(pid, "comm", "", lambda: read(self._proc / str(pid) / "comm"))
-        return untrusted.printable(found.strip()) or "a process"
+        comm = self._read(pid, "comm", "", lambda: read(self._proc / str(pid) / "comm"))
+        return untrusted.printable(comm.strip()) or "a process"
 
     def is_dying(self, pid: int) -> bool:
         """Whether it can run no more of its program, though the driver may still list it.
@@ -72,7 +72,7 @@ class Processes:
         All of its threads must be exiting or about to be killed: the first one may end alone, while
         the others go on with the process's GPU memory.
         """
-        return self._look(pid, "status", False, lambda: self._is_dying(self._proc / str(pid)))
+        return self._read(pid, "status", False, lambda: self._is_dying(self._proc / str(pid)))
 
     def _is_dying(self, folder: Path) -> bool:
         if _is_killed(folder / "status"):
@@ -82,40 +82,40 @@ class Processes:
     def managed(self, pid: int) -> int | None:
         """The most managed memory that a process can have: its mappings of /dev/nvidia-uvm.
 
-        The kernel's figure, which a program cannot change; what of it is on a GPU is not known.
-        None if the mappings cannot be read, or not soon: a process can keep the lock that they
-        need, while a page of it waits for a file system of its own.
+        The kernel's figure, which a program cannot change; the part that is on a GPU is unknown.
+        None if the mappings cannot be read, or not soon: a process can keep the lock that this
+        needs, while a page of it waits for a file system of its user.
         """
-        found = self._ask(pid, lambda: self._of_device(pid))
-        return None if found is None else sum(map(_length, found))
+        areas = self._ask(pid, lambda: self._of_device(pid))
+        return None if areas is None else sum(map(_length, areas))
 
     def _of_device(self, pid: int) -> list[str]:
-        """The areas where the device is mapped, by whatever name; raises OSError."""
+        """Return the address ranges where the device is mapped, by any name; raises OSError."""
         folder = self._proc / str(pid)
         text = untrusted.read(folder / "maps")
         try:
             device = self._uvm.stat()
         except OSError:
-            return []  # nobody has managed memory here
+            return []  # no process has managed memory here
         file = f"{os.major(device.st_dev):02x}:{os.minor(device.st_dev):02x} {device.st_ino}"
-        known, found = {file: True}, []
+        is_device, areas = {file: True}, []
         for line in untrusted.lines(text):
             area, _, _, major, inode, *_ = line.split(" ", 5)
             file = f"{major} {inode}"
-            if file not in known and line.endswith("/nvidia-uvm"):
-                known[file] = _is_device(folder / "map_files" / area, device)
-            if known.get(file):
-                found.append(area)
-        return found
+            if file not in is_device and line.endswith("/nvidia-uvm"):
+                is_device[file] = _is_device(folder / "map_files" / area, device)
+            if is_device.get(file):
+                areas.append(area)
+        return areas
 
     def end(self, pid: int, job: int) -> bool:
-        """Kill a process of a job, never another one that has reused its PID."""
+        """Kill a process of a job, never one that has reused its PID."""
         return _kill_if(pid, lambda: self.job(pid) == job)
 
     def end_tracers(self, pid: int) -> list[int]:
-        """Kill those who trace a process, but for root's; returns their PIDs.
+        """Kill the tracers of a process, except root's; returns their PIDs.
 
-        A process that is stopped for its tracer does not end, whatever it gets.
+        A process that is stopped for its tracer does not end at any signal.
         """
         return [
             tracer
@@ -124,19 +124,19 @@ class Processes:
         ]
 
     def _tracers(self, pid: int) -> set[int]:
-        """Who traces the threads of a process."""
-        return self._look(pid, "tracers", set(), lambda: _tracers(self._proc / str(pid)))
+        """Return the PIDs of the tracers of a process's threads."""
+        return self._read(pid, "tracers", set(), lambda: _tracers(self._proc / str(pid)))
 
-    def _look(self, pid: int, what: str, default: Value, read: Callable[[], Value]) -> Value:
-        """What is read of a process, or the default if it has exited or is odd."""
+    def _read(self, pid: int, field: str, default: Value, read: Callable[[], Value]) -> Value:
+        """Return the result of `read`, or the default if the process has exited or is malformed."""
         try:
             return read()
         except OSError:
             return default
         except Exception as error:
-            if (pid, what) not in self._odd and len(self._odd) < REMEMBERED:
-                self._odd.add((pid, what))
-                self._log(f"PID {pid}: its {what} cannot be read: {error!r}")
+            if (pid, field) not in self._malformed and len(self._malformed) < REMEMBERED:
+                self._malformed.add((pid, field))
+                self._log(f"PID {pid}: its {field} cannot be read: {error!r}")
             return default
 
 
@@ -181,24 +181,24 @@ def _length(area: str) -> int:
 def _is_device(mapped: Path, device: os.stat_result) -> bool:
     """Whether a mapping is of the device, by another device file, and not of a file of its name."""
     try:
-        found = mapped.stat()
+        status = mapped.stat()
     except OSError:  # gone, or on a file system that root cannot enter, where no device works
         return False
     if S_ISCHR(device.st_mode):
-        return S_ISCHR(found.st_mode) and found.st_rdev == device.st_rdev
-    return (found.st_dev, found.st_ino) == (device.st_dev, device.st_ino)
+        return S_ISCHR(status.st_mode) and status.st_rdev == device.st_rdev
+    return (status.st_dev, status.st_ino) == (device.st_dev, device.st_ino)
 
 
-def _kill_if(pid: int, true: Callable[[], bool]) -> bool:
-    """Kill a process if it is still the one that is meant, never one that has reused its PID."""
+def _kill_if(pid: int, condition: Callable[[], bool]) -> bool:
+    """Kill a process if the condition holds for it, never one that has reused its PID."""
     try:
         handle = os.pidfd_open(pid)
     except OSError as error:
         if error.errno != errno.ENOSYS:
             return False
-        return true() and _kill(pid)  # Linux before 5.3 has no pidfd_open
+        return condition() and _kill(pid)  # Linux before 5.3 has no pidfd_open
     try:
-        if not true():
+        if not condition():
             return False
         signal.pidfd_send_signal(handle, signal.SIGKILL)
     except ProcessLookupError:

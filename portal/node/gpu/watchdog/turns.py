@@ -1,7 +1,7 @@
-"""What a process has of a GPU while others compute, too.
+"""Model of time slicing: the part of a GPU that a process gets while others compute, too.
 
-The driver's time slices go by turns to all processes that have work, whoever's they are. The model
-is that they compute at independent times.
+The driver gives time slices in turn to all processes that have work, of any user. The model assumes
+that they compute at independent times.
 """
 
 from __future__ import annotations
@@ -10,23 +10,24 @@ from collections.abc import Iterable, Sequence
 from math import ceil
 
 MOST = 32.0
-"""Processes of one job that are told apart."""
+"""Maximum number of processes of one job in the model."""
 
 
 def others(active: Sequence[float], at: int) -> list[float]:
-    """What takes turns with a process of the job at an index: the parts of the time in which the
-    other jobs' processes compute, and its own others. More than 1 is more than one process.
+    """Return the loads that take turns with a process of the job at an index: the fractions of the
+    time in which the other jobs compute, and this job's other processes. A load above 1 is of
+    several processes.
     """
     computing = active[at]
     return [*active[:at], *active[at + 1 :], computing - computing / max(1, ceil(computing))]
 
 
 def mean_part(computing: Iterable[float]) -> float:
-    """The mean part of the GPU that a process has while it computes beside others that compute for
-    these parts of the time.
+    """Return the mean part of the GPU that a process gets while it computes beside others, which
+    compute for these fractions of the time.
     """
     always = 0
-    chances = [1.0]  # by how many of those compute that do so sometimes
+    chances = [1.0]  # by the number of part-time processes that compute
     for part in computing:
         processes, fraction = divmod(max(0.0, min(part, MOST)), 1)
         always += int(processes)

@@ -19,8 +19,8 @@ from portal.node.gpu.nvml import Nvml, NvmlError
 from portal.node.gpu.prolog import Ask
 from portal.node.gpu.watchdog.enforce import Enforcer, Gpu
 from portal.node.gpu.watchdog.heartbeat import Heartbeat
-from portal.node.gpu.watchdog.jobs import Jobs, Say, Watched, say
-from portal.node.gpu.watchdog.neighbours import Neighbours, Seen
+from portal.node.gpu.watchdog.jobs import Jobs, Log, Watched, log_line
+from portal.node.gpu.watchdog.neighbours import Measurement, Neighbours
 from portal.node.gpu.watchdog.processes import REMEMBERED, UVM, Processes
 
 PAUSE = 1.0
@@ -28,7 +28,7 @@ PAUSE = 1.0
 
 @dataclass
 class Use:
-    """What a job uses at one poll."""
+    """A job's use of its GPUs at one poll."""
 
     memory: dict[str, dict[int, int]] = field(default_factory=dict)
     """Bytes by PID, by GPU."""
@@ -49,7 +49,7 @@ class Watch:
         uvm: Path = UVM,
         connect: Callable[[], Nvml] = Nvml,
         ask: Ask = slurm.ask,
-        log: Say = say,
+        log: Log = log_line,
     ) -> None:
         self._folder = jobs
         self._jobs = Jobs(jobs, cgroups, node, ask, log)
@@ -61,7 +61,7 @@ class Watch:
         self._log = log
         self._nvml: Nvml | None = None
         self._failures: dict[str, str] = {}
-        """What each part of a poll failed of, until it works again."""
+        """The last error of each part of a poll that fails at present."""
         self._stray: set[str] = set()
         self._measured = 0
 
@@ -74,9 +74,9 @@ class Watch:
             time.sleep(max(0.0, PAUSE - (time.monotonic() - started)))
 
     def poll(self, now: float) -> None:
-        """Measure, record, enforce and clean up; whatever fails, the next poll comes.
+        """Measure, record, enforce and clean up; errors do not end the watchdog.
 
-        After an error of the driver or of a file, it uses a new connection.
+        After an error of the driver or of a file, it reconnects.
         """
         followed = self._try("follow", lambda: self._jobs.follow(now))
         watched = self._try("watch", lambda: self._watch(now))
@@ -93,12 +93,12 @@ class Watch:
             self._close()  # unused now, so that the driver can be unloaded
 
     def _try(self, part: str, work: Callable[[], None]) -> bool:
-        """Do a part of a poll; an error is logged once, until the part works again."""
+        """Run a part of a poll; an error is logged once, until the part works again."""
         try:
             work()
         except Exception as error:
-            known = isinstance(error, (NvmlError, OSError))
-            text = str(error) if known else f"{part}: {error!r}"
+            expected = isinstance(error, (NvmlError, OSError))
+            text = str(error) if expected else f"{part}: {error!r}"
             if self._failures.get(part) != text:
                 self._log(f"cannot watch, retrying: {text}")
             self._failures[part] = text
@@ -142,12 +142,12 @@ class Watch:
 
     def _measure_gpu(self, nvml: Nvml, uuid: str, since: int, uses: dict[int, Use]) -> Gpu:
         busy = nvml.busy(uuid, since)
-        here = {
+        job_slices = {
             job: watched.slice
             for job, watched in self._jobs.watched.items()
             if uuid in {part.uuid for part in watched.slice.parts}
         }
-        for job in here if busy is not None else ():
+        for job in job_slices if busy is not None else ():
             uses[job].busy = uses[job].busy or []
         gpu = Gpu(uuid, nvml.processes(uuid), nvml.used(uuid), {})
         for pid, memory in gpu.sizes.items():
@@ -159,17 +159,17 @@ class Watch:
             uses[owner].memory.setdefault(uuid, {})[pid] = memory
             if busy is not None:
                 uses[owner].busy = [*(uses[owner].busy or []), busy.get(pid, 0.0)]
-        held = {job: uses[job].memory.get(uuid, {}) for job in here}
-        seen = Seen(uuid, here, held, busy)
-        self._try(f"neighbours on {uuid}", lambda: self._neighbours.measured(seen))
+        by_job = {job: uses[job].memory.get(uuid, {}) for job in job_slices}
+        measurement = Measurement(uuid, job_slices, by_job, busy)
+        self._try(f"neighbours on {uuid}", lambda: self._neighbours.record(measurement))
         return gpu
 
     def _record(self, uses: dict[int, Use], failed: Collection[str], now: float) -> None:
-        """Write what jobs use, unless one of their GPUs could not be measured."""
+        """Write each job's use, unless one of its GPUs could not be measured."""
         jobs = self._jobs.watched
         for job, use in uses.items():
             if any(use.memory.values()):
-                jobs[job].seen = now
+                jobs[job].last_seen = now
             if not any(part.uuid in failed for part in jobs[job].slice.parts):
                 self._try(f"job {job}", partial(self._write, job, jobs[job], use, now))
 
@@ -178,9 +178,9 @@ class Watch:
         busy = None if use.busy is None else round(min(100.0, sum(use.busy) / gpus), 1)
         usage = {
             "time": round(now, 1),
-            "memory": sum(sum(held.values()) for held in use.memory.values()),
+            "memory": sum(sum(by_pid.values()) for by_pid in use.memory.values()),
             "sm_percent": busy,
-            "processes": len({pid for held in use.memory.values() for pid in held}),
+            "processes": len({pid for by_pid in use.memory.values() for pid in by_pid}),
             "kills": watched.kills,
         }
         self._neighbours.write(job, watched.slice)
@@ -197,7 +197,7 @@ class Watch:
             self._nvml = None
 
     def _report_stray(self, pid: int, owner: int | None, uuid: str, memory: int) -> None:
-        """Say once that a process holds memory of a GPU and no job's slice counts it."""
+        """Log once that a process holds memory of a GPU that no slice accounts for."""
         mark = self._processes.mark(pid) if owner is not None and memory else ""
         if mark and mark not in self._stray and len(self._stray) < REMEMBERED:
             self._stray.add(mark)

@@ -24,14 +24,14 @@ LOG_LINES = 50
 LONGEST_LINE = 2000
 # Bytes that one app may write to the job's log, so that a runaway cannot fill the user's quota.
 LOG_BYTES = 20 * 1024 * 1024
-# Seconds after which it is looked why an app does not answer, and again; what was found is reported
-# if it is new, and else as often as its last lines.
+# Interval of the checks why an app does not answer, and of reports with its last lines; a new
+# finding is reported at once.
 SLOW, REPORT = 5.0, 15.0
 # Seconds until the state of an app that is asked to start, but runs, is reported again.
 REPORT_AGAIN = 0.5
 # Above the runner's and the gateway's: out of memory, the apps are killed first.
 OOM_SCORE = 500
-# The job's, which is that of its owner's login; the runner's own files are private (gateway.py).
+# The job's umask, as of its owner's login; the runner's own files are private (gateway.py).
 UMASK = os.umask(0o077)
 os.umask(UMASK)
 STARTING, READY, FAILED, STOPPED = "starting", "ready", "failed", "stopped"
@@ -98,8 +98,8 @@ class App:
         """Start the app; one that is starting or running is only reported again."""
         with self._turn, self._lock:
             if self.running:
-                # A portal that has lost the session does not know that it runs. It is told after
-                # it has stored that the app starts.
+                # A portal that has lost the session does not know that it runs. This report comes
+                # after the portal has stored that the app starts.
                 threading.Timer(REPORT_AGAIN, self._changed, [self]).start()
                 return
             # A new deque: a kernel left over from the last run may still write to the old one.
@@ -155,9 +155,9 @@ class App:
         with open(path, "w", encoding="utf-8") as file:
             file.write(description.script)
         # Files of an earlier run.
-        for left in (self.socket_path, f"{self._home}/details"):
-            if os.path.lexists(left):
-                os.unlink(left)
+        for stale in (self.socket_path, f"{self._home}/details"):
+            if os.path.lexists(stale):
+                os.unlink(stale)
         raise_score = f'echo {OOM_SCORE} 2>/dev/null >/proc/self/oom_score_adj; exec "$@"'
         argv = ["/bin/sh", "-c", raise_score, "sh", _shell(description.script), path]
         if description.listen == "tcp":
@@ -187,10 +187,10 @@ class App:
             environment.pop(name, None)
         environment |= self._env
         # Prepended: without the image's own PATH none of its programs would be found. SLIPWAY_PATH
-        # is the PATH without what users install (packages.py).
-        for name, given in (("PATH", "PATH"), ("SLIPWAY_PATH", "PATH"), ("PYTHONPATH",) * 2):
-            if given in self._env and name in os.environ:
-                environment[name] = f"{self._env[given]}:{os.environ[name]}"
+        # is the PATH without users' own packages (packages.py).
+        for name, source in (("PATH", "PATH"), ("SLIPWAY_PATH", "PATH"), ("PYTHONPATH",) * 2):
+            if source in self._env and name in os.environ:
+                environment[name] = f"{self._env[source]}:{os.environ[name]}"
         if description.listen == "tcp":
             environment["PORT"] = str(netns.PORT)
             # Nothing but loopback is there, and no proxy: apps that ask themselves would fail.
@@ -205,7 +205,7 @@ class App:
                 "SLIPWAY_TOOLKIT": self._toolkit,
                 "SLIPWAY_WORKDIR": self._start_directory(),
                 "SLIPWAY_ORIGIN": description.origin,
-                # Every app has an origin of its own, so it is at the root.
+                # Every app has its own origin, so it is served at the root.
                 "SLIPWAY_BASE_PATH": "/",
                 "SLIPWAY_ASKED": description.asked,
                 "SLIPWAY_NAME": description.session_name,
@@ -220,7 +220,7 @@ class App:
             while line := stream.readline(LONGEST_LINE):
                 text = line.rstrip(b"\r\n")
                 lines.append(text.decode(errors="replace"))
-                # Output after a requested stop is of no use to the reader.
+                # Output after a requested stop would not help the reader.
                 if left > 0 and self.state != STOPPED:
                     write(stamp().encode() + mark + text + b"\n")
                     left -= len(line)

@@ -1,4 +1,4 @@
-"""Where an app's processes listen for TCP connections, by /proc."""
+"""The TCP addresses on which an app's processes listen, from /proc."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ MAPPED = "::ffff:"
 
 
 def in_namespace_of(pid: int, proc: str = "/proc") -> set[Address]:
-    """Where all processes listen that share the network namespace of this one."""
+    """Return all listening addresses in the network namespace of a process."""
     return {address for address, _ in _listeners(pid, proc)}
 
 
 def of_processes(pids: Iterable[int], proc: str = "/proc") -> set[Address]:
-    """Where these processes listen, of all that share their network namespace."""
-    found: set[Address] = set()
+    """Return the addresses on which these processes themselves listen."""
+    addresses: set[Address] = set()
     for pid in pids:
         inodes = set(_inodes(pid, proc))
-        found |= {address for address, inode in _listeners(pid, proc) if inode in inodes}
-    return found
+        addresses |= {address for address, inode in _listeners(pid, proc) if inode in inodes}
+    return addresses
 
 
 def reaches(addresses: Iterable[Address], port: int) -> bool:
@@ -41,10 +41,10 @@ def reaches(addresses: Iterable[Address], port: int) -> bool:
 def describe(addresses: Iterable[Address], port: int) -> str:
     """The ports, and the addresses at `port` itself: "port 5000", "127.0.1.1 port 8080"."""
     ordered = sorted(addresses, key=lambda address: (address[1], address[0]))
-    named = [
+    texts = [
         f"{host} port {port}" if number == port else f"port {number}" for host, number in ordered
     ]
-    return " and ".join(dict.fromkeys(named))
+    return " and ".join(dict.fromkeys(texts))
 
 
 def _listeners(pid: int, proc: str) -> Iterator[tuple[Address, str]]:
@@ -63,7 +63,7 @@ def _listeners(pid: int, proc: str) -> Iterator[tuple[Address, str]]:
 
 
 def _host(text: str) -> str:
-    """The address that the kernel has printed as 32-bit words in the machine's byte order."""
+    """Parse an address that the kernel printed as 32-bit words in the machine's byte order."""
     words = [int(text[start : start + 8], 16) for start in range(0, len(text), 8)]
     packed = b"".join(word.to_bytes(4, sys.byteorder) for word in words)
     family = socket.AF_INET if len(packed) == 4 else socket.AF_INET6

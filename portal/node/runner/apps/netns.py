@@ -1,4 +1,4 @@
-"""Runs an app that can listen on TCP only in a network namespace of its own.
+"""Run an app that can listen only on TCP, in its own network namespace.
 
 `netns.py HAPROXY CONFIG PROGRAM ARGUMENT…`, a separate process, since only a single-threaded one
 may enter a user namespace. The network namespace has only a loopback interface: no other user or

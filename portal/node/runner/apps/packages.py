@@ -1,11 +1,11 @@
-"""Where the packages go that users install, so that they work here and in their next sessions.
+"""Folders for packages that users install, which also work in their next sessions.
 
-Images are read-only. A folder of each environment and version, in the first mounted folder that is
-the user's alone to write to, or else in the session, has what pip, R, Julia and conda install. The
-apps get variables that lead there, which JupyterLab's own Python does not follow.
+Images are read-only. pip, R, Julia and conda install into a folder per environment and version: in
+the first mounted folder that only the user can write to, or else in the session. The apps get
+variables that point there, which JupyterLab's own Python ignores.
 
-An image's Python that is a virtual environment gets another one on top of it: pip installs nothing
-for a user in one that does not see the system's packages.
+A virtual environment in the image gets another one on top of it: pip does not install for a user in
+one that does not see the system's packages.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 FOLDER = ".slipway-packages"
 JUPYTER_DATA = ".local/share/jupyter"
 ACL = "system.posix_acl_access"
-# Of a folder's name: it is in lists of paths, in scripts and in R_LIBS_USER, where R replaces %V.
+# Not in a folder's name, which is in lists of paths, in scripts and in R_LIBS_USER (R expands %V).
 SPECIAL = frozenset(":%\"'$`\\")
 LARGEST_SCRIPT = 65536
 NUMBERED = re.compile(r"python3\.[0-9]+")
-# What pip writes for long paths: for the shell a command, for Python a text.
+# As pip writes it for long paths: a command for the shell, a string for Python.
 BEGIN = "#!/bin/sh\n'''exec' \"{python}\" \"$0\" \"$@\"\n' '''\n"
 
 
 class Packages:
-    """`name`: of the environment and version; `folders`: what is kept, relative to the home."""
+    """`name`: of the environment and version; `folders`: kept ones, relative to the home."""
 
     __slots__ = ("folders", "name")
 
@@ -44,13 +44,13 @@ class Packages:
 def environment(
     packages: Packages | None, directory: str, toolkit: str, environ: Mapping[str, str]
 ) -> dict[str, str]:
-    """Variables for every app; makes the folders that they name."""
+    """Return variables for every app, and create the folders that they name."""
     runtime = f"{directory}/jupyterlab/runtime"
     os.makedirs(runtime, 0o700, exist_ok=True)
-    before = environ.get("PYTHONPATH", "")
+    python_path = environ.get("PYTHONPATH", "")
     variables = {
         "JUPYTER_RUNTIME_DIR": runtime,
-        "PYTHONPATH": f"{before}:{toolkit}/python" if before else f"{toolkit}/python",
+        "PYTHONPATH": f"{python_path}:{toolkit}/python" if python_path else f"{toolkit}/python",
         "SLIPWAY_PATH": environ.get("PATH", os.defpath),
     }
     if packages is None:
@@ -58,36 +58,40 @@ def environment(
     home = environ.get("HOME", "/")
     for folder in (*packages.folders, home):
         try:
-            place = _prepare(os.path.join(home, folder).rstrip("/"), packages.name)
-            python = _python(place, directory, toolkit, environ)
-            found = {**python, **_others(place, environ)}
-            kept = folder in packages.folders
-            if kept and environ.get("SLIPWAY_HOME") != "persistent":
-                _keep_kernels(place, home)
+            prefix = _prepare(os.path.join(home, folder).rstrip("/"), packages.name)
+            python = _python(prefix, directory, toolkit, environ)
+            package_variables = {**python, **_others(prefix, environ)}
+            is_kept = folder in packages.folders
+            if is_kept and environ.get("SLIPWAY_HOME") != "persistent":
+                _keep_kernels(prefix, home)
         except OSError:
-            continue  # it is full, read-only, not this user's alone or has a special name
-        return {**variables, **found, "SLIPWAY_PACKAGES": "kept" if kept else "session"}
+            continue  # it is full, read-only, writable by others or has a special name
+        return {
+            **variables,
+            **package_variables,
+            "SLIPWAY_PACKAGES": "kept" if is_kept else "session",
+        }
     return variables
 
 
 def _prepare(folder: str, name: str) -> str:
-    """The folder of the packages; PermissionError where others could put theirs there."""
+    """Create the packages' folder; raises PermissionError if other users can write there."""
     if SPECIAL.intersection(folder):
         raise OSError(f"package managers would not understand its name: {folder}")
     if not os.access(folder, os.W_OK | os.X_OK) or _others_write(folder, os.stat(folder)):
         raise PermissionError(folder)
-    place = f"{folder}/{FOLDER}"
-    for path in (place, f"{place}/{name}"):
+    root = f"{folder}/{FOLDER}"
+    for path in (root, f"{root}/{name}"):
         with suppress(FileExistsError):  # another session may make it now
             os.mkdir(path, 0o700)
         status = os.lstat(path)
         if not stat.S_ISDIR(status.st_mode) or _others_write(path, status):
             raise PermissionError(path)
-    return f"{place}/{name}"
+    return f"{root}/{name}"
 
 
 def _others_write(path: str, status: os.stat_result) -> bool:
-    """Whether anybody else may write there: what is in it runs as this user."""
+    """Whether other users may write there: its content runs as this user."""
     if status.st_uid != os.getuid() or status.st_mode & stat.S_IWOTH:
         return True
     # A group of the same number is the user's own; with an ACL these bits are of others, too.
@@ -103,12 +107,14 @@ def _has_acl(path: str) -> bool:
         return False
 
 
-def _python(place: str, directory: str, toolkit: str, environ: Mapping[str, str]) -> dict[str, str]:
+def _python(
+    prefix: str, directory: str, toolkit: str, environ: Mapping[str, str]
+) -> dict[str, str]:
     search = environ.get("PATH", os.defpath)
     python = shutil.which("python3", path=search)
     if python is None:
         return {}
-    base, image = f"{place}/python", _virtual_environment(python)
+    base, image = f"{prefix}/python", _virtual_environment(python)
     data = [f"{environ.get('HOME', '/')}/{JUPYTER_DATA}", f"{base}/share/jupyter"]
     variables = {"PYTHONUSERBASE": base}
     if image:
@@ -128,21 +134,21 @@ def _python(place: str, directory: str, toolkit: str, environ: Mapping[str, str]
     return variables
 
 
-def _others(place: str, environ: Mapping[str, str]) -> dict[str, str]:
+def _others(prefix: str, environ: Mapping[str, str]) -> dict[str, str]:
     """Variables of other package managers, for those that the image has."""
     search = environ.get("PATH", os.defpath)
     variables = {}
     if shutil.which("R", path=search):
         # R looks only into folders that are there when it starts.
-        os.makedirs(f"{place}/R", 0o700, exist_ok=True)
-        variables["R_LIBS_USER"] = f"{place}/R" + _after(environ, "R_LIBS_USER")
+        os.makedirs(f"{prefix}/R", 0o700, exist_ok=True)
+        variables["R_LIBS_USER"] = f"{prefix}/R" + _after(environ, "R_LIBS_USER")
     if shutil.which("julia", path=search):
-        # The empty entry stands for Julia's own places.
+        # The empty entry stands for Julia's own paths.
         after = environ.get("JULIA_DEPOT_PATH", "")
-        variables["JULIA_DEPOT_PATH"] = f"{place}/julia:{after}"
+        variables["JULIA_DEPOT_PATH"] = f"{prefix}/julia:{after}"
     if any(shutil.which(name, path=search) for name in ("conda", "mamba", "micromamba")):
-        variables["CONDA_ENVS_PATH"] = f"{place}/conda/envs" + _after(environ, "CONDA_ENVS_PATH")
-        variables["CONDA_PKGS_DIRS"] = f"{place}/conda/pkgs"
+        variables["CONDA_ENVS_PATH"] = f"{prefix}/conda/envs" + _after(environ, "CONDA_ENVS_PATH")
+        variables["CONDA_PKGS_DIRS"] = f"{prefix}/conda/pkgs"
     return variables
 
 
@@ -151,7 +157,7 @@ def _after(environ: Mapping[str, str], name: str) -> str:
 
 
 def _virtual_environment(python: str) -> str:
-    """The prefix of a Python that is a virtual environment's; "" if it is none."""
+    """Return the prefix of a Python in a virtual environment; "" for others."""
     folder = os.path.dirname(python)
     for prefix in (folder, os.path.dirname(folder)):
         if os.path.isfile(f"{prefix}/pyvenv.cfg"):
@@ -160,13 +166,13 @@ def _virtual_environment(python: str) -> str:
 
 
 def _stack(base: str, image: str, python: str, search: str) -> None:
-    """Make or renew a virtual environment that sees all that the image's has."""
+    """Create or update a virtual environment on top of the image's."""
     with open(f"{image}/pyvenv.cfg", encoding="utf-8") as file:
         pairs = (line.partition("=") for line in file)
-        told = {name.strip().lower(): value.strip() for name, _, value in pairs}
-    lines = {"home": told.get("home", "/usr/bin"), "include-system-site-packages": "true"}
-    if "version" in told:
-        lines["version"] = told["version"]
+        config = {name.strip().lower(): value.strip() for name, _, value in pairs}
+    lines = {"home": config.get("home", "/usr/bin"), "include-system-site-packages": "true"}
+    if "version" in config:
+        lines["version"] = config["version"]
     os.makedirs(f"{base}/bin", 0o700, exist_ok=True)
     _write(f"{base}/pyvenv.cfg", "".join(f"{name} = {value}\n" for name, value in lines.items()))
     _link(python, f"{base}/bin/python3")
@@ -176,7 +182,7 @@ def _stack(base: str, image: str, python: str, search: str) -> None:
 
 
 def _add_hook(base: str, toolkit: str, image: str, versions: Iterable[str]) -> None:
-    """Have each Python see what the image has, and load slipway_python whatever PYTHONPATH is."""
+    """Let each Python see the image's packages, and load slipway_python whatever PYTHONPATH is."""
     module = f"{toolkit}/python/slipway_python.py"
     load = f"import os; os.path.exists({module!r}) and __import__('slipway_python')"
     for version in versions:
@@ -208,9 +214,9 @@ def _copy_scripts(image: str, python: str, target: str) -> None:
             os.chmod(path, 0o700)
 
 
-def _keep_kernels(place: str, home: str) -> None:
-    """Have kernels that users register (ipykernel install --user) stay with their packages."""
-    kernels, link = f"{place}/python/share/jupyter/kernels", f"{home}/{JUPYTER_DATA}/kernels"
+def _keep_kernels(prefix: str, home: str) -> None:
+    """Store kernels that users register (ipykernel install --user) with their packages."""
+    kernels, link = f"{prefix}/python/share/jupyter/kernels", f"{home}/{JUPYTER_DATA}/kernels"
     if not os.path.lexists(link):
         os.makedirs(kernels, 0o700, exist_ok=True)
         os.makedirs(os.path.dirname(link), 0o700, exist_ok=True)
@@ -218,7 +224,7 @@ def _keep_kernels(place: str, home: str) -> None:
 
 
 def _write(path: str, text: str) -> None:
-    """Write a file whole, unless it is as it should be: other sessions may be reading it."""
+    """Replace a file atomically if its content differs: other sessions may be reading it."""
     try:
         with open(path, encoding="utf-8") as file:
             if file.read() == text:
@@ -240,5 +246,5 @@ def _link(target: str, path: str) -> None:
 
 
 def _part_of(path: str) -> str:
-    """A name for what is not complete; sessions at once have the same PIDs, in namespaces."""
+    """Return a unique temporary name; concurrent sessions may have the same PIDs, in namespaces."""
     return f"{path}.{os.urandom(8).hex()}"

@@ -1,4 +1,4 @@
-"""Whether an app that has been started answers, and what was found if it does not."""
+"""Check whether a started app answers, and find out why it does not."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ if TYPE_CHECKING:
     from ..spec import AppStart
 
 BANNER = b"SSH-"
-# How a TLS server answers what is not TLS: a record of the type alert.
+# A TLS server's answer to anything but TLS: a record of the type alert.
 TLS_ALERT = b"\x15\x03"
 CONNECT_TIMEOUT = 2.0
-# Seconds for which an answer is waited for at a time, so that a stop is noticed.
-LOOK = 0.5
+# Timeout of each wait for an answer, so that a stop is noticed.
+ANSWER_TIMEOUT = 0.5
 FIRST_PAUSE, LONGEST_PAUSE = 0.015, 5.0
 # While nothing accepts connections, the pauses are this share of the time that has passed.
-SHARE, LONGEST_LOOK = 0.01, 1.0
+SHARE, LONGEST_REFUSED_PAUSE = 0.01, 1.0
 
 SILENT = "it accepts connections, but has not answered"
 CLOSES = "it closes connections without an answer"
 TLS = "it expects TLS, not plain HTTP"
 
-# What became of a request: REFUSED if nothing accepted it.
+# Outcomes of a request; REFUSED if nothing accepted it.
 ANSWERED, WAITING, REFUSED, ENDED = "answered", "waiting", "refused", "ended"
 
 
-class Question:
-    """A request to the app behind a unix socket, sent again only when the last one has ended.
+class ReadyRequest:
+    """A request to the app behind a unix socket, sent again only after the last one has ended.
 
-    Any HTTP response is an answer, whatever its status: an error page is the app's own. Of an SSH
-    server (`kind`) it is the banner.
+    Any HTTP response is an answer, whatever its status: an error page is the app's own. An SSH
+    server (`kind`) answers with its banner.
     """
 
     def __init__(self, path: str, kind: str, ready: str) -> None:
@@ -51,11 +51,11 @@ class Question:
 
     @property
     def open(self) -> bool:
-        """Whether a request is on its way."""
+        """Whether a request is pending."""
         return self._stream is not None
 
     def ask(self, seconds: float) -> str:
-        """Send a request unless one is on its way, and wait as long for its answer."""
+        """Send a request unless one is pending, and wait `seconds` for its answer."""
         try:
             stream = self._stream = self._stream or self._send()
         except OSError:
@@ -75,7 +75,7 @@ class Question:
         return ANSWERED if self._is_answer() else ENDED
 
     def close(self) -> None:
-        """Give up the request that is on its way."""
+        """Cancel the pending request."""
         if self._stream is not None:
             self._stream.close()
             self._stream = None
@@ -122,7 +122,7 @@ class Readiness:
     def __init__(
         self, path: str, start: AppStart, pid: int, processes: Callable[[], Iterable[int]]
     ) -> None:
-        self._question = Question(path, start.kind, start.ready)
+        self._request = ReadyRequest(path, start.kind, start.ready)
         self._tcp = start.listen == "tcp"
         self._pid = pid
         self._processes = processes
@@ -130,38 +130,38 @@ class Readiness:
         self._pause = FIRST_PAUSE
 
     def answered(self) -> bool:
-        """Whether it has answered; else this has waited a moment."""
-        if not self._question.open and self._tcp and not self._listens():
+        """Whether it has answered; if not, this has paused briefly."""
+        if not self._request.open and self._tcp and not self._listens():
             outcome = REFUSED
         else:
-            outcome = self._question.ask(LOOK)
+            outcome = self._request.ask(ANSWER_TIMEOUT)
         if outcome == REFUSED:
             passed = time.monotonic() - self._began
-            time.sleep(min(max(FIRST_PAUSE, SHARE * passed), LONGEST_LOOK))
+            time.sleep(min(max(FIRST_PAUSE, SHARE * passed), LONGEST_REFUSED_PAUSE))
         elif outcome == ENDED:
             time.sleep(self._pause)
             self._pause = min(2 * self._pause, LONGEST_PAUSE)
         return outcome == ANSWERED
 
     def finding(self) -> str:
-        """Why it does not answer, as far as that can be seen; "" if it cannot."""
+        """Return the visible reason why it does not answer, or ""."""
         port = netns.PORT
         if self._tcp:
             addresses = listening.in_namespace_of(self._pid)
             if listening.reaches(addresses, port):
-                return self._question.finding
+                return self._request.finding
             elsewhere = listening.describe(addresses, port)
             if elsewhere:
                 return f"it listens on {elsewhere}, not on $PORT, which is {port}"
             return f"nothing listens on port {port}"
         elsewhere = listening.describe(listening.of_processes(self._processes()), 0)
-        if not self._question.finding and elsewhere:
+        if not self._request.finding and elsewhere:
             return f"it listens on {elsewhere}, not on the socket $SLIPWAY_SOCKET"
-        return self._question.finding
+        return self._request.finding
 
     def close(self) -> None:
-        """End the request that is on its way."""
-        self._question.close()
+        """Cancel the pending request."""
+        self._request.close()
 
     def _listens(self) -> bool:
         return listening.reaches(listening.in_namespace_of(self._pid), netns.PORT)

@@ -1,7 +1,7 @@
-"""Accepts the connections to a session's SSH server; each has an sshd of its own (inetd's way).
+"""Accept connections to a session's SSH server, and start one sshd for each, like inetd.
 
-`ssh-listener SOCKET PROGRAM ARGUMENT…`. Strangers can connect, too, so clients that have not logged
-in have places of their own: if all are taken, the one that has waited longest is ended.
+`ssh-listener SOCKET PROGRAM ARGUMENT…`. Anyone can connect, so clients that have not logged in have
+separate slots: if all are in use, the client that has waited longest is disconnected.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import time
 BACKLOG = 512
 # sshd processes whose client has not logged in, and (not fewer) whose client has.
 WAITING, LOGGED_IN = 32, 64
-# Longer than sshd's LoginGraceTime (apps/ssh/start.sh), so that whoever is older has logged in.
+# Longer than sshd's LoginGraceTime (apps/ssh/start.sh), so that older clients have logged in.
 LOGIN_SECONDS = 30.0
 # Seconds after which ended processes are noticed without a new connection.
 PAUSE = 5.0
-# sshd's program for those who have not logged in.
+# sshd's program for clients that have not logged in.
 BEFORE_LOGIN = b"sshd-auth\n"
 
 
@@ -51,7 +51,7 @@ class Listener:
             _kill(pid, signal.SIGTERM)
 
     def _has_room(self) -> bool:
-        """Whether one more can be served; ends the oldest of too many who have not logged in."""
+        """Whether one more can be served; ends the oldest of too many that have not logged in."""
         if len(self._started) < WAITING:
             return True
         now = time.monotonic()
@@ -69,7 +69,7 @@ class Listener:
     def _start(self, stream: socket.socket) -> None:
         files = [(os.POSIX_SPAWN_DUP2, stream.fileno(), number) for number in (0, 1)]
         try:
-            # A group of its own, which ends as a whole.
+            # A separate process group, which is ended as a whole.
             pid = os.posix_spawn(
                 self._argv[0], self._argv, os.environ, file_actions=files, setpgroup=0
             )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SECONDS = 60.0
-"""A task that has not come by then has failed to start, which is srun's matter."""
+"""A task that has not joined by then has failed to start, which srun handles."""
 _PAUSE = 0.01
 _COUNTS = re.compile(r"(\d{1,7})(?:\(x(\d{1,7})\))?")
 
@@ -83,7 +83,7 @@ def _join(address: str, deadline: float) -> None:
             except (ConnectionRefusedError, FileNotFoundError, BlockingIOError):
                 time.sleep(_PAUSE)
                 continue
-            if _is_ours(connection):  # anybody on the node could listen there
+            if _is_ours(connection):  # any user of the node could listen there
                 connection.settimeout(left)
-                connection.recv(1)  # it says nothing: it closes the connection
+                connection.recv(1)  # returns when the first task closes the connection
         return

@@ -8,7 +8,7 @@ _SET = ("C.UTF-8", "C.utf8", "UTF-8")
 
 
 def take_back() -> None:
-    """Have LC_CTYPE as the caller had it, for the programs that get this environment."""
+    """Restore the caller's LC_CTYPE, for the programs that get this environment."""
     if os.environ.get("LC_CTYPE") not in _SET:
         return
     with open("/proc/self/environ", "rb") as stream:

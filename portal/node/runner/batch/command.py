@@ -1,8 +1,8 @@
 """Starts the program of a batch job or step in its container: `command [OPTION…] -- PROGRAM …`.
 
-It prepares what Apptainer cannot: the job's environment, shared memory of a size, a share of a GPU,
-the variables of --env-file, and clients of Slurm's commands. Then it starts the program, which gets
-its signals from outside (node/batch/execute/supervisor.py), and ends what that leaves behind.
+It prepares the parts that Apptainer cannot: the job's environment, the size of shared memory, a
+share of a GPU, the variables of --env-file, and clients of Slurm's commands. Then it starts the
+program, which is signalled from outside (node/batch/execute/supervisor.py), and ends its leftovers.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NOT_EXECUTABLE, NOT_FOUND = 126, 127
 class Options:
     """The launcher's own options."""
 
-    __slots__ = ("gpu", "image", "job", "program", "seen", "shared", "shm", "temporary")
+    __slots__ = ("gpu", "image", "job", "program", "shared", "shared_folders", "shm", "temporary")
 
     def __init__(self, words: list[str]) -> None:
         self.gpu = False
@@ -49,42 +49,42 @@ class Options:
         self.image = "the image"
         self.job = False
         """Whether it is a batch job's script, not a task of a step."""
-        self.seen: list[str] = []
+        self.shared_folders: list[str] = []
         """Other users' folders (mounts/shared.py)."""
         self.shm = 0
         self.temporary: list[str] = []
         """Variables of folders for temporary files that the node has."""
-        place = 0
-        while words[place] != "--":
-            match words[place]:
+        index = 0
+        while words[index] != "--":
+            match words[index]:
                 case "--gpu":
                     self.gpu = True
-                    place -= 1
+                    index -= 1
                 case "--shared":
                     self.shared = True
-                    place -= 1
+                    index -= 1
                 case "--image":
-                    self.image = words[place + 1]
+                    self.image = words[index + 1]
                 case "--job":
                     self.job = True
-                    place -= 1
+                    index -= 1
                 case "--seen":
-                    self.seen.append(words[place + 1])
+                    self.shared_folders.append(words[index + 1])
                 case "--shm":
-                    self.shm = int(words[place + 1])
+                    self.shm = int(words[index + 1])
                 case "--temporary":
-                    self.temporary.append(words[place + 1])
+                    self.temporary.append(words[index + 1])
                 case unknown:
                     raise ValueError(f"unknown option {unknown}")
-            place += 2
-        self.program = words[place + 1 :]
+            index += 2
+        self.program = words[index + 1 :]
 
 
 def main() -> NoReturn:
     """Prepare the container, run the program, and end as it does."""
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    # Of a container that tasks share, Apptainer signals the group that this process leads; it ends
-    # if there is none.
+    # In a container that tasks share, Apptainer signals the group that this process leads, and
+    # exits if there is none.
     group = os.getpgrp()
     os.setpgid(0, 0)
     reserve_streams()
@@ -117,12 +117,12 @@ def run(
     leftovers: Leftovers,
     group: int,
 ) -> int:
-    """Run the program in a process group, 0 for its own; its exit code, as a shell has it."""
+    """Run the program in a process group, 0 for its own; returns its exit code as a shell does."""
     reading, writing = os.pipe()  # which ends when the program has begun, or could not
     child = os.fork()
     if child == 0:
         os.setpgid(0, group)
-        # What Python or Apptainer does with these is not for the program.
+        # The program must not inherit Python's or Apptainer's handling of these.
         for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
@@ -138,10 +138,10 @@ def run(
 
 
 def _prepare(options: Options, environment: dict[str, str]) -> None:
-    if options.seen:
+    if options.shared_folders:
         from ..mounts.shared import check  # noqa: PLC0415 - most jobs have none
 
-        check(options.seen)
+        check(options.shared_folders)
     namespace = Namespace()
     if options.shm:
         try:
@@ -161,16 +161,16 @@ def _prepare(options: Options, environment: dict[str, str]) -> None:
 
 
 def set_variables(environment: MutableMapping[str, str]) -> None:
-    """Put what was handed over into the environment; raises ValueError."""
+    """Apply the variables that were handed over; raises ValueError."""
     variables = environment.pop(VARIABLES, "")
     if variables:
         environment.update(_table(json.loads(_decoded(variables))))
     environment.pop(REQUEST, None)
     step = environment.pop(STEP, "")
     if step:
-        found = _table(json.loads(_decoded(step)))
-        environment.update(_table(found["variables"]))
-        folder = str(found["folder"])
+        data = _table(json.loads(_decoded(step)))
+        environment.update(_table(data["variables"]))
+        folder = str(data["folder"])
         if os.path.isdir(folder):
             os.chdir(folder)
 
@@ -186,7 +186,7 @@ def _table(value: object) -> dict[str, Any]:
 
 
 def set_temporary(options: Options, environment: MutableMapping[str, str]) -> None:
-    """Have temporary files in /tmp, and say so, where the image does not have the node's folder."""
+    """Use /tmp for temporary files, with a message, if the image lacks the node's folder."""
     for name in options.temporary:
         folder = environment.get(name, "")
         if folder and not os.access(folder, os.W_OK | os.X_OK):
@@ -196,7 +196,7 @@ def set_temporary(options: Options, environment: MutableMapping[str, str]) -> No
 
 
 def become(options: Options, environment: dict[str, str]) -> NoReturn:
-    """Execute the program; explain why it cannot be."""
+    """Execute the program, or explain the error."""
     program = options.program
     try:
         os.execvpe(program[0], program, environment)
@@ -207,7 +207,7 @@ def become(options: Options, environment: dict[str, str]) -> NoReturn:
 
 
 def _explain(options: Options, error: OSError) -> NoReturn:
-    """Name what the image lacks. A task ends as without an image: with the number of the error."""
+    """Report the missing file. A task exits as without an image: with the error's number."""
     name = options.program[0]
     not_found = NOT_FOUND if options.job else errno.ENOENT
     interpreter = _interpreter(name)
@@ -221,7 +221,7 @@ def _explain(options: Options, error: OSError) -> NoReturn:
 
 
 def _become_interpreter(program: list[str], environment: dict[str, str]) -> None:
-    """Start a script as the kernel does; nodes may mount /tmp, where it is, with "noexec"."""
+    """Start a script as the kernel does; nodes may mount its folder /tmp with "noexec"."""
     interpreter = _interpreter(program[0])
     with contextlib.suppress(OSError, IndexError):
         os.execve(interpreter[0], [*interpreter, *program], environment)

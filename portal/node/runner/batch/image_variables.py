@@ -1,7 +1,7 @@
-"""Variables that an image makes of the caller's, such as `export LANG="${LANG:-C}"`.
+"""Variables that an image derives from the caller's, such as `export LANG="${LANG:-C}"`.
 
-Those of images from registries are of this kind, and paths that become longer. Apptainer has not
-seen the job's environment, so the image's scripts read it here.
+Images from registries have such variables, and images may extend paths. Apptainer has not seen the
+job's environment, so the image's scripts are evaluated with it here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def from_job(
 ) -> dict[str, str]:
     """Variables of the container that have other values with the job's environment.
 
-    Empty if there are none, or if the image's own shell cannot tell them.
+    Empty if there are none, or if the image's own shell cannot evaluate them.
     """
     differ = {
         name
@@ -37,25 +37,25 @@ def from_job(
     names = differ & _names(scripts) if differ else differ
     if not names:
         return {}
-    found = _evaluated({**container, **{name: job[name] for name in names}}, scripts)
-    return {name: found[name] for name in names if name in found}
+    evaluated = _evaluated({**container, **{name: job[name] for name in names}}, scripts)
+    return {name: evaluated[name] for name in names if name in evaluated}
 
 
 def _names(scripts: str) -> set[str]:
-    """The names of variables that the image's scripts read."""
-    found: set[str] = set()
+    """Return the names of the variables that the image's scripts read."""
+    names: set[str] = set()
     for path in glob.glob(scripts):
         with open(path, encoding="utf-8", errors="surrogateescape") as stream:
-            found.update(_READ.findall(stream.read()))
-    return found
+            names.update(_READ.findall(stream.read()))
+    return names
 
 
 def _evaluated(environment: Mapping[str, str], scripts: str) -> dict[str, str]:
-    """The environment that the scripts make of this one."""
+    """Run the scripts in an environment; returns the resulting one."""
     import subprocess  # noqa: PLC0415 - few jobs need it
 
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             ["/bin/sh", "-c", _LINE % scripts],
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -65,10 +65,10 @@ def _evaluated(environment: Mapping[str, str], scripts: str) -> dict[str, str]:
         )
     except OSError:
         return {}
-    return pairs(done.stdout) if done.returncode == 0 else {}
+    return pairs(process.stdout) if process.returncode == 0 else {}
 
 
 def pairs(block: bytes) -> dict[str, str]:
-    """An environment as the kernel has it."""
+    """Parse an environment in the kernel's format."""
     entries: Iterable[str] = os.fsdecode(block).split("\0")
     return dict(entry.split("=", 1) for entry in entries if "=" in entry)

@@ -1,6 +1,6 @@
-"""Processes that a program leaves behind end before the image is unmounted, as Slurm ends them.
+"""End the processes that a program leaves behind before the image is unmounted, as Slurm does.
 
-A loop in the background would fail at each of its commands, thousands of times, until then.
+Otherwise a loop in the background would fail at each of its commands, thousands of times.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import signal
 import time
 
 NAMESPACE = "/proc/self/ns/mnt"
-"""What is the same for all tasks in one container, and for nobody else."""
+"""The same file for all tasks in one container, and for no other process."""
 SECONDS = 5.0
-"""What cannot be killed, as in a hanging file system, is Slurm's matter after that."""
+"""Seconds after which processes that cannot be killed are left to Slurm."""
 _PAUSE = 0.005
 _PR_SET_CHILD_SUBREAPER = 36
 
 
 class Leftovers:
-    """Of a program that this process will start, or of all tasks that share this container."""
+    """Leftovers of a program of this process, or of all tasks that share this container."""
 
     def __init__(self, *, shared: bool = False) -> None:
         """`shared`: whether other tasks have the same container."""
@@ -33,16 +33,16 @@ class Leftovers:
             fcntl.flock(self._lock, fcntl.LOCK_SH)
 
     def wait(self, child: int) -> int:
-        """The status of the child that is the program; orphans of it are waited for as well."""
+        """Wait for the program; returns its wait status. Its orphans are reaped as well."""
         while True:
-            found, status = os.waitpid(-1, 0)
-            if found == child:
+            pid, status = os.waitpid(-1, 0)
+            if pid == child:
                 return status
 
     def end(self) -> None:
-        """End what is left, unless other tasks still run in this container.
+        """Kill remaining processes, unless other tasks still run in this container.
 
-        Whoever tries to lock the namespace loses what he had: the last one gets it.
+        A task that fails to get the exclusive lock loses its shared one, so the last task gets it.
         """
         if self._lock >= 0:
             try:
@@ -51,16 +51,16 @@ class Leftovers:
                 return
         elif not self._reap():
             return
-        until = time.monotonic() + SECONDS
-        while (found := self._left()) and time.monotonic() < until:
-            for process in found:
+        deadline = time.monotonic() + SECONDS
+        while (remaining := self._left()) and time.monotonic() < deadline:
+            for process in remaining:
                 with contextlib.suppress(OSError):
                     os.kill(process, signal.SIGKILL)
             self._reap()
             time.sleep(_PAUSE)
 
     def _reap(self) -> bool:
-        """Take note of children that have ended; whether there are others."""
+        """Reap children that have ended; returns whether there are others."""
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
@@ -69,18 +69,18 @@ class Leftovers:
         return True
 
     def _left(self) -> list[int]:
-        """Our children, to which orphans come; in a shared container also those of other tasks."""
+        """List our children, with adopted orphans; in a shared container also other tasks' ones."""
         me, namespace = os.getpid(), os.readlink(NAMESPACE)
         apptainer = os.getppid()
-        found = []
+        processes = []
         for process in map(int, filter(str.isdigit, os.listdir("/proc"))):
             with contextlib.suppress(OSError, IndexError):
                 is_ours = _parent(process) == me
                 if not is_ours and self._lock >= 0:
                     is_ours = os.readlink(f"/proc/{process}/ns/mnt") == namespace
                 if is_ours and process not in (me, apptainer):
-                    found.append(process)
-        return found
+                    processes.append(process)
+        return processes
 
 
 def _parent(process: int) -> int:

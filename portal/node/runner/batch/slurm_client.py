@@ -51,7 +51,7 @@ def main() -> int:
 
 
 def _of_ancestors() -> str:
-    """The server's name where the environment lacks it, as after `env -i`."""
+    """Find the server's name in ancestors' environments, if this one lacks it (`env -i`)."""
     process, mark = os.getppid(), f"{SLURM}=".encode()
     while process > 1:
         with open(f"/proc/{process}/environ", "rb") as stream:
@@ -72,7 +72,7 @@ def _umask() -> int:
 def _call(connection: socket.socket, text: bytes) -> int:
     streams = array.array("i", (0, 1, 2)).tobytes()
     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)]
-    # Until the whole call is sent, they wait: the command may get one as soon as it has begun.
+    # Signals are blocked until the whole call is sent: the command gets them once it has begun.
     signal.pthread_sigmask(signal.SIG_BLOCK, PASSED)
     connection.sendmsg([struct.pack("=I", len(text))], rights)
     connection.sendall(text)

@@ -6,7 +6,7 @@ import os
 
 
 def reserve_streams() -> None:
-    """Have no file of this program become one of them; what it becomes finds them closed."""
+    """Fill these descriptors until exec, so that no file of this program gets their numbers."""
     for number in range(3):
         try:
             os.fstat(number)

@@ -1,6 +1,6 @@
 """The supervisor of this script or task, outside of the container (node/batch/execute/launcher.py).
 
-It gives the environment of the program, and is told when that begins and how it ends.
+It sends the program's environment, and gets the program's PID and wait status.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PATIENCE = 10.0
 _OF_THE_JOB = ("HOME", "PWD", "PS1", "PROMPT_COMMAND")
 _PREFIXES = ("APPTAINER", "SINGULARITY")
 _MOUNTS = ("APPTAINER_BIND", "SINGULARITY_BIND")
-"""Apptainer lists what we have mounted."""
+"""Apptainer's lists of our mounts."""
 
 
 def connect(name: str) -> socket.socket:
@@ -38,7 +38,7 @@ def connect(name: str) -> socket.socket:
 
 
 class Supervisor:
-    """The connection to it; raises OSError."""
+    """The connection to the supervisor; raises OSError."""
 
     def __init__(self, name: str) -> None:
         self._connection = connect(name)
@@ -52,12 +52,12 @@ class Supervisor:
         return pairs(self._stream.read(size))
 
     def began(self, process: int) -> None:
-        """Tell where signals have to be sent from now on."""
+        """Report the process to which signals must be sent."""
         with contextlib.suppress(OSError):
             self._connection.sendall(b"began %d\n" % process)
 
     def ended(self, status: int) -> None:
-        """Tell how the program ended; returns when nothing outside needs the container."""
+        """Report the program's wait status; returns when nothing outside needs the container."""
         with contextlib.suppress(OSError):
             self._connection.settimeout(PATIENCE)
             self._connection.sendall(b"ended %d\n" % status)
@@ -65,15 +65,15 @@ class Supervisor:
 
 
 def merged(container: Mapping[str, str], job: Mapping[str, str]) -> dict[str, str]:
-    """The program's environment: the job's, in which the image's own variables come first.
+    """Return the program's environment: the job's, overridden by the image's own variables.
 
-    Those that the image makes of the caller's are made of the job's (image_variables.py). Libraries
-    of the node are not for programs of the image. Apptainer's variables that the job has are the
-    job's; those that Apptainer has set tell that this is a container.
+    Variables that the image derives from the caller's are derived from the job's
+    (image_variables.py). The node's library path is not for the image's programs. Apptainer's
+    variables keep the job's values; those that only Apptainer has set mark this as a container.
     """
-    found = {name: value for name, value in job.items() if name != "LD_LIBRARY_PATH"}
+    environment = {name: value for name, value in job.items() if name != "LD_LIBRARY_PATH"}
     for name, value in container.items():
         of_job = name in _OF_THE_JOB or (name in job and name.startswith(_PREFIXES))
         if not of_job and name != SUPERVISOR and name not in _MOUNTS:
-            found[name] = value
-    return found | from_job(container, job)
+            environment[name] = value
+    return environment | from_job(container, job)

@@ -23,7 +23,7 @@ PAUSE = 0.2
 
 
 def main() -> int:
-    """Run the desktop given as arguments until it ends; the exit code."""
+    """Run the desktop given as arguments until it ends; returns the exit code."""
     environment = os.environ
     toolkit, folder = environment["SLIPWAY_TOOLKIT"], environment["SLIPWAY_RUN"]
     try:
@@ -52,7 +52,7 @@ def _start_server(toolkit: str, folder: str, name: str) -> tuple[subprocess.Pope
 def variables(
     environment: Mapping[str, str], folder: str, display: str, toolkit: str
 ) -> dict[str, str]:
-    """The environment of the desktop's programs; what they leave at runtime is in `folder`."""
+    """Return the environment of the desktop's programs; their runtime files are in `folder`."""
     runtime = f"{folder}/runtime"
     os.makedirs(runtime, mode=0o700, exist_ok=True)
     settings = environment.get("XDG_CONFIG_DIRS") or "/etc/xdg"
@@ -65,14 +65,14 @@ def variables(
         "XDG_SESSION_TYPE": "x11",
         # Ours first: no compositor, no screen locker, no power manager.
         "XDG_CONFIG_DIRS": f"{toolkit}/desktop/xdg:{settings}",
-        # No second bus for screen readers, which nobody could hear.
+        # No second bus for screen readers, since there is no sound.
         "NO_AT_BRIDGE": "1",
         "GTK_A11Y": "none",
     }
 
 
 def start_programs(words: list[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start the desktop, with a D-Bus of its own if the image has one."""
+    """Start the desktop, with a D-Bus session bus if the image has one."""
     bus = shutil.which("dbus-run-session", path=environment.get("PATH"))
     around = [bus, "--"] if bus else []
     home = environment.get("SLIPWAY_WORKDIR") or environment.get("HOME") or "/"

@@ -53,11 +53,11 @@ class Desktop:
         """Listen on a unix socket that only this user can open."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
-        before = os.umask(0o177)
+        umask = os.umask(0o177)
         try:
             return await asyncio.start_unix_server(self._handle, path, limit=LONGEST_REQUEST)
         finally:
-            os.umask(before)
+            os.umask(umask)
 
     async def _handle(self, reader: StreamReader, writer: StreamWriter) -> None:
         try:
@@ -76,15 +76,15 @@ class Desktop:
     async def _answer(
         self, line: str, headers: Mapping[str, str], reader: StreamReader, writer: StreamWriter
     ) -> None:
-        method, _, rest = line.partition(" ")
-        path = rest.partition(" ")[0].partition("?")[0]
+        method, _, target = line.partition(" ")
+        path = target.partition(" ")[0].partition("?")[0]
         if path == "/vnc":
             self._check_upgrade(method, headers)
             await self._connect(headers["sec-websocket-key"], reader, writer)
         elif method not in ("GET", "HEAD"):
             raise Refused(405, "Only GET is understood here.")
         elif path == "/used":
-            # The page's sign that somebody uses it: a request counts as use, a WebSocket does not.
+            # The page reports its use: a request counts as use, a WebSocket does not.
             writer.write(_response(204))
         elif path == "/":
             writer.write(self._page_for(headers, with_body=method == "GET"))
@@ -92,14 +92,14 @@ class Desktop:
             raise Refused(404, "There is no such page here.")
 
     def _page_for(self, headers: Mapping[str, str], *, with_body: bool) -> bytes:
-        known = headers.get("if-none-match", "").removeprefix("W/") == self._tag
-        more = {
+        is_cached = headers.get("if-none-match", "").removeprefix("W/") == self._tag
+        page_headers = {
             "Content-Type": "text/html; charset=utf-8",
             "Cache-Control": "no-cache",
             "ETag": self._tag,
             "Content-Security-Policy": POLICY,
         }
-        return _response(304 if known else 200, self._page, more, with_body=with_body)
+        return _response(304 if is_cached else 200, self._page, page_headers, with_body=with_body)
 
     def _check_upgrade(self, method: str, headers: Mapping[str, str]) -> None:
         if method != "GET" or headers.get("upgrade", "").lower() != "websocket":

@@ -18,7 +18,7 @@ _SECRET = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # from RFC 6455
 
 
 class ProtocolError(Exception):
-    """The other side does not speak WebSocket as it should."""
+    """The peer violates the WebSocket protocol."""
 
 
 def accept(key: str) -> str:
@@ -48,7 +48,7 @@ def unmask(data: bytes, mask: bytes) -> bytes:
 
 
 class Messages:
-    """What a browser sends: pieces of binary messages, and control frames."""
+    """A browser's frames: pieces of binary messages, and control frames."""
 
     def __init__(self, reader: StreamReader) -> None:
         self._reader = reader

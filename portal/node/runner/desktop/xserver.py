@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 PATIENCE: Final = 30.0
 """Seconds in which the X server must be ready."""
 SIZE: Final = "1280x800"
-"""Until the first window says its own."""
+"""The initial size, until the first window requests its own."""
 _FAMILY_WILD, _FAMILY_LOCAL = 65535, 256
 
 
@@ -46,21 +46,21 @@ def words(toolkit: str, socket_path: str, authority: str, fd: int, name: str) ->
     """The X server's command; it writes the number of its display to `fd`."""
     return [
         f"{toolkit}/bin/Xvnc", "-displayfd", str(fd), "-auth", authority, "-geometry", SIZE,
-        # No port, and no abstract socket, which would be visible to everybody on the node.
+        # No port, and no abstract socket, which would be visible to all users of the node.
         "-rfbport", "-1", "-rfbunixpath", socket_path, "-rfbunixmode", "0600",
         "-nolisten", "tcp", "-nolisten", "local",
-        # Whoever reaches the socket has been let in by the gateway.
+        # The gateway has authenticated all clients of the socket.
         "-SecurityTypes", "None", "-AlwaysShared", "-desktop", name or "Desktop",
         "-xkbdir", f"{toolkit}/share/xkb", "-depth", "24", "-noreset", "-s", "0",
-        # What a drag of the mouse selects does not replace the browser's clipboard.
+        # Text selected with the mouse does not replace the browser's clipboard.
         "-SendPrimary=0", "-MaxCutText", str(8 * 1024 * 1024), "-Log", "*:stderr:10",
     ]  # fmt: skip
 
 
-def start(toolkit: str, folder: str, name: str, more: tuple[str, ...] = ()) -> tuple[
+def start(toolkit: str, folder: str, name: str, options: tuple[str, ...] = ()) -> tuple[
     subprocess.Popen[bytes], str
 ]:  # fmt: skip
-    """Start it and wait until programs can use it: the process, and the display, such as ":0".
+    """Start the X server; returns its process and its display, such as ":0", once it is ready.
 
     Raises NoServer.
     """
@@ -69,7 +69,7 @@ def start(toolkit: str, folder: str, name: str, more: tuple[str, ...] = ()) -> t
     try:
         # It looks for xkbcomp in this folder, see images/toolkit/desktop/build.sh.
         process = subprocess.Popen(
-            [*command, *more], cwd=f"{toolkit}/bin", stdin=subprocess.DEVNULL, pass_fds=[writing]
+            [*command, *options], cwd=f"{toolkit}/bin", stdin=subprocess.DEVNULL, pass_fds=[writing]
         )
     finally:
         os.close(writing)
@@ -85,13 +85,13 @@ def start(toolkit: str, folder: str, name: str, more: tuple[str, ...] = ()) -> t
 
 
 def _read_line(descriptor: int) -> str:
-    """The number that it writes; "" if it ends or takes too long."""
-    found = b""
-    while not found.endswith(b"\n"):
+    """Read a line; "" at the end of the file or after a timeout."""
+    line = b""
+    while not line.endswith(b"\n"):
         if not select.select([descriptor], [], [], PATIENCE)[0]:
             return ""
         piece = os.read(descriptor, 100)
         if not piece:
             return ""
-        found += piece
-    return found.decode().strip()
+        line += piece
+    return line.decode().strip()

@@ -1,7 +1,7 @@
 """Newer drivers in images, for machines with an older one (CUDA's forward compatibility).
 
-They cannot be used with a part of a GPU, since only the node's driver is shared out. Programs then
-say that the driver is insufficient, which does not explain itself.
+They cannot be used with a part of a GPU, since only the node's driver is shared. Programs then
+report an insufficient driver, which needs an explanation.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ _MODULE = re.compile(r"Kernel Module(?: for \S+)?\s+(\d+\.\d[\d.]*)")
 
 
 def notice(covered: Iterable[str], node: str = NODE) -> str | None:
-    """What to tell about the image's libraries that the session's own cover; None for nothing."""
-    known = _node_version(node)
-    found = [path for path in covered if os.path.basename(os.path.dirname(path)) == "compat"]
-    newer = [path for path in found if _numbers(_version(path)) > _numbers(known)]
+    """Return a notice about the image's libraries that ours replace, or None."""
+    node_version = _node_version(node)
+    in_compat = [path for path in covered if os.path.basename(os.path.dirname(path)) == "compat"]
+    newer = [path for path in in_compat if _numbers(_version(path)) > _numbers(node_version)]
     if not newer:
         return None
-    ours = f"this node's driver ({known})" if known else "this node's driver"
+    driver = f"this node's driver ({node_version})" if node_version else "this node's driver"
     return (
         f"The image brings a driver of its own, {newer[-1]}. It is not used with a part of a GPU, "
-        f"only {ours} is. If programs say that the CUDA driver version is insufficient for the "
+        f"only {driver} is. If programs say that the CUDA driver version is insufficient for the "
         "CUDA runtime version, choose an image for an older CUDA, or request whole GPUs."
     )
 

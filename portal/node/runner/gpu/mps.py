@@ -16,26 +16,26 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..mounts.namespace import Namespace
 
-PLACE = "/opt/slipway-gpu-mps"
+MOUNT = "/opt/slipway-gpu-mps"
 """The pipes of the node's daemon, and its shared memory, if the session's kind has MPS."""
 MEMORY = "/dev/shm"  # noqa: S108 - the mount point, not a file in it
 TELL = "Tell the administrators."
 
 
-def check_daemon(place: str) -> None:
+def check_daemon(folder: str) -> None:
     """Raise NotGranted without the node's daemon: CUDA would run without it, and its limits."""
-    if not os.path.exists(f"{place}/control"):
+    if not os.path.exists(f"{folder}/control"):
         raise NotGranted(f"this node's MPS, which shares its GPU out, does not run. {TELL}")
-    if not os.path.isdir(f"{place}/shm"):
+    if not os.path.isdir(f"{folder}/shm"):
         raise NotGranted(
             f"this node's MPS has no shared memory for its sessions (the folder shm). {TELL}"
         )
 
 
-def join(namespace: Namespace, place: str, memory: str) -> None:
+def join(namespace: Namespace, folder: str, memory: str) -> None:
     """Give the session the daemon's shared memory as its own; raise NotGranted on failure."""
     try:
-        namespace.bind(f"{place}/shm", memory)
+        namespace.bind(f"{folder}/shm", memory)
     except OSError as error:
         raise NotGranted(
             f"this node does not let the session join its MPS: {error}. {TELL}"
@@ -43,7 +43,7 @@ def join(namespace: Namespace, place: str, memory: str) -> None:
 
 
 def common_memory(mb: int, *, must: bool) -> None:
-    """Tell that a size of /dev/shm was not granted; raise NotGranted if it `must` be."""
+    """Log that a size of /dev/shm was not granted; raise NotGranted if it `must` be."""
     text = (
         f"a session that shares its GPU by MPS has {MEMORY} in common with the others, of the size "
         f"that the node has set, not of {mb} MB"

@@ -1,7 +1,7 @@
 """The session's share of a GPU: our libraries replace the driver's, and are checked before use.
 
 Root's helper on the node has written the job's slice (gres/shim/slice.h); the job's script mounts
-that folder at PLACE. The driver's own libraries are mounted at PLACE/driver, where ours find them,
+that folder at MOUNT. The driver's own libraries are mounted at MOUNT/driver, where ours find them,
 and ours are mounted over them, so that programs always find ours, however they look for the driver.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ..mounts.namespace import Namespace
 
-PLACE = "/opt/slipway-gpu"
+MOUNT = "/opt/slipway-gpu"
 DRIVER = "/.singularity.d/libs"
 """Where Apptainer's --nv mounts the node's driver."""
 SHIMS = ("libcuda.so.1", "libnvidia-ml.so.1")
@@ -54,7 +54,7 @@ class Share:
 
 
 class Slice:
-    """All GPU shares of the session; `compute`: what enforces the share of multiprocessors."""
+    """All GPU shares of the session; `compute`: the mechanism that limits multiprocessors."""
 
     __slots__ = ("compute", "shares")
 
@@ -63,11 +63,11 @@ class Slice:
         self.shares = shares
 
 
-def read_slice(place: str = PLACE) -> Slice:
+def read_slice(folder: str = MOUNT) -> Slice:
     """Read the slice that root has written; raise NotGranted if there is none."""
     compute, shares = "limiter", []
     try:
-        with open(f"{place}/slice", encoding="ascii") as file:
+        with open(f"{folder}/slice", encoding="ascii") as file:
             pairs = [line.strip().split("=", 1) for line in file if line.strip()]
         for key, value in pairs:
             if key == "compute":
@@ -85,33 +85,33 @@ def read_slice(place: str = PLACE) -> Slice:
     return Slice(compute, tuple(shares))
 
 
-def prepare(namespace: Namespace, toolkit: str, place: str = PLACE, driver: str = DRIVER) -> Slice:
+def prepare(namespace: Namespace, toolkit: str, folder: str = MOUNT, driver: str = DRIVER) -> Slice:
     """Mount our libraries if a GPU is shared, and check them; raise NotGranted.
 
     Must be called while the process has one thread.
     """
-    granted = read_slice(place)
+    granted = read_slice(folder)
     if granted.compute == "mps":
-        mps.check_daemon(mps.PLACE)
+        mps.check_daemon(mps.MOUNT)
     for name in SHIMS:
         if not os.path.exists(f"{driver}/{name}"):
             raise NotGranted(f"this node has no NVIDIA driver to share ({name} is missing). {TELL}")
     # Slurm constrains whole GPUs: their sessions use the driver unchanged.
     if any(share.memory for share in granted.shares):
-        _mount_libraries(namespace, toolkit, place, driver)
+        _mount_libraries(namespace, toolkit, folder, driver)
     if granted.compute == "mps":
-        mps.join(namespace, mps.PLACE, mps.MEMORY)
+        mps.join(namespace, mps.MOUNT, mps.MEMORY)
     _check(granted, driver)
     return granted
 
 
-def _mount_libraries(namespace: Namespace, toolkit: str, place: str, driver: str) -> None:
+def _mount_libraries(namespace: Namespace, toolkit: str, folder: str, driver: str) -> None:
     for name in SHIMS:
         if not os.path.exists(f"{toolkit}/gpu/{name}"):
             raise NotGranted(f"Slipway's own {name} is missing. {TELL}")
     try:
         # Before ours cover them; a copy of the mounts, which later mounts do not affect.
-        namespace.bind(driver, f"{place}/driver")
+        namespace.bind(driver, f"{folder}/driver")
         covered = {name: sorted(drivers(name, [driver, *_image_folders()])) for name in SHIMS}
         for name in SHIMS:
             for path in covered[name]:
@@ -124,7 +124,7 @@ def _mount_libraries(namespace: Namespace, toolkit: str, place: str, driver: str
 
 
 def drivers(name: str, folders: Iterable[str]) -> set[str]:
-    """The real paths of a driver library in some folders."""
+    """Return the real paths of a driver library in some folders."""
     stem = name.rpartition(".")[0]  # libcuda.so, libcuda.so.1, libcuda.so.595.45: the same library
     paths = (path for folder in folders for path in glob.glob(f"{glob.escape(folder)}/{stem}*"))
     return {real for real in map(os.path.realpath, paths) if os.path.isfile(real)}
@@ -144,11 +144,11 @@ def _image_folders() -> Iterator[str]:
 
 def _check(granted: Slice, driver: str) -> None:
     """Query the library as programs will, in a separate process, since a driver may crash."""
-    wanted = [f"{share.gpu}={share.memory}" for share in granted.shares]
+    expected = [f"{share.gpu}={share.memory}" for share in granted.shares]
     program = os.path.join(os.path.dirname(__file__), "check.py")
-    argv = [sys.executable, "-IS", program, f"{driver}/{SHIMS[1]}", *wanted]
+    argv = [sys.executable, "-IS", program, f"{driver}/{SHIMS[1]}", *expected]
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             argv,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -158,23 +158,27 @@ def _check(granted: Slice, driver: str) -> None:
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise NotGranted(f"its GPU could not be checked: {error}. {TELL}") from None
-    if done.returncode != 0:
-        lines = done.stdout.decode(errors="replace").strip().splitlines()
-        reason = lines[-1] if lines else f"exit code {done.returncode}"
+    if process.returncode != 0:
+        lines = process.stdout.decode(errors="replace").strip().splitlines()
+        reason = lines[-1] if lines else f"exit code {process.returncode}"
         raise NotGranted(f"its GPU is not as it was granted: {reason}. {TELL}")
 
 
 def environment(
-    granted: Slice, wanted: Mapping[str, str], base: Mapping[str, str], driver: str = DRIVER
+    granted: Slice, app_variables: Mapping[str, str], base: Mapping[str, str], driver: str = DRIVER
 ) -> dict[str, str]:
-    """The apps' own variables (`wanted`), with those that programs need to find the GPU."""
-    paths = wanted.get("LD_LIBRARY_PATH", base.get("LD_LIBRARY_PATH", "")).split(":")
-    found = [path for path in paths if path]
-    if driver not in found:
-        found.append(driver)
+    """Return the apps' own variables, with those that programs need to find the GPU."""
+    paths = app_variables.get("LD_LIBRARY_PATH", base.get("LD_LIBRARY_PATH", "")).split(":")
+    folders = [path for path in paths if path]
+    if driver not in folders:
+        folders.append(driver)
     # Triton asks ldconfig, which does not know the libraries that --nv mounts.
-    ours = {"TRITON_LIBCUDA_PATH": driver, **wanted, "LD_LIBRARY_PATH": ":".join(found)}
-    return ours | (_mps(granted) if granted.compute == "mps" else {})
+    variables = {
+        "TRITON_LIBCUDA_PATH": driver,
+        **app_variables,
+        "LD_LIBRARY_PATH": ":".join(folders),
+    }
+    return variables | (_mps(granted) if granted.compute == "mps" else {})
 
 
 def _mps(granted: Slice) -> dict[str, str]:
@@ -184,7 +188,7 @@ def _mps(granted: Slice) -> dict[str, str]:
         if share.memory
     )
     return {
-        "CUDA_MPS_PIPE_DIRECTORY": mps.PLACE,
+        "CUDA_MPS_PIPE_DIRECTORY": mps.MOUNT,
         "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": str(min(share.sm for share in granted.shares)),
         "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": ",".join(limits),
     }

@@ -1,1 +1,1 @@
-"""What the runner mounts before the apps start."""
+"""Mounts that the runner sets up before the apps start."""

@@ -15,11 +15,11 @@ MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 4096, 16384, 1 << 18
 
 
 class NotGranted(Exception):
-    """The session cannot get what was requested; the text is for its owner."""
+    """The session cannot get a requested resource; the text is for its owner."""
 
 
 class Namespace:
-    """Entered with the first mount; raises OSError if the node does not permit it.
+    """A namespace, entered with the first mount; raises OSError if the node does not permit it.
 
     Must be used while the process has one thread.
     """
@@ -27,10 +27,10 @@ class Namespace:
     def __init__(self) -> None:
         self._library: ctypes.CDLL | None = None
 
-    def mount_memory(self, place: str, mb: int) -> None:
+    def mount_memory(self, path: str, mb: int) -> None:
         """Mount a new tmpfs."""
         options = f"size={mb}m,mode=1777".encode()
-        self._mount(b"tmpfs", place, b"tmpfs", MS_NOSUID | MS_NODEV, options)
+        self._mount(b"tmpfs", path, b"tmpfs", MS_NOSUID | MS_NODEV, options)
 
     def bind(self, source: str, target: str) -> None:
         """Bind-mount a file or folder, with all mounts below it."""

@@ -1,7 +1,7 @@
-"""Checks that other users' folders are those that the job's script has looked at.
+"""Check that other users' mounted folders are those that the job's script has checked.
 
-Their owners can put something else in their place at any moment, such as a link to a folder of this
-user's own, and Apptainer mounts whatever then has the path. What is mounted stays.
+Their owners can replace them at any moment, for example by a link to one of this user's folders,
+and Apptainer mounts whatever then has the path. A mounted folder cannot be replaced any more.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 def check(folders: Iterable[str]) -> None:
-    """Compare each "DEVICE:INODE PLACE" with what is at the place; raise NotGranted."""
+    """Compare each "DEVICE:INODE PATH" with the folder at the path; raise NotGranted."""
     for folder in folders:
-        identity, _, place = folder.partition(" ")
+        identity, _, path = folder.partition(" ")
         try:
-            found = os.lstat(place)
+            status = os.lstat(path)
         except OSError:
-            found = None
-        if found is None or f"{found.st_dev}:{found.st_ino}" != identity:
-            name = "".join(c if c.isprintable() else "?" for c in place)
+            status = None
+        if status is None or f"{status.st_dev}:{status.st_ino}" != identity:
+            name = "".join(c if c.isprintable() else "?" for c in path)
             raise NotGranted(
                 f"the shared folder {name} was replaced while it was being mounted. Launch "
                 "again, or without it."

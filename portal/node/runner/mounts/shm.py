@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from ..spec import SharedMemory
     from .namespace import Namespace
 
-PLACE = "/dev/shm"  # noqa: S108 - the mount point, not a file in it
+MOUNT_POINT = "/dev/shm"  # noqa: S108 - the mount point, not a file in it
 
 
-def resize(namespace: Namespace, wanted: SharedMemory | None) -> None:
+def resize(namespace: Namespace, requested: SharedMemory | None) -> None:
     """Mount a new /dev/shm; raise NotGranted if that fails and it is required."""
-    if wanted is None:
+    if requested is None:
         return
     try:
-        namespace.mount_memory(PLACE, wanted.mb)
+        namespace.mount_memory(MOUNT_POINT, requested.mb)
     except OSError as error:
-        text = f"this node does not let {PLACE} have {wanted.mb} MB: {error}"
-        if wanted.must:
+        text = f"this node does not let {MOUNT_POINT} have {requested.mb} MB: {error}"
+        if requested.must:
             raise NotGranted(text) from None
         say(f"{text}; it keeps the size it has")

@@ -1,1 +1,1 @@
-"""Tries a session's whole way on its node, for `slipway check --session`, without a session."""
+"""Checks of all that a session needs on its node, for `slipway check --session`."""

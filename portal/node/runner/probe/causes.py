@@ -1,4 +1,4 @@
-"""Says in plain words why the portal cannot be reached from a node."""
+"""Explain why the portal cannot be reached from a node."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ NO_TLS = "what answers there does not speak TLS; it is another service, or plain
 
 
 def explain(error: OSError, host: str, port: int) -> str:
-    """The cause of a failed connection to this place, in words for an administrator."""
-    place = f"{host}, port {port}"
+    """Describe the cause of a failed connection to an administrator."""
+    address = f"{host}, port {port}"
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"{place}: {_certificate(error, host)}"
+        return f"{address}: {_certificate(error, host)}"
     if isinstance(error, ssl.SSLError):
         # Any other failure of the handshake is the portal's answer, in OpenSSL's words.
         reason = getattr(error, "reason", None) or str(error)
         plain = any(word in reason for word in ("WRONG_VERSION", "HTTP_REQUEST", "RECORD_LAYER"))
-        return f"{place}: {NO_TLS if plain else f'TLS failed ({reason})'}"
+        return f"{address}: {NO_TLS if plain else f'TLS failed ({reason})'}"
     if isinstance(error, socket.gaierror):
         return f"the node knows no address of {host} (DNS, /etc/hosts)"
     if isinstance(error, ConnectionRefusedError):
-        return f"nothing listens on {place} (connection refused)"
+        return f"nothing listens on {address} (connection refused)"
     if isinstance(error, TimeoutError):
-        return f"{place}, does not answer in time; a firewall may drop it"
+        return f"{address}, does not answer in time; a firewall may drop it"
     if error.errno in (errno.EHOSTUNREACH, errno.ENETUNREACH):
-        return f"the node has no route to {place}"
-    return f"{place}: {error.strerror or error}"
+        return f"the node has no route to {address}"
+    return f"{address}: {error.strerror or error}"
 
 
 def _certificate(error: ssl.SSLCertVerificationError, host: str) -> str:

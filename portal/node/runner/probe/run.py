@@ -1,6 +1,7 @@
-"""The probe's part in the container: name, TCP, TLS, cgroups and the gateway's port.
+"""The checks in the container: name, TCP, TLS, cgroups and the gateway's port.
 
-Facts are printed into the job's log, one `slipway-check KEY VALUE` a line; the portal judges them.
+Facts are printed to the job's log, one `slipway-check KEY VALUE` per line; the portal evaluates
+them.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from .causes import explain
 
 SECONDS = 10.0
 """For each step towards the portal."""
-NOBODY = "0" * 32
-"""A session that no portal has."""
+NO_SESSION = "0" * 32
+"""Id of a session that does not exist in any portal."""
 MOST_CALLS = 100
 
 
@@ -66,21 +67,21 @@ def fact(key: str, value: str) -> None:
 def _fences(root: str = CGROUP) -> None:
     limit = read_memory_limit(root)
     fact("memory-limit", "none" if limit is None else str(limit))
-    mine = os.sched_getaffinity(0)
+    affinity = os.sched_getaffinity(0)
     # An affinity alone can be changed by every process; a cgroup's cpuset stays in effect.
     with contextlib.suppress(OSError):
         os.sched_setaffinity(0, range(os.cpu_count() or 1))
     fact("cpus-inside", str(len(os.sched_getaffinity(0))))
     with contextlib.suppress(OSError):
-        os.sched_setaffinity(0, mine)
+        os.sched_setaffinity(0, affinity)
 
 
 def _reach(spec: Spec) -> None:
     """Try each step towards the portal; the first that fails ends it."""
     host, port = spec.callback
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        fact("name", ", ".join(sorted({str(one[4][0]) for one in found})))
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        fact("name", ", ".join(sorted({str(entry[4][0]) for entry in addresses})))
         with socket.create_connection((host, port), timeout=SECONDS) as plain:
             fact("tcp", str(plain.getpeername()[0]))
             with tls_context(spec.callback_ca).wrap_socket(plain, server_hostname=host) as stream:
@@ -91,10 +92,10 @@ def _reach(spec: Spec) -> None:
 
 
 def _ask(stream: ssl.SSLSocket, host: str) -> None:
-    """Ask for a session that nobody has; a portal says so."""
+    """Report for a session that does not exist, which a portal answers with an error."""
     try:
-        status, _body, _more = wire.post(
-            stream, host, f"/runner/v1/sessions/{NOBODY}/usage", NOBODY, b"{}"
+        status, _body, _reusable = wire.post(
+            stream, host, f"/runner/v1/sessions/{NO_SESSION}/usage", NO_SESSION, b"{}"
         )
     except wire.TooOften:
         status = 429
@@ -117,5 +118,5 @@ def wait_for_call(listener: socket.socket, word: bytes, seconds: float) -> bool:
                     stream.sendall(word)
                     return True
         except OSError:
-            continue  # another program's, or cut
+            continue  # another program's connection, or a broken one
     return False

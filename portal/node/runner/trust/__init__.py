@@ -1,1 +1,1 @@
-"""Session and portal know each other again: after a change of authorities, or a lost database."""
+"""Trust between session and portal after a change of CAs, or after the loss of the database."""

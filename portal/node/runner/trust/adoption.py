@@ -1,4 +1,4 @@
-"""Asks a portal that has lost the session, an empty database or an older backup, to take it in."""
+"""Ask a portal that has lost the session, by an empty database or an old backup, to adopt it."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ SAY_EVERY = 3600.0
 
 
 class Claim:
-    """The session's request to be taken in, repeated until the portal knows it again.
+    """The session's request for adoption, repeated until the portal knows it again.
 
-    The portal believes Slurm whose job this is. That the caller is this owner it sees from a file:
-    its name is in the spec, it is in a folder that only the owner can write to, and it has the
-    hash of the token.
+    The portal learns the job's owner from Slurm. A file proves that the caller is this owner: its
+    name is in the spec, it is in a folder that only the owner can write to, and it has the hash of
+    the token.
     """
 
-    def __init__(self, callback: Callback, spec: Spec, where: dict[str, object]) -> None:
+    def __init__(self, callback: Callback, spec: Spec, endpoint: dict[str, object]) -> None:
         self._callback = callback
         self._about, self._proof = spec.about, spec.proof
         self._hash = hashlib.sha256(spec.token.encode()).hexdigest()
-        self._where = {"job_id": where["job_id"], "node": where["node"]}
+        self._endpoint = {"job_id": endpoint["job_id"], "node": endpoint["node"]}
         self._pause = FIRST_PAUSE
         self._due = 0.0
         self._say_at = 0.0
@@ -53,7 +53,7 @@ class Claim:
             return
 
     def ask(self) -> bool:
-        """Ask the portal, unless it was asked just now; whether it knows the session since then.
+        """Ask the portal, unless it was asked just now; returns whether it adopted the session.
 
         Raises SessionOver.
         """
@@ -65,7 +65,7 @@ class Claim:
         self._pause = min(self._pause * 1.5, LONGEST_PAUSE)
         self.prove()
         try:
-            self._callback.post("adopt", {**self._where, "about": self._about})
+            self._callback.post("adopt", {**self._endpoint, "about": self._about})
         except SessionUnknown:
             return False
         except (Refused, Unreachable) as error:

@@ -1,4 +1,4 @@
-"""Follows a rotation of the portal's authorities, without which the session would be cut off."""
+"""Follow a rotation of the portal's CAs, or the session would lose its connection."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ def fingerprint(callback_ca: str, client_ca: str) -> str:
 class Renewal:
     """Compares the authorities of each answer with those that the session trusts.
 
-    New ones arrive on a connection that the known ones prove. Whatever fails is tried again after
-    the next heartbeat, and until then the session works as before.
+    New ones arrive on a connection that the current ones verify. Failures are retried after the
+    next heartbeat, and until then the session works as before.
     """
 
     def __init__(self, callback: Callback, callback_ca: str, client_ca: str) -> None:
         self._callback = callback
-        self._known = fingerprint(callback_ca, client_ca)
+        self._fingerprint = fingerprint(callback_ca, client_ca)
         self._gateway: Gateway | None = None
         self._request = ""
         self._problem = ""
 
     def serve(self, gateway: Gateway, request: str) -> None:
-        """From now on renew this gateway, whose CSR this is."""
+        """Set the gateway to renew, and its CSR."""
         self._gateway, self._request = gateway, request
 
     def answered(self, answer: dict[str, object]) -> None:
         """Handle the portal's answer to a heartbeat; raises SessionOver."""
         current = answer.get("authorities")
-        if not isinstance(current, str) or current == self._known or self._gateway is None:
+        if not isinstance(current, str) or current == self._fingerprint or self._gateway is None:
             return
         try:
             self._renew(self._gateway)
@@ -45,15 +45,15 @@ class Renewal:
                 say(f"The portal's new certificates are not used yet: {error}")
             self._problem = str(error)
 
-    def _renew(self, served: Gateway) -> None:
+    def _renew(self, gateway: Gateway) -> None:
         answer = self._callback.post("authorities", {"csr": self._request})
         callback_ca, client_ca = _pem(answer, "callback_ca"), _pem(answer, "client_ca")
         certificate = _pem(answer, "certificate")
-        # The call-back first: a gateway that has been renewed proves to the portal that all is.
+        # The callback first: a renewed gateway shows the portal that everything is renewed.
         if not self._callback.trust(callback_ca):
             raise ValueError("the portal itself does not use them yet")
-        served.renew(certificate, client_ca)
-        self._known = fingerprint(callback_ca, client_ca)
+        gateway.renew(certificate, client_ca)
+        self._fingerprint = fingerprint(callback_ca, client_ca)
         say("The session uses the portal's new certificates")
 
 

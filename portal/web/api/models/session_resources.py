@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from portal.core.cluster.gpu_offers import Gpus
-from portal.core.session.kept import kept
+from portal.core.session.retention import retention
 from portal.core.session.session import Home, Session, path_in_session
 from portal.core.units import format_size
 from portal.web.api.models.base import ResponseModel
@@ -66,7 +66,7 @@ class SessionHomeOut(ResponseModel):
     @classmethod
     def of(cls, session: Session) -> SessionHomeOut:
         """Build it."""
-        facts = kept(session)
+        facts = retention(session)
         return cls(
             kind=session.home,
             keeps=list(facts.folders),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -283,7 +283,7 @@ class SessionOut(ResponseModel):
             hub_prefix=session.hub_prefix,
             env=list(session.env_names),
             resource_group=session.partition,
-            **asdict(session.slurm),
+            **vars(session.slurm),
             time_limit=shown_limit(session),
             unlimited=is_unlimited(session),
             state=SessionState(shown_state(session, status, now)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 
-from portal.core.admin.usage import By, Report, Span, Unit, Used
+from portal.core.admin.usage import By, Report, Span, Unit, UsageSum
 from portal.core.units import format_size
 from portal.services.admin.usage import InUse
 from portal.web.api.models.base import ResponseModel, Time
@@ -22,7 +22,7 @@ class UsedOut(ResponseModel):
     """fGPU, the site's unit of GPUs, times hours."""
 
     @classmethod
-    def of(cls, used: Used) -> UsedOut:
+    def of(cls, used: UsageSum) -> UsedOut:
         """Build it."""
         return cls(
             sessions=used.sessions,
@@ -39,7 +39,7 @@ class UsedInSpanOut(UsedOut):
     last: date
 
     @classmethod
-    def in_span(cls, span: Span, used: Used) -> UsedInSpanOut:
+    def in_span(cls, span: Span, used: UsageSum) -> UsedInSpanOut:
         """Build it."""
         last = span.end.date() - timedelta(days=1)
         return cls(first=span.begin.date(), last=last, **dict(UsedOut.of(used)))
@@ -51,7 +51,7 @@ class UsedByOut(UsedOut):
     name: str
 
     @classmethod
-    def by_name(cls, name: str, used: Used) -> UsedByOut:
+    def by_name(cls, name: str, used: UsageSum) -> UsedByOut:
         """Build it."""
         return cls(name=name, **dict(UsedOut.of(used)))
 

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from flask import Response, make_response, render_template, request
 from flask.typing import ResponseReturnValue
 
-from portal.core.admin.usage import Report, Span, UsageQuery, Used, usage_csv
+from portal.core.admin.usage import Report, Span, UsageQuery, UsageSum, usage_csv
 from portal.core.validation import check
 from portal.errors import InvalidRequest
 from portal.web.context import person, services
@@ -27,7 +27,7 @@ class Bar:
     """One row of a table with a bar."""
 
     name: str
-    used: Used
+    used: UsageSum
     percent: float
     """Length of the bar, of the longest one."""
     link: str = ""
@@ -121,5 +121,5 @@ def _groups(report: Report, asked: dict[str, str]) -> list[Bar]:
     ]
 
 
-def _percent(used: Used, longest: float) -> float:
+def _percent(used: UsageSum, longest: float) -> float:
     return round(100 * used.core_hours / longest, 2) if longest else 0.0

@@ -9,8 +9,8 @@ from flask import Response, make_response, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 
 from portal.core.launch.own_image import SUFFIX
-from portal.core.outlook import fits_now, starts_at_once
-from portal.core.session.ended_lately import More
+from portal.core.launch_estimate import fits_now, starts_at_once
+from portal.core.session.ended_lately import Shortage
 from portal.core.session.session import Session
 from portal.core.units import file_size
 from portal.errors import (
@@ -56,10 +56,10 @@ def new_session() -> ResponseReturnValue:
 def _copy(session_id: str, more: str) -> dict[str, object]:
     """The body that launches a copy of a session, with `more` time or memory if asked for."""
     body = services().sessions.clone_body(person(), session_id)
-    if more not in set(More):
+    if more not in set(Shortage):
         return body
     session = services().sessions.get(person(), session_id)
-    return services().enlarger.enlarge(body, session, More(more))
+    return services().enlarger.enlarge(body, session, Shortage(more))
 
 
 def filled(body: dict[str, object]) -> LaunchForm:

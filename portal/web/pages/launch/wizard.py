@@ -13,7 +13,7 @@ from portal.core.cluster.choice.offers import LaunchOptions
 from portal.core.cluster.effective_limits import UserPartition
 from portal.core.cluster.gpu_offers import GpuOffer
 from portal.core.cluster.meters import PartitionUsage
-from portal.core.launch.mounts import Folder, path_of_shared, place_in_own_home, storage_of
+from portal.core.launch.mounts import Folder, path_in_own_home, path_of_shared, storage_of
 from portal.core.launch.own_image import OWN
 from portal.core.launch.request import MAX_COUNT
 from portal.core.launch.templates import Template
@@ -311,7 +311,7 @@ def path_of(folder: str) -> str:
     storage = services().settings.sessions.storage
     if owner:
         return path_of_shared(owner, name, storage)
-    return place_in_own_home(folder, storage_of(me().name, storage))
+    return path_in_own_home(folder, storage_of(me().name, storage))
 
 
 def known_folders(mounts: Mapping[str, bool]) -> FolderList:

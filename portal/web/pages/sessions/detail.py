@@ -11,7 +11,7 @@ from flask.typing import ResponseReturnValue
 from portal.core.admin.timeline import Moment
 from portal.core.job.samples import Point
 from portal.core.launch.mounts import Mount, storage_of
-from portal.core.session.kept import Kept, kept
+from portal.core.session.retention import Retention, retention
 from portal.core.session.session import OVER, Session, path_in_session
 from portal.errors import Conflict, InvalidRequest
 from portal.node.common.folder_name import HOME
@@ -67,9 +67,9 @@ class SessionPage:
         return self.session.state in OVER
 
     @property
-    def kept(self) -> Kept:
+    def kept(self) -> Retention:
         """What stays at its end."""
-        return kept(self.session)
+        return retention(self.session)
 
     @property
     def folders(self) -> list[FolderView]:

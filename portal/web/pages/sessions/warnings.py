@@ -10,15 +10,15 @@ from flask import Flask, g, request
 from portal.core.cluster.effective_limits import UserPartition
 from portal.core.cluster.extensions import Extensions
 from portal.core.session.ended_lately import (
-    More,
+    Shortage,
     how_it_ended,
-    lacked,
+    kept_text,
+    shortage,
     shows_memory_kill,
-    was_kept,
     why_it_ended,
 )
 from portal.core.session.idle import IdleNotice, idle_notice, warning_span
-from portal.core.session.kept import kept
+from portal.core.session.retention import retention
 from portal.core.session.session import Session, State
 from portal.core.session.status import ENDS_SOON, ends_soon
 from portal.core.slurm_options import SlurmOptions
@@ -108,12 +108,12 @@ class Ended:
     @property
     def kept(self) -> str:
         """What stayed."""
-        return was_kept(self.session)
+        return kept_text(self.session)
 
     @property
     def more(self) -> str:
         """What the next one should have more of, if the limits permit it: "time" or "memory"."""
-        what = lacked(self.session)
+        what = shortage(self.session)
         return what if what and _propose(self.session, what) else ""
 
 
@@ -132,15 +132,15 @@ def ended_lately() -> EndedList:
     """The current user's ends of the last day, newest first."""
     found = services().sessions.ended_lately(person())
     newest = next((s.ended.isoformat() for s in found.sessions if s.ended), "")
-    return EndedList([Ended(session) for session in found.sessions], found.more, newest)
+    return EndedList([Ended(session) for session in found.sessions], found.hidden, newest)
 
 
 def larger_memory(session: Session) -> int | None:
     """The memory in MiB to propose after a process was killed for want of it; None for no more."""
-    return _propose(session, More.MEMORY)
+    return _propose(session, Shortage.MEMORY)
 
 
-def _propose(session: Session, what: More) -> int | None:
+def _propose(session: Session, what: Shortage) -> int | None:
     return services().enlarger.propose(session, what, _groups_of(session))
 
 
@@ -154,7 +154,7 @@ def install(app: Flask) -> None:
         shows_memory_kill=shows_memory_kill,
         unused_sessions=unused_sessions,
         unused_of=unused_of,
-        kept=kept,
+        kept=retention,
         extensions_of=extensions_of,
         just_extended=just_extended,
     )

@@ -134,7 +134,7 @@ def test_retiring_and_removing_an_image(images: FolderImages, tmp_path: Path) ->
     images.retire(NAME, None)
     assert images.get(NAME).retired is None
     with images.lock(NAME):
-        images.remove(Removal(image, image.files, whole=True))
+        images.remove(Removal(image, image.files, entire_image=True))
     assert images.all() == []
     assert not (tmp_path / "images/r").exists()
 

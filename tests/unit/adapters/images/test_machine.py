@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.adapters.images.machine import look
+from portal.adapters.images.machine import detect_machine
 
 USER = pwd.getpwuid(os.geteuid()).pw_name
 
@@ -24,7 +24,7 @@ def test_programs_are_found_in_the_path(tmp_path: Path, monkeypatch: pytest.Monk
     program = tmp_path / "pacstrap"
     program.touch(mode=0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    found = look()
+    found = detect_machine()
     assert "pacstrap" in found.programs
     assert not {"apptainer", "srun"} & found.programs
     assert not found.namespaces  # there is no unshare
@@ -33,6 +33,6 @@ def test_programs_are_found_in_the_path(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_ids_are_needed_in_both_files_by_name_or_number(tmp_path: Path) -> None:
     line = "100000:65536\n"
-    assert look(ids(tmp_path, f"{USER}:{line}", f"{os.geteuid()}:{line}")).ids
-    assert not look(ids(tmp_path, f"{USER}:{line}", f"x{USER}:{line}")).ids
-    assert not look((tmp_path / "none", tmp_path / "none")).ids
+    assert detect_machine(ids(tmp_path, f"{USER}:{line}", f"{os.geteuid()}:{line}")).ids
+    assert not detect_machine(ids(tmp_path, f"{USER}:{line}", f"x{USER}:{line}")).ids
+    assert not detect_machine((tmp_path / "none", tmp_path / "none")).ids

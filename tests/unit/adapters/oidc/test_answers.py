@@ -9,10 +9,10 @@ import pytest
 from portal.adapters.oidc.answers import (
     Discovery,
     IdClaims,
+    InvalidResponseError,
     LogoutClaims,
-    OddAnswerError,
     PublishedKeys,
-    TokenAnswer,
+    TokenResponse,
     read,
 )
 
@@ -22,7 +22,7 @@ LOGOUT = {"iss": "i", "aud": ["a"], "iat": 1, "jti": "j", "events": {}, "sub": "
 
 def test_what_fits() -> None:
     assert read(Discovery, {"issuer": "i", "jwks_uri": None, "more": [1]}).jwks_uri == ""
-    assert read(TokenAnswer, {"id_token": "t", "access_token": "a", "expires_in": [7]})
+    assert read(TokenResponse, {"id_token": "t", "access_token": "a", "expires_in": [7]})
     claims = read(IdClaims, CLAIMS | {"sid": None, "groups": ["g"]})
     assert (claims.iat, claims.auth_time, claims.sid) == (1.5, 0, "")
     assert read(LogoutClaims, LOGOUT).sub == "u1"
@@ -41,8 +41,8 @@ def test_what_fits() -> None:
         ),
         (PublishedKeys, {"keys": [{}] * 101}, "keys"),
         (PublishedKeys, {"keys": {"kty": "RSA"}}, "keys"),
-        (TokenAnswer, {"id_token": "t"}, "access_token"),
-        (TokenAnswer, {"id_token": "t", "access_token": "a\r\nb"}, "access_token"),
+        (TokenResponse, {"id_token": "t"}, "access_token"),
+        (TokenResponse, {"id_token": "t", "access_token": "a\r\nb"}, "access_token"),
         (IdClaims, CLAIMS | {"sub": None}, "sub"),
         (IdClaims, CLAIMS | {"sub": "a\x7f"}, "sub"),
         (IdClaims, CLAIMS | {"sub": "x" * 256}, "sub"),
@@ -57,11 +57,11 @@ def test_what_fits() -> None:
     ],
 )
 def test_what_does_not_fit(model: Any, content: dict[str, Any], field: str) -> None:
-    with pytest.raises(OddAnswerError, match=rf"^{field}: "):
+    with pytest.raises(InvalidResponseError, match=rf"^{field}: "):
         read(model, content)
 
 
 @pytest.mark.parametrize("content", [[], None, 7, "text"])
 def test_what_is_no_object(content: object) -> None:
-    with pytest.raises(OddAnswerError, match="valid dictionary"):
+    with pytest.raises(InvalidResponseError, match="valid dictionary"):
         read(Discovery, content)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from portal.adapters.oidc.client import AnswerError, BearerAuth, ProviderClient
+from portal.adapters.oidc.client import BearerAuth, ProviderClient, ResponseError
 from tests.support.openid_provider import OK, Answer, OpenIdServer, raw, slowly
 
 SECONDS = 1.0
@@ -38,7 +38,7 @@ def server() -> Iterator[OpenIdServer]:
 def refusal(client: ProviderClient, url: str) -> tuple[str, float]:
     """Why there is no answer, and after how many seconds."""
     begun = time.monotonic()
-    with pytest.raises(AnswerError) as error:
+    with pytest.raises(ResponseError) as error:
         client.ask("GET", url, SECONDS)
     return str(error.value), time.monotonic() - begun
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from portal.adapters.oidc.client import SILENT_SECONDS
-from portal.adapters.oidc.metadata import KEPT_SECONDS, Document
+from portal.adapters.oidc.metadata import CACHE_SECONDS, Document
 from portal.adapters.oidc.turns import AT_ONCE, Turns
 from portal.errors import Unavailable
 
@@ -59,22 +59,22 @@ def provider() -> Iterator[Provider]:
 
 def test_a_document_is_kept_for_an_hour(provider: Provider) -> None:
     assert provider.outcome() == 1
-    provider.now = KEPT_SECONDS - 1
+    provider.now = CACHE_SECONDS - 1
     assert provider.outcome() == 1
-    provider.now = KEPT_SECONDS + 1
+    provider.now = CACHE_SECONDS + 1
     assert provider.outcome() == 2
 
 
 def test_an_outage_does_not_take_it_away(provider: Provider) -> None:
     assert provider.outcome() == 1
-    provider.now, provider.fails = KEPT_SECONDS + 1, True
+    provider.now, provider.fails = CACHE_SECONDS + 1, True
     assert (provider.outcome(), provider.asked) == (1, 2)
     assert (provider.outcome(), provider.asked) == (1, 2), "for ten seconds"
 
 
 def test_a_failed_renewal_is_tried_again_after_ten_seconds(provider: Provider) -> None:
     assert provider.outcome() == 1
-    failed = KEPT_SECONDS + 1
+    failed = CACHE_SECONDS + 1
     provider.now, provider.fails = failed, True
     assert (provider.outcome(), provider.asked) == (1, 2)
     provider.now = failed + SILENT_SECONDS - 1
@@ -83,13 +83,13 @@ def test_a_failed_renewal_is_tried_again_after_ten_seconds(provider: Provider) -
     assert (provider.outcome(), provider.asked) == (1, 3)
     provider.now, provider.fails = failed + 2 * SILENT_SECONDS + 2, False
     assert (provider.outcome(), provider.asked) == (4, 4)
-    provider.now += KEPT_SECONDS - 1
+    provider.now += CACHE_SECONDS - 1
     assert (provider.outcome(), provider.asked) == (4, 4)
 
 
 def test_while_one_thread_asks_the_others_have_the_last_one(provider: Provider) -> None:
     assert provider.outcome() == 1
-    provider.now = KEPT_SECONDS + 1
+    provider.now = CACHE_SECONDS + 1
     provider.answer.clear()
     thread = provider.ask_in_background()
     begun = time.monotonic()

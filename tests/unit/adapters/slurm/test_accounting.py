@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from portal.adapters.slurm.accounting import (
-    Which,
+    RecordQuery,
     facts_argv,
     facts_parse,
     texts_argv,
@@ -99,16 +99,18 @@ def test_a_name_with_the_delimiter_changes_no_job() -> None:
 
 
 def test_a_span_of_time_is_asked_in_utc_for_all_users() -> None:
-    which = Which(span=(datetime(2026, 11, 22, tzinfo=UTC), datetime(2026, 11, 23, 6, tzinfo=UTC)))
-    for argv in (facts_argv(which), texts_argv(which, "<s>")):
+    query = RecordQuery(
+        span=(datetime(2026, 11, 22, tzinfo=UTC), datetime(2026, 11, 23, 6, tzinfo=UTC))
+    )
+    for argv in (facts_argv(query), texts_argv(query, "<s>")):
         assert argv[-4:] == [
             "--allusers", "--state=BF,CA,CD,DL,F,NF,OOM,PR,TO",
             "--starttime=2026-11-22T00:00:00", "--endtime=2026-11-23T06:00:00"
         ]  # fmt: skip
-    assert "StdOut" in " ".join(texts_argv(which, "<s>"))
-    assert "StdOut" not in " ".join(texts_argv(which, "<s>", output=False))
+    assert "StdOut" in " ".join(texts_argv(query, "<s>"))
+    assert "StdOut" not in " ".join(texts_argv(query, "<s>", output=False))
 
 
 def test_facts_have_no_text_of_users() -> None:
-    argv = " ".join(facts_argv(Which(job_ids=("7",))))
+    argv = " ".join(facts_argv(RecordQuery(job_ids=("7",))))
     assert not [word for word in ("Name", "Dir", "Std", "Comment", "Line") if word in argv]

@@ -69,4 +69,4 @@ def test_a_check_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     monkeypatch.setattr(diagnosis, "_authenticate", lambda *_: None)
     prepare_authorities(tmp_path, "portal")
     settings, authority = LoginSettings(), CertificateAuthority(tmp_path)
-    assert diagnosis._seen_address(settings, authority, "reader") == "another"
+    assert diagnosis._observed_address(settings, authority, "reader") == "another"

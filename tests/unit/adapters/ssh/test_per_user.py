@@ -61,7 +61,7 @@ def test_one_call_may_wait_and_gets_the_next_turn() -> None:
     one.start()
     entered.wait(5)
     two.start()
-    while turns._people["bob"].inside < 2:
+    while turns._states["bob"].inside < 2:
         time.sleep(0.001)
     with pytest.raises(Unavailable), turns.slot("bob"):
         pass
@@ -114,7 +114,7 @@ def test_idle_users_are_forgotten(turns: UserThrottle, clock: Clock) -> None:
         with turns.slot(f"user{number}"):
             pass
         clock.now += 60
-    assert len(turns._people) <= 12
+    assert len(turns._states) <= 12
 
 
 def refused(turns: UserThrottle, user: str, words: str) -> float:

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 from portal.adapters.ssh.command import CommandTimeout
-from portal.adapters.ssh.transport import OURS, PEOPLE, Completed, SshTransport
+from portal.adapters.ssh.transport import PORTAL_LIMITS, USER_LIMITS, Completed, SshTransport
 from portal.config import LoginSettings
 from portal.errors import Unavailable
 
@@ -45,7 +45,7 @@ def test_commands_of_the_portals_own_account_queue() -> None:
     with ThreadPoolExecutor(40) as pool:
         done = list(pool.map(lambda _: crowded.run("slipway", ["true"]), range(40)))
     assert [each.code for each in done] == [0] * 40
-    assert crowded.most == OURS.at_once <= 10
+    assert crowded.most == PORTAL_LIMITS.at_once <= 10
 
 
 def test_no_user_holds_all_threads() -> None:
@@ -61,18 +61,18 @@ def test_no_user_holds_all_threads() -> None:
 
     with ThreadPoolExecutor(24) as pool:
         list(pool.map(ask, range(24)))
-    assert crowded.most == PEOPLE.at_once
-    assert PEOPLE.at_once + PEOPLE.waiting < GUNICORN_THREADS
-    assert len(refused) == 24 - PEOPLE.at_once - PEOPLE.waiting
+    assert crowded.most == USER_LIMITS.at_once
+    assert USER_LIMITS.at_once + USER_LIMITS.waiting < GUNICORN_THREADS
+    assert len(refused) == 24 - USER_LIMITS.at_once - USER_LIMITS.waiting
     assert "Try again in" in refused[0]
 
 
 def test_users_do_not_wait_for_each_other() -> None:
     crowded = Crowded(0.3)
-    people = ["alice", "bob"] * PEOPLE.at_once
+    people = ["alice", "bob"] * USER_LIMITS.at_once
     with ThreadPoolExecutor(len(people)) as pool:
         list(pool.map(lambda user: crowded.run(user, ["true"]), people))
-    assert crowded.most == 2 * PEOPLE.at_once
+    assert crowded.most == 2 * USER_LIMITS.at_once
 
 
 def test_a_command_that_did_not_end_is_followed_by_a_pause() -> None:

@@ -32,7 +32,7 @@ def initialised(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, initialised: Path) -> Iterator[Site]:
     """A portal that runs as its settings say, and whose file of routes is complete."""
-    monkeypatch.setattr(processes, "_LIVES", 0.0)
+    monkeypatch.setattr(processes, "_START_SECONDS", 0.0)
     for module in (command, processes):
         monkeypatch.setattr(module, "run_as_owner", in_process)
     found = Site(tmp_path, free_ports(6))

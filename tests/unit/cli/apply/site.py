@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 from portal.adapters.haproxy.runtime_api import Haproxy
-from portal.cli.apply.account import Done
+from portal.cli.apply.account import CommandResult
 from portal.cli.main import main
 from portal.config import Settings
 from tests.support.paths import ROOT
@@ -107,11 +107,13 @@ class Site:
         return Haproxy(str(self.folder / "run")).newest().prefix
 
 
-def in_process(_: Settings, argv: Sequence[str], env: Mapping[str, str] | None = None) -> Done:
+def in_process(
+    _: Settings, argv: Sequence[str], env: Mapping[str, str] | None = None
+) -> CommandResult:
     """Run a command of `slipway` here, which is quicker; the application is not tried."""
     if env is not None:
-        return Done(0, "")
+        return CommandResult(0, "")
     said = io.StringIO()
     with redirect_stdout(said), redirect_stderr(said):
         status = main([*argv[3:]])
-    return Done(status, said.getvalue().strip())
+    return CommandResult(status, said.getvalue().strip())

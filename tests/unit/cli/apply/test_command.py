@@ -128,7 +128,7 @@ def test_a_file_that_cannot_be_written_changes_nothing(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files, "_take_over", full)
+    monkeypatch.setattr(files, "_copy_owner", full)
     assert site.apply() == 1
     assert "No space left" in capsys.readouterr().err
     monkeypatch.undo()

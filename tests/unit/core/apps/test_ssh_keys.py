@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.core.apps.ssh_keys import known_keys, read_public_key
+from portal.core.apps.ssh_keys import parse_public_keys, read_public_key
 from portal.errors import InvalidRequest
 
 ED = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFMVzBnv6ZMm8BpxbFvIOFCYSD4x2bw0bLUYUmkyRxQa"
@@ -65,4 +65,4 @@ def test_short_rsa_keys_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_of_keys_counts_each_once_and_skips_the_rest() -> None:
-    assert [k.comment for k in known_keys(f"{ED} a\nnonsense\n\n{ED} b\n")] == ["b"]
+    assert [k.comment for k in parse_public_keys(f"{ED} a\nnonsense\n\n{ED} b\n")] == ["b"]

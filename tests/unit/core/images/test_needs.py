@@ -117,5 +117,5 @@ def test_without_unshare_namespaces_are_not_blamed() -> None:
 
 def test_no_fakeroot_is_refused_where_root_is_needed() -> None:
     with pytest.raises(ImageError, match="--no-fakeroot"):
-        fakeroot(RECIPE, USER, wanted=False)
-    assert not fakeroot(ADDRESS, USER, wanted=False)
+        fakeroot(RECIPE, USER, requested=False)
+    assert not fakeroot(ADDRESS, USER, requested=False)

@@ -39,19 +39,19 @@ def test_nothing_is_deleted_of_an_image_that_was_never_replaced() -> None:
 
 def test_replaced_files_and_retired_images_are_deleted_when_nobody_uses_them() -> None:
     assert decide(REPLACED, [], [], NOW) == Removal(REPLACED, (OLD,))
-    assert decide(RETIRED, [], [], NOW) == Removal(RETIRED, (OLD, NEW), whole=True)
+    assert decide(RETIRED, [], [], NOW) == Removal(RETIRED, (OLD, NEW), entire_image=True)
 
 
 def test_a_session_submitted_before_keeps_the_replaced_file_and_a_later_one_does_not() -> None:
     kept = decide(REPLACED, [session(THEN + MARGIN)], [], NOW)
-    assert kept == Removal(REPLACED, kept="1 session of ann may use it")
+    assert kept == Removal(REPLACED, kept_because="1 session of ann may use it")
     later = [session(THEN + MARGIN + timedelta(seconds=1)), session(THEN, "3.11")]
     assert decide(REPLACED, later, [], NOW) == Removal(REPLACED, (OLD,))
 
 
 def test_every_session_keeps_a_retired_image() -> None:
     found = decide(RETIRED, [session(NOW)], [], NOW)
-    assert found == Removal(RETIRED, kept="1 session of ann may use it")
+    assert found == Removal(RETIRED, kept_because="1 session of ann may use it")
 
 
 @pytest.mark.parametrize("image", [REPLACED, RETIRED])
@@ -63,13 +63,13 @@ def test_jobs_that_were_queued_before_keep_the_file(image: StoredImage) -> None:
     ]
     found = decide(image, [], jobs, NOW)
     text = "2 batch jobs submitted before may use it (the oldest: 7 of cy)"
-    assert found == Removal(image, kept=text)
+    assert found == Removal(image, kept_because=text)
     assert decide(image, [], jobs[2:], NOW) != found
 
 
 def test_what_was_just_replaced_is_kept_for_those_who_are_launching_it() -> None:
     found = decide(REPLACED, [], [], THEN + MARGIN - timedelta(seconds=1))
-    assert found == Removal(REPLACED, kept="replaced less than ten minutes ago")
+    assert found == Removal(REPLACED, kept_because="replaced less than ten minutes ago")
 
 
 def test_sessions_of_an_image() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from portal.core.launch.mounts import check_in_own_home, place_in_own_home, start_folder
+from portal.core.launch.mounts import check_in_own_home, path_in_own_home, start_folder
 from portal.core.launch.request import parse_launch
 from tests.support.sessions import VALID_REQUEST
 
@@ -41,7 +41,7 @@ def test_apps_start_in_the_only_writable_folder_or_in_the_home(
     ],
 )
 def test_folders_are_where_the_cluster_has_them(folder: str, storage: str, path: str) -> None:
-    assert place_in_own_home(folder, storage) == path
+    assert path_in_own_home(folder, storage) == path
 
 
 def test_the_home_cannot_be_read_only() -> None:

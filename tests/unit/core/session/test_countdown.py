@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from portal.core.session.countdown import countdown, extension_choices, what_is_kept
+from portal.core.session.countdown import countdown, extension_choices, retention_text
 from portal.core.session.session import State
 from portal.core.site_rules import SiteRules
 from tests.support.stored_sessions import NOON, ended_session
@@ -42,4 +42,4 @@ def test_the_longest_choice_says_how_long_it_is() -> None:
 
 
 def test_what_is_kept_is_one_text() -> None:
-    assert what_is_kept(ended_session()).endswith("is deleted.")
+    assert retention_text(ended_session()).endswith("is deleted.")

@@ -7,13 +7,13 @@ import pytest
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.launch.mounts import Mount
 from portal.core.session.ended_lately import (
-    More,
+    Shortage,
     how_it_ended,
-    lacked,
+    kept_text,
     larger,
     longer,
+    shortage,
     shows_memory_kill,
-    was_kept,
     why_it_ended,
 )
 from portal.core.session.session import Cause, State
@@ -37,13 +37,13 @@ def test_an_end_by_others_is_explained_and_ones_own_is_not() -> None:
 def test_what_was_kept_is_named() -> None:
     data, other = Mount(folder="climate-2026"), Mount(folder="more")
     read_only = Mount(folder="shared", read_only=True)
-    assert was_kept(ended_session(mounts=(data, read_only))) == "climate-2026 was kept."
-    assert was_kept(ended_session(mounts=(data, other))) == "climate-2026 and more were kept."
+    assert kept_text(ended_session(mounts=(data, read_only))) == "climate-2026 was kept."
+    assert kept_text(ended_session(mounts=(data, other))) == "climate-2026 and more were kept."
     assert (
-        was_kept(ended_session(mounts=(Mount(folder="home"),))) == "Your home directory was kept."
+        kept_text(ended_session(mounts=(Mount(folder="home"),))) == "Your home directory was kept."
     )
-    assert was_kept(ended_session()) == "Its files were deleted."
-    assert was_kept(ended_session(ready=None)) == ""
+    assert kept_text(ended_session()) == "Its files were deleted."
+    assert kept_text(ended_session(ready=None)) == ""
 
 
 def test_twice_as_much_within_the_limits() -> None:
@@ -55,9 +55,9 @@ def test_twice_as_much_within_the_limits() -> None:
     assert larger(ended_session(memory_mb=1000), 1000) is None
     assert larger(ended_session(memory_mb=600), None) == 1536  # and not 1200 MB, 1.17 GB
     assert larger(ended_session(memory_mb=1024), None) == 2048
-    assert lacked(ended_session()) is More.TIME
-    assert lacked(ended_session(cause=Cause.OUT_OF_MEMORY)) is More.MEMORY
-    assert lacked(ended_session(cause=Cause.PREEMPTED)) is None
+    assert shortage(ended_session()) is Shortage.TIME
+    assert shortage(ended_session(cause=Cause.OUT_OF_MEMORY)) is Shortage.MEMORY
+    assert shortage(ended_session(cause=Cause.PREEMPTED)) is None
 
 
 def test_the_notice_of_a_kill_shows_until_it_is_dismissed() -> None:

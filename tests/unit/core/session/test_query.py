@@ -34,7 +34,7 @@ def test_a_cursor_survives_formatting_and_parsing(sort: Sort, before: bool) -> N
 @pytest.mark.parametrize("sort", Sort)
 def test_a_cursor_of_another_order_is_refused(sort: Sort) -> None:
     with pytest.raises(ValidationError) as caught:
-        ListQuery(sort=sort.turned, cursor=str(place(sort)))
+        ListQuery(sort=sort.reversed, cursor=str(place(sort)))
     assert caught.value.errors()[0]["loc"] == ("cursor",)
 
 

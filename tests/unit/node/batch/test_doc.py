@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from portal.node.batch.main import USAGE
-from portal.node.batch.options import OWN_WITH_VALUE, OWN_WITHOUT_VALUE
+from portal.node.batch.options import SLIPWAY_WITH_VALUE, SLIPWAY_WITHOUT_VALUE
 from tests.support.paths import ROOT
 from tests.unit.node.batch.conftest import site
 
@@ -64,7 +64,7 @@ def test_without_settings_nothing_is_printed(tmp_path: Path) -> None:
     assert completed(tmp_path / "none.json", "slipway", "sbatch", "--image", "=", "py") == []
 
 
-@pytest.mark.parametrize("option", sorted(OWN_WITH_VALUE | OWN_WITHOUT_VALUE))
+@pytest.mark.parametrize("option", sorted(SLIPWAY_WITH_VALUE | SLIPWAY_WITHOUT_VALUE))
 def test_every_option_is_in_the_manual_the_help_and_the_completion(option: str) -> None:
     page = (DOC / "slipway.1").read_text().replace("\\-", "-")
     assert re.search(rf"^\.BR? --{option}\b", page, re.MULTILINE)

@@ -48,7 +48,7 @@ def test_our_options_are_taken_out() -> None:
     line = parse("sbatch", words.split())
     assert line.options == ["-n", "4", "--mem=1G"]
     assert line.command == ["job", "x"]
-    assert line.own == [
+    assert line.slipway_options == [
         ("image", "python/3.13"),
         ("fgpu", "0.5"),
         ("mount", "a"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from portal.node.gpu import check
-from portal.node.gpu.checks.driver import Places
+from portal.node.gpu.checks.driver import KernelPaths
 from portal.node.gpu.watchdog.heartbeat import Heartbeat
 from portal.node.gpu.watchdog.lock import lock
 from tests.unit.node.gpu.node import DEMO, FakeNvml, Proc, gpu, settings_file
@@ -34,7 +34,7 @@ def _findings(tmp_path: Path, nvml: FakeNvml, config: str) -> dict[str, list[str
         return config if words == ("show", "config") else "{}" if config else "not JSON"
 
     (tmp_path / "proc").mkdir(exist_ok=True)
-    places = Places(tmp_path / "dev", tmp_path / "proc", tmp_path / "module")
+    places = KernelPaths(tmp_path / "dev", tmp_path / "proc", tmp_path / "module")
     for mark, text in check.check(
         tmp_path / "jobs", file, nvml.connect, scontrol, places, [tmp_path / "apptainer"]
     ):

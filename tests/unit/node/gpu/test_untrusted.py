@@ -60,7 +60,7 @@ def test_a_command_may_print_any_bytes() -> None:
 
 
 def test_a_question_without_an_answer_costs_one_wait() -> None:
-    patient = untrusted.Patient[int](0.05)
+    patient = untrusted.TimedQuery[int](0.05)
 
     def fail() -> int:
         raise ValueError("odd")

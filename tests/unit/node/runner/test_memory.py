@@ -50,7 +50,7 @@ def node(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Node:
     found.process(1, "runner", 5000)
     found.process(7, "python3", 90000, command="python3 /opt/slipway/jupyter/kernel.py -f x")
     found.process(8, "R (odd) name", 1000)
-    found.watch.look()
+    found.watch.poll()
     return found
 
 
@@ -60,7 +60,7 @@ def test_the_largest_of_those_that_vanished_is_named(
     node.gone(7)
     node.gone(8)
     node.kills(1)
-    node.watch.look()
+    node.watch.poll()
     text = (
         "python3 (a notebook kernel) was stopped: it wanted more than the 0.59 GB of this session"
     )
@@ -70,13 +70,13 @@ def test_the_largest_of_those_that_vanished_is_named(
     assert report["oom_program"] == "python3 (a notebook kernel)"
     assert isinstance(report["oom_age"], float)
     assert 0 <= report["oom_age"] < 5
-    node.watch.look()
+    node.watch.poll()
     assert len(node.told) == 1
 
 
 def test_an_ordinary_exit_is_no_kill(node: Node) -> None:
     node.gone(7)
-    node.watch.look()
+    node.watch.poll()
     assert node.told == []
     assert node.watch.report() == {}
 
@@ -84,23 +84,23 @@ def test_an_ordinary_exit_is_no_kill(node: Node) -> None:
 def test_a_zombie_was_killed(node: Node) -> None:
     node.process(8, "R (odd) name", 0, state="Z")
     node.kills(1)
-    node.watch.look()
+    node.watch.poll()
     assert node.told[0].startswith("R (odd) name was stopped")
 
 
 def test_the_counter_may_be_late(node: Node) -> None:
     node.gone(7)
-    node.watch.look()
+    node.watch.poll()
     node.kills(1)
-    node.watch.look()
+    node.watch.poll()
     assert node.told[0].startswith("python3 (a notebook kernel) was stopped")
 
 
 def test_a_process_that_nobody_saw_is_not_named(node: Node) -> None:
     for _ in range(2):
-        node.watch.look()
+        node.watch.poll()
     node.kills(1)
-    node.watch.look()
+    node.watch.poll()
     assert node.told[0].startswith("A process was stopped")
     assert node.watch.report()["oom_program"] == ""
 
@@ -108,30 +108,30 @@ def test_a_process_that_nobody_saw_is_not_named(node: Node) -> None:
 def test_a_pid_that_is_used_again_is_another_process(node: Node) -> None:
     node.process(7, "python3", 10, command="python3 x.py", start=5)
     node.kills(1)
-    node.watch.look()
+    node.watch.poll()
     assert node.told[0].startswith("python3 (a notebook kernel) was stopped")
 
 
 def test_a_program_started_by_exec_has_its_own_name(node: Node) -> None:
     node.process(8, "julia", 70000)
-    node.watch.look()
+    node.watch.poll()
     node.gone(8)
     node.kills(1)
-    node.watch.look()
+    node.watch.poll()
     assert node.told[0].startswith("julia was stopped")
 
 
 def test_names_are_reported_as_the_portal_accepts_them(node: Node) -> None:
     node.process(9, "böse\x1b[1m", 95000)
-    node.watch.look()
+    node.watch.poll()
     node.gone(9)
     node.kills(1)
-    node.watch.look()
+    node.watch.poll()
     assert node.watch.report()["oom_program"] == "b?se?[1m"
 
 
 def test_a_job_without_a_counter_is_quiet(tmp_path: Path) -> None:
     told: list[str] = []
     watch = MemoryWatch(told.append, str(tmp_path / "none"), "/proc")
-    watch.look()
+    watch.poll()
     assert told == []

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from portal.core.admin.csv_text import csv_line
-from portal.core.admin.usage import MOST_SPANS, UsageQuery, Used, spans_of, usage_csv
+from portal.core.admin.usage import MOST_SPANS, UsageQuery, UsageSum, spans_of, usage_csv
 from portal.core.auth.person import Person
 from portal.core.launch.request import parse_launch
 from portal.errors import InvalidRequest, NotFound
@@ -46,7 +46,7 @@ def ran(world: World, who: Person, start: datetime, hours: float | None, **colum
     return session.id
 
 
-def groups(world: World, **query: Any) -> dict[str, Used]:
+def groups(world: World, **query: Any) -> dict[str, UsageSum]:
     report = world.services.usage.report(ADMIN, UsageQuery(**query))
     return dict(report.groups)
 
@@ -83,11 +83,11 @@ def test_groups(world: World) -> None:
     ran(world, BOB, hours, 4, environment="", image="mine.sif", account="physics")
     people = groups(world)
     assert list(people) == ["bob", "alice"]
-    assert people["alice"] == Used(2, 1, 3.0, 0.0)
+    assert people["alice"] == UsageSum(2, 1, 3.0, 0.0)
     limits = world.status.limits()
     assert limits is not None
     accounts = groups(world, by="account")
-    assert accounts["physics"] == Used(2, 2, 6.0, 0.0)
+    assert accounts["physics"] == UsageSum(2, 2, 6.0, 0.0)
     assert accounts[limits.default_accounts["alice"]].core_hours == 1.0
     assert groups(world, by="environment")[OWN_IMAGE].core_hours == 4.0
     assert days(world, by="environment", of=OWN_IMAGE) == {"20": 4.0}

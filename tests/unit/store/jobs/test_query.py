@@ -81,7 +81,7 @@ def test_pages_cover_all_jobs_in_order_and_back(full: JobStore, sort: JobSort) -
     key = KEYS.get(sort.key)  # the others are equal
     jobs = full.get_many(seen)
     order = sorted(
-        jobs, key=lambda one: (key(one) if key else 0, int(one.id)), reverse=sort.falling
+        jobs, key=lambda one: (key(one) if key else 0, int(one.id)), reverse=sort.descending
     )
     assert seen == [one.id for one in order]
 
@@ -163,7 +163,7 @@ def test_every_column_sorts_in_both_directions(tmp_path: Path) -> None:
     assert set(rising) == {sort.key for sort in JobSort}
     for sort in JobSort:
         found = "".join(row.job.id for row in store.query(JobQuery(sort=sort), NOW).rows)
-        assert found == (rising[sort.key][::-1] if sort.falling else rising[sort.key]), sort
+        assert found == (rising[sort.key][::-1] if sort.descending else rising[sort.key]), sort
 
 
 def test_words_days_and_other_filters(tmp_path: Path) -> None:

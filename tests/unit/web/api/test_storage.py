@@ -25,8 +25,8 @@ def program(api: MakeApi) -> Api:
 
 
 @pytest.fixture
-def templates(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(world.services.administration, "templates", lambda: [SMALL, HUGE])
+def templates(world: World) -> None:
+    world.store_templates(SMALL, HUGE)
 
 
 def fields(answer: Any, status: int = 422) -> dict[str, str]:

@@ -102,7 +102,7 @@ def test_where_pyslurm_cannot_be_used_squeue_is(
 
 
 def test_it_is_tried_again_later(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "AGAIN", 0.0)
+    monkeypatch.setattr(process, "RETRY_SECONDS", 0.0)
     reader = start("sys.exit(1)")
     assert reader.queue() is None
     reader._argv = (sys.executable, "-c", f"import sys\n{answering()}")

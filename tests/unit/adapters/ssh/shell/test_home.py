@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from portal.adapters.ssh.command import Completed
-from portal.adapters.ssh.shell.home import ENTER, OR_TELL, check_home
+from portal.adapters.ssh.shell.home import ENTER, OR_REPORT, check_home
 from portal.errors import HomeUnusable
 
 MOUNT = 'mount -t tmpfs -o size=4k tmpfs "$HOME" && cd && head -c 1M /dev/zero > full 2>/dev/null; '
@@ -46,13 +46,13 @@ def test_a_home_that_cannot_be_entered(tmp_path: Path) -> None:
 def test_a_home_that_cannot_be_written_to(tmp_path: Path) -> None:
     (tmp_path / "s").write_text("")
     words = f"Your home directory {tmp_path} cannot be written to on the login node: mkdir: cannot"
-    text = said(tmp_path, f"{ENTER}\nexport LC_ALL=C\nmkdir -p s/one {OR_TELL}\necho no")
+    text = said(tmp_path, f"{ENTER}\nexport LC_ALL=C\nmkdir -p s/one {OR_REPORT}\necho no")
     assert text.startswith(words)
     assert text.endswith(": Not a directory.")
 
 
 def test_a_home_that_is_full(tmp_path: Path) -> None:
     namespace = ("unshare", "--user", "--map-root-user", "--mount")
-    script = f"{MOUNT}{ENTER}\nexport LC_ALL=C\necho x | cat > file {OR_TELL}\necho no"
+    script = f"{MOUNT}{ENTER}\nexport LC_ALL=C\necho x | cat > file {OR_REPORT}\necho no"
     words = f"Your home directory {tmp_path} is full: No space left on device. Delete something"
     assert said(tmp_path, script, *namespace).startswith(words)

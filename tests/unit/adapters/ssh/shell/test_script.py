@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.adapters.ssh.shell.script import command_script, knock
+from portal.adapters.ssh.shell.script import command_script, probe
 from portal.node.common.slurm_variables import COMMANDS
 from tests.support.login_shells import path_of
 
@@ -34,15 +34,15 @@ def run(sh: list[str], script: bytes, **environment: str) -> subprocess.Complete
 
 
 def test_a_knock_is_answered_as_often_as_it_comes(sh: list[str]) -> None:
-    assert b"abcd" not in knock("abcd")
-    done = run(sh, knock("abcd") * 2 + command_script(["echo", "done"], b"", "MARK"))
+    assert b"abcd" not in probe("abcd")
+    done = run(sh, probe("abcd") * 2 + command_script(["echo", "done"], b"", "MARK"))
     assert (done.stdout, done.stderr) == (b"abcd\nabcd\nMARK\ndone\n", b"MARK-\n")
 
 
 @pytest.mark.parametrize("shell", ["tcsh", "bsd-csh", "fish", "rc", "elvish", "xonsh", "sash"])
 def test_another_shell_does_not_answer(shell: str, tmp_path: Path) -> None:
     """A start-up file may become it; it would read the script's lines as commands of its own."""
-    done = run([path_of(shell)], knock("abcd"), HOME=str(tmp_path))
+    done = run([path_of(shell)], probe("abcd"), HOME=str(tmp_path))
     assert b"abcd" not in done.stdout.splitlines()
 
 

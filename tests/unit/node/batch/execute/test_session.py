@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from portal.node.batch.execute import session
-from portal.node.batch.execute.session import PLACE, read_words, run
+from portal.node.batch.execute.session import IMAGE_WORD, read_words, run
 from portal.node.batch.image import ImageError
 from portal.node.batch.image.site import SiteFile
 from tests.support.paths import ROOT
@@ -29,7 +29,7 @@ SPEC = {
     "callback_ca": "",
     "registry": {"user": "team", "password": "s3cret"},
 }
-READ = ["sh", "-c", 'cat > "$0"; head -c 32 "$1"; exit 7', "spec", PLACE]
+READ = ["sh", "-c", 'cat > "$0"; head -c 32 "$1"; exit 7', "spec", IMAGE_WORD]
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from portal.node.batch import handover
-from portal.node.batch.execute.supervisor import BEGUN, SETTLED
+from portal.node.batch.execute.supervisor import SETTLING, STARTUP
 from tests.support.paths import ROOT
 from tests.unit.node.batch.execute.jobs import (
     Node,
@@ -120,7 +120,7 @@ def test_each_signal_is_seen_once(language: str, phase: str, pattern: str, node:
                 time.sleep(node.delay / 2)
             else:
                 wait_until(seen)
-                time.sleep(BEGUN if phase == "late" else 0)
+                time.sleep(STARTUP if phase == "late" else 0)
             for number in sent:
                 child.send_signal(number)
             wait_until(partial(has_seen, Counter(map(int, [0, *sent]))))
@@ -181,7 +181,7 @@ def test_repeated_signals_from_before_the_start_are_not_merged(node: Node) -> No
     node.delay = 2.0
     with started(node.batch(POLLS)) as child:
         wait_until(lambda: has_blocked(child.pid))
-        time.sleep(BEGUN)
+        time.sleep(STARTUP)
         for _ in range(3):
             child.send_signal(signal.SIGUSR1)
             time.sleep(0.2)
@@ -192,7 +192,7 @@ def test_repeated_signals_from_before_the_start_are_not_merged(node: Node) -> No
 
 def test_repeated_signals_to_a_program_in_sigwait_are_not_merged(node: Node) -> None:
     """What it awaits is not blocked meanwhile, as if it were not prepared for it."""
-    node.delay = SETTLED
+    node.delay = SETTLING
     with started(node.batch(AWAITS)) as child:
         wait_until(seen)
         for _ in range(3):
@@ -223,7 +223,7 @@ def test_a_whole_group_is_signalled_where_slurm_signals_it(node: Node) -> None:
     chance = random.Random(RUNS)
     with started(node.batch(CHILD)) as child:
         wait_until(lambda: heard.exists() and saw.exists())
-        time.sleep(BEGUN)
+        time.sleep(STARTUP)
         groups = [chance.random() < 0.5 for _ in range(10 * RUNS)]
         for number, group in enumerate(groups, 1):
             (os.killpg if group else os.kill)(child.pid, signal.SIGUSR2)
@@ -242,7 +242,7 @@ def test_between_children_and_while_one_runs(node: Node) -> None:
     script += "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.2; /bin/true; done\nexit 6\n"
     with started(node.batch(script)) as child:
         wait_until(seen)
-        time.sleep(BEGUN)
+        time.sleep(STARTUP)
         for _ in range(3):
             child.send_signal(signal.SIGUSR1)
             time.sleep(0.25)

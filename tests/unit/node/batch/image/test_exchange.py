@@ -193,10 +193,10 @@ def test_a_registry_of_a_private_network_leads_to_private_networks_and_the_inter
     """Such as to the storage of a site's own, where its files are."""
     asked = Exchange("registry.example.org", insecure=True)
     asked._reach = Reach.PRIVATE
-    asked._refuse_near("storage.example.org", "10.0.0.1")
-    asked._refuse_near("storage.example.org", "9.9.9.9")
+    asked._check_reach("storage.example.org", "10.0.0.1")
+    asked._check_reach("storage.example.org", "9.9.9.9")
     with pytest.raises(ImageError, match="on this machine"):
-        asked._refuse_near("storage.example.org", "127.0.0.1")
+        asked._check_reach("storage.example.org", "127.0.0.1")
 
 
 def test_all_addresses_of_a_name_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from portal.node.common.fgpu import GpuKind
 from portal.node.gpu.checks import Finding
-from portal.node.gpu.checks.driver import Places, check_gpu, check_node
+from portal.node.gpu.checks.driver import KernelPaths, check_gpu, check_node
 from portal.node.gpu.nvml import Device, Nvml
 from tests.unit.node.gpu.node import DEMO, MIG, gpu
 
@@ -73,9 +73,9 @@ def test_a_mig_device_without_capabilities() -> None:
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Places:
+def places(tmp_path: Path) -> KernelPaths:
     """A machine with all device files."""
-    found = Places(tmp_path / "dev", tmp_path / "proc", tmp_path / "module")
+    found = KernelPaths(tmp_path / "dev", tmp_path / "proc", tmp_path / "module")
     for folder in (found.dev, found.proc, found.modules):
         folder.mkdir()
     for name in ("nvidia0", "nvidia-uvm", "nvidia-uvm-tools"):
@@ -87,7 +87,7 @@ def _wrong(findings: Iterable[Finding]) -> list[Finding]:
     return [finding for finding in findings if finding[0] != "ok"]
 
 
-def test_missing_device_files(places: Places) -> None:
+def test_missing_device_files(places: KernelPaths) -> None:
     assert _wrong(check_node([gpu(0)], places)) == []
     caps = ("/dev/nvidia0", "/dev/nvidia-caps/nvidia-cap66")
     (found,) = _wrong(check_node([replace(gpu(0), files=caps)], places))
@@ -101,7 +101,7 @@ def test_missing_device_files(places: Places) -> None:
     assert "nvidia-modprobe -u -c 0" in found[1]
 
 
-def test_memory_of_the_heap_on_the_gpu(places: Places) -> None:
+def test_memory_of_the_heap_on_the_gpu(places: KernelPaths) -> None:
     parameter = places.modules / "nvidia_uvm" / "parameters" / "uvm_disable_hmm"
     parameter.parent.mkdir(parents=True)
     parameter.write_text("Y\n")
@@ -111,7 +111,7 @@ def test_memory_of_the_heap_on_the_gpu(places: Places) -> None:
     assert "uvm_disable_hmm=1" in found[1]
 
 
-def test_a_machine_with_switches_needs_the_fabric_manager(places: Places) -> None:
+def test_a_machine_with_switches_needs_the_fabric_manager(places: KernelPaths) -> None:
     (places.dev / "nvidia-nvswitchctl").touch()
     assert _wrong(check_node([gpu(0)], places)) == []
     (places.dev / "nvidia-nvswitch0").touch()

@@ -36,4 +36,4 @@ def test_subordinate_uids_are_their_owners(
     proc = Proc(tmp_path / "proc")
     proc.add(70, "", ME.pw_uid)
     one = Member(70, "70@1", ME.pw_uid, Step(12, "0"), True)
-    assert Fuse(tmp_path, proc.folder, subuid).hidden(one, {7: 505}) == hidden
+    assert Fuse(tmp_path, proc.folder, subuid).hidden_from(one, {7: 505}) == hidden

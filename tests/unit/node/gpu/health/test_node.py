@@ -41,7 +41,7 @@ class Site:
             state=self.folder / "state",
             proc=self.machine.proc.folder,
             fuse=self.machine.fuse,
-            asked=Slurm(self._job, self._node, self._update),
+            commands=Slurm(self._job, self._node, self._update),
             watch_problem=lambda: self.problem,
             shares=lambda: self.shares,
             pause=self._pause,

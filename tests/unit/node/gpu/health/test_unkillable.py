@@ -35,7 +35,7 @@ def free(
 
 def freed(machine: Machine, earlier: list[str] | None = None) -> list[str]:
     """What was done."""
-    return free(machine, earlier).words
+    return free(machine, earlier).messages
 
 
 def test_the_connection_of_a_step_that_cannot_be_killed_is_aborted(machine: Machine) -> None:
@@ -85,14 +85,14 @@ def test_another_step_may_serve_it_for_a_while(machine: Machine) -> None:
     machine.proc.add(71, "job_12/step_batch/user/task_0")
     machine.connect(48, 1001, 70)
     found = free(machine)
-    assert found.words == []
+    assert found.messages == []
     assert len(freed(machine, [one.mark for one in found.stuck])) == 1
 
 
 def test_a_process_that_ends_by_itself_costs_nothing(machine: Machine) -> None:
     machine.proc.add(70, TASK, killed=True, mounts=mount(48))
     machine.connect(48, 1001)
-    assert free(machine, pause=lambda seconds: machine.proc.remove(70)).words == []
+    assert free(machine, pause=lambda seconds: machine.proc.remove(70)).messages == []
     assert machine.aborted == []
 
 
@@ -118,7 +118,7 @@ def test_the_connections_of_many_mounts_are_aborted_at_one_check(machine: Machin
     next_ones = list(range(48, 148))
     found = free(machine, pause=close_next)
     assert machine.aborted == list(range(48, 148))
-    assert {job for job, _ in found.done} == {12}
+    assert {job for job, _ in found.actions} == {12}
     assert machine.look() == []
 
 
@@ -187,7 +187,7 @@ def test_whoever_traces_it_is_ended_unless_it_is_roots(machine: Machine, uid: in
             look = lambda: [] if traced.poll() is not None else [stuck]  # noqa: E731
             pause = lambda seconds: time.sleep(0.3)  # noqa: E731
             fuse = Fuse(machine.connections)
-            said = Unkillable(look, fuse, Processes(), pause).free().words
+            said = Unkillable(look, fuse, Processes(), pause).free().messages
             because = f"since PID {traced.pid} could not be killed: it traced it"
             assert said == ([f"job 12: ended PID {tracer.pid}, {because}"] if uid else [])
         finally:
@@ -206,7 +206,7 @@ def test_mounts_of_any_name(machine: Machine, number: int) -> None:
     machine.proc.add(70, TASK, killed=True, mounts=lines, name=byte)
     machine.connect(48, 1001, 70)
     machine.connect(31, 1001)
-    machine.fuse.hidden = lambda one, waiting: set()  # type: ignore[method-assign]
+    machine.fuse.hidden_from = lambda member, waiting: set()  # type: ignore[method-assign]
     assert len(freed(machine)) == 1
     assert machine.aborted == [48]
 
@@ -270,7 +270,7 @@ def test_a_real_connection(first: signal.Signals) -> None:
                     return [] if gone else [Member(waiting.pid, mark, uid, Step(12, "0"), dying)]
 
                 pause = lambda seconds: time.sleep(0.5)  # noqa: E731
-                (said,) = Unkillable(look, Fuse(), processes, pause).free().words
+                (said,) = Unkillable(look, Fuse(), processes, pause).free().messages
                 assert "of UID 1001" in said
                 assert waiting.wait(20) == -first
             finally:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from portal.node.gpu.slices import JobSlice, Part
-from portal.node.gpu.watchdog.neighbours import OFFSET, Neighbours, Seen
+from portal.node.gpu.watchdog.neighbours import OFFSET, Measurement, Neighbours
 
 GPU = "GPU-0"
 TOLERANCE = 0.1
@@ -122,7 +122,7 @@ class TakingTurns:
             (self._folder / str(job) / "counters").write_bytes(counters)
         memory = {job: {job: 1} for job in self._slices}
         now = int((START + self._now) * 1e9)
-        self._neighbours.measured(Seen(GPU, self._slices, memory, busy, now))
+        self._neighbours.record(Measurement(GPU, self._slices, memory, busy, now))
         for job, one in self._sessions.items():
             self._neighbours.write(job, self._slices[job])
             lines = (self._folder / str(job) / "load").read_text().splitlines()

@@ -12,7 +12,7 @@ from portal.node.common.fgpu import MIB
 from portal.node.gpu import cli, slices
 from portal.node.gpu.slices import JobSlice, Part, parse_slice
 from portal.node.gpu.watchdog.accounts import QUIET
-from portal.node.gpu.watchdog.neighbours import OFFSET, Neighbours, Seen, forgive
+from portal.node.gpu.watchdog.neighbours import OFFSET, Measurement, Neighbours, forgive
 from tests.unit.node.gpu.watchdog.taking_turns import TakingTurns
 
 SECOND = 1_000_000_000
@@ -62,7 +62,7 @@ class Node:
         for job, seconds in (measured or {}).items():
             self.count(job, seconds)
         memory = {job: {job: 100 * MIB} for job in self.slices}
-        self.neighbours.measured(Seen(GPU, self.slices, memory, busy, self.now))
+        self.neighbours.record(Measurement(GPU, self.slices, memory, busy, self.now))
         for job, found in self.slices.items():
             self.neighbours.write(job, found)
 

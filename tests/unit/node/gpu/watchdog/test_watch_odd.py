@@ -152,7 +152,7 @@ def test_one_gpus_exception_does_not_protect_the_others(node: Node) -> None:
     node.look(3)
     assert not killed(offender)
     del node.nvml.busy
-    node.watch._neighbours.measured = _fails  # type: ignore[method-assign, assignment]
+    node.watch._neighbours.record = _fails  # type: ignore[method-assign, assignment]
     node.look(2)
     assert killed(offender)
 

@@ -91,7 +91,7 @@ def test_an_app_that_closes_connections_is_asked_in_growing_pauses(
 def test_a_slow_start_page_is_asked_for_once(
     watched: WatchedApp, directory: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readiness, "LOOK", 0.05)
+    monkeypatch.setattr(readiness, "ANSWER_TIMEOUT", 0.05)
     watched.app.start(order(serving("unix", f"time.sleep(1.5); {ANSWER}"), timeout=30))
     assert watched.next()["state"] == "ready"
     assert counted(directory) == [1, 1]

@@ -81,4 +81,8 @@ def test_a_program_that_the_image_lacks_is_named() -> None:
 
 def test_folders_that_were_seen_are_noted() -> None:
     options = Options(["--seen", "1:2 /a b", "--gpu", "--seen", "3:4 /c", "--", "x"])
-    assert (options.seen, options.gpu, options.program) == (["1:2 /a b", "3:4 /c"], True, ["x"])
+    assert (options.shared_folders, options.gpu, options.program) == (
+        ["1:2 /a b", "3:4 /c"],
+        True,
+        ["x"],
+    )

@@ -18,12 +18,10 @@ SIZED = {name: value for name, value in WIZARD_FORM.items() if not name.startswi
 
 
 @pytest.fixture(autouse=True)
-def templates(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def templates(world: World) -> None:
     """Two templates, the first of which is for a whole node."""
     two_accounts(world)
-    monkeypatch.setattr(
-        "portal.services.admin.administration.Administration.templates", lambda _: [WHOLE, SMALL]
-    )
+    world.store_templates(WHOLE, SMALL)
 
 
 def box(page: str) -> tuple[bool, str]:

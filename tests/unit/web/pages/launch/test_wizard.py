@@ -61,12 +61,9 @@ def folders(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture
-def templates(monkeypatch: pytest.MonkeyPatch) -> None:
+def templates(world: World) -> None:
     """Two templates, one of which is too large for everybody."""
-    monkeypatch.setattr(
-        "portal.services.admin.administration.Administration.templates",
-        lambda _self: [SMALL_TEMPLATE, HUGE_TEMPLATE],
-    )
+    world.store_templates(SMALL_TEMPLATE, HUGE_TEMPLATE)
 
 
 # Steps
@@ -135,7 +132,8 @@ def test_the_first_wrong_step_is_open(
 
 
 def test_folders_reach_the_session(world: World, alice: Browser, folders: list[str]) -> None:
-    world.slurm.__dict__.setdefault("storage", {})["alice"] = {"data", "results"}
+    for name in ("data", "results"):
+        (world.slurm.root / "home/alice/storage" / name).mkdir(parents=True)
     chosen = [("mount", "data"), ("mount", "home"), ("read_only", "home"), ("read_only", "results")]
     answer = send(alice, "/sessions", [*WIZARD_FORM.items(), *chosen])
     assert answer.status_code == 303, answer.text

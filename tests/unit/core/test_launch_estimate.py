@@ -8,7 +8,7 @@ import pytest
 
 from portal.core.cluster.jobs import Estimate
 from portal.core.cluster.meters import Meter, PartitionUsage
-from portal.core.outlook import fits_now, starts_at_once
+from portal.core.launch_estimate import fits_now, starts_at_once
 from portal.core.session.session import Session
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)

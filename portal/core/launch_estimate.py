@@ -1,4 +1,4 @@
-"""What is known of a launch before it: how many of its sessions start at once."""
+"""Estimates for a launch: how many of its sessions can start right away."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ AT_ONCE = timedelta(seconds=60)
 
 
 def fits_now(use: PartitionUsage | None, session: Session, count: int) -> int | None:
-    """How many of `count` such sessions fit what their owner can get now; None if unknown."""
+    """How many of `count` such sessions fit into the free resources; None if unknown."""
     if use is None or use.cpus.available is None or use.memory.available is None:
         return None
-    found = [
+    counts = [
         count,
         use.cpus.available // session.cpus,
         use.memory.available // session.memory_mb,
@@ -25,8 +25,8 @@ def fits_now(use: PartitionUsage | None, session: Session, count: int) -> int | 
         if use.fgpu is None or use.fgpu.available is None:
             return None
         # A small allowance: both are decimals of shares.
-        found.append(int(float(use.fgpu.available) / float(session.fgpu) + 1e-9))
-    return max(0, min(found))
+        counts.append(int(float(use.fgpu.available) / float(session.fgpu) + 1e-9))
+    return max(0, min(counts))
 
 
 def starts_at_once(estimate: Estimate | None, now: datetime) -> bool:

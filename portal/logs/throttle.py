@@ -1,4 +1,4 @@
-"""Keeps one cause from filling the log."""
+"""Rate limit for repeated log messages."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable
 
 EVERY = 60.0
-"""Seconds between two lines about the same cause."""
+"""Minimum time in seconds between two lines about the same cause."""
 
 
-class Seldom:
-    """Says when a cause may be logged again: once a minute in each process."""
+class LogThrottle:
+    """Limits lines about one cause to one per minute in each process. Thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, every: float = EVERY) -> None:
         self._clock = clock
@@ -20,7 +20,7 @@ class Seldom:
         self._last: dict[str, float] = {}
 
     def __call__(self, cause: str) -> bool:
-        """Whether to log this cause now; `cause` is one of few words."""
+        """Whether to log this cause now; there must be few different causes."""
         with self._lock:
             now = self._clock()
             if now - self._last.get(cause, now - self._every) < self._every:

@@ -1,4 +1,4 @@
-"""Has one of several hosts followed while its worker is restarted, so that its apps stay open."""
+"""Answers HAProxy's health check while the worker restarts, so that apps stay open."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from portal.cli.apply.account import slipway, start_as_owner
 from portal.config import Settings
 
 _BEGIN_SECONDS, _END_SECONDS = 30.0, 30.0
-"""How long the stand-in may take to answer HAProxy, and the new worker after it."""
+"""Time limits for the stand-in's and then the new worker's first answer to HAProxy."""
 _PAUSE = 0.1
 
 
-class Meanwhile:
-    """A stand-in for the worker, `slipway worker --meanwhile`; nothing where there is one host.
+class StandIn:
+    """A stand-in for the worker, `slipway worker --meanwhile`; does nothing with one host.
 
-    HAProxy closes the apps when nobody has answered it for some seconds (core/hosts.py), and a
-    worker takes as long to start where the machine is busy.
+    HAProxy closes the apps if its health check fails for some seconds (core/hosts.py), and on a
+    busy machine a worker needs as long to start.
     """
 
     def __init__(self, settings: Settings, file: Path, wait: Callable[[float], None]) -> None:
@@ -53,9 +53,9 @@ class Meanwhile:
         process.terminate()
         process.wait()
 
-    def _until(self, is_so: Callable[[], bool], seconds: float) -> bool:
+    def _until(self, condition: Callable[[], bool], seconds: float) -> bool:
         deadline = time.monotonic() + seconds
-        while not is_so():
+        while not condition():
             if time.monotonic() > deadline or self._has_failed():
                 return False
             self._wait(_PAUSE)
@@ -66,7 +66,7 @@ class Meanwhile:
 
 
 def _inode(run: str) -> int:
-    """What tells the socket of one process from that of the next."""
+    """The inode of the agent's socket, which changes with each process."""
     try:
         return Path(socket_path(run)).stat().st_ino
     except OSError:

@@ -1,4 +1,4 @@
-"""What stays after a session's end, and what is deleted: the same facts in every text about it."""
+"""Which files stay after a session's end and which are deleted, in one wording for all texts."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ MOST_COUNTED = 10_000
 
 
 @dataclass(frozen=True)
-class Kept:
-    """What stays and what is deleted when a session ends."""
+class Retention:
+    """Files that stay and files that are deleted when a session ends."""
 
     folders: tuple[str, ...]
-    """What stays, by name: mounted folders that can be written, or the home directory."""
+    """Names of folders that stay: mounted writable folders, or the home directory."""
     deletes: bool
-    """Whether its home is deleted; False if it is the owner's own."""
+    """Whether its home is deleted; False if it is the owner's home directory."""
     files: int | None = None
     """Files that are deleted, as last reported; hidden ones do not count."""
     size: int | None = None
@@ -28,7 +28,7 @@ class Kept:
 
     @property
     def stays(self) -> str:
-        """What stays, as a sentence: "climate-2026 stays."; "" if nothing does."""
+        """A sentence about the folders that stay: "climate-2026 stays."; "" if none."""
         text = f"{self._stays}." if self.folders else ""
         return text[0].upper() + text[1:] if self.folders[:1] == (HOME_TITLE,) else text
 
@@ -36,16 +36,16 @@ class Kept:
     def _stays(self) -> str:
         if not self.folders:
             return ""
-        *most, last = self.folders
-        return f"{', '.join(most)} and {last} stay" if most else f"{last} stays"
+        *others, last = self.folders
+        return f"{', '.join(others)} and {last} stay" if others else f"{last} stays"
 
     @property
     def goes(self) -> str:
-        """What is deleted, as a sentence: "Everything else in this session is deleted: 3 files"."""
+        """A sentence about deleted files: "Everything else in this session is deleted: 3 files"."""
         if not self.deletes:
             return ""
-        what = "Everything else in this session" if self.folders else "Everything in this session"
-        return f"{what} is deleted{self._amount}."
+        files = "Everything else in this session" if self.folders else "Everything in this session"
+        return f"{files} is deleted{self._amount}."
 
     @property
     def _amount(self) -> str:
@@ -56,7 +56,7 @@ class Kept:
 
     @property
     def short(self) -> str:
-        """Both in one line, for one of several sessions."""
+        """Both in one line, for lists of several sessions."""
         if not self.deletes:
             return self._stays or "nothing has been saved in it"
         goes = f"the rest is deleted{self._amount}"
@@ -70,13 +70,13 @@ class Kept:
         return "No folder is mounted: download what you need from JupyterLab or by SSH."
 
 
-def kept(session: Session) -> Kept:
-    """What stays and what is deleted when this session ends."""
+def retention(session: Session) -> Retention:
+    """Determine which files stay and which are deleted when this session ends."""
     mounted = [mount.folder for mount in session.mounts if not mount.read_only]
     folders = [HOME_TITLE if folder == HOME else folder for folder in mounted]
     if session.home is Home.PERSISTENT:
-        own = [HOME_TITLE, *(folder for folder in folders if folder != HOME_TITLE)]
-        return Kept(tuple(own), deletes=False)
+        all_folders = [HOME_TITLE, *(folder for folder in folders if folder != HOME_TITLE)]
+        return Retention(tuple(all_folders), deletes=False)
     # Before its start nothing has been saved in it.
-    begun = session.started is not None
-    return Kept(tuple(folders), begun, session.home_files, session.home_bytes)
+    started = session.started is not None
+    return Retention(tuple(folders), started, session.home_files, session.home_bytes)

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from portal.adapters.haproxy.agent import AgentSocket, follows
-from portal.cli.apply import meanwhile
-from portal.cli.apply.meanwhile import Meanwhile
+from portal.cli.apply import stand_in
+from portal.cli.apply.stand_in import StandIn
 from portal.config import Settings, load_settings
 from tests.unit.cli.apply.site import Site
 
@@ -37,8 +37,8 @@ def test_somebody_answers_all_the_time(
 ) -> None:
     run = settings.state.run
     ended: list[bool] = []
-    monkeypatch.setattr(Meanwhile, "_until", noting(Meanwhile._until, ended))
-    with Meanwhile(settings, site.config, time.sleep):
+    monkeypatch.setattr(StandIn, "_until", noting(StandIn._until, ended))
+    with StandIn(settings, site.config, time.sleep):
         assert worker.is_replaced()
         until = time.monotonic() + 2.0  # longer than one look is believed
         while time.monotonic() < until:
@@ -65,8 +65,8 @@ def test_nobody_can(
     site: Site, settings: Settings, worker: AgentSocket,
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(meanwhile, "slipway", lambda *_words: [sys.executable, "-c", "exit(1)"])
-    with Meanwhile(settings, site.config, time.sleep):
+    monkeypatch.setattr(stand_in, "slipway", lambda *_words: [sys.executable, "-c", "exit(1)"])
+    with StandIn(settings, site.config, time.sleep):
         assert not worker.is_replaced()
     assert "nobody stands in" in capsys.readouterr().err
 
@@ -77,6 +77,6 @@ def test_nobody_is_needed_where_nobody_answers(
 ) -> None:
     """With one host, or one that is shut off anyway."""
     state = settings.state.model_copy(update={"hosts": "several" if several else "one"})
-    made = Meanwhile(settings.model_copy(update={"state": state}), site.config, time.sleep)
+    made = StandIn(settings.model_copy(update={"state": state}), site.config, time.sleep)
     with made:
         assert made._process is None

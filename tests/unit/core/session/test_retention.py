@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from portal.core.launch.mounts import Mount
-from portal.core.session.kept import MOST_COUNTED, kept
+from portal.core.session.retention import MOST_COUNTED, retention
 from portal.core.session.session import Home, Session
 from portal.node.runner.home import MOST_FILES
 
@@ -62,14 +62,14 @@ def _session(*mounts: Mount, home: Home = Home.SESSION, files: int | None = None
     ],
 )  # fmt: skip
 def test_what_stays_and_what_is_deleted_is_named(session: Session, stays: str, goes: str) -> None:
-    facts = kept(session)
+    facts = retention(session)
     assert (facts.stays, facts.goes) == (stays, goes)
 
 
 def test_only_a_session_without_a_writable_mount_advises_a_download() -> None:
-    assert "download" in kept(_session()).advice
-    assert not kept(_session(DATA)).advice
-    assert not kept(_session(home=Home.PERSISTENT)).advice
+    assert "download" in retention(_session()).advice
+    assert not retention(_session(DATA)).advice
+    assert not retention(_session(home=Home.PERSISTENT)).advice
 
 
 @pytest.mark.parametrize(
@@ -82,20 +82,20 @@ def test_only_a_session_without_a_writable_mount_advises_a_download() -> None:
     ],
 )
 def test_the_same_in_one_line(session: Session, short: str) -> None:
-    assert kept(session).short == short
+    assert retention(session).short == short
 
 
 def test_a_session_that_never_started_deletes_nothing() -> None:
     waiting = _session(DATA).model_copy(update={"started": None})
-    assert (kept(waiting).stays, kept(waiting).goes) == ("climate-2026 stays.", "")
+    assert (retention(waiting).stays, retention(waiting).goes) == ("climate-2026 stays.", "")
     nothing = _session().model_copy(update={"started": None})
-    assert (kept(nothing).goes, kept(nothing).advice) == ("", "")
-    assert kept(nothing).short == "nothing has been saved in it"
+    assert (retention(nothing).goes, retention(nothing).advice) == ("", "")
+    assert retention(nothing).short == "nothing has been saved in it"
 
 
 def test_amounts() -> None:
     small = _session(files=1).model_copy(update={"home_bytes": 300})
-    assert kept(small).goes.endswith(": 1 file, 1 KB.")
+    assert retention(small).goes.endswith(": 1 file, 1 KB.")
     many = _session(files=MOST_COUNTED)
-    assert kept(many).goes.endswith(": at least 10000 files, 12 MB.")
+    assert retention(many).goes.endswith(": at least 10000 files, 12 MB.")
     assert MOST_COUNTED == MOST_FILES
