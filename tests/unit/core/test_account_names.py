@@ -35,11 +35,10 @@ def test_a_site_may_permit_them_and_the_default_does_not(name: str) -> None:
     assert AccountNames().permits(name) == (re.fullmatch(DEFAULT, name) is not None)
 
 
-@pytest.mark.parametrize("name", DANGEROUS, ids=repr)
-def test_no_site_can_permit_them(name: str) -> None:
-    assert not is_safe(name)
-    assert not ANY.permits(name)
-    assert not AccountNames("[a-z]+|[0-9]+").permits(name)
+def test_no_site_can_permit_them() -> None:
+    assert [name for name in DANGEROUS if is_safe(name)] == []
+    for names in (ANY, AccountNames("[a-z]+|[0-9]+")):
+        assert [name for name in DANGEROUS if names.permits(name)] == []
 
 
 def test_the_pattern_is_for_the_whole_name_and_ascii() -> None:
