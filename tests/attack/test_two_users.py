@@ -108,7 +108,6 @@ def test_nobody_has_access_to_anothers_private_app(alice: Api, bob: Api) -> None
         settings=settings(
             max_examples=3,
             stateful_step_count=12,
-            deadline=None,
             database=None,
             suppress_health_check=list(HealthCheck),
         ),

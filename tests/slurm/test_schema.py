@@ -25,7 +25,6 @@ from tests.support.cluster import Cluster
 CHECKS = [not_a_server_error, content_type_conformance, response_schema_conformance]
 SAFE = settings(
     max_examples=2,
-    deadline=None,
     derandomize=True,
     database=None,
     phases=[Phase.generate],

@@ -83,7 +83,7 @@ def shown_key(sort: Sort, row: Session) -> Any:
     }[sort.key]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(
     rows=st.lists(made, max_size=14),
     late=st.lists(made, max_size=5),
@@ -116,7 +116,7 @@ def test_paging_shows_each_row_once_even_while_rows_are_added(
     assert keys == sorted(keys, reverse=sort.descending)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(rows=st.lists(made, max_size=14), sort=st.sampled_from(Sort), limit=st.integers(1, 4))
 def test_paging_back_shows_the_same_pages(
     store: SessionStore, rows: list[dict[str, Any]], sort: Sort, limit: int

@@ -295,7 +295,6 @@ def _folders(shares: list[FolderShare]) -> set[str]:
 TwoUsers.TestCase.settings = settings(
     max_examples=int(os.environ.get("SLIPWAY_EXAMPLES", "15")),
     stateful_step_count=25,
-    deadline=None,
     suppress_health_check=list(HealthCheck),
 )
 TestTwoUsers = TwoUsers.TestCase

@@ -188,7 +188,6 @@ def populated(world: World) -> World:
 
 GENERATED = settings(
     max_examples=8,
-    deadline=None,
     derandomize=True,
     database=None,
     phases=[Phase.explicit, Phase.generate],

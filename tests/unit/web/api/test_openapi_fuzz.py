@@ -154,7 +154,7 @@ def full(world: World, api: Callable[[str], Api], launched: Callable[..., Runner
 
 
 @pytest.mark.parametrize(("method", "path", "schema"), list(_operations()))
-@settings(max_examples=8, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, database=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_nearly_valid_bodies(
     method: str,

@@ -303,7 +303,6 @@ def test_nobody_has_access_to_anothers_private_app(proxied_portal: ProxiedPortal
         settings=settings(
             max_examples=12,
             stateful_step_count=30,
-            deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
     )

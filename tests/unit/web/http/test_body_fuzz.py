@@ -27,7 +27,6 @@ MakeApi = Callable[[str], Api]
 
 FUZZ = settings(
     max_examples=40,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 ANY_TEXT = st.text(st.characters(), max_size=60)  # surrogates as well

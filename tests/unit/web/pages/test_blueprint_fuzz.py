@@ -183,7 +183,7 @@ def test_the_walk_finds_the_forms(app: Flask, full: None) -> None:
 
 
 @pytest.mark.parametrize("person", ["alice", "admin"])
-@settings(max_examples=50, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, database=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_nearly_valid_forms(
     person: str, data: st.DataObject, world: World, app: Flask, full: None, found: dict[str, Any]

@@ -37,7 +37,6 @@ NAMES = sorted(
 )
 FUZZ = settings(
     max_examples=40,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
