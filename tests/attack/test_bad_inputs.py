@@ -1,7 +1,7 @@
-"""Sends every row of tests/support/invalid_inputs.py to the running system.
+"""Sends a row of tests/support/invalid_inputs.py for each check to the running system.
 
 Each request is refused with the expected status, field and words, briefly and quickly, and changes
-nothing.
+nothing. tests/unit/web/http/test_body_bad_inputs.py sends all rows to the application.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from tests.support.client import Api, Browser, Json
 from tests.support.cluster import Cluster
 from tests.support.invalid_inputs import (
     FORM,
-    FORM_ROWS,
     LAUNCH,
     LIBRARY,
     MAX_ANSWER,
-    ROWS,
+    ONE_FORM_ROW_EACH,
+    ONE_ROW_EACH,
     FormRow,
     Row,
 )
-from tests.support.invalid_jobs import GROUPS, JOB_FORM_ROWS, NAME, is_named
+from tests.support.invalid_jobs import FEWER_GROUPS, NAME, ONE_JOB_FORM_ROW_EACH, is_named
 
 MakeApi = Callable[[str], Api]
 TEMPLATES = ("badinput", "badinput1", "badinput2")
@@ -107,7 +107,7 @@ def timed(ask: Callable[[], requests.Response]) -> requests.Response:
     return answer
 
 
-@pytest.mark.parametrize("row", ROWS, ids=str)
+@pytest.mark.parametrize("row", ONE_ROW_EACH, ids=str)
 def test_api_rows(row: Row, people: dict[str, Api], researcher: Api, session: Json) -> None:
     who = people["admin" if row.admin else "alice"]
     before = state(people)
@@ -131,7 +131,7 @@ def test_api_rows(row: Row, people: dict[str, Api], researcher: Api, session: Js
     assert state(people) == before
 
 
-@pytest.mark.parametrize(("name", "rows"), GROUPS, ids=[name for name, _ in GROUPS])
+@pytest.mark.parametrize(("name", "rows"), FEWER_GROUPS, ids=[name for name, _ in FEWER_GROUPS])
 def test_job_rows(name: str, rows: list[Row], people: dict[str, Api], cluster: Cluster) -> None:
     before, began = state(people), f"now-{int(SECONDS * 60)}seconds"
     for row in rows:
@@ -150,7 +150,7 @@ def test_job_rows(name: str, rows: list[Row], people: dict[str, Api], cluster: C
     assert cluster.run("login", *submitted, user="alice").strip() == ""
 
 
-@pytest.mark.parametrize("row", [*FORM_ROWS, *JOB_FORM_ROWS], ids=str)
+@pytest.mark.parametrize("row", [*ONE_FORM_ROW_EACH, *ONE_JOB_FORM_ROW_EACH], ids=str)
 def test_form_rows(row: FormRow, people: dict[str, Api], browsers: dict[str, Browser]) -> None:
     browser = browsers["admin" if row.admin else "alice"]
     empty = len(browser.get("/sessions/new").content)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
 
-from portal.adapters.catalog import FRESH_SECONDS
 from tests.slurm.batch import Batch
 from tests.slurm.conftest import MakeHub
+from tests.support.catalog import wait_for_catalog
 from tests.support.client import OVER, Api
 from tests.support.cluster import Cluster, wait_for
 from tests.support.hubs import HubApi, path_of, sessions_at
@@ -173,7 +172,7 @@ def test_a_retired_image_by_path_and_as_a_copy(alice: Api, bob: Api, cluster: Cl
             return answer.status_code == 422 and OF_SITE + reason in answer.text
 
         wait_for("the mark in the catalogue", refused, LEARNT, 5.0)
-        time.sleep(FRESH_SECONDS + 0.5)  # every process of the portal has read it then
+        wait_for_catalog()
         as_alice(cluster, f"cp {place}/image.sif {FOLDER}/kept.sif")
         assert reason in end_text(alice, launch_image(alice, "images/kept.sif"))
     finally:

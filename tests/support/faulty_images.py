@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.support.catalog import wait_for_catalog
 from tests.support.cluster import Cluster
 from tests.support.paths import ROOT
 
-CATALOG_AGE = 10.5
-"""Seconds after which every process of the portal has read the images again."""
 IMAGES = ROOT / "cluster" / ".cache" / "software" / "images"
 APPS = "/usr/share/slipway/apps"
 TOML = 'title = "Faulty"\ndescription = "For tests."\napps = ["mute", "breaks", "terminal"]\n'
@@ -48,12 +46,12 @@ def _faulty_apps(cluster: Cluster) -> Iterator[None]:
         cluster.shell("portal", f"mkdir -p {folder} && cat > {folder}/start.sh <<'E'\n{script}\nE")
         toml = APP_TOML.format(title=name.capitalize())
         cluster.shell("portal", f"cat > {folder}/app.toml <<'E'\n{toml}E")
-    time.sleep(CATALOG_AGE)
+    wait_for_catalog()
     try:
         yield
     finally:
         cluster.run("portal", "rm", "-rf", *(f"{APPS}/{name}" for name in scripts))
-        time.sleep(CATALOG_AGE)
+        wait_for_catalog()
 
 
 def _image(folder: Path, make: Callable[[Path], object]) -> None:

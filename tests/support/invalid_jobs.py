@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from tests.support.invalid_inputs import FormRow, Row
+from tests.support.invalid_inputs import FormRow, Row, first_of_each, mechanism
 
 NAME = "badinput"
 JOB: dict[str, Any] = {"script": "#!/bin/sh\nid\n", "name": NAME}
@@ -113,6 +113,10 @@ def is_named(row: Row, named: list[str]) -> bool:
 
 GROUPS = [(name, list(rows)) for name, rows in itertools.groupby(JOB_ROWS, key=lambda row: row.id)]
 """The rows by id, since they are many."""
+FEWER_GROUPS = [
+    (name, first_of_each(rows, lambda row: (row.method, row.status))) for name, rows in GROUPS
+]
+"""For each field, a value that it refuses and text that no request may have, by both addresses."""
 
 
 def _form(row: str, words: str, **changes: str) -> FormRow:
@@ -141,3 +145,4 @@ JOB_FORM_ROWS = [
     FormRow("C58", "/jobs/templates", "Choose with whom to share",
             JOB_FORM | {"template": "a", "shared": "all"}),
 ]  # fmt: skip
+ONE_JOB_FORM_ROW_EACH = first_of_each(JOB_FORM_ROWS, mechanism)
