@@ -44,7 +44,7 @@ def wrong(page: Page) -> list[str]:
     return found
 
 
-def test_s9_a_failed_start_shows_its_reason(
+def test_a_failed_start_shows_its_reason(
     log_in: LogIn, api: Api, cluster: Cluster, faulty: str, picture: Picture
 ) -> None:
     page = log_in(WHO)
@@ -71,7 +71,7 @@ def test_s9_a_failed_start_shows_its_reason(
     picture_in_both_themes(page, picture, "ends-start-failed")
 
 
-def test_s8_a_hold_is_released(log_in: LogIn, api: Api, cluster: Cluster, picture: Picture) -> None:
+def test_a_hold_is_released(log_in: LogIn, api: Api, cluster: Cluster, picture: Picture) -> None:
     page = log_in(WHO)
     wide: Json = {"resources": {"cpus": 2, "memory": "300m"}}
     api.running(name="wide1", **wide)
@@ -92,7 +92,7 @@ def test_s8_a_hold_is_released(log_in: LogIn, api: Api, cluster: Cluster, pictur
     expect(release).to_have_count(0)
 
 
-def test_s11_warned_extended_and_notified(
+def test_warned_extended_and_notified(
     log_in: LogIn, api: Api, cluster: Cluster, picture: Picture
 ) -> None:
     page = log_in(WHO)
@@ -125,7 +125,7 @@ def test_s11_warned_extended_and_notified(
     )
 
 
-def test_s11_the_start_of_a_waiting_session_is_notified(
+def test_the_start_of_a_waiting_session_is_notified(
     log_in: LogIn, api: Api, cluster: Cluster
 ) -> None:
     page = log_in(WHO)
@@ -146,7 +146,7 @@ def test_s11_the_start_of_a_waiting_session_is_notified(
     assert not [title for title, *_ in both_tabs if "has ended" in title]
 
 
-def test_s11_denied_notifications_are_reported(log_in: LogIn, cluster: Cluster) -> None:
+def test_denied_notifications_are_reported(log_in: LogIn, cluster: Cluster) -> None:
     page = log_in(WHO)
     page.add_init_script(
         "Object.defineProperty(Notification, 'permission', {get: () => 'denied'});"

@@ -133,7 +133,7 @@ def test_half_an_fgpu_from_the_wizard_to_nvidia_smi(
     holds(page, "0")
 
 
-def test_s7_three_where_two_fit_and_the_third_runs_when_one_ends(
+def test_three_where_two_fit_and_the_third_runs_when_one_ends(
     log_in: LogIn, api: Api, picture: Picture
 ) -> None:
     page = log_in(WHO)

@@ -59,7 +59,7 @@ def is_unused(api: Api, session: str) -> bool:
     return bool(api.get(session)["last_used"] == before)
 
 
-def test_a13_warned_kept_and_ended(log_in: LogIn, api: Api, admin: Api, picture: Picture) -> None:
+def test_warned_kept_and_ended(log_in: LogIn, api: Api, admin: Api, picture: Picture) -> None:
     page = log_in(WHO)
     page.context.add_init_script(WATCH_NOTIFICATIONS)
     page.context.add_init_script("localStorage.setItem('slipway-notify', 'on')")
@@ -101,7 +101,7 @@ def test_a13_warned_kept_and_ended(log_in: LogIn, api: Api, admin: Api, picture:
     picture_in_both_themes(page, picture, "idle-ended")
 
 
-def test_a13_the_rule(log_in: LogIn, admin: Api, picture: Picture) -> None:
+def test_the_rule(log_in: LogIn, admin: Api, picture: Picture) -> None:
     page = log_in("admin")
     page.goto(page.url.replace("/sessions", "/admin/limits"))
     page.get_by_label("End after (minutes)").fill("120")

@@ -38,7 +38,7 @@ def run(argv: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
 
 
-def test_a9_ssh_from_the_page_to_a_shell(
+def test_ssh_from_the_page_to_a_shell(
     cluster: Cluster, api: Api, log_in: LogIn, picture: Picture, tmp_path: Path
 ) -> None:
     small = {"environment": "busybox", "resources": {"cpus": 1, "memory": "300m"}}

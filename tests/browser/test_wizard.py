@@ -1,4 +1,4 @@
-"""The launch wizard on the real cluster; test names begin with what they cover (L1 … L13)."""
+"""The launch wizard on the real cluster, step by step."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def check_page(page: Page) -> None:
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_l1_four_steps_by_keyboard_alone(page: Page, api: Api) -> None:
+def test_four_steps_by_keyboard_alone(page: Page, api: Api) -> None:
     page.get_by_label("Session name").focus()
     page.keyboard.type("keyboard1")
     for name in STEPS[1:]:
@@ -96,7 +96,7 @@ def test_l1_four_steps_by_keyboard_alone(page: Page, api: Api) -> None:
     assert [mount["folder"] for mount in made["mounts"]] == ["home"]
 
 
-def test_l1_the_focus_stays_when_the_folders_arrive_late(page: Page) -> None:
+def test_the_focus_stays_when_the_folders_arrive_late(page: Page) -> None:
     go_to_step(page, "folders")
     page.get_by_label("Home directory").focus()
     page.keyboard.press("Space")
@@ -111,7 +111,7 @@ def test_l1_the_focus_stays_when_the_folders_arrive_late(page: Page) -> None:
     expect_step(page, "resources")
 
 
-def test_l1_the_first_page_launches_with_the_defaults(page: Page, api: Api) -> None:
+def test_the_first_page_launches_with_the_defaults(page: Page, api: Api) -> None:
     press(page, "Confirm and launch")
     press(page, "Launch without a folder")
     made = api.get(launched_ids(page)[0])
@@ -121,7 +121,7 @@ def test_l1_the_first_page_launches_with_the_defaults(page: Page, api: Api) -> N
     )
 
 
-def test_l2_the_selected_environment_and_version_is_what_runs(page: Page, api: Api) -> None:
+def test_the_selected_environment_and_version_is_what_runs(page: Page, api: Api) -> None:
     offered = page.locator("[name=image]:not([value=own])")
     wanted = api.ask("GET", "/environments")["environments"]
     found = [offered.nth(n).get_attribute("value") or "" for n in range(offered.count())]
@@ -136,7 +136,7 @@ def test_l2_the_selected_environment_and_version_is_what_runs(page: Page, api: A
     assert f"{made['environment']}/{made['version']}" == found[-1]
 
 
-def test_l3_names_follow_their_rule_or_are_generated(page: Page, api: Api) -> None:
+def test_names_follow_their_rule_or_are_generated(page: Page, api: Api) -> None:
     expect(page.locator("#hint-name")).to_contain_text("4 to 64 letters and digits")
     small(page, "two words")
     go_to_step(page, "review")
@@ -154,7 +154,7 @@ def test_l3_names_follow_their_rule_or_are_generated(page: Page, api: Api) -> No
     assert len(api.get(launched_ids(page)[0])["name"]) > 4
 
 
-def test_l4_only_permitted_groups_with_their_free_resources(page: Page, api: Api) -> None:
+def test_only_permitted_groups_with_their_free_resources(page: Page, api: Api) -> None:
     groups = [group["name"] for group in api.ask("GET", "/resource-groups")["resource_groups"]]
     free = api.ask("GET", "/usage")["cpus"]["available"]
     go_to_step(page, "resources")
@@ -167,7 +167,7 @@ def test_l4_only_permitted_groups_with_their_free_resources(page: Page, api: Api
     expect(place).to_contain_text(f"free now: {free} core")
 
 
-def test_l5_a_template_stands_for_its_resources(
+def test_a_template_stands_for_its_resources(
     page: Page, api: Api, make_api: MakeApi, picture: Picture
 ) -> None:
     admin = make_api("admin")
@@ -199,7 +199,7 @@ def test_l5_a_template_stands_for_its_resources(
             admin("DELETE", f"/admin/templates/{name}")
 
 
-def test_l6_limits_and_their_origin(page: Page, api: Api, picture: Picture) -> None:
+def test_limits_and_their_origin(page: Page, api: Api, picture: Picture) -> None:
     go_to_step(page, "resources")
     for field in ("CPU cores", "Memory", "Shared memory", "Number of sessions", "Time limit"):
         about = page.locator("summary").and_(page.get_by_label(f"About {field}", exact=True))
@@ -220,7 +220,7 @@ def test_l6_limits_and_their_origin(page: Page, api: Api, picture: Picture) -> N
     expect(page.get_by_label("CPU cores", exact=True)).to_have_value(bound)
 
 
-def test_l7_shared_memory_is_part_of_the_memory(page: Page, api: Api) -> None:
+def test_shared_memory_is_part_of_the_memory(page: Page, api: Api) -> None:
     small(page, "shared1")
     page.get_by_label("Shared memory", exact=True).fill("601 MB")
     go_to_step(page, "review")
@@ -231,7 +231,7 @@ def test_l7_shared_memory_is_part_of_the_memory(page: Page, api: Api) -> None:
     expect(page.locator(".review-list")).to_contain_text("64 MB")
 
 
-def test_l8_three_sessions_at_once(page: Page, api: Api) -> None:
+def test_three_sessions_at_once(page: Page, api: Api) -> None:
     small(page, "thrice")
     page.get_by_label("Number of sessions", exact=True).fill("3")
     go_to_step(page, "review")
@@ -242,7 +242,7 @@ def test_l8_three_sessions_at_once(page: Page, api: Api) -> None:
     assert names == ["thrice1", "thrice2", "thrice3"]
 
 
-def test_l9_folders_are_created_and_mounted_or_confirmed_missing(
+def test_folders_are_created_and_mounted_or_confirmed_missing(
     page: Page, api: Api, picture: Picture
 ) -> None:
     small(page, "mounted1")
@@ -272,7 +272,7 @@ def test_l9_folders_are_created_and_mounted_or_confirmed_missing(
     assert found == [("home", True), ("trial", False)]
 
 
-def test_l9_the_confirmation_can_be_disabled(page: Page, api: Api) -> None:
+def test_the_confirmation_can_be_disabled(page: Page, api: Api) -> None:
     press(page, "Confirm and launch")
     page.get_by_label("Do not ask again in this browser").check()
     press(page, "Launch without a folder")
@@ -282,7 +282,7 @@ def test_l9_the_confirmation_can_be_disabled(page: Page, api: Api) -> None:
     launched_ids(page)
 
 
-def test_l10_l11_the_review_shows_everything(page: Page, api: Api, picture: Picture) -> None:
+def test_the_review_shows_everything(page: Page, api: Api, picture: Picture) -> None:
     press(page, "Environment variables Set variables…")
     dialog = page.get_by_role("dialog", name="Environment variables")
     dialog.get_by_label("Name 1", exact=True).fill("PLACE")
@@ -302,7 +302,7 @@ def test_l10_l11_the_review_shows_everything(page: Page, api: Api, picture: Pict
     picture(page, "wizard-review")
 
 
-def test_l12_free_capacity_and_an_estimate(page: Page, api: Api) -> None:
+def test_free_capacity_and_an_estimate(page: Page, api: Api) -> None:
     small(page, "estimate1")
     go_to_step(page, "review")
     outlook = page.locator(".outlook")
@@ -312,7 +312,7 @@ def test_l12_free_capacity_and_an_estimate(page: Page, api: Api) -> None:
     expect(outlook).not_to_contain_text("Asking the cluster", timeout=20_000)
 
 
-def test_l13_relaunch_edit_and_save(page: Page, api: Api, cluster: Cluster) -> None:
+def test_relaunch_edit_and_save(page: Page, api: Api, cluster: Cluster) -> None:
     first = api.launch(name="again1", env={"A": "b c"}, time_limit=30, mounts=["home"])
     page.goto(f"{cluster.url}/sessions/new?from={first['id']}")
     expect(page.get_by_label("Session name")).to_have_value("again1")

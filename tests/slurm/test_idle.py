@@ -35,9 +35,7 @@ def bob(make_api: MakeApi) -> Iterator[Api]:
     found.clean()
 
 
-def test_a13_only_use_keeps_a_session(
-    researcher: Api, bob: Api, admin: Api, cluster: Cluster
-) -> None:
+def test_only_use_keeps_a_session(researcher: Api, bob: Api, admin: Api, cluster: Cluster) -> None:
     # Two windows without any input.
     open_only = researcher.running(name="openonly", **TINY)["id"]
     lab = Kernel(researcher.open(open_only, "jupyterlab"))

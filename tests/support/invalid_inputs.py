@@ -230,7 +230,7 @@ ROWS = [
     ),
     *NO_OBJECTS,
     *(
-        Row("H1", "POST", f"/jobs/{action}", 422, where, words, json=body)
+        Row("J61", "POST", f"/jobs/{action}", 422, where, words, json=body)
         for action in ("cancel", "hold", "release", "requeue")
         for where, words, body in (
             ("ids", "1 to 500 jobs", {"ids": []}),
@@ -244,11 +244,11 @@ ROWS = [
         )
     ),
     *(
-        Row("H2", "POST", "/jobs/hold", 422, "ids.0", "as Slurm shows it", json={"ids": [number]})
+        Row("J62", "POST", "/jobs/hold", 422, "ids.0", "as Slurm shows it", json={"ids": [number]})
         for number in ("", " 1", "1\n", "-1", "\uff11", "1_", "1_[", "1+", "1_[0-9]; rm", "9" * 11)
     ),
     *(
-        Row("H3", "GET", "/jobs", 422, name, words, query=[(name, value)])
+        Row("J63", "GET", "/jobs", 422, name, words, query=[(name, value)])
         for name, value, words in (
             ("state", "all", "choose"),
             ("slurm_state", "running", "choose"),
@@ -265,9 +265,9 @@ ROWS = [
             ("cursor", cursor("-submitted", False, False, "x", "1"), "cursor of an earlier"),
         )
     ),
-    Row("H4", "DELETE", "/jobs/1", 422, "x", "no such field", json={"x": 0}),
-    Row("H4", "DELETE", "/jobs/4294967295", 404, "", "There is no such job."),
-    Row("H4", "POST", "/jobs/4294967295/extend", 404, "", "no such job", json={"minutes": 5}),
+    Row("J64", "DELETE", "/jobs/1", 422, "x", "no such field", json={"x": 0}),
+    Row("J64", "DELETE", "/jobs/4294967295", 404, "", "There is no such job."),
+    Row("J64", "POST", "/jobs/4294967295/extend", 404, "", "no such job", json={"minutes": 5}),
 ]  # fmt: skip
 
 

@@ -73,19 +73,19 @@ def _rows() -> Iterator[Row]:
     for number, (field, values) in enumerate(VALUES.items(), 1):
         for value in values:
             body = with_value(field, value)
-            yield _row(f"C{number}", "POST", "/jobs", field, body)
-            yield _row(f"C{number}", "PUT", PUT, field, body)
+            yield _row(f"J{number}", "POST", "/jobs", field, body)
+            yield _row(f"J{number}", "PUT", PUT, field, body)
     for field, values in SHARING.items():
         for value in values:
-            yield _row("C40", "PUT", PUT, field, JOB | {field: value})
+            yield _row("J40", "PUT", PUT, field, JOB | {field: value})
     for value in ("yes", 1, [], {}):
-        yield _row("C41", "POST", "/jobs", "test_only", JOB | {"test_only": value})
+        yield _row("J41", "POST", "/jobs", "test_only", JOB | {"test_only": value})
 
 
 JOB_ROWS = [
     *_rows(),
     *(
-        Row("C42", method, path, status, field, words, raw=raw)
+        Row("J42", method, path, status, field, words, raw=raw)
         for method, path in (("POST", "/jobs"), ("PUT", PUT))
         for status, field, words, raw in (
             (422, "body", "", b"[]"),
@@ -95,12 +95,12 @@ JOB_ROWS = [
             (400, "", "key \\\"name\\\" twice", b'{"name": "a", "name": "b"}'),
         )
     ),
-    Row("C43", "POST", "/jobs", 422, "script", "a script, or the path of one", json={"name": NAME}),
-    Row("C43", "POST", "/jobs", 422, "path", "either a script or the path", JOB | {"path": "/x"}),
-    Row("C44", "POST", "/jobs", 422, "Idempotency-Key", "255", JOB,
+    Row("J43", "POST", "/jobs", 422, "script", "a script, or the path of one", json={"name": NAME}),
+    Row("J43", "POST", "/jobs", 422, "path", "either a script or the path", JOB | {"path": "/x"}),
+    Row("J44", "POST", "/jobs", 422, "Idempotency-Key", "255", JOB,
         headers={"Idempotency-Key": "k" * 256}),
     *(
-        Row("C45", "PUT", f"/job-templates/{name}", 422, "template", "letter or a digit", JOB)
+        Row("J45", "PUT", f"/job-templates/{name}", 422, "template", "letter or a digit", JOB)
         for name in ("-a", "_a", "%20a", "a%20", "%C3%A9")
     ),
 ]  # fmt: skip
@@ -125,24 +125,24 @@ def _form(row: str, words: str, **changes: str) -> FormRow:
 
 
 JOB_FORM_ROWS = [
-    _form("C50", "A script cannot contain NUL characters", script="#!/bin/sh\0"),
-    _form("C50", "Use up to 512 KB; this has 513 KB", script="#!" + "x" * 524_287),
-    _form("C50", "Begin the first line with #!", script="id"),
-    _form("C51", "Use up to 4095 printable characters", source="file", path="/a\0"),
-    _form("C51", "Begin with / or", source="file", path="run.sh"),
-    _form("C52", "Use 1 to 200 printable characters", name="a\0"),
-    _form("C53", "A quotation mark or backslash is not closed", args="'"),
-    _form("C53", "Use printable characters, in one line", args="a 'b\nc'"),
-    _form("C53", "These are too many; there may be 100", args="x " * 101),
-    _form("C54", "Use printable characters, in one line", options="--comment='b\nc'"),
-    _form("C54", "--wrap is not possible here", options="--wrap id"),
-    _form("C55", "This must be at most 4096", resources__cpus="9" * 5000),
-    _form("C55", "Write a size with its unit", resources__memory="1G\n#SBATCH"),
-    _form("C56", "Write task numbers", array="1;id"),
-    _form("C57", "key: use up to 255 printable characters", key="k\0"),
-    FormRow("C58", "/jobs/templates", "begin with a letter or a digit",
+    _form("J50", "A script cannot contain NUL characters", script="#!/bin/sh\0"),
+    _form("J50", "Use up to 512 KB; this has 513 KB", script="#!" + "x" * 524_287),
+    _form("J50", "Begin the first line with #!", script="id"),
+    _form("J51", "Use up to 4095 printable characters", source="file", path="/a\0"),
+    _form("J51", "Begin with / or", source="file", path="run.sh"),
+    _form("J52", "Use 1 to 200 printable characters", name="a\0"),
+    _form("J53", "A quotation mark or backslash is not closed", args="'"),
+    _form("J53", "Use printable characters, in one line", args="a 'b\nc'"),
+    _form("J53", "These are too many; there may be 100", args="x " * 101),
+    _form("J54", "Use printable characters, in one line", options="--comment='b\nc'"),
+    _form("J54", "--wrap is not possible here", options="--wrap id"),
+    _form("J55", "This must be at most 4096", resources__cpus="9" * 5000),
+    _form("J55", "Write a size with its unit", resources__memory="1G\n#SBATCH"),
+    _form("J56", "Write task numbers", array="1;id"),
+    _form("J57", "key: use up to 255 printable characters", key="k\0"),
+    FormRow("J58", "/jobs/templates", "begin with a letter or a digit",
             JOB_FORM | {"template": "-a"}),
-    FormRow("C58", "/jobs/templates", "Choose with whom to share",
+    FormRow("J58", "/jobs/templates", "Choose with whom to share",
             JOB_FORM | {"template": "a", "shared": "all"}),
 ]  # fmt: skip
 ONE_JOB_FORM_ROW_EACH = first_of_each(JOB_FORM_ROWS, mechanism)
