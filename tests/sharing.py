@@ -95,7 +95,7 @@ SECONDS = {
     "slurm/test_crashes": 250,
     "attack/test_hostile_shell": 240,
     "browser/test_jobs": 215,
-    "slurm/test_odd_clusters": 215,
+    "slurm/test_cluster_settings": 215,
     "slurm/test_sbatch_hostile": 215,
     "browser/test_time_left": 200,
     "browser/test_list": 190,

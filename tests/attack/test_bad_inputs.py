@@ -180,7 +180,7 @@ def test_12_names_may_have_letters_of_any_script(
     assert log.status_code in (200, 503)
 
 
-def test_b42_the_wizard_can_send_every_permitted_variable(
+def test_e42_the_wizard_can_send_every_permitted_variable(
     alice: Api, browsers: dict[str, Browser]
 ) -> None:
     size = (MAX_TOTAL - 16 * 3) // 16 // 2
@@ -194,7 +194,7 @@ def test_b42_the_wizard_can_send_every_permitted_variable(
     assert sorted(next(one for one in found if one["name"] == "big")["launch"]["env"]) == [*env]
 
 
-def test_b3_a_new_template_is_appended(people: dict[str, Api]) -> None:
+def test_e3_a_new_template_is_appended(people: dict[str, Api]) -> None:
     admin = people["admin"]
     small = {"title": "Small", "resources": {"cpus": 1, "memory": "600m"}}
     admin.ask("PUT", "/admin/templates/badinput1", json=small | {"place": 100_000})
@@ -204,7 +204,7 @@ def test_b3_a_new_template_is_appended(people: dict[str, Api]) -> None:
 
 
 @pytest.mark.parametrize("name", ["mount", "x"])
-def test_b6_a_form_with_too_many_fields_is_not_read(
+def test_e6_a_form_with_too_many_fields_is_not_read(
     name: str, browsers: dict[str, Browser]
 ) -> None:
     browser = browsers["alice"]
@@ -231,7 +231,7 @@ def storage_in_the_way(cluster: Cluster) -> Iterator[None]:
     cluster.shell("login", back, user="alice")
 
 
-def test_b8_a_blocked_storage_root_is_not_an_error_of_the_name(
+def test_e8_a_blocked_storage_root_is_not_an_error_of_the_name(
     storage_in_the_way: None, people: dict[str, Api]
 ) -> None:
     answer = people["alice"]("POST", "/folders", json={"name": "badinput"})
@@ -240,7 +240,7 @@ def test_b8_a_blocked_storage_root_is_not_an_error_of_the_name(
     assert "Your folder for storage" in answer.json()["detail"]
 
 
-def test_b32_a_reused_key_with_another_request_is_reported(
+def test_e32_a_reused_key_with_another_request_is_reported(
     browsers: dict[str, Browser],
 ) -> None:
     data = FORM | {"key": f"badinput{time.time()}"}

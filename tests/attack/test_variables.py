@@ -52,7 +52,7 @@ process.join()
 def test_variables_that_disable_a_protection_are_refused_by_name(
     alice: Api, name: str, word: str
 ) -> None:
-    """B38, 40, 41, 44: got 201 before."""
+    """E38, 40, 41, 44: got 201 before."""
     body = {"environment": "python", "resources": {"cpus": 1, "memory": "600m"}}
     before = len(alice.list())
     answer = alice("POST", "/sessions", json=body | {"env": {name: "/nonexistent"}})
@@ -178,7 +178,7 @@ def test_permitted_variables_do_no_harm(room: Room) -> None:
     ],
 )
 def test_settings_in_files_do_not_open_a_port(room: Room, path: str, text: str) -> None:
-    """B38 by files: settings made in good faith disable no protection by accident."""
+    """E38 by files: settings made in good faith disable no protection by accident."""
     room.stop()
     for folder in (".ipython", ".jupyter"):
         room.remove(folder)
@@ -237,7 +237,7 @@ def test_a_wrapped_kernel_listens_nowhere(room: Room) -> None:
 
 
 def test_a_kernel_that_listens_is_ended_with_a_reason(room: Room, researcher: Api) -> None:
-    """B38: a kernel that cannot be secured does not start."""
+    """E38: a kernel that cannot be secured does not start."""
     place = f"/home/alice/{PLACE}"
     visitor = own_kernel(room, "python", f"{place}/run.py", **{"run.py": OPENS})
     start(visitor, "own")
@@ -247,7 +247,7 @@ def test_a_kernel_that_listens_is_ended_with_a_reason(room: Room, researcher: Ap
 def test_a_kernel_that_would_listen_does_not_start_and_logs_why(
     room: Room, researcher: Api
 ) -> None:
-    """B38: this is checked before the kernel accepts connections."""
+    """E38: this is checked before the kernel accepts connections."""
     room.stop()
     room.write(".ipython/profile_default/ipython_kernel_config.py", LISTENS)
     start(room.lab(), "python3")

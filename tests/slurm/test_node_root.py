@@ -151,7 +151,7 @@ def starts(cluster: Cluster) -> list[float]:
 
 @pytest.mark.parametrize("name", ODD_NAMES)
 def test_a_processs_name_protects_nobody(cluster: Cluster, submit: Submit, name: str) -> None:
-    """One such process ended the watchdog for all on its node."""
+    """B1: one such process ended the watchdog for all on its node."""
     before = starts(cluster)
     raw = name.encode().decode("unicode_escape").encode("latin-1")
     script = HOLD.format(name=raw, mib=3000)
@@ -164,7 +164,7 @@ def test_a_processs_name_protects_nobody(cluster: Cluster, submit: Submit, name:
 
 @pytest.mark.parametrize("name", [*ODD_NAMES, "Invalid job id"])
 def test_a_jobs_name_changes_nothing(cluster: Cluster, submit: Submit, name: str) -> None:
-    """Its job got no share, or its living job was over, and the watchdog ended."""
+    """B2: its job got no share, or its living job was over, and the watchdog ended."""
     before = starts(cluster)
     job = submit(HOLD.format(name=b"python3", mib=100), "--gres=shard:1", name=name)
     reached(cluster, job, "RUNNING")
@@ -203,7 +203,7 @@ def test_an_administrators_drain_stays(cluster: Cluster) -> None:
 def test_a_file_system_that_never_answers_drains_no_node(
     cluster: Cluster, submit: Submit, node: str
 ) -> None:
-    """Each such pair of jobs drained a node."""
+    """B6: each such pair of jobs drained a node."""
     path = "/var/tmp/stuck"
     cluster.run(node, "rm", "-f", path)
     holder = submit(HOLDER.format(path=path), node=node)
@@ -222,7 +222,7 @@ def test_a_file_system_that_never_answers_drains_no_node(
 def test_who_traces_a_process_that_is_to_end_drains_no_node(
     cluster: Cluster, submit: Submit
 ) -> None:
-    """Without FUSE it is stopped at its exit, whatever it gets."""
+    """B6 without FUSE: it is stopped at its exit, whatever it gets."""
     path = "/var/tmp/traced"
     victim = submit(VICTIM.format(path=path), node="n2")
     reached(cluster, victim, "RUNNING")
@@ -243,7 +243,7 @@ def _says(cluster: Cluster, job: str, words: str) -> None:
 
 
 def test_processes_of_a_lost_slurmstepd_are_ended(cluster: Cluster, submit: Submit) -> None:
-    """They lived on, on cores that Slurm had given away."""
+    """B13: they lived on, on cores that Slurm had given away."""
     job = submit(SLEEP, node="n2")
     reached(cluster, job, "RUNNING")
     of_job = f"grep -l 'job_{job}/' /proc/[0-9]*/cgroup 2>/dev/null | cut -d/ -f3"

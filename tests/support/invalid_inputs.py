@@ -101,7 +101,7 @@ def _raw(row: str, words: str, raw: bytes, status: int = 400) -> Row:
 PLACE = "/admin/templates/badinput"
 LATE, EARLY = "9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00+23:59"
 NO_OBJECTS = [
-    Row("B48", method, path, 422, "body", "must be an object", raw=body, admin=True)
+    Row("E48", method, path, 422, "body", "must be an object", raw=body, admin=True)
     for body in (b"[]", b"null", b'"x"', b"5")
     for method, path in (
         ("POST", "/sessions/end"),
@@ -147,7 +147,7 @@ ROWS = [
     _raw("51", "not valid JSON", b'{"x": NaN}'),
     _raw("51", "not valid UTF-8", b'{"x": "\xff"}'),
     *(
-        Row("B1", "GET", "/sessions", 422, "cursor", "cursor of an earlier answer", query=query)
+        Row("E1", "GET", "/sessions", 422, "cursor", "cursor of an earlier answer", query=query)
         for query in (
             [("sort", "name"), ("cursor", cursor("name", False, False, "\ud800", "a"))],
             [("sort", "name"), ("cursor", cursor("name", False, False, "a", "\ud800"))],
@@ -158,20 +158,20 @@ ROWS = [
         )
     ),
     *(
-        Row("B2", "GET", "/journal", 422, name, "1 to 9999", query=[(name, moment)], admin=True)
+        Row("E2", "GET", "/journal", 422, name, "1 to 9999", query=[(name, moment)], admin=True)
         for name, moment in (("since", EARLY), ("until", LATE))
     ),
-    Row("B2", "GET", "/journal", 422, "since", "offset", query=[("since", "soon")], admin=True),
-    _launch("B5", "mounts", "far more than any", {**LAUNCH, "mounts": [0] * 400_000}),
-    _launch("B5", "mounts", "there may be 20", {**LAUNCH, "mounts": [0] * 21}),
-    _launch("B5", "x", "more than any request needs", {"x": [[0] * 900] * 400}),
-    _launch("B5", "body", "more than any request", {f"f{n}": 0 for n in range(50_000)}),
-    _launch("B5", "env", "there may be 100", {**LAUNCH, "env": {f"é{n}": 0 for n in range(900)}}),
-    Row("B5", "POST", "/sessions/end", 422, "ids", "far more", json={"ids": [0] * 400_000}),
-    Row("B5", "POST", "/sessions/end", 422, "ids", "1 to 500", json={"ids": [0] * 501}),
-    Row("B5", "POST", "/sessions/end", 422, "ids", "1 to 500", json={"ids": []}),
+    Row("E2", "GET", "/journal", 422, "since", "offset", query=[("since", "soon")], admin=True),
+    _launch("E5", "mounts", "far more than any", {**LAUNCH, "mounts": [0] * 400_000}),
+    _launch("E5", "mounts", "there may be 20", {**LAUNCH, "mounts": [0] * 21}),
+    _launch("E5", "x", "more than any request needs", {"x": [[0] * 900] * 400}),
+    _launch("E5", "body", "more than any request", {f"f{n}": 0 for n in range(50_000)}),
+    _launch("E5", "env", "there may be 100", {**LAUNCH, "env": {f"é{n}": 0 for n in range(900)}}),
+    Row("E5", "POST", "/sessions/end", 422, "ids", "far more", json={"ids": [0] * 400_000}),
+    Row("E5", "POST", "/sessions/end", 422, "ids", "1 to 500", json={"ids": [0] * 501}),
+    Row("E5", "POST", "/sessions/end", 422, "ids", "1 to 500", json={"ids": []}),
     Row(
-        "B5",
+        "E5",
         "PUT",
         "/admin/images/python/3.13",
         422,
@@ -181,24 +181,24 @@ ROWS = [
         admin=True,
     ),
     *(
-        Row("B9", "PUT", f"/presets/{name}", 422, "name", "begin with a letter or a digit", LAUNCH)
+        Row("E9", "PUT", f"/presets/{name}", 422, "name", "begin with a letter or a digit", LAUNCH)
         for name in ("-a", "_a", "%20a", "a%20", "%C3%A9")
     ),
     *(
-        Row("B10", "POST", f"/sessions/{{session}}/{what}", status, where, words, json, raw)
+        Row("E10", "POST", f"/sessions/{{session}}/{what}", status, where, words, json, raw)
         for what in ("relaunch", "keep", "release")
         for status, where, words, json, raw in (
             (422, "count", "there is no such field", {"count": 5}, None),
             (400, "", "not valid JSON", None, b"{{{garbage"),
         )
     ),
-    Row("B10", "POST", "/presets/x/launch", 422, "uid", "no such field", json={"uid": 0}),
-    Row("B10", "DELETE", "/sessions/{session}", 422, "x", "no such field", json={"x": 0}),
-    Row("B24", "PUT", PLACE, 422, "title", "empty", json={**TEMPLATE, "title": "   "}, admin=True),
-    Row("B24", "PUT", PLACE, 422, "title", "up to 60", json={**TEMPLATE, "title": "x" * 61},
+    Row("E10", "POST", "/presets/x/launch", 422, "uid", "no such field", json={"uid": 0}),
+    Row("E10", "DELETE", "/sessions/{session}", 422, "x", "no such field", json={"x": 0}),
+    Row("E24", "PUT", PLACE, 422, "title", "empty", json={**TEMPLATE, "title": "   "}, admin=True),
+    Row("E24", "PUT", PLACE, 422, "title", "up to 60", json={**TEMPLATE, "title": "x" * 61},
         admin=True),
     *(
-        Row("B27", "PUT", "/admin/caps", 422, name, words, json=NO_CAPS | {name: value}, admin=True)
+        Row("E27", "PUT", "/admin/caps", 422, name, words, json=NO_CAPS | {name: value}, admin=True)
         for name, value, words in (
             ("max_shared_memory", "1", "write a size with its unit"),
             ("max_shared_memory", 5, "write a size with its unit"),
@@ -210,22 +210,22 @@ ROWS = [
             ("public_apps", "on", "true or false"),
         )
     ),
-    Row("B28", "GET", "/journal", 422, "who", "printable", query=[("who", "a\0")], admin=True),
-    Row("B28", "GET", "/journal", 422, "limit", "only once", query=[("limit", "1")] * 2,
+    Row("E28", "GET", "/journal", 422, "who", "printable", query=[("who", "a\0")], admin=True),
+    Row("E28", "GET", "/journal", 422, "limit", "only once", query=[("limit", "1")] * 2,
         admin=True),
-    Row("B28", "GET", "/journal", 422, "limit", "at most 500", query=[("limit", "9" * 400)],
+    Row("E28", "GET", "/journal", 422, "limit", "at most 500", query=[("limit", "9" * 400)],
         admin=True),
-    Row("B32", "POST", "/sessions", 422, "Idempotency-Key", "255", LAUNCH,
+    Row("E32", "POST", "/sessions", 422, "Idempotency-Key", "255", LAUNCH,
         headers={"Idempotency-Key": "k" * 256}),
-    _launch("B46", "resources.fgpu", "at most 1024", resources(fgpu=10**9)),
-    _launch("B46", "resources.fgpu", "must be a number", resources(fgpu="0.5")),
-    _launch("B46", "resources.fgpu", "above 0", resources(fgpu=0)),
-    _launch("B46", "resources.memory", "at most 64 TB", resources(memory="999999999t")),
-    _launch("B46", "resources.memory", "at least 0.25 GB", resources(memory="255m")),
-    Row("B47", "POST", "/folders", 422, "name", "must be text", json={"name": 5}),
-    Row("B47", "POST", "/folders", 422, "name", "line breaks", json={"name": "a\nb"}),
+    _launch("E46", "resources.fgpu", "at most 1024", resources(fgpu=10**9)),
+    _launch("E46", "resources.fgpu", "must be a number", resources(fgpu="0.5")),
+    _launch("E46", "resources.fgpu", "above 0", resources(fgpu=0)),
+    _launch("E46", "resources.memory", "at most 64 TB", resources(memory="999999999t")),
+    _launch("E46", "resources.memory", "at least 0.25 GB", resources(memory="255m")),
+    Row("E47", "POST", "/folders", 422, "name", "must be text", json={"name": 5}),
+    Row("E47", "POST", "/folders", 422, "name", "line breaks", json={"name": "a\nb"}),
     *(
-        Row("B48", "POST", "/sessions", 422, "body", "send an object", raw=body)
+        Row("E48", "POST", "/sessions", 422, "body", "send an object", raw=body)
         for body in (b"[]", b"null", b'"x"', b"5")
     ),
     *NO_OBJECTS,
@@ -293,22 +293,22 @@ FORM_ROWS = [
     _form("18", "Write a size with its unit", resources__memory="1G\n"),
     _form("18", "Write a size with its unit", resources__memory="\u20031g\u2028"),
     _form("45", "65,536 bytes", env=json.dumps({f"A{n}": "x" * 4000 for n in range(17)})),
-    FormRow("B24", "/admin/templates", "This is needed", admin=True,
+    FormRow("E24", "/admin/templates", "This is needed", admin=True,
             data={"name": "badinput", "title": "   ", "resources.cpus": "1",
                   "resources.memory": "1 GB"}),
-    FormRow("B24", "/admin/templates/badinput/move", "to: choose up or down", {"to": "garbage"},
+    FormRow("E24", "/admin/templates/badinput/move", "to: choose up or down", {"to": "garbage"},
             admin=True),
-    _caps("B27", "Write a size with its unit", max_shared_memory="1"),
-    _caps("B27", "This must be at most 64 TB", max_shared_memory="65t"),
-    _form("B32", "key: use up to 255 printable characters", key="k\0"),
-    _form("B32", "key: use up to 255 printable characters", key="k" * 200_000),
-    _form("B37", "Variable é: use up to 128 letters", env='{"é": "x"}'),
-    _form("B37", "Variable a b: use up to 128 letters", env='{"a b": "x"}'),
-    _form("B46", "This must be at most 1024", gpu=str(10**9)),
-    FormRow("B9", "/presets", "begin with a letter or a digit", FORM | {"preset": "-a"}),
+    _caps("E27", "Write a size with its unit", max_shared_memory="1"),
+    _caps("E27", "This must be at most 64 TB", max_shared_memory="65t"),
+    _form("E32", "key: use up to 255 printable characters", key="k\0"),
+    _form("E32", "key: use up to 255 printable characters", key="k" * 200_000),
+    _form("E37", "Variable é: use up to 128 letters", env='{"é": "x"}'),
+    _form("E37", "Variable a b: use up to 128 letters", env='{"a b": "x"}'),
+    _form("E46", "This must be at most 1024", gpu=str(10**9)),
+    FormRow("E9", "/presets", "begin with a letter or a digit", FORM | {"preset": "-a"}),
 ]  # fmt: skip
 
-SEVERAL_MECHANISMS = ("51", "B5", "B46")
+SEVERAL_MECHANISMS = ("51", "E5", "E46")
 """The JSON parser, limits of size and types of numbers: each message has its own cause."""
 
 

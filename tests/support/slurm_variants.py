@@ -120,14 +120,14 @@ def _deleted(cluster: Cluster, names: Iterable[str]) -> bool:
     return not set(names) & {name.strip() for name in left}
 
 
-def checked(cluster: Cluster) -> dict[str, bool]:
+def check_results(cluster: Cluster) -> dict[str, bool]:
     """What `slipway check` prints, and whether each is in order."""
     text = cluster.run("portal", "slipway", "check", check=False)
     lines = [line.partition(" ") for line in text.splitlines()]
     return {words.strip(): mark == "ok" for mark, _, words in lines}
 
 
-def said(findings: Mapping[str, bool], words: str) -> bool:
+def is_in_order(findings: Mapping[str, bool], words: str) -> bool:
     """Whether the one finding with these words is in order; fails if there is none."""
     found = {text: ok for text, ok in findings.items() if words in text}
     assert len(found) == 1, f"{words!r} in {findings}"

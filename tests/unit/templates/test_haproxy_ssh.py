@@ -1,4 +1,4 @@
-"""Strangers at the SSH ports of a real HAProxy keep nobody out of a session."""
+"""B3: strangers at the SSH ports of a real HAProxy keep nobody out of a session."""
 
 from __future__ import annotations
 

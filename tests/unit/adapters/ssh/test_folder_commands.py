@@ -100,7 +100,7 @@ def test_no_folder_is_created_twice(shell: ShellTransport, files: HomeFiles) -> 
 
 
 def failure(files: HomeFiles) -> str:
-    """The error if no folder could be created, whatever its name (B8)."""
+    """The error if no folder could be created, whatever its name (E8)."""
     with pytest.raises(Conflict) as caught:
         files.make_folder("alice", "data")
     return caught.value.text

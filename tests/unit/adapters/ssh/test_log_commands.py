@@ -43,7 +43,7 @@ def test_pieces_of_a_log(files: HomeFiles, log: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["fifo", "zero", "link", "folder", "dangling"])
 def test_only_regular_files_are_read(files: HomeFiles, log: Path, kind: str) -> None:
-    """B40: a FIFO blocked its reader."""
+    """E40: a FIFO blocked its reader."""
     match kind:
         case "fifo":
             os.mkfifo(log)

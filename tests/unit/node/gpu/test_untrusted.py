@@ -12,7 +12,7 @@ import pytest
 
 from portal.node.gpu import untrusted
 from tests.support.paths import ROOT
-from tests.unit.node.gpu.odd import SEPARATORS, names
+from tests.support.untrusted_names import SEPARATORS, names
 
 GPU = ROOT / "portal" / "node" / "gpu"
 TABLE = ROOT / "tests" / "root_reads.toml"

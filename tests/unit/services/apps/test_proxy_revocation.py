@@ -182,7 +182,7 @@ def test_tickets_and_browsers_are_limited(world: World, session: Session) -> Non
 
 
 def test_one_of_many_concurrent_moves_wins(world: World, session: Session) -> None:
-    """B17: each response has a valid ticket, and the app's current port."""
+    """E17: each response has a valid ticket, and the app's current port."""
     first = world.apps.open_app(ALICE, session.id, "terminal")
     ports = [int(first.label), *(port for port in range(10010, 10016) if str(port) != first.label)]
 
@@ -199,7 +199,7 @@ def test_one_of_many_concurrent_moves_wins(world: World, session: Session) -> No
 
 
 def test_one_of_two_concurrent_answers_wins(world: World, session: Session) -> None:
-    """B17: the other one is told that the running app is not theirs."""
+    """E17: the other one is told that the running app is not theirs."""
     world.apps.open_app(ALICE, session.id, "any", AppOptions(asked="first"))
     opened = next(app for app in world.apps.opened(session.id) if app.app == "any")
     assert world.access_store.save_answer(opened, "second")

@@ -174,7 +174,7 @@ def test_the_jobs_own_account_and_qos_limit_it(world: World) -> None:
 def test_concurrent_extensions_are_serialised(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """B13: each read the same limit, and only the last one counted."""
+    """E13: each read the same limit, and only the last one counted."""
     session = running(world)
     real = world.scheduler.extend
 

@@ -42,7 +42,7 @@ def not_started(world: World, code: int = 70) -> Session:
 def test_a_failed_start_is_explained_by_its_log(world: World) -> None:
     world.slurm.log = b"hello\nSlipway: its image cannot be read on n1 (/x.sif).\n"
     session = not_started(world)
-    # B41: before the log has been read, no reason is better than a wrong one.
+    # E41: before the log has been read, no reason is better than a wrong one.
     assert session_now(world, session).end_text == "The session did not start; finding out why…"
     world.worker.clean()
     ended = session_now(world, session)
@@ -52,7 +52,7 @@ def test_a_failed_start_is_explained_by_its_log(world: World) -> None:
 
 
 def test_a_file_that_is_no_log_is_ignored_without_delay(world: World) -> None:
-    """B40: a FIFO in place of the log was read repeatedly, for ten minutes."""
+    """E40: a FIFO in place of the log was read repeatedly, for ten minutes."""
     session = not_started(world)
     log = world.slurm.root / f"home/alice/.slipway/logs/{session.id}.log"
     log.unlink()

@@ -351,7 +351,7 @@ def test_data_of_a_ports_previous_app_is_cleared_once(
 
 
 def test_head_does_not_use_up_a_ticket(app: Flask, link: str) -> None:
-    """B36: HEAD, as sent by chats and mail programs."""
+    """E36: HEAD, as sent by chats and mail programs."""
     origin, path = _split(link)
     browser = Browser(app, origin)
     looked = browser.client.head(path, base_url=origin)
@@ -360,7 +360,7 @@ def test_head_does_not_use_up_a_ticket(app: Flask, link: str) -> None:
 
 
 def test_a_missing_ticket_is_reported(app: Flask, link: str) -> None:
-    """B36."""
+    """E36."""
     origin, _ = _split(link)
     for query in ("", "?ticket="):
         answer = Browser(app, origin).get(f"/.slipway/enter{query}", headers=HTML)

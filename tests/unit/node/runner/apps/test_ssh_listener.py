@@ -1,4 +1,4 @@
-"""Who has not logged in takes no place at a session's SSH server from those who log in."""
+"""B3: who has not logged in takes no place at a session's SSH server from those who log in."""
 
 from __future__ import annotations
 

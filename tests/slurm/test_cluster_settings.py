@@ -9,13 +9,12 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from tests.support import slurm_variants
 from tests.support.client import SMALL, Api, Browser, Json
 from tests.support.cluster import Cluster, wait_for
 from tests.support.slurm_choices import LEARNT, Choice, portal_refusal, slurm_refusals
-from tests.support.slurm_variants import checked, configured, partitions, said
+from tests.support.slurm_variants import check_results, configured, is_in_order, partitions
 
-ODD = {
+PARTITIONS = {
     "down": "Nodes=n1,n2 State=DOWN",
     "drained": "Nodes=n1,n2 State=DRAIN",
     "inactive": "Nodes=n1,n2 State=INACTIVE",
@@ -81,13 +80,13 @@ def refused(api: Api, **changes: object) -> dict[str, str]:
 
 
 def test_partitions_of_every_kind(bob: Api, cluster: Cluster, page: Browser) -> None:
-    odd = {**ODD, MEMBERS: "Nodes=n1,n2 AllowGroups=slipway-operator"}
+    odd = {**PARTITIONS, MEMBERS: "Nodes=n1,n2 AllowGroups=slipway-operator"}
     with partitions(cluster, odd):
         wait_for("them", lambda: "Größe" in groups(bob) and "Größe" in offered(page), LEARNT, 1.0)
         # The portal reads their rules apart from them; `pairs` is the last that refuses.
         last = Choice(partition="pairs")
         wait_for("their rules", lambda: REFUSED["pairs"] in portal_refusal(bob, last), LEARNT, 1.0)
-        asked = [Choice(partition=f"{name}") for name in ODD]
+        asked = [Choice(partition=f"{name}") for name in PARTITIONS]
         for one, slurm in zip(asked, slurm_refusals(cluster, "bob", asked), strict=True):
             name = str(one.partition)
             assert bool(slurm) is (name in REFUSED), f"{name}: {slurm}"
@@ -98,10 +97,10 @@ def test_partitions_of_every_kind(bob: Api, cluster: Cluster, page: Browser) -> 
         assert not {"root", "hidden", "pairs"} & set(shown)
         assert shown["Größe"] and shown["sp ace"] and shown["overlap"]
         assert not shown.get("drained") and not shown.get("inactive")
-        findings = checked(cluster)
+        findings = check_results(cluster)
         for words, ok in CHECKED.items():
-            assert said(findings, words) is ok
-        assert said(findings, f"partition {MEMBERS}: only for the groups slipway-operator")
+            assert is_in_order(findings, words) is ok
+        assert is_in_order(findings, f"partition {MEMBERS}: only for the groups slipway-operator")
         _sessions_run_there(bob, cluster)
 
 
@@ -137,9 +136,9 @@ CONTAINER = {"job_container.conf": "AutoBasePath=true\nBasePath=/var/spool/slurm
 def operator(cluster: Cluster) -> Iterator[None]:
     """The reader may see what is private, which `slipway check` asks for until it may."""
     change, user = ("sacctmgr", "--immediate"), ("user", "slipway")
-    blind = checked(cluster)
-    assert said(blind, "Slurm's partitions (sinfo)") is False
-    assert said(blind, "PrivateData=accounts") is False
+    blind = check_results(cluster)
+    assert is_in_order(blind, "Slurm's partitions (sinfo)") is False
+    assert is_in_order(blind, "PrivateData=accounts") is False
     assert any("give slipway AdminLevel=Operator" in text for text in blind)
     more = ("Account=root", "AdminLevel=Operator", "MaxSubmitJobs=0")
     cluster.run("ctl", *change, "add", *user, *more)
@@ -155,7 +154,7 @@ def test_private_data_nothing_enforced_and_a_tmp_for_each_job(
     usual = "QOS"
     wait_for("limits", lambda: usual in groups(alice)["main"]["bounded_by"]["memory"], LEARNT, 1.0)
     with configured(cluster, LOOSE, more=CONTAINER), operator(cluster):
-        findings = checked(cluster)
+        findings = check_results(cluster)
         for words, ok in (
             ("limits are stored but not enforced", False),
             ("PrivateData=accounts,jobs,nodes", True),
@@ -164,7 +163,7 @@ def test_private_data_nothing_enforced_and_a_tmp_for_each_job(
             ("PrologFlags=X11", True),
             ("PrologFlags=Contain", True),
         ):
-            assert said(findings, words) is ok
+            assert is_in_order(findings, words) is ok
         free = "largest node"
         wait_for(
             "no limits", lambda: free in groups(alice)["main"]["bounded_by"]["memory"], LEARNT, 1.0
@@ -201,9 +200,9 @@ BARE = {
 
 def test_no_accounting_and_no_shards(alice: Api, cluster: Cluster, page: Browser) -> None:
     with configured(cluster, NO_ACCOUNTING, shards=False):
-        findings = checked(cluster)
-        assert said(findings, "Slurm has no accounting") is False
-        assert said(findings, "GresTypes lacks shard") is True
+        findings = check_results(cluster)
+        assert is_in_order(findings, "Slurm has no accounting") is False
+        assert is_in_order(findings, "GresTypes lacks shard") is True
         wait_for("no shares", lambda: not groups(alice)["short"]["max_running"], LEARNT, 1.0)
         assert offered(page)["main"]
         session = alice.running()
@@ -224,7 +223,10 @@ def _tried(alice: Api) -> int:
 
 def test_without_cgroups_nothing_is_launched(alice: Api, cluster: Cluster, page: Browser) -> None:
     with configured(cluster, BARE):
-        assert said(checked(cluster), "no cgroups (TaskPlugin lacks task/cgroup)") is False
+        assert (
+            is_in_order(check_results(cluster), "no cgroups (TaskPlugin lacks task/cgroup)")
+            is False
+        )
         wait_for(
             "our refusal", lambda: "no cgroups" in portal_refusal(alice, Choice()), LEARNT, 1.0
         )
@@ -255,4 +257,4 @@ def test_a_controller_that_starts_refuses_no_share(alice: Api, cluster: Cluster)
 
     wait_for("a launch with a share", launched, 60, 0.1)
     print(found)
-    assert slurm_variants.said(checked(cluster), "cgroups limit memory")
+    assert is_in_order(check_results(cluster), "cgroups limit memory")
