@@ -22,7 +22,7 @@ from urllib.parse import urlencode
 import requests
 
 from portal.adapters.certificates import CertificateAuthority, prepare_authorities
-from portal.node.file_server.server import Order
+from portal.node.file_server.order import Order
 from tests.support.client import Api, Json
 from tests.support.cluster import Cluster
 

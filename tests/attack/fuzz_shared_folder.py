@@ -20,7 +20,7 @@ from http.client import HTTPException
 
 import requests
 
-from portal.node.file_server.storage import posix_acl
+from portal.node.file_server.access import posix_acl
 from tests.attack.doors import (
     EVERY_DOOR,
     PATIENCE,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from portal.node.file_server.storage import posix_acl
+from portal.node.file_server.access import posix_acl
 from tests.attack.doors import EVERY_DOOR, FILE_DOORS, SOURCES, Answer
 from tests.attack.fuzz_shared_folder import fuzz
 from tests.attack.shared_place import KINDS, SECRET, Shared, differences, shared_place

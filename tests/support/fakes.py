@@ -44,8 +44,7 @@ from portal.services.apps.apps import Apps
 from portal.services.apps.gate import AppGate
 from portal.services.apps.proxy import ProxyRoutes
 from portal.services.apps.reports import AppReports
-from portal.services.assembly import assemble
-from portal.services.container import Services
+from portal.services.assembly import Services
 from portal.services.owner_queue import RunForOwner, run_now
 from portal.services.session.sessions import Sessions
 from portal.services.systems import Monitors, Systems
@@ -54,8 +53,9 @@ from portal.store.encryption import Sealer, make_key
 from portal.store.engine import open_database
 from portal.store.sessions import SessionStore
 from portal.store.status import StatusStore
+from portal.store.stores import Stores
 from portal.store.tables import SessionRow, TemplateRow
-from portal.wiring import file_server_order, identity_provider, open_stores
+from portal.wiring import file_server_order, identity_provider
 from tests.support.clock import FakeClock
 from tests.support.file_servers import FakeFileServers
 from tests.support.paths import ROOT
@@ -356,14 +356,14 @@ class World:
 
     def estimate(self, person: Person, request: LaunchRequest) -> Estimate | None:
         """Slurm's estimate for a request."""
-        return self.services.estimates.estimate(self.services.launcher.plan(person, request))
+        return self.services.estimates.estimate(self.services.launch_checks.plan(person, request))
 
     def launch_all(
         self, person: Person, request: LaunchRequest, key: str | None = None
     ) -> list[Session]:
         """Launch as many sessions as requested."""
-        launcher = self.services.launcher
-        return launcher.launch(launcher.plan(person, request, key))
+        plan = self.services.launch_checks.plan(person, request, key)
+        return self.services.launcher.launch(plan)
 
 
 @cache
@@ -417,7 +417,7 @@ def make_world(
     if not settings.state.keys.exists():
         make_key(settings.state.keys)
     systems = Systems(
-        stores=open_stores(engine, Sealer(settings.state.keys)),
+        stores=Stores(engine, Sealer(settings.state.keys)),
         catalog=FolderCatalog((str(ROOT / "apps"),), str(images)) if images else lambda: CATALOG,
         inventory=_inventory,
         scheduler=Slurm(slurm, "slipway", ".slipway", 20, settings.slurm.operator),
@@ -456,5 +456,5 @@ def make_world(
         identity_provider=identity_provider(settings, clock),
         accounts_file=LocalAccountsFile(settings.oidc.accounts_file),
     )
-    services = assemble(settings, systems, run_for_owner)
+    services = Services(settings, systems, run_for_owner)
     return World(clock, slurm, routes, runners, accounts, engine, systems, services, file_servers)

@@ -18,8 +18,8 @@ from portal.adapters.files.host import SshFileServers
 from portal.core.files.server import FileReply, FileRequest, FileServer, NoReply, StartOrder
 from portal.errors import Unavailable
 from portal.node.file_server.daemon import listen
+from portal.node.file_server.order import Order
 from portal.node.file_server.server import FileServer as Server
-from portal.node.file_server.server import Order
 from tests.support.transports import NoTransport
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from portal.core.images.sif import DESCRIPTOR, HEADER
+from portal.node.common.sif import DESCRIPTOR, HEADER
 
 START = 4096
 

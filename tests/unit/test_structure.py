@@ -106,7 +106,11 @@ def imported_names(source: str) -> Iterator[tuple[str, str]]:
 
 def test_files_named_in_documents_exist() -> None:
     """Files and folders of the portal named in ARCHITECTURE.md and its pages exist."""
-    pages = [ROOT / "ARCHITECTURE.md", *(ROOT / "docs" / "developers").glob("*.md")]
+    pages = [
+        ROOT / "ARCHITECTURE.md",
+        ROOT / "DECISIONS.md",
+        *(ROOT / "docs" / "developers").glob("*.md"),
+    ]
     text = "".join(page.read_text(encoding="utf-8") for page in pages)
     folders = "core|services|adapters|store|node|web|cli|hub|templates|tests"
     names = set(re.findall(rf"`((?:{folders})/[\w/.-]+)`", text))

@@ -46,11 +46,11 @@ def test_an_unknown_account_has_no_known_groups() -> None:
 
 
 def test_few_users_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unix_groups, "MAX_KNOWN", 2)
+    monkeypatch.setattr(unix_groups, "MAX_CACHED", 2)
     groups = UnixGroups(FakeAccounts().identity, FakeClock())
     for user in ("alice", "bob", "admin", "root", "alice"):
         assert groups.of(user)
-        assert len(groups._known) <= 2
+        assert len(groups._cache) <= 2
 
 
 def test_only_partitions_and_reservations_name_groups() -> None:
@@ -63,10 +63,10 @@ def test_only_partitions_and_reservations_name_groups() -> None:
 def test_a_launch_asks_for_groups_only_where_some_are_named(world: World) -> None:
     body = {"environment": "python", "resources": {"cpus": 1, "memory": "600m"}}
     request = parse_launch({**body, "resource_group": "main"})
-    launcher = world.services.launcher
+    checks = world.services.launch_checks
     world.worker.read_partitions()
     world.worker.read_limits()
-    launcher.plan(ALICE, request)
+    checks.plan(ALICE, request)
     assert world.accounts.asked == []
     limits = world.status.limits() or Limits()
     for allowed, refused in (("research", False), ("staff", True)):
@@ -74,11 +74,11 @@ def test_a_launch_asks_for_groups_only_where_some_are_named(world: World) -> Non
         world.status.save_limits(replace(limits, partitions=(entry,)))
         if refused:
             with pytest.raises(InvalidRequest) as caught:
-                launcher.plan(ALICE, request)
+                checks.plan(ALICE, request)
             assert [error.field for error in caught.value.errors] == ["resource_group"]
         else:
-            launcher.plan(ALICE, request)
+            checks.plan(ALICE, request)
     assert world.accounts.asked == ["alice"]
     world.accounts.silent = True
     world.clock.advance(minutes=2)
-    launcher.plan(ALICE, request)  # Slurm decides
+    checks.plan(ALICE, request)  # Slurm decides

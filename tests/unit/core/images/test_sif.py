@@ -8,14 +8,13 @@ import pytest
 
 from portal.core.images.names import ImageError
 from portal.core.images.sif import (
-    DESCRIPTOR,
-    HEADER,
     LAUNCH,
     MOST_BYTES,
     architecture_code,
     primary_partition,
     without_times,
 )
+from portal.node.common.sif import DESCRIPTOR, HEADER
 from tests.support.sif import sif
 
 DIGEST = "ab" * 32

@@ -18,8 +18,7 @@ from portal.core.session.session import Session
 from portal.errors import StillOpen, Unavailable
 from portal.services.apps import hosts as waiting
 from portal.services.apps.host_agent import HostAgent, HostTaken
-from portal.services.assembly import assemble
-from portal.services.container import Services
+from portal.services.assembly import Services
 from portal.services.owner_queue import run_now
 from portal.store.hosts import HostStore
 from portal.store.tables import HostRow
@@ -63,7 +62,7 @@ def world(tmp_path: Path) -> World:
 def make_host(world: World, folder: Path, name: str) -> Host:
     routes, store = FakeRoutes(), HostStore(world.engine)
     systems = replace(world.systems, routes=routes, machine=f"machine of {name}")
-    services = assemble(settings(folder, name), systems, run_now)
+    services = Services(settings(folder, name), systems, run_now)
     host = Host(services, routes, services.host_agent, store)  # type: ignore[arg-type]
     assert host.agent is not None
     host.agent._clock = lambda: host.passed

@@ -24,7 +24,7 @@ from portal.core.files.server import FileReply, FileRequest, FileServer
 from portal.core.files.shares import Access, FolderShare, ShareKey, ShareState
 from portal.errors import PortalError
 from portal.node.file_server import renames
-from portal.node.file_server.storage import posix_acl
+from portal.node.file_server.access import posix_acl
 from portal.services.files.shares import FolderShares
 from portal.store.shares import ShareStore
 from tests.support.fakes import make_world
@@ -157,7 +157,7 @@ class TwoUsers(RuleBasedStateMachine):
 
     def operate(self, **order: Any) -> None:
         begun = self.shares.operate(ALICE, order)
-        self.servers.running["alice"].operations.get(begun.id).over.wait(20)
+        self.servers.running["alice"].files.operations.get(begun.id).over.wait(20)
 
     # What alice does
 

@@ -71,7 +71,7 @@ def test_others_jobs_are_indistinguishable_from_none(world: World) -> None:
     with pytest.raises(NotFound):
         jobs.extend(BOB, "7", None)
     with pytest.raises(NotFound):
-        jobs.asked(BOB, ["7"])
+        jobs.targets(BOB, ["7"])
 
 
 def test_many_are_named_by_record_or_array_or_not_at_all(world: World) -> None:
@@ -80,13 +80,13 @@ def test_many_are_named_by_record_or_array_or_not_at_all(world: World) -> None:
     queue_job(world, 30)
     follow_queue(world)
     jobs = world.services.jobs
-    asked = jobs.asked(ALICE, ["30", "20", "30"])
+    asked = jobs.targets(ALICE, ["30", "20", "30"])
     assert [(one.id, one.is_array, len(one.jobs)) for one in asked] == [
         ("30", False, 1), ("20", True, 2)
     ]  # fmt: skip
-    assert [one.title for one in jobs.asked(ALICE, ["21"])] == ["20_0"]
+    assert [one.title for one in jobs.targets(ALICE, ["21"])] == ["20_0"]
     with pytest.raises(NotFound, match="Not all"):
-        jobs.asked(ALICE, ["30", "31"])
+        jobs.targets(ALICE, ["30", "31"])
 
 
 def test_reasons_places_and_ends(world: World) -> None:

@@ -15,7 +15,7 @@ from portal.core.job.runner_protocol import Heartbeat
 from portal.core.launch.request import LaunchRequest
 from portal.core.session.session import Session, State
 from portal.errors import Gone, SessionUnknown
-from portal.services.session.adoption import BELIEVED, HEARD, LOOKED
+from portal.services.session.adoption import EVIDENCE_LIFETIME, HEARTBEAT_LIMIT, RECHECK_AFTER
 from tests.support.adoption import follow_queue, job_of, job_token, lose_sessions, write_proof
 from tests.support.fakes import World
 from tests.support.sessions import ALICE, REQUEST, make_ready, poll_slurm
@@ -115,7 +115,7 @@ def test_nobody_else_gets_her_session(world: World, lost: FakeJob) -> None:
     forged = replace(lost, id=lost.id + 1, user="bob", spec=lost.spec)
     world.slurm.jobs.append(forged)
     follow_queue(world)
-    world.clock.advance(seconds=BELIEVED.total_seconds())
+    world.clock.advance(seconds=EVIDENCE_LIFETIME.total_seconds())
     refused(world, lost, "bobs-token")
     refused(world, forged, "bobs-token")
     assert world.store.live() == []
@@ -177,7 +177,7 @@ def test_a_session_that_reports_is_not_asked_about(world: World) -> None:
     world.slurm.commands.clear()
     refused(world, job, "a-guess")
     assert world.slurm.commands == []
-    world.clock.advance(seconds=HEARD.total_seconds())
+    world.clock.advance(seconds=HEARTBEAT_LIMIT.total_seconds())
     refused(world, job, "a-guess")
     assert len(world.slurm.commands) == 2
 
@@ -188,7 +188,7 @@ def test_a_token_that_the_backup_does_not_have_is_renewed(world: World) -> None:
     follow_queue(world)
     write_proof(world, "alice", session.id, "the-next-token")
     refused(world, job, "guessed-token")
-    world.clock.advance(seconds=BELIEVED.total_seconds())
+    world.clock.advance(seconds=EVIDENCE_LIFETIME.total_seconds())
     changed = claim(world, job, "the-next-token")
     assert changed.token_hash == hash_secret("the-next-token")
     assert changed.state is State.RUNNING
@@ -263,7 +263,7 @@ def test_imitations_are_looked_at_seldom_and_some_at_a_time(world: World) -> Non
 
     assert looks() == 20
     assert looks() == 0
-    world.clock.advance(seconds=LOOKED.total_seconds())
+    world.clock.advance(seconds=RECHECK_AFTER.total_seconds())
     assert looks() == 20
 
 

@@ -280,7 +280,7 @@ def test_a_crash_before_the_cancel_is_repaired(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(world.services.idle_culler._job_control, "cancel_later", crash)
+        patch.setattr(world.services.idle_culler._teardown, "cancel_later", crash)
         with pytest.raises(KeyboardInterrupt):
             idle_culler(world).cull()
     world.clock.advance(seconds=10)
@@ -306,7 +306,7 @@ def test_a_session_that_cannot_be_ended_does_not_delay_the_others(
     def away(_session: str) -> None:
         raise Unavailable("the proxy is away")
 
-    monkeypatch.setattr(world.services.idle_culler, "_close_apps", away)
+    monkeypatch.setattr(world.services.idle_culler._teardown, "close_apps", away)
     idle_culler(world).cull()
     assert {session_now(world, one).state for one in (first, second)} == {State.ENDING}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -105,15 +104,14 @@ def test_names_that_the_site_permits_log_in_and_are_shown(tmp_path: Path, name: 
     settings = make_settings(tmp_path)
     login = LoginSettings(account_pattern="[A-Za-z][A-Za-z0-9._@-]{0,63}")
     world = make_world(settings.model_copy(update={"login": login}))
-    world.services = replace(
-        world.services,
-        authenticate=lambda user, password, code="": name if user.lower() == name.lower() else "",
+    world.services.authenticate = lambda user, password, code="": (
+        name if user.lower() == name.lower() else ""
     )
     app = create_app(world.services)
     browser = Browser(app)
     assert browser.post("/login", {"username": name.upper(), "password": "x"}).status_code == 303
     assert f"<span>{name}</span>" in browser.get("/sessions").text
-    world.services = replace(world.services, authenticate=lambda user, password, code="": user)
+    world.services.authenticate = lambda user, password, code="": user
     administrator = Browser(create_app(world.services))
     administrator.post("/login", {"username": "admin", "password": "x"})
     people = administrator.get("/admin/people").text
@@ -129,7 +127,8 @@ def test_names_that_the_site_does_not_permit_are_not_asked_for(app: Flask, world
         asked.append(user)
         return user
 
-    browser = Browser(create_app(replace(world.services, authenticate=ask)))
+    world.services.authenticate = ask
+    browser = Browser(create_app(world.services))
     for name in ("John.Doe", "a/b", "root", "-x", "1000"):
         answer = browser.post("/login", {"username": name, "password": "x"})
         assert answer.status_code == 401

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from portal.node.batch.image import sif
+from portal.node.common.sif import _ARCHITECTURES
 from tests.support.registries import FakeRegistry, registry
 
-CODES = {name: code for code, name in sif._ARCHITECTURES.items()}
+CODES = {name: code.encode() for code, name, _ in _ARCHITECTURES}
 
 
 def make_sif(

@@ -114,9 +114,9 @@ def test_an_amount_that_is_not_offered_stays_with_its_error(
     group: str, asked: str, kind: str, value: str
 ) -> None:
     found = existing(menu({"main": [offer(DEMO)]}, group, asked, kind))
-    assert found.chosen == found.strange
-    assert found.strange is not None
-    assert (found.strange.value, found.strange.groups) == (value, ())
+    assert found.chosen == found.not_offered
+    assert found.not_offered is not None
+    assert (found.not_offered.value, found.not_offered.groups) == (value, ())
 
 
 def test_a_whole_unit_and_an_undivided_gpu_in_words() -> None:

@@ -27,7 +27,7 @@ def test_what_there_is_one_of_is_not_asked() -> None:
         ("", "research (default)", True),
         ("crystals", "crystals: Crystal growth", False),
     ]
-    assert not slurm_fields(LaunchOptions(), {}, {}).asked
+    assert not slurm_fields(LaunchOptions(), {}, {}).shown
 
 
 def test_what_was_entered_or_refused_is_shown_though_it_is_not_offered() -> None:

@@ -174,8 +174,8 @@ def test_the_default_is_a_new_home(tmp_path: Path) -> None:
     (tmp_path / "usual").mkdir()
     usual = with_script(make_world(make_settings(tmp_path / "usual")))
     body = {"environment": "python", "resources": {"cpus": 1, "memory": "600m"}}
-    launcher = usual.services.launcher
-    [session] = launcher.launch(launcher.plan(ALICE, launcher.parse(body)))
+    checks = usual.services.launch_checks
+    [session] = usual.services.launcher.launch(checks.prepare(ALICE, body))
     assert session.home is Home.SESSION
     assert '--home "$session/home":/home/alice' in usual.slurm.jobs[0].script
     assert "install -D" in usual.slurm.jobs[0].script
