@@ -54,9 +54,8 @@ from portal.services.owner_queue import RunForOwner, run_now
 from portal.services.systems import Monitors, Systems
 from portal.store.encryption import Sealer
 from portal.store.engine import CheckWriter, open_database
-from portal.store.hosts import HostStore
+from portal.store.hosts import HostStore, LeaseStore
 from portal.store.jobs.queued import queued_jobs
-from portal.store.lease import LeaseStore
 from portal.store.sessions import SessionStore
 from portal.store.stores import Stores
 

@@ -83,6 +83,7 @@ needs_of() {
             take promtool prometheus usr/bin/promtool
             need haproxy haproxy
             need openssl openssl
+            need gpg gpg
             need lua5.1 lua5.1
             need tmux tmux
             need gcc gcc libc6-dev

@@ -189,7 +189,7 @@ class Notices:
 
     def _window(self, draft: Session, begin: datetime | None) -> Window | None:
         """Slurm's maintenance of its partition's nodes; not waited for in a reservation."""
-        limits = self._status.limits()
+        limits = self._status.reported().limits
         if limits is None or draft.partition is None or draft.reservation:
             return None
         nodes = [node.name for node in self._status.nodes() if draft.partition in node.partitions]

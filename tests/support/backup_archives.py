@@ -1,10 +1,17 @@
-"""Manifests of backup archives."""
+"""Backup archives: their manifests, and the encryption of releases up to 0.2.0."""
 
 from __future__ import annotations
 
 import hashlib
+import secrets
+import struct
 from typing import Any
 
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
+
+from portal.adapters.backup import encrypted
+from portal.adapters.backup.encrypted import MAGIC, PIECE
 from portal.adapters.backup.manifest import FORMAT
 
 
@@ -23,3 +30,15 @@ def manifest(**changes: Any) -> dict[str, Any]:
         "members": {"state/a": member(b"aaa")},
         **changes,
     }
+
+
+def encrypt_as_release_0_2_0(data: bytes, passphrase: str = "secret") -> bytes:
+    """Encrypt as releases up to 0.2.0 did."""
+    salt = secrets.token_bytes(16)
+    kdf = Scrypt(salt=salt, length=32, n=encrypted._COST, r=8, p=1)
+    cipher, head = AESGCM(kdf.derive(passphrase.encode())), MAGIC + salt
+    pieces = [data[start : start + PIECE] for start in range(0, len(data), PIECE)] or [b""]
+    return head + b"".join(
+        cipher.encrypt(struct.pack(">3xQB", number, number == len(pieces) - 1), piece, head)
+        for number, piece in enumerate(pieces)
+    )

@@ -6,7 +6,7 @@ import json
 
 from tests.support.paths import RECORDED
 
-VERSIONS = sorted(folder.name for folder in RECORDED.iterdir() if folder.is_dir())
+VERSIONS = sorted(folder.name for folder in RECORDED.glob("[0-9]*.[0-9]*") if folder.is_dir())
 
 
 def recorded(version: str, name: str) -> str:

@@ -111,14 +111,14 @@ class Administration:
         return self._store.save_template(name, etag, change)
 
     def _check_group(self, group: str | None) -> None:
-        names = [p.name for p in self._status.partitions()]
+        names = [p.name for p in self._status.reported().partitions]
         if group is not None and names and group not in names:
             text = f"choose one of: {names_of(names)}"
             raise InvalidRequest([FieldError("resource_group", text)])
 
     def option_names(self) -> dict[str, list[str]]:
         """The values that templates may set for Slurm's own options; empty where none are known."""
-        limits = self._status.limits() or Limits()
+        limits = self._status.reported().limits or Limits()
         return {
             "account": sorted({association.account for association in limits.associations}),
             "qos": sorted(qos.name for qos in limits.qos),
@@ -168,7 +168,7 @@ class Administration:
         """The catalog reduced to the images that this user may see and launch."""
         if person.admin:
             return catalog
-        settings, limits = self._store.site_settings(), self._status.limits()
+        settings, limits = self._store.site_settings(), self._status.reported().limits
         return settings.visible_catalog(person, catalog, limits)
 
     def refused_files(self, person: Person, catalog: Catalog) -> tuple[RefusedFile, ...]:
@@ -202,7 +202,7 @@ class Administration:
     ) -> ImageRule:
         """Set who sees an image; running sessions are not affected."""
         self.image_rule(person, catalog, environment, version)
-        check_principals(request, self._status.limits())
+        check_principals(request, self._status.reported().limits)
         fields = request.model_dump() if request.seen_by in NAMING else {"seen_by": request.seen_by}
         rule = ImageRule(environment=environment, version=version, **fields)
 
@@ -215,7 +215,7 @@ class Administration:
     def principals(self, person: Person) -> tuple[list[str], list[str]]:
         """Slurm's accounts and users, as last read, for an administrator."""
         self.admit(person)
-        limits = self._status.limits()
+        limits = self._status.reported().limits
         associations = limits.associations if limits else ()
         accounts = sorted({a.account for a in associations if a.account})
         return accounts, sorted({a.user for a in associations if a.user})
@@ -242,8 +242,8 @@ class Administration:
     def limits(self, person: Person) -> LimitReport | None:
         """Slurm's limits as last read, each with its command; None before the first poll."""
         self.admit(person)
-        limits = self._status.limits()
-        return limit_report(limits, self._status.partitions()) if limits else None
+        reported = self._status.reported()
+        return limit_report(reported.limits, reported.partitions) if reported.limits else None
 
     def nodes(self, person: Person) -> Overview:
         """The use of each node by user, as last polled."""

@@ -40,7 +40,7 @@ class BatchSettings:
             self._site,
             self._catalog(),
             self._store.image_rules(),
-            self._status.limits(),
+            self._status.reported().limits,
             self._gpus,
             self._store.site_rules(),
         )

@@ -106,7 +106,7 @@ class Usage:
         return UsageFilter(query.by, of)
 
     def _defaults(self) -> Mapping[str, str]:
-        limits = self._status.limits()
+        limits = self._status.reported().limits
         return limits.default_accounts if limits else {}
 
     def _name(self, by: By) -> Callable[[Share], str]:

@@ -27,8 +27,7 @@ from portal.errors import Conflict, FieldError, Forbidden, InvalidRequest, NotFo
 from portal.services.apps.origins import AppOrigins, AssignedOrigin
 from portal.services.apps.proxy import ProxyRoutes
 from portal.services.apps.starter import AppStarter
-from portal.store.access import AccessStore
-from portal.store.grants import NewTicket
+from portal.store.access import AccessStore, NewTicket
 from portal.store.sessions import SessionStore
 
 TICKET_LIFETIME = timedelta(seconds=60)

@@ -58,7 +58,7 @@ class HostAgent:
         """
         started = self._clock()
         lost = self._routes.is_lost()
-        view = self._store.look(self._host)
+        view = self._store.view(self._host)
         reports = view.silent is not None and view.silent < SHUT_SECONDS
         if reports and self._machine != view.machine:
             text = f"another machine reports as the host {self._host}: set state.host_name"

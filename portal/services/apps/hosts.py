@@ -74,7 +74,7 @@ class SeveralHosts(Hosts):
 
     def pending(self, keys: Collection[str] | None = None) -> Sequence[Removal]:
         if keys is None:
-            return self._store.look(self._host).pending
+            return self._store.view(self._host).pending
         return self._store.pending(self._host, keys)
 
     def confirm(self, removals: Collection[Removal]) -> None:

@@ -27,8 +27,7 @@ from portal.core.interfaces.systems import Clock
 from portal.core.session.session import Session
 from portal.core.site_rules import SiteRules
 from portal.errors import Conflict, FieldError
-from portal.store.access import AccessStore
-from portal.store.origins import OriginAssignment
+from portal.store.access import AccessStore, OriginAssignment
 
 MOVE_PAUSE = timedelta(seconds=3)
 """Time before an app can move again, so that concurrent requests agree on one origin."""

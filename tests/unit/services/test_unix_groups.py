@@ -68,7 +68,7 @@ def test_a_launch_asks_for_groups_only_where_some_are_named(world: World) -> Non
     world.worker.read_limits()
     checks.plan(ALICE, request)
     assert world.accounts.asked == []
-    limits = world.status.limits() or Limits()
+    limits = world.status.reported().limits or Limits()
     for allowed, refused in (("research", False), ("staff", True)):
         entry = PartitionAccess("main", groups=(allowed,))
         world.status.save_limits(replace(limits, partitions=(entry,)))

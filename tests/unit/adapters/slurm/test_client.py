@@ -11,9 +11,8 @@ from portal.adapters.slurm.client import Slurm
 from portal.adapters.ssh.transport import Completed
 from portal.errors import InvalidRequest, OutcomeUnknown, Unavailable
 from tests.support.paths import RECORDED
+from tests.support.recordings import VERSIONS
 from tests.support.transports import ReplayTransport
-
-VERSIONS = sorted(folder.name for folder in RECORDED.iterdir() if folder.is_dir())
 
 
 def slurm(version: str, name: str, code: int = 1) -> Slurm:

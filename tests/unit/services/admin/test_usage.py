@@ -84,7 +84,7 @@ def test_groups(world: World) -> None:
     people = groups(world)
     assert list(people) == ["bob", "alice"]
     assert people["alice"] == UsageSum(2, 1, 3.0, 0.0)
-    limits = world.status.limits()
+    limits = world.status.reported().limits
     assert limits is not None
     accounts = groups(world, by="account")
     assert accounts["physics"] == UsageSum(2, 2, 6.0, 0.0)

@@ -195,7 +195,7 @@ def test_a_host_whose_haproxy_does_not_answer_is_shut_off(
     world.access_store.close_app(only_session(world).id, "board", world.clock())
     with monkeypatch.context() as patch:
         patch.setattr(b.routes, fails, away)
-        before = b.store.look("b").silent
+        before = b.store.view("b").silent
         assert before is not None
         b.passed += OPEN_SECONDS
         with pytest.raises(Unavailable):
@@ -219,7 +219,7 @@ def test_waiting_ends_with_the_truth(
 
 def test_a_slow_look_opens_nothing(world: World, b: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a look finds was true when it began."""
-    look = HostStore.look
+    look = HostStore.view
 
     def slow(store: HostStore, host: str) -> View:
         found = look(store, host)
@@ -227,7 +227,7 @@ def test_a_slow_look_opens_nothing(world: World, b: Host, monkeypatch: pytest.Mo
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(HostStore, "look", slow)
+        patch.setattr(HostStore, "view", slow)
         assert not b.follow()
     assert b.follow()
 

@@ -13,7 +13,7 @@ from portal.core.auth.person import hash_secret
 from portal.core.job.runner_protocol import StartRequest
 from portal.core.session.session import Session, State
 from portal.errors import Conflict, NotFound, StillOpen, Unauthorized
-from portal.store.origins import OriginAssignment
+from portal.store.access import OriginAssignment
 from tests.support.app_access import enter_app, other_browser
 from tests.support.fakes import World
 from tests.support.sessions import ADMIN, ALICE, BOB, REQUEST, make_ready

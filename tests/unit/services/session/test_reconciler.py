@@ -227,7 +227,7 @@ def test_start_requests_that_did_not_arrive_are_repeated(world: World) -> None:
 
 def test_partitions_limit_the_form(world: World) -> None:
     world.worker.read_partitions()
-    assert [p.max_cpus for p in world.status.partitions()] == [4]
+    assert [p.max_cpus for p in world.status.reported().partitions] == [4]
 
 
 def test_who_cancelled_it_comes_from_accounting(world: World) -> None:

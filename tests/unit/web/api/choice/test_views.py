@@ -174,7 +174,7 @@ def test_a_full_queue_is_named_with_its_limit(world: World, alice: Api) -> None:
 
 
 def test_before_slurm_was_read_nothing_is_offered(world: World, api: MakeApi) -> None:
-    assert world.status.limits() is None
+    assert world.status.reported().limits is None
     found = _ask(api("alice"), "/launch-options")
     assert (found["accounts"], found["resource_groups"]) == ([], [])
     assert _ask(api("alice"), "/accounts") == {"accounts": []}

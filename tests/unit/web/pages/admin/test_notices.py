@@ -88,7 +88,7 @@ def test_the_review_warns_of_slurms_maintenance(
     admin: Browser, alice: Browser, world: World
 ) -> None:
     del admin
-    limits, begins = world.status.limits(), world.clock() + timedelta(minutes=200)
+    limits, begins = world.status.reported().limits, world.clock() + timedelta(minutes=200)
     assert limits is not None
     planned = Reservation("m", begins, begins + timedelta(hours=6), nodes=("n1",), flags=("MAINT",))
     world.status.save_limits(replace(limits, reservations=(planned,)))

@@ -90,7 +90,7 @@ def test_what_was_chosen_is_shown_again(
 def test_the_box_is_there_wherever_a_template_is_for_a_whole_node(
     world: World, alice: Browser
 ) -> None:
-    limits = world.status.limits()
+    limits = world.status.reported().limits
     assert limits
     world.status.save_limits(replace(limits, accounting=False, enforced=(), associations=()))
     assert box(alice.get("/sessions/new").text) == (True, "whole")

@@ -14,7 +14,7 @@ from tests.unit.web.conftest import Browser
 def known(world: World) -> Limits:
     """What the portal has read of two accounts."""
     two_accounts(world)
-    found = world.status.limits()
+    found = world.status.reported().limits
     assert found is not None
     return found
 

@@ -309,7 +309,7 @@ def test_the_api_names_invalid_ids(api: MakeApi, body: object) -> None:
 
 def test_the_bars_are_those_of_the_chosen_account(world: World, alice: Browser) -> None:
     two_accounts(world)
-    found = world.status.limits()
+    found = world.status.reported().limits
     assert found is not None
     limited = [
         replace(one, user=Tres(cpus=1)) if one.name == "urgent" else one for one in found.qos
