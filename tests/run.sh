@@ -91,7 +91,7 @@ needs_of() {
             [ -n "$(ls /usr/lib/postgresql/*/bin/initdb 2> /dev/null)" ] || need initdb postgresql
             need rclone rclone
             need curl curl
-            # Every login shell that Debian packages (tests/login_shells.py).
+            # Every login shell that Debian packages (tests/support/login_shells.py).
             need bsd-csh csh
             need busybox busybox
             need elvish elvish

@@ -23,8 +23,8 @@ import requests
 
 from portal.adapters.certificates import CertificateAuthority, prepare_authorities
 from portal.node.file_server.order import Order
-from tests.client import Api, Json
-from tests.cluster import Cluster
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster
 
 SOURCES = "home/sources"
 ACROSS = "storage/across"

@@ -14,12 +14,12 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.apps import Kernel
 from tests.attack.conftest import LoggedIn
-from tests.client import Api, Json, Visitor, login
-from tests.cluster import Cluster
 from tests.slurm.conftest import MakeApi
-from tests.slurm.test_apply import SETTINGS, apply
+from tests.support.apps import Kernel
+from tests.support.client import Api, Json, Visitor, login
+from tests.support.cluster import Cluster
+from tests.support.portal_settings import SETTINGS, slipway_apply
 
 Secrets = dict[str, str]
 Found = tuple[Secrets, Json]
@@ -125,11 +125,11 @@ def all_is_logged(cluster: Cluster) -> Iterator[None]:
     log = '\n[log]\nformat = "json"\nlevel = "debug"\naccess = true\n'
     try:
         cluster.ctl("put", "portal", SETTINGS, stdin=before + log)
-        assert apply(cluster).returncode == 0
+        assert slipway_apply(cluster).returncode == 0
         yield
     finally:
         cluster.ctl("put", "portal", SETTINGS, stdin=before)
-        assert apply(cluster).returncode == 0
+        assert slipway_apply(cluster).returncode == 0
 
 
 @pytest.mark.timeout(600)

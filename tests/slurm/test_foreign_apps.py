@@ -8,8 +8,8 @@ from contextlib import closing
 
 import pytest
 
-from tests.client import TIMEOUT, Api, Visitor
-from tests.cluster import Cluster, wait_for
+from tests.support.client import TIMEOUT, Api, Visitor
+from tests.support.cluster import Cluster, wait_for
 
 RECIPES = "/repo/tests/slurm/recipes"
 ENVIRONMENT = "foreign"

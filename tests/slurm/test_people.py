@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
-from tests.slurm.test_apply import SETTINGS, apply, change
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
+from tests.support.portal_settings import SETTINGS, change_settings, slipway_apply
 
 MACHINES = ("ctl", "login", "n1", "n2")
 SMALL: Json = {"resources": {"cpus": 1, "memory": "300m"}}
@@ -82,15 +82,15 @@ def _site(cluster: Cluster) -> Iterator[None]:
     try:
         pattern = 'account_pattern = "[A-Za-z][A-Za-z0-9._@-]{0,63}"'
         cluster.shell("portal", f"sed -i '/^host = \"login\"$/d; /^account_pattern/d' {SETTINGS}")
-        change(cluster, pattern, f'hosts = ["{AWAY}", "login"]', section="login")
-        change(cluster, f'admin_groups = ["{STAFF}"]', section="slurm")
-        done = apply(cluster)
+        change_settings(cluster, pattern, f'hosts = ["{AWAY}", "login"]', section="login")
+        change_settings(cluster, f'admin_groups = ["{STAFF}"]', section="slurm")
+        done = slipway_apply(cluster)
         assert done.returncode == 0, done.stdout + done.stderr
         cluster.shell("login", f"getent group {STAFF} || groupadd {STAFF}")
         yield
     finally:
         cluster.ctl("put", "portal", SETTINGS, stdin=before)
-        assert apply(cluster).returncode == 0
+        assert slipway_apply(cluster).returncode == 0
         cluster.shell("login", f"groupdel {STAFF}; true")
 
 

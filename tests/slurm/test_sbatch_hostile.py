@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster import Cluster
 from tests.slurm.batch import Batch, End
+from tests.support.cluster import Cluster
 
 # The loader and slurmstepd have words of their own about what they cannot use. Slurm 26.05 writes a
 # time in front of them, and not the name of slurmstepd.

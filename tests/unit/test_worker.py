@@ -12,7 +12,7 @@ from portal import worker
 from portal.services.assembly import Services
 from portal.services.owner_queue import OwnerQueue, run_now
 from portal.worker import PeriodicTask, TaskThread, Worker
-from tests.fakes import World
+from tests.support.fakes import World
 
 
 def test_a_hanging_thread_is_detected(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

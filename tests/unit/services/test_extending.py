@@ -9,7 +9,7 @@ import pytest
 
 from portal.errors import Unavailable
 from portal.services.extending import MOST_AT_ONCE, Extender
-from tests.fakes import World
+from tests.support.fakes import World
 
 NOW = datetime(2026, 11, 26, tzinfo=UTC)
 

@@ -17,7 +17,7 @@ from portal.errors import Unavailable
 from portal.services.monitoring import Cached
 from portal.store.hosts import HostStore
 from portal.store.tables import HostRow
-from tests.fakes import World, make_world
+from tests.support.fakes import World, make_world
 from tests.unit.web.conftest import make_settings
 
 

@@ -19,8 +19,8 @@ from portal.core.session.session import Session
 from portal.core.session.status import shown_reason
 from portal.core.validation import check
 from portal.errors import Conflict, InvalidRequest, NotFound
-from tests.fakes import CATALOG, World, make_world
-from tests.paths import TEMPLATES
+from tests.support.fakes import CATALOG, World, make_world
+from tests.support.paths import TEMPLATES
 from tests.unit.web.conftest import make_settings
 
 ADMIN, ALICE = Person("admin", True, "a"), Person("alice", False, "b")

@@ -12,9 +12,9 @@ from portal.core.launch.request import parse_launch
 from portal.errors import InvalidRequest
 from portal.services import unix_groups
 from portal.services.unix_groups import UnixGroups
-from tests.fakes import FakeAccounts, World
 from tests.support.clock import FakeClock
-from tests.unit.services.session.test_sessions import ALICE
+from tests.support.fakes import FakeAccounts, World
+from tests.support.sessions import ALICE
 
 
 def test_an_answer_is_used_for_a_minute() -> None:

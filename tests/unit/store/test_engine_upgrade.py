@@ -33,9 +33,8 @@ from portal.store.job_templates import JobTemplateStore
 from portal.store.jobs.store import JobStore
 from portal.store.logins import LoginStore
 from portal.store.sessions import SessionStore
-from tests.paths import ROOT
+from tests.support.paths import RELEASE_0_2_0
 
-RECORDED = ROOT / "tests" / "recorded" / "release_0_2_0"
 NOW = datetime(2026, 11, 24, 18, tzinfo=UTC)
 
 
@@ -44,7 +43,7 @@ def recorded(tmp_path: Path) -> str:
     """The database of release 0.2.0."""
     file = tmp_path / "recorded.db"
     with closing(sqlite3.connect(file)) as connection:
-        connection.executescript((RECORDED / "sqlite.sql").read_text(encoding="utf-8"))
+        connection.executescript((RELEASE_0_2_0 / "sqlite.sql").read_text(encoding="utf-8"))
     return f"sqlite:///{file}"
 
 

@@ -11,7 +11,7 @@ from flask import Flask
 
 from portal.web.app import create_app
 from portal.web.auth.browser import PRESERVED_FORMS
-from tests.fakes import make_world
+from tests.support.fakes import make_world
 from tests.unit.web.conftest import PORTAL, Api, Browser, Runner, make_settings
 
 OPEN_TO_ALL = {"static", "auth.login_form", "auth.login", "pages.healthz"} | {

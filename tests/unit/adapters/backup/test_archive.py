@@ -17,8 +17,8 @@ from typing import IO, Any
 import pytest
 
 from portal.adapters.backup import archive, gpg
-from portal.adapters.backup.manifest import FORMAT, MANIFEST, BadBackup, Manifest, describe
-from tests.unit.adapters.backup.test_encrypted import seal
+from portal.adapters.backup.manifest import MANIFEST, BadBackup, Manifest, describe
+from tests.support.backup_archives import encrypt_as_release_0_2_0, manifest, member
 
 ZEROS = bytes(1024 * 1024)
 MIB = len(ZEROS)
@@ -26,23 +26,6 @@ MANY = 80
 """MiB of what is made to unpack to much, a thousandth of it in the file."""
 MEMORY = 40 * MIB
 """Bytes that reading a backup may take: some pieces of 1 MiB, and a manifest with its text."""
-
-
-def member(content: bytes) -> dict[str, Any]:
-    return {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-
-
-def manifest(**changes: Any) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "release": "7",
-        "schema_revision": "0001",
-        "made": "2026-11-25T00:00:00Z",
-        "host": "portal.example.org",
-        "database": "sqlite",
-        "members": {"state/a": member(b"aaa")},
-        **changes,
-    }
 
 
 Pieces = list[bytes | Iterator[bytes]]
@@ -96,7 +79,7 @@ class Backup:
                 with gpg.encrypting(stream, self.passphrase) as sealed:
                     _compress(sealed, pieces)
         if self.early:
-            self.file.write_bytes(seal(self.file.read_bytes(), self.passphrase))
+            self.file.write_bytes(encrypt_as_release_0_2_0(self.file.read_bytes(), self.passphrase))
 
     def refusal(self) -> str:
         """The sentence with which it is refused."""

@@ -11,14 +11,14 @@ import pytest
 from portal.adapters.backup import database
 from portal.adapters.backup.database import CopyFailed, copy_database, is_empty
 from portal.store.engine import is_known, is_too_old, newest, revision_of, upgrade
-from tests.unit.cli.state.test_rotate import store
+from tests.support.stored_sessions import store_session
 
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
     """A database with one session."""
     upgrade(f"sqlite:///{tmp_path}/slipway.db")
-    store(tmp_path)
+    store_session(tmp_path)
     return f"sqlite:///{tmp_path}/slipway.db"
 
 
@@ -45,7 +45,7 @@ def test_all_rows_go_from_one_database_to_another(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As with PostgreSQL, whose tables are read and written by SQLAlchemy."""
-    store(tmp_path, id="b" * 32, name="silver2")
+    store_session(tmp_path, id="b" * 32, name="silver2")
     monkeypatch.setattr(database, "sqlite_file", lambda _url: None)
     target = tmp_path / "copy.db"
     # The real function, for another kind of database: both are asked for their schema by it.

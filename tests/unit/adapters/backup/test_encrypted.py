@@ -5,15 +5,12 @@ from __future__ import annotations
 import base64
 import io
 import secrets
-import struct
 
 import pytest
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
-from portal.adapters.backup import encrypted
 from portal.adapters.backup.encrypted import MAGIC, PIECE, DecryptingReader
 from portal.adapters.backup.gpg import NotDecrypted
+from tests.support.backup_archives import encrypt_as_release_0_2_0
 
 HEAD = len(MAGIC) + 16
 SEALED = PIECE + 16
@@ -22,18 +19,6 @@ RECORDED = (
     "1zhZTSq2BaY6J4nX+OhXoDPaskLfrZ0Hz/cAiTIu+NFkYKwJ7ObcCN8q"
 )
 """Written by release 0.2.0."""
-
-
-def seal(data: bytes, passphrase: str = "secret") -> bytes:
-    """Encrypt as releases up to 0.2.0 did."""
-    salt = secrets.token_bytes(16)
-    kdf = Scrypt(salt=salt, length=32, n=encrypted._COST, r=8, p=1)
-    cipher, head = AESGCM(kdf.derive(passphrase.encode())), MAGIC + salt
-    pieces = [data[start : start + PIECE] for start in range(0, len(data), PIECE)] or [b""]
-    return head + b"".join(
-        cipher.encrypt(struct.pack(">3xQB", number, number == len(pieces) - 1), piece, head)
-        for number, piece in enumerate(pieces)
-    )
 
 
 def test_a_stream_of_release_0_2_0() -> None:
@@ -50,19 +35,19 @@ def unseal(sealed: bytes, passphrase: str = "secret") -> bytes:
 @pytest.mark.parametrize("size", [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE])
 def test_there_and_back(size: int) -> None:
     data = secrets.token_bytes(size)
-    sealed = seal(data)
+    sealed = encrypt_as_release_0_2_0(data)
     assert unseal(sealed) == data
     assert data[:50] not in sealed or size < 2
 
 
 def test_another_passphrase() -> None:
     with pytest.raises(NotDecrypted):
-        unseal(seal(b"data"), "Secret")
+        unseal(encrypt_as_release_0_2_0(b"data"), "Secret")
 
 
 def test_whatever_is_changed_is_noticed() -> None:
     data = secrets.token_bytes(3 * PIECE)
-    sealed = seal(data)
+    sealed = encrypt_as_release_0_2_0(data)
     first, second = sealed[HEAD : HEAD + SEALED], sealed[HEAD + SEALED : HEAD + 2 * SEALED]
     rest = sealed[HEAD + 2 * SEALED :]
     head = sealed[:HEAD]
@@ -94,7 +79,7 @@ def test_memory_is_bounded() -> None:
             Counted.asked = max(Counted.asked, size)
             return super().read(size)
 
-    source = Counted(seal(bytes(10 * PIECE)))
+    source = Counted(encrypt_as_release_0_2_0(bytes(10 * PIECE)))
     reader = DecryptingReader(source, "secret")
     assert reader.read(10) == bytes(10)
     assert source.tell() <= HEAD + 2 * SEALED

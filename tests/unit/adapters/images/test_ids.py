@@ -15,7 +15,7 @@ from portal.core.images.inventory import Inventory, file_name, inventory_name
 from portal.core.images.sif import id_of_header, without_times
 from portal.core.launch.site_files import SifFile
 from portal.node.common.sif import HEADER
-from tests.sif import sif
+from tests.support.sif import sif
 
 OLD, NEW = b"o" * 16, b"n" * 16
 DIGEST = "ab12" * 16

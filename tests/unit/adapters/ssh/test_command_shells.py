@@ -19,8 +19,8 @@ from portal.core.apps.ssh_keys import read_public_key
 from portal.core.jobs.actions import JobAction
 from portal.core.jobs.compose.command import SubmitCommand
 from portal.errors import InvalidRequest, OutcomeUnknown
-from tests.login_shells import PACKAGES, argv_of
-from tests.unit.adapters.ssh.test_command import ShellChannel
+from tests.support.login_shells import PACKAGES, argv_of
+from tests.support.ssh_channels import ShellChannel
 
 WORDS = (
     "a\nb\n", "!x !! !1", "'", '"', "\"'", "\\", "a\\\nb", "$HOME ${x} $(id) `id`",

@@ -23,12 +23,10 @@ from portal.adapters.backup import archive, database
 from portal.adapters.backup.manifest import Member
 from portal.cli.main import main
 from portal.store.engine import newest
-from tests.paths import ROOT
-from tests.unit.adapters.backup.test_encrypted import seal
-from tests.unit.cli.state.test_rotate import store
-from tests.unit.cli.test_main import config
+from tests.support.backup_archives import encrypt_as_release_0_2_0
+from tests.support.paths import ROOT
+from tests.support.stored_sessions import store_session
 
-__all__ = ["config"]
 ENTRIES = ("secret_key", "ca", "keys", "slipway.db")
 
 
@@ -40,7 +38,7 @@ def run(config: str, *words: str | Path) -> int:
 def state(config: str, tmp_path: Path) -> Path:
     """The state directory of a portal with one session."""
     assert run(config, "init") == 0
-    store(tmp_path / "state")
+    store_session(tmp_path / "state")
     return tmp_path / "state"
 
 
@@ -135,7 +133,7 @@ def test_an_existing_state_is_replaced_only_with_force_and_kept(
 ) -> None:
     file = tmp_path / "one"
     assert run(config, "backup", file) == 0
-    store(state, id="b" * 32, name="silver2")
+    store_session(state, id="b" * 32, name="silver2")
     before = content(state)
     assert run(config, "restore", file) == 1
     assert "with --force it is replaced" in capsys.readouterr().err
@@ -237,7 +235,7 @@ def test_an_encrypted_backup_of_an_early_release_is_restored(
     secret, file = tmp_path / "passphrase", tmp_path / "one"
     secret.write_text("correct horse battery\n")
     assert run(config, "backup", file) == 0
-    file.write_bytes(seal(file.read_bytes(), "correct horse battery"))
+    file.write_bytes(encrypt_as_release_0_2_0(file.read_bytes(), "correct horse battery"))
     before = content(state)
     assert run(config, "restore", file, "--force", "--passphrase-file", secret) == 0
     assert content(state) == before
@@ -452,7 +450,7 @@ def test_a_restoration_killed_at_any_moment_leaves_the_old_or_the_new_state(
     new = (content(state), ["a" * 32])
     shutil.rmtree(state)
     assert run(config, "init") == 0
-    store(state, id="b" * 32)
+    store_session(state, id="b" * 32)
     pristine = tmp_path / "pristine"
     shutil.copytree(state, pristine)
     old = (content(state), ["b" * 32])

@@ -15,7 +15,7 @@ from portal.core.images.sif import (
     without_times,
 )
 from portal.node.common.sif import DESCRIPTOR, HEADER
-from tests.sif import sif
+from tests.support.sif import sif
 
 DIGEST = "ab" * 32
 

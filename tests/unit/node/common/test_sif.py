@@ -15,7 +15,7 @@ from portal.node.common.sif import (
     code_of_machine,
     has_magic,
 )
-from tests.sif import START, sif
+from tests.support.sif import START, sif
 
 
 def test_the_header_of_a_file() -> None:

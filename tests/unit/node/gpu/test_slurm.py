@@ -20,8 +20,8 @@ from portal.node.gpu.slurm import (
     parse,
     update_node,
 )
+from tests.support.untrusted_names import names
 from tests.unit.node.gpu.node import RECORDED
-from tests.unit.node.gpu.odd import names
 
 VERSIONS = ["24.11", "26.05"]
 

@@ -10,8 +10,8 @@ import pytest
 from portal.core.admin.images import ImageRequest
 from portal.core.auth.person import Person
 from portal.node.batch.settings import Settings
-from tests.fakes import make_world
-from tests.sif import sif
+from tests.support.fakes import make_world
+from tests.support.sif import sif
 from tests.unit.web.conftest import make_settings
 
 ADMIN = Person("admin", True, "a")

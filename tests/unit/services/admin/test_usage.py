@@ -16,7 +16,7 @@ from portal.core.auth.person import Person
 from portal.core.launch.request import parse_launch
 from portal.errors import InvalidRequest, NotFound
 from portal.services.admin.usage import OWN_IMAGE
-from tests.fakes import World, make_world
+from tests.support.fakes import World, make_world
 from tests.unit.web.conftest import make_settings
 
 ADMIN, ALICE, BOB = (

@@ -22,8 +22,8 @@ from portal.services.assembly import Services
 from portal.services.owner_queue import run_now
 from portal.store.hosts import HostStore
 from portal.store.tables import HostRow
-from tests.fakes import FakeRoutes, World, make_world
-from tests.unit.services.session.test_sessions import ALICE, REQUEST, ready
+from tests.support.fakes import FakeRoutes, World, make_world
+from tests.support.sessions import ALICE, REQUEST, make_ready
 
 
 @dataclass
@@ -82,7 +82,7 @@ def b(world: World, tmp_path: Path) -> Host:
 @pytest.fixture
 def key(world: World, a: Host, b: Host) -> str:
     """The key of alice's public board, which both hosts serve."""
-    session = ready(world, world.launch(ALICE, REQUEST))
+    session = make_ready(world, world.launch(ALICE, REQUEST))
     link = a.services.apps.open_app(ALICE, session.id, "board", AppOptions(public=True))
     world.reports.note_app(session, "board", AppState.READY)
     assert a.follow()
@@ -278,7 +278,7 @@ def test_one_host_waits_for_nobody(tmp_path: Path) -> None:
     alone = make_world(Settings.model_validate({"state": {"directory": str(tmp_path)}}))
     assert alone.services.host_agent is None
     HostStore(alone.engine).report("other", "machine")
-    session = ready(alone, alone.launch(ALICE, REQUEST))
+    session = make_ready(alone, alone.launch(ALICE, REQUEST))
     alone.apps.open_app(ALICE, session.id, "board", AppOptions(public=True))
     alone.apps.close_app(ALICE, session.id, "board")
     assert alone.access_store.pending_removals() == []

@@ -27,9 +27,9 @@ from portal.node.file_server import renames
 from portal.node.file_server.access import posix_acl
 from portal.services.files.shares import FolderShares
 from portal.store.shares import ShareStore
-from tests.fake_files import authorities, end_file_servers
-from tests.fakes import make_world
-from tests.two_users import BOB, as_bob, files_of, private_home, readable_by_bob
+from tests.support.fakes import make_world
+from tests.support.file_servers import authorities, end_file_servers
+from tests.support.other_account import BOB, as_bob, files_of, private_home, readable_by_bob
 from tests.unit.node.file_server.conftest import Client
 from tests.unit.web.conftest import make_settings
 
@@ -295,7 +295,6 @@ def _folders(shares: list[FolderShare]) -> set[str]:
 TwoUsers.TestCase.settings = settings(
     max_examples=int(os.environ.get("SLIPWAY_EXAMPLES", "15")),
     stateful_step_count=25,
-    deadline=None,
     suppress_health_check=list(HealthCheck),
 )
 TestTwoUsers = TwoUsers.TestCase

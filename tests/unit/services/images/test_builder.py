@@ -17,7 +17,7 @@ from portal.core.images.needs import PROGRAMS, Machine
 from portal.core.images.recipe import Sources
 from portal.core.interfaces.images import Containers, Roots
 from portal.services.images.builder import ImageBuilder, Order
-from tests.sif import sif
+from tests.support.sif import sif
 
 NAME = ImageName("r", "4.5")
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)

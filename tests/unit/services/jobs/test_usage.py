@@ -7,8 +7,8 @@ import pytest
 from portal.core.auth.person import Person
 from portal.core.jobs.usage import JobUsage
 from portal.errors import NotFound
-from tests.fakes import World
-from tests.looked_at_jobs import end, live_step, record, run, submit
+from tests.support.fakes import World
+from tests.support.measured_jobs import end, live_step, record, run, submit
 
 ALICE, BOB = Person("alice", False, "l1"), Person("bob", False, "l2")
 ADMIN = Person("admin", True, "l3")

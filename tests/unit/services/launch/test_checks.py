@@ -8,9 +8,9 @@ from portal.core.cluster.inventory import Partition
 from portal.core.cluster.limits import Association, Limits, PartitionAccess, Qos
 from portal.core.launch.request import LaunchRequest, parse_launch
 from portal.errors import InvalidRequest
-from tests.fakes import World
-from tests.listed_jobs import array, job, store_jobs
-from tests.unit.services.session.test_sessions import ALICE, BOB
+from tests.support.fakes import World
+from tests.support.sessions import ALICE, BOB
+from tests.support.stored_jobs import array, job, store_jobs
 
 BODY = {"environment": "python", "resources": {"cpus": 1, "memory": "600m"}}
 

@@ -9,8 +9,8 @@ import pytest
 from portal.core.launch.request import LaunchRequest, parse_launch
 from portal.errors import GresUnknown, NodesUnknown, Unavailable
 from portal.store.status import Reported
-from tests.fakes import World, make_world
-from tests.unit.services.session.test_sessions import ALICE
+from tests.support.fakes import World, make_world
+from tests.support.sessions import ALICE
 from tests.unit.web.conftest import make_settings, with_gpus
 
 UNKNOWN = "Invalid generic resource (gres) specification"

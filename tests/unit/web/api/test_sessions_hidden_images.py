@@ -14,8 +14,8 @@ from portal.config.images import ImageSettings
 from portal.core.admin.images import ImageRequest
 from portal.core.auth.logins import OIDC, Proof
 from portal.core.auth.person import Person
-from tests.fakes import World, make_world
-from tests.sif import sif
+from tests.support.fakes import World, make_world
+from tests.support.sif import sif
 from tests.support.slurm import FakeJob
 from tests.unit.web.conftest import Api, Browser, make_settings
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from portal.errors import Unavailable
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.web.conftest import Api, Browser
 
 MakeApi = Callable[[str], Api]

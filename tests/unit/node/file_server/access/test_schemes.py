@@ -21,7 +21,7 @@ from portal.node.file_server.access.schemes import Nfs4, scheme_of
 from portal.node.file_server.access.subjects import GROUP, READ, USER, WRITE, Share, Subject
 from portal.node.file_server.access.walk import OpenFile
 from portal.node.file_server.errors import Refused
-from tests.unit.node.file_server.access.test_nfs4_acl import PLAIN
+from tests.support.acls import PLAIN_ACL
 
 BOB = Subject(USER, "nobody")
 BOTH = FILE_INHERIT | DIRECTORY_INHERIT
@@ -37,7 +37,7 @@ class Attributes:
     def get(self, path: str, name: str) -> bytes:
         if name != ATTRIBUTE or not self.supported:
             raise OSError(errno.EOPNOTSUPP, "not supported")
-        return self.lists.get(os.stat(path).st_ino, PLAIN)
+        return self.lists.get(os.stat(path).st_ino, PLAIN_ACL)
 
     def set(self, path: str, name: str, value: bytes) -> None:
         assert name == ATTRIBUTE
@@ -75,7 +75,7 @@ def test_a_share_is_given_changed_and_taken_back(scheme: Nfs4, folder: OpenFile)
     owners = [ace.who for ace in nfs4_acl.read(folder.path)]
     assert f"{pwd.getpwuid(os.geteuid()).pw_name}@example.org" in owners
     scheme.revoke(folder, BOB)
-    assert nfs4_acl.encode(nfs4_acl.read(folder.path)) == PLAIN
+    assert nfs4_acl.encode(nfs4_acl.read(folder.path)) == PLAIN_ACL
 
 
 def test_groups_have_entries_of_their_own(scheme: Nfs4, folder: OpenFile) -> None:
@@ -91,7 +91,7 @@ def test_passing_is_permitted_and_ended_alone(scheme: Nfs4, folder: OpenFile) ->
     assert scheme.shares(folder) == []
     assert nfs4_acl.read(folder.path)[0].mask == nfs4_acl.PASS
     scheme.end_pass(folder, BOB)
-    assert nfs4_acl.encode(nfs4_acl.read(folder.path)) == PLAIN
+    assert nfs4_acl.encode(nfs4_acl.read(folder.path)) == PLAIN_ACL
     scheme.grant(folder, BOB, READ)
     scheme.end_pass(folder, BOB)
     assert scheme.shares(folder) == [Share(BOB, READ)]
@@ -101,7 +101,7 @@ def test_nobody_of_this_name_changes_nothing(scheme: Nfs4, folder: OpenFile) -> 
     for subject in (Subject(USER, "n0-such"), Subject(GROUP, "n0-such")):
         scheme.grant(folder, subject, WRITE)
         scheme.let_pass(folder, subject)
-    assert nfs4_acl.encode(nfs4_acl.read(folder.path)) == PLAIN
+    assert nfs4_acl.encode(nfs4_acl.read(folder.path)) == PLAIN_ACL
 
 
 def test_without_a_domain_numbers_are_names(attributes: Attributes, folder: OpenFile) -> None:

@@ -13,7 +13,7 @@ from portal.node.file_server.deadlines import Deadlines
 from portal.node.file_server.operations.protected import Protected
 from portal.node.file_server.roots import Root, Roots
 from portal.node.file_server.server import FileServer
-from tests.two_users import BOB, private_home, readable_by_bob
+from tests.support.other_account import BOB, private_home, readable_by_bob
 from tests.unit.node.file_server.conftest import Answer, Client
 
 WITH_BOB = {"kind": "user", "name": BOB.pw_name, "access": "write"}

@@ -11,7 +11,7 @@ import pytest
 from portal.node.file_server.access import posix_acl
 from portal.node.file_server.server import FileServer
 from portal.node.file_server.sharing import scan
-from tests.two_users import BOB
+from tests.support.other_account import BOB
 from tests.unit.node.file_server.conftest import Client
 
 READ = {"kind": "user", "name": BOB.pw_name, "access": "read"}

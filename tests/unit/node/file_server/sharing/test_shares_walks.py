@@ -13,7 +13,7 @@ from portal.node.file_server.access.schemes import Posix
 from portal.node.file_server.access.subjects import Subject
 from portal.node.file_server.access.walk import OpenFile
 from portal.node.file_server.sharing import shares
-from tests.two_users import BOB, files_of, private_home, readable_by_bob
+from tests.support.other_account import BOB, files_of, private_home, readable_by_bob
 from tests.unit.node.file_server.conftest import Client
 
 FOLDER = "/v1/shares/storage/data"

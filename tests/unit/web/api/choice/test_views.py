@@ -19,8 +19,8 @@ from portal.core.cluster.limits import (
     Reservation,
     Tres,
 )
-from tests.fakes import World
-from tests.listed_jobs import job, store_jobs
+from tests.support.fakes import World
+from tests.support.stored_jobs import job, store_jobs
 from tests.unit.web.conftest import Api
 
 MakeApi = Callable[[str], Api]

@@ -14,7 +14,7 @@ from sqlalchemy import text
 from portal.core.cluster.limits import Reservation
 from portal.core.cluster.node_use import NodeUse
 from portal.web.app import create_app
-from tests.fakes import World, make_world
+from tests.support.fakes import World, make_world
 from tests.unit.web.conftest import Browser, make_settings
 
 FORM = {"text": "Course <b>on</b> Friday", "level": "warning", "dismissable": "on"}

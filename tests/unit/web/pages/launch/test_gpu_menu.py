@@ -24,7 +24,7 @@ from portal.node.common.fgpu import GpuKind
 from portal.web.app import create_app
 from portal.web.pages.launch.form import FIELDS, from_body, to_body
 from portal.web.pages.launch.gpu_menu import Menu, menu
-from tests.fakes import World, make_world
+from tests.support.fakes import World, make_world
 from tests.unit.web.conftest import Browser, make_settings
 
 DEMO = GpuKind("", "Demo GPU", 8192, Fraction(1, 2), Fraction(1, 2))

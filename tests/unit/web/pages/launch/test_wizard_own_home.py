@@ -13,9 +13,9 @@ from flask import Flask
 
 from portal.core.job.description import JobSettings
 from portal.core.session.session import Home, Session
-from tests.fakes import World, make_world
-from tests.unit.core.job.test_batch_script import TEMPLATE
-from tests.unit.services.session.test_sessions import ALICE
+from tests.support.batch_scripts import TEMPLATE
+from tests.support.fakes import World, make_world
+from tests.support.sessions import ALICE
 from tests.unit.web.conftest import Api, Browser, Runner, make_settings
 
 MakeApi = Callable[[str], Api]

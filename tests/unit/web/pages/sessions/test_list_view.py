@@ -17,9 +17,9 @@ from portal.core.cluster.limits import Tres
 from portal.core.session.query import Sort
 from portal.core.session.session import Session, State
 from portal.web.pages.sessions.list_view import SORTS
-from tests.fakes import World
+from tests.support.fakes import World
+from tests.support.launch_pages import two_accounts
 from tests.unit.web.conftest import Api, Browser, Runner
-from tests.unit.web.pages.launch.test_slurm_fields import two_accounts
 
 Launched = Callable[..., Runner]
 MakeApi = Callable[[str], Api]

@@ -12,7 +12,7 @@ import pytest
 from portal.node.file_server import renames
 from portal.node.file_server.access import posix_acl
 from portal.node.file_server.operations.kinds import placing
-from tests.two_users import BOB, files_of, private_home, readable_by_bob
+from tests.support.other_account import BOB, files_of, private_home, readable_by_bob
 from tests.unit.node.file_server.conftest import Client
 
 ENTRY = (posix_acl.USER, BOB.pw_uid)
