@@ -4,6 +4,7 @@
 #   cluster/ctl.sh exec [-t] [--user NAME] SERVICE -- COMMAND…   run a command in a service
 #   cluster/ctl.sh start|stop|restart|kill SERVICE…              the whole container
 #   cluster/ctl.sh daemon start|stop|restart|kill|reload SERVICE NAME   one daemon in it (kill = SIGKILL)
+#   cluster/ctl.sh network SERVICE -- COMMAND…                   run a command of this machine in a service's network
 #   cluster/ctl.sh put SERVICE PATH                              write standard input to a file there
 #   cluster/ctl.sh images ACTION…                                `slipway images`: list, retire, prune, build, test, show
 #   cluster/ctl.sh logs [-f] [SERVICE…]     cluster/ctl.sh ps     cluster/ctl.sh address SERVICE
@@ -44,6 +45,15 @@ exec_in() {
     [ -z "$user" ] || set -- runuser --user "$user" -- env "HOME=/home/$user" "USER=$user" "LOGNAME=$user" \
         "SHELL=/bin/bash" sh -c 'cd && exec "$@"' sh "$@"
     engine exec "${options[@]}" "$(need_container "$service")" "$@"
+}
+
+# Settings of the kernel belong to a network, and few containers may write those of their own.
+in_network_of() {
+    local pid
+    pid=$(engine inspect --format '{{.State.Pid}}' "$(need_container "${1:?which service?}")")
+    shift
+    [ "${1:-}" != -- ] || shift
+    nsenter --net --target "$pid" -- "$@"
 }
 
 daemon() {
@@ -121,6 +131,7 @@ main() {
     shift
     case $action in
         exec) exec_in "$@" ;;
+        network) in_network_of "$@" ;;
         daemon) [ $# -eq 3 ] || usage; daemon "$@" ;;
         put) exec_in "$1" -- sh -c 'cat > "$1"' sh "$2" ;;
         start | stop | restart | kill) on_containers "$action" "$@" ;;

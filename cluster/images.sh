@@ -2,7 +2,8 @@
 # make images: the recipes, and which of them are built; it waits for those that `make up` builds in the
 # background. make images ALL=1 builds every one that can be built without a registry, those of `make up`
 # first, and goes on if one fails. make test-images tests what is built, and names what it left out.
-#   cluster/images.sh show | build | more | test
+#   cluster/images.sh show | build | more | test | for-tests
+# for-tests builds what tests use and no site offers, unless it is there.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source-path=SCRIPTDIR
@@ -131,6 +132,14 @@ build_all() {
     conclude
 }
 
+# One run at a time: the next one finds it built.
+for_tests() {
+    exec 9>> "$CLUSTER_SOFTWARE/.test-images-lock"
+    flock 9
+    collect_site
+    build_test_image
+}
+
 test_all() {
     local recipe left=()
     for recipe in $(every_recipe); do
@@ -155,7 +164,8 @@ main() {
         more) become_root "$@"; more ;;
         background) become_root "$@"; choose_engine; background ;;
         test) become_root "$@"; choose_engine; test_all ;;
-        *) fail "usage: cluster/images.sh show | build | more | test" ;;
+        for-tests) become_root "$@"; choose_engine; for_tests ;;
+        *) fail "usage: cluster/images.sh show | build | more | test | for-tests" ;;
     esac
 }
 

@@ -49,6 +49,12 @@ slipway_images() { in_builder python -m portal.cli images "$@" --images /out/ima
 
 build_session_image() { slipway_images build "$1" --if-changed; }
 
+# For tests/slurm/test_foreign_apps.py, in a folder of its own: no cluster offers it otherwise.
+build_test_image() {
+    in_builder python -m portal.cli images build foreign/1 --if-changed \
+        --recipes /repo/tests/slurm/recipes --images /out/test-images
+}
+
 # All but the first, which `make up` builds in a separate step.
 build_more_images() {
     local image

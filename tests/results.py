@@ -1,16 +1,29 @@
-"""Summarises a JUnit file, in lines that tests/run.sh reads.
+"""Summarises a JUnit file, in lines that tests/run.sh reads, or stores how long files took.
 
-counts PASSED FAILED, then "failed NAME (HOW) REASON" for each test that failed, in its body, setup
-or teardown, "repeated NAME" for each that was run a second time since its first attempt failed,
-and "slow MM:SS FILE (TESTS)" for the slowest files. Exits with 1 if no test ran.
+    python tests/results.py FILE               prints the lines
+    python tests/results.py --save FILE…       updates tests/durations.json
+
+The lines are "counts PASSED FAILED", then "failed NAME (HOW) REASON" for each test that failed, in
+its body, setup or teardown, "repeated NAME" for each that was run a second time since its first
+attempt failed, and "slow MM:SS FILE (TESTS)" for the slowest files. Exits with 1 if no test ran.
+
+--save takes the results of runs on clusters, build/test-results/clusters-*.xml, and keeps what it
+has of files that did not run.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from xml.etree.ElementTree import Element, parse
 
+ROOT = Path(__file__).parent
+DURATIONS = ROOT / "durations.json"
+LEAST, STEP = 20, 5
+"""Seconds of the shortest file that is stored, and the unit, so that each run changes few lines."""
 SHOWN = 8
 """Number of slow files to print."""
 REASON = 240
@@ -59,10 +72,36 @@ def slowest(suite: Element) -> list[tuple[float, str, int]]:
     return sorted(((sum(of), name, len(of)) for name, of in files.items()), reverse=True)
 
 
-def main(path: str) -> int:
-    """Print the lines."""
+def suite_in(path: str) -> Element:
+    """The test suite of a JUnit file."""
     suite = parse(path).find("testsuite")
     assert suite is not None
+    return suite
+
+
+def durations(before: Mapping[str, int], suites: Iterable[Element]) -> dict[str, int]:
+    """Seconds by file, such as "slurm/test_ends"; the longest of a file that ran several times."""
+    measured: dict[str, float] = defaultdict(float)
+    for suite in suites:
+        for seconds, name, _tests in slowest(suite):
+            file = name.removeprefix("tests.").replace(".", "/")
+            measured[file] = max(measured[file], seconds)
+    rounded = {file: STEP * round(seconds / STEP) for file, seconds in measured.items()}
+    every = {**before, **rounded}
+    exist = (file for file in sorted(every) if (ROOT / f"{file}.py").exists())
+    return {file: every[file] for file in exist if every[file] >= LEAST}
+
+
+def save(paths: Iterable[str]) -> None:
+    """Update the stored durations."""
+    before = json.loads(DURATIONS.read_text(encoding="utf-8"))
+    found = durations(before, map(suite_in, paths))
+    DURATIONS.write_text(json.dumps(found, indent=4) + "\n", encoding="utf-8")
+
+
+def main(path: str) -> int:
+    """Print the lines."""
+    suite = suite_in(path)
     print("counts", *counts(suite))
     for name in failed(suite):
         print("failed", name)
@@ -74,4 +113,7 @@ def main(path: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    if sys.argv[1] == "--save":
+        save(sys.argv[2:])
+    else:
+        sys.exit(main(sys.argv[1]))

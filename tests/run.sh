@@ -438,6 +438,10 @@ start_clusters() {
             HTTPS=$https APPS=$apps HUB=$hub IMAGES=all cluster/up.sh
     done
     echo "all clusters started after $((SECONDS - started)) s"
+    # Goes on while the first tests run: it may take minutes, and test_foreign_apps.py waits for it.
+    if [[ " ${parts[*]} " == *" slurm "* ]]; then
+        COMPOSE_PROJECT_NAME=${projects[0]} cluster/images.sh for-tests > "$RESULTS/test-image.log" 2>&1 &
+    fi
 }
 
 wait_for_clusters() {

@@ -3,11 +3,12 @@
 There are two kinds of clusters: apps at subdomains over https, and apps at ports over http. Attacks
 run on a cluster of each kind. For all other tests, and for the attacks in ONCE, the kind makes no
 difference: `--share 1/2` gives the first of two kinds its half of them. The longest files come
-first.
+first (durations.json, written by results.py after a run).
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -17,8 +18,11 @@ ROOT = Path(__file__).parent
 
 # A file of tests/attack, or a test in it, and what it covers other than app addresses.
 ONCE = {
+    "test_anonymous::test_long_callbacks_are_refused_immediately": "the runners' own port of the "
+    "portal, inside the cluster",
     "test_bad_inputs": "what the API and the forms take, at the portal's own address",
     "test_choices": "which accounts, QOS and reservations the forms and the API name",
+    "test_desktop::test_a_neighbour_on_the_node_finds_nothing_that_answers": "processes on a node",
     "test_file_servers": "file servers, at the portal's own address",
     "test_files": "files, at the portal's own address",
     "test_forged_addresses": "clients' addresses, at the portal's own address",
@@ -81,97 +85,8 @@ ONCE = {
     "test_variables": "environment variables of sessions",
 }
 
-SECONDS = {
-    "slurm/test_peoples_accounts": 480,
-    "slurm/test_adoption": 370,
-    "slurm/test_hub": 310,
-    "slurm/test_oracle": 300,
-    "slurm/test_node_root": 300,
-    "slurm/test_people": 300,
-    "browser/test_wizard": 290,
-    "attack/test_forged_addresses": 270,
-    "attack/test_shared_folder": 255,
-    "slurm/test_batch_clients": 260,
-    "slurm/test_crashes": 250,
-    "attack/test_hostile_shell": 240,
-    "browser/test_jobs": 215,
-    "slurm/test_cluster_settings": 215,
-    "slurm/test_sbatch_hostile": 215,
-    "browser/test_time_left": 200,
-    "browser/test_list": 190,
-    "attack/test_tokens": 175,
-    "slurm/test_image_signals": 175,
-    "slurm/test_hub_crashes": 170,
-    "browser/test_researcher": 165,
-    "browser/test_terminal": 165,
-    "browser/test_admin": 160,
-    "browser/test_day": 155,
-    "attack/test_file_servers": 150,
-    "browser/test_list_layout": 150,
-    "slurm/test_foreign_apps": 145,
-    "browser/test_idle": 140,
-    "slurm/test_check": 135,
-    "attack/test_hostile_page": 130,
-    "slurm/test_apply": 130,
-    "browser/test_ended_lately": 115,
-    "attack/test_impostor": 110,
-    "browser/test_apps": 110,
-    "slurm/test_ends": 110,
-    "browser/test_job_page": 105,
-    "browser/test_terminal_input": 105,
-    "attack/test_bad_inputs": 100,
-    "browser/test_file_views": 100,
-    "slurm/test_database_away": 100,
-    "slurm/test_idle": 100,
-    "slurm/test_persistent_home": 100,
-    "browser/test_hub": 95,
-    "browser/test_composer": 90,
-    "browser/test_job_output": 85,
-    "browser/test_gpu": 80,
-    "browser/test_launcher": 80,
-    "slurm/test_monitoring": 80,
-    "browser/test_what_stays": 75,
-    "slurm/test_launcher": 75,
-    "attack/test_own_images": 70,
-    "browser/test_ends": 70,
-    "browser/test_session_page": 70,
-    "slurm/test_outages": 70,
-    "slurm/test_rotation": 70,
-    "attack/test_slow_clients": 65,
-    "slurm/test_packages": 65,
-    "attack/test_solid_canaries": 65,
-    "attack/test_solid_limits": 65,
-    "browser/test_time_limits": 65,
-    "browser/test_wizard_start": 65,
-    "slurm/test_image_changes": 65,
-    "attack/test_hidden_images": 65,
-    "attack/test_anonymous": 60,
-    "browser/test_announcements": 60,
-    "browser/test_web_app": 60,
-    "slurm/test_image_builds": 60,
-    "slurm/test_schema": 60,
-    "slurm/test_usage": 60,
-    "browser/test_files": 55,
-    "browser/test_site_pages": 55,
-    "attack/test_two_users": 50,
-    "browser/test_firefox": 50,
-    "slurm/test_backup": 50,
-    "slurm/test_notebooks": 50,
-    "slurm/test_load": 50,
-    "attack/test_keys": 45,
-    "attack/test_solid_callbacks": 45,
-    "browser/test_oidc": 45,
-    "attack/test_login_limits": 40,
-    "browser/test_many_images": 40,
-    "slurm/test_drift": 40,
-    "attack/test_hostile_runner": 35,
-    "attack/test_tickets": 35,
-    "browser/test_admin_nodes": 35,
-    "browser/test_wizard_kept": 35,
-    "slurm/test_sbatch": 35,
-    "slurm/test_sbatch_options": 35,
-}
-"""Approximate durations of the slow files, in seconds; only used for the order."""
+SECONDS: dict[str, int] = json.loads((ROOT / "durations.json").read_text(encoding="utf-8"))
+"""Durations of the slow files, only used for the order (tests/results.py --save)."""
 USUAL = 15
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 import requests
@@ -171,8 +171,10 @@ def test_another_user_at_the_port_of_a_server_that_has_ended(
     }
     assert all(way().status_code == 200 for way in ways.values())
     port = file_server_port(cluster, "alice")
-    end_file_servers(cluster, "alice")
-    with squatter(cluster, kind, port) as seen:
+    with ExitStack() as stack:
+        stack.enter_context(cluster.ports_free_at_once("login"))
+        end_file_servers(cluster, "alice")
+        seen = stack.enter_context(squatter(cluster, kind, port))
         answers: list[requests.Response] = []
         seconds = [duration(lambda: answers.append(ways[first]()))]
         seconds += [duration(lambda: answers.append(way())) for way in ways.values()]  # noqa: B023

@@ -16,7 +16,7 @@ import requests
 from websockets.exceptions import InvalidStatus
 
 from tests.support.apps import Kernel
-from tests.support.client import OVER, Api, Visitor
+from tests.support.client import OVER, Api, Json, Visitor
 from tests.support.cluster import Cluster, healthy, wait_for
 
 IMPOSTOR = (Path(__file__).parent / "impostor.py").read_text()
@@ -108,6 +108,13 @@ def test_her_address_never_leads_to_bob(
     alice: Api, certificates: list[str], cluster: Cluster
 ) -> None:
     session = alice.running()
+    with cluster.ports_free_at_once(session["node"]):
+        _check_her_address(alice, session, certificates, cluster)
+
+
+def _check_her_address(
+    alice: Api, session: Json, certificates: list[str], cluster: Cluster
+) -> None:
     identifier, node = session["id"], session["node"]
     visitor = alice.open(identifier, "jupyterlab")
     port = _port_of(alice, identifier)
@@ -149,8 +156,9 @@ def test_the_route_to_her_port_is_revoked_at_the_end(
     session = alice.running()
     visitor = alice.open(session["id"], "jupyterlab")
     port = _port_of(alice, session["id"])
-    alice.stop(session["id"])
-    alice.wait_state(session["id"], *OVER)
-    with impostor(cluster, session["node"], port, certificates[-1]):
-        assert _try_access(visitor) == [303, 401, 401]
-        assert len(_notes(cluster, session["node"])) == 2  # our own check, and nobody else
+    with cluster.ports_free_at_once(session["node"]):
+        alice.stop(session["id"])
+        alice.wait_state(session["id"], *OVER)
+        with impostor(cluster, session["node"], port, certificates[-1]):
+            assert _try_access(visitor) == [303, 401, 401]
+            assert len(_notes(cluster, session["node"])) == 2  # our own check, and nobody else

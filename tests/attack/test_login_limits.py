@@ -45,6 +45,7 @@ def spread(cluster: Cluster, user: str, each: int) -> list[int]:
 @pytest.mark.timeout(300)
 def test_l6_the_limit_per_account_counts_all_addresses(cluster: Cluster) -> None:
     """L6: the only limit was ten a minute for each address and process."""
+    cluster.forget_attempts()
     found = spread(cluster, f"ghost{secrets.token_hex(3)}", 7)
     assert found.count(401) == PER_ACCOUNT, found
     assert found.count(429) == len(MACHINES) * 7 - PER_ACCOUNT
@@ -55,6 +56,7 @@ def test_l6_guessing_does_not_lock_the_owner_out(cluster: Cluster) -> None:
     """L6: an address with an earlier login can still log in while others guess."""
     with throwaway(cluster, "login") as account:
         assert account.token()
+        cluster.forget_attempts()
         wait_for("a quiet minute at each address", lambda: _quiet(cluster, account.name), 90, 5)
         found = spread(cluster, account.name, 7)
         assert 429 in found
@@ -77,6 +79,7 @@ def test_l6_refusals_do_not_flood_the_journal(cluster: Cluster, make_api: MakeAp
     def refused() -> int:
         return api("POST", "/tokens", json=body).status_code
 
+    cluster.forget_attempts()
     wait_for("a quiet minute at this address", lambda: refused() == 401, 90, 5)
     assert {refused() for _ in range(3)} <= {401, 429}
     found = make_api("admin").ask("GET", "/journal", params={"who": user})["entries"]

@@ -19,7 +19,7 @@ from tests.slurm.conftest import MakeApi
 from tests.support.apps import Kernel
 from tests.support.client import Api, Json, Visitor, login
 from tests.support.cluster import Cluster
-from tests.support.portal_settings import SETTINGS, slipway_apply
+from tests.support.portal_settings import SETTINGS
 
 Secrets = dict[str, str]
 Found = tuple[Secrets, Json]
@@ -124,12 +124,10 @@ def all_is_logged(cluster: Cluster) -> Iterator[None]:
     before = cluster.run("portal", "cat", SETTINGS)
     log = '\n[log]\nformat = "json"\nlevel = "debug"\naccess = true\n'
     try:
-        cluster.ctl("put", "portal", SETTINGS, stdin=before + log)
-        assert slipway_apply(cluster).returncode == 0
+        cluster.take_settings(before + log)
         yield
     finally:
-        cluster.ctl("put", "portal", SETTINGS, stdin=before)
-        assert slipway_apply(cluster).returncode == 0
+        cluster.take_settings(before)
 
 
 @pytest.mark.timeout(600)

@@ -106,8 +106,8 @@ def test_nobody_has_access_to_anothers_private_app(alice: Api, bob: Api) -> None
     run_state_machine_as_test(
         TwoUsers,
         settings=settings(
-            max_examples=3,
-            stateful_step_count=12,
+            max_examples=2,  # Hypothesis's simplest, and a random one
+            stateful_step_count=16,
             database=None,
             suppress_health_check=list(HealthCheck),
         ),

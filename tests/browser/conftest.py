@@ -1,7 +1,7 @@
 """A researcher's browser: Debian's Chromium in front of the real cluster.
 
-Screenshots of every page go to build/screenshots; UPDATE_SCREENSHOTS=1 also renews the few that are
-kept in the repository, for its README.
+With SCREENSHOTS=1, screenshots of pages go to build/screenshots; UPDATE_SCREENSHOTS=1 also
+renews the few that are kept in the repository, for its README.
 """
 
 from __future__ import annotations
@@ -153,15 +153,19 @@ def terminal(new_terminal: NewTerminal) -> Iterator[Terminal]:
 
 @pytest.fixture(scope="session")
 def picture() -> Picture:
-    """Takes a screenshot."""
+    """Takes a screenshot where somebody wants to see it; nothing is compared with it."""
+    renews = bool(os.environ.get("UPDATE_SCREENSHOTS"))
+    takes = renews or bool(os.environ.get("SCREENSHOTS"))
     kept = Path(__file__).parent / "screenshots"
     folder = ROOT / "build" / "screenshots"
     folder.mkdir(parents=True, exist_ok=True)
 
     def take(page: Page, name: str) -> None:
         settled(page)
+        if not takes:
+            return
         page.screenshot(path=folder / f"{name}.png")
-        if os.environ.get("UPDATE_SCREENSHOTS") and (kept / f"{name}.png").exists():
+        if renews and (kept / f"{name}.png").exists():
             (kept / f"{name}.png").write_bytes(smaller((folder / f"{name}.png").read_bytes()))
 
     return take

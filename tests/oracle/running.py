@@ -18,13 +18,17 @@ from tests.slurm.batch import OVER, Batch
 from tests.support.cluster import Cluster
 
 FOLDER = Path(__file__).parent
-BATCH = 5
-"""Cases at a time: a user has three processors, and each case is two jobs."""
-SECONDS = 300.0
+BATCH = 15
+"""Cases at a time, each of which is two jobs, so that a user's three processors are always busy."""
+AT_ONCE = 10
+"""Jobs that one command submits."""
+SECONDS = 500.0
 """For the jobs of a batch."""
 PAUSE = 0.5
 IMAGE = "node.sif"
 WAYS = ("plain", "image")
+END = "'\\036'"
+"""What printf(1) writes after each command's output."""
 
 
 class Run:
@@ -37,6 +41,10 @@ class Run:
         self.answer: dict[str, Any] = {}
         self.number = ""
         """The job's; "" if it was refused."""
+        self.jobs: list[dict[str, Any]] = []
+        """What scontrol shows of it after its end, of an array for each task."""
+        self.records = ""
+        """sacct's lines about it."""
         self.unsent = list(case.signals)
         self.sent = 0.0
         """When the last signals were sent (time.monotonic)."""
@@ -108,7 +116,9 @@ class Oracle:
 
     def _outcomes(self, runs: Sequence[Run]) -> list[dict[str, str]]:
         self._write(runs)
-        answers = self._on_login("submit", [run.submission(self.image) for run in runs])
+        orders = [run.submission(self.image) for run in runs]
+        parts = [orders[at : at + AT_ONCE] for at in range(0, len(orders), AT_ONCE)]
+        answers = [answer for part in parts for answer in self._on_login("submit", part)]
         for run, answer in zip(runs, answers, strict=True):
             run.answer = answer
             words = answer["out"].split()
@@ -118,20 +128,29 @@ class Oracle:
         return [self._outcome(run, listing) for run, listing in zip(runs, listings, strict=True)]
 
     def _outcome(self, run: Run, listing: dict[str, Any]) -> dict[str, str]:
-        number = run.number
-        jobs: list[dict[str, Any]] = []
-        if number:
-            shown = self.batch.shell(f"scontrol show job {number} --json")
-            jobs = json.loads(shown.stdout)["jobs"] if shown.returncode == 0 else []
-        numbers = frozenset({number, *(str(job["job_id"]) for job in jobs)} - {""})
+        numbers = frozenset({run.number, *(str(job["job_id"]) for job in run.jobs)} - {""})
         common = comparing.Common(run.folder, numbers)
         outcome = comparing.submission(run.answer, common) | comparing.files(listing, common)
-        if number:
-            fields = ",".join(("JobID", *comparing.RECORD))
-            lines = self.batch.shell(f"sacct --noheader --parsable2 --format={fields} -j {number}")
-            outcome |= comparing.record(lines.stdout, number, common)
-            outcome |= comparing.controller(jobs, common)
+        if run.number:
+            outcome |= comparing.record(run.records, run.number, common)
+            outcome |= comparing.controller(run.jobs, common)
         return outcome
+
+    def _look_up(self, runs: Sequence[Run]) -> None:
+        """Read what Slurm knows of jobs that are over, in one command for all of them."""
+        if not runs:
+            return
+        fields = ",".join(("JobID", *comparing.RECORD))
+        each = (
+            f'shown=$(scontrol show job {run.number} --json) && printf %s "$shown"; printf {END}; '
+            f"sacct --noheader --parsable2 --format={fields} -j {run.number}; printf {END}"
+            for run in runs
+        )
+        parts = self.batch.shell("; ".join(each)).stdout.split("\036")[:-1]
+        assert len(parts) == 2 * len(runs), parts
+        for run, shown, records in zip(runs, parts[::2], parts[1::2], strict=True):
+            run.jobs = json.loads(shown)["jobs"] if shown else []
+            run.records = records
 
     def _write(self, runs: Iterable[Run]) -> None:
         """The folders of runs, each with its script and the files that options name."""
@@ -168,8 +187,10 @@ class Oracle:
                 self.batch.shell(f"scancel {numbers}")
                 raise AssertionError(f"these jobs did not end within {SECONDS:g} s: {numbers}")
             self._signal([run for run in waiting if not run.knows_end])
-            waiting = [run for run in waiting if run.number not in self._over(waiting)]
+            over = self._over(waiting)
             time.sleep(PAUSE)
+            self._look_up([run for run in waiting if run.number in over])
+            waiting = [run for run in waiting if run.number not in over]
 
     def _signal(self, runs: Iterable[Run]) -> None:
         for run in runs:

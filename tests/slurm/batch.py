@@ -70,7 +70,8 @@ class Batch:
 
     def output(self, job: str) -> str:
         """A job's output so far."""
-        return self.shell(f"cat {job}.out").stdout
+        file = f"{self.folder}/{job}.out"
+        return self.cluster.run("login", "cat", file, user=self.user, check=False)
 
     def wait_output(self, job: str, text: str) -> None:
         """Wait until a job's output contains a text."""

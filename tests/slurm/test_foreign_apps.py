@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
 
+from tests.support.catalog import wait_for_catalog
 from tests.support.client import TIMEOUT, Api, Visitor
 from tests.support.cluster import Cluster, wait_for
+from tests.support.paths import ROOT
 
-RECIPES = "/repo/tests/slurm/recipes"
+SOFTWARE = ROOT / "cluster" / ".cache" / "software"
 ENVIRONMENT = "foreign"
 SIZE = {"cpus": 2, "memory": "1500m"}
 BUILD_SECONDS = 900
@@ -48,11 +53,22 @@ COMMANDS = {
 
 @pytest.fixture(scope="module")
 def environment(cluster: Cluster) -> Iterator[str]:
-    """An image with the apps; deleted after the tests."""
-    words = ("build", f"{ENVIRONMENT}/1", "--recipes", RECIPES)
-    cluster.ctl("images", *words, seconds=BUILD_SECONDS)
+    """An image with the apps, offered during the tests; tests/run.sh has begun to build it."""
+    built, offered = (SOFTWARE / folder / ENVIRONMENT for folder in ("test-images", "images"))
+    done = subprocess.run(
+        [str(ROOT / "cluster" / "images.sh"), "for-tests"],
+        env=cluster.environment(), capture_output=True, text=True, timeout=BUILD_SECONDS,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    shutil.rmtree(offered, ignore_errors=True)  # left behind by a killed run
+    links = built.with_name(".offered")
+    shutil.rmtree(links, ignore_errors=True)
+    shutil.copytree(built, links, symlinks=True, copy_function=os.link)
+    links.rename(offered)
+    wait_for_catalog()
     yield ENVIRONMENT
-    cluster.shell("portal", f"rm -rf /srv/slipway/images/{ENVIRONMENT}")
+    shutil.rmtree(offered)
 
 
 @pytest.fixture

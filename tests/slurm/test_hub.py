@@ -276,8 +276,8 @@ def test_a_notebook_goes_on_while_the_portal_restarts(
 
 # Load
 
-WINDOW = 30.0
-"""The worker's longest polling interval, so that each window contains the same queries."""
+WINDOW = 20.0
+"""A multiple of the worker's polling intervals, so that each window contains the same queries."""
 
 
 def _rpcs(cluster: Cluster) -> int:

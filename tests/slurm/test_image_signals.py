@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -67,8 +68,7 @@ def nothing_runs(batch: Batch) -> Iterator[None]:
 @pytest.mark.parametrize("language", SCRIPTS)
 @pytest.mark.parametrize("option", ["--batch", "--full"])
 def test_pairs_reach_the_script_once(option: str, language: str, batch: Batch) -> None:
-    ends = []
-    for way in WAYS.values():
+    def end(way: tuple[str, ...]) -> End:
         job = batch.submit(SCRIPTS[language], command=way)
         batch.wait_output(job, "up")
         batch.shell("sleep 1.5")
@@ -80,8 +80,11 @@ def test_pairs_reach_the_script_once(option: str, language: str, batch: Batch) -
             batch.shell("sleep 0.5")
             assert sorted(got(batch, job)) == expected
         batch.shell(f"scancel {option} --signal=TERM {job}")
-        ends.append(batch.end(job))
-    assert ends[0] == ends[1]
+        return batch.end(job)
+
+    with ThreadPoolExecutor(len(WAYS)) as pool:
+        plain, imaged = pool.map(end, WAYS.values())
+    assert plain == imaged
 
 
 def test_a_warning_reaches_each_task_of_an_array(batch: Batch) -> None:
@@ -89,9 +92,9 @@ def test_a_warning_reaches_each_task_of_an_array(batch: Batch) -> None:
         'print("got", int(number), flush=True)',
         'print("got", int(number), flush=True)\n    if number == 10: sys.exit(0)',
     )
-    for way in WAYS.values():
-        options = ("--array=1-4", "--signal=B:USR1@50", "--time=1", "--output=%A_%a.out")
-        job = batch.submit(script, *options, command=way)
+    options = ("--array=1-4", "--signal=B:USR1@50", "--time=1", "--output=%A_%a.out")
+    # They run side by side, as far as a user's processors permit.
+    for job in [batch.submit(script, *options, command=way) for way in WAYS.values()]:
         assert batch.end(job, 240) == End("COMPLETED", "0:0")
         texts = [batch.output(f"{job}_{task}") for task in range(1, 5)]
         assert [text.count("got 10") for text in texts] == [1] * 4, texts

@@ -15,15 +15,15 @@ from tests.support.cluster import Cluster
 from tests.support.slurm_settings import QUERY_TOLERANCE, query_count
 
 SECONDS = 30.0
-"""The worker's longest polling interval, so that each window contains the same queries."""
+"""A multiple of the worker's polling intervals, so that each window contains the same queries."""
 TABS = 20
 """Of each page. They share a login, which has few of the portal's threads, and a busy machine."""
 POLL = 2.0
 """Polling interval of an open page."""
 LOOKS = 10.0
 """Interval at which the page of a job asks what it uses."""
-RARE = 28
-"""Queries per window that are made rarely: nodes, partitions, and every ten seconds limits, whose
+RARE = 38
+"""Queries per window that are made rarely, every ten seconds: nodes, partitions, and limits, whose
 readings are a query each: configuration, partitions, nodes, reservations, used minutes."""
 
 

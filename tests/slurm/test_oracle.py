@@ -28,7 +28,7 @@ def oracle(cluster: Cluster) -> Iterator[Oracle]:
     found.clean()
 
 
-@pytest.mark.timeout(600)  # the first one builds the image as well
+@pytest.mark.timeout(900)  # the first one builds the image as well
 @pytest.mark.parametrize("first", range(0, CASES, BATCH))
 def test_random_jobs_do_what_they_do_with_sbatch(first: int, oracle: Oracle) -> None:
     cases = [generate(SEED, number) for number in range(first, first + BATCH)]

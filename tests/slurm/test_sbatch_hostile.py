@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -27,38 +28,44 @@ def batch(cluster: Cluster) -> Iterator[Batch]:
     found.clean()
 
 
-@pytest.mark.parametrize(
-    "poison",
-    [
-        "PATH=$PWD/fake:$PATH",
-        "PYTHONPATH=$PWD/fake PYTHONHOME=/nowhere PYTHONSTARTUP=$PWD/fake/json.py",
-        "LD_PRELOAD=/nowhere/lib.so LD_LIBRARY_PATH=$PWD/fake",
-        "APPTAINER_BIND=/etc/hostname:/x APPTAINERENV_A=1 SINGULARITY_BIND=/nowhere:/y",
-        "LC_ALL=C LANG=tlh LANGUAGE=xx",
-        "TMPDIR=/nowhere HOME=/nowhere",
-        "TMPDIR=$PWD/" + "long" * 40,
-        "SLURM_SLIPWAY_STEP=x SLURM_SLIPWAY_ENV=%%% SLURM_SLIPWAY_REQUEST=e30=",
-        "ENV=$PWD/fake/json.py BASH_ENV=$PWD/fake/json.py CDPATH=/ IFS=i",
-    ],
-)
-def test_a_poisoned_environment_changes_nothing(poison: str, batch: Batch) -> None:
+POISONS = [
+    "PATH=$PWD/fake:$PATH",
+    "PYTHONPATH=$PWD/fake PYTHONHOME=/nowhere PYTHONSTARTUP=$PWD/fake/json.py",
+    "LD_PRELOAD=/nowhere/lib.so LD_LIBRARY_PATH=$PWD/fake",
+    "APPTAINER_BIND=/etc/hostname:/x APPTAINERENV_A=1 SINGULARITY_BIND=/nowhere:/y",
+    "LC_ALL=C LANG=tlh LANGUAGE=xx",
+    "TMPDIR=/nowhere HOME=/nowhere",
+    "TMPDIR=$PWD/" + "long" * 40,
+    "SLURM_SLIPWAY_STEP=x SLURM_SLIPWAY_ENV=%%% SLURM_SLIPWAY_REQUEST=e30=",
+    "ENV=$PWD/fake/json.py BASH_ENV=$PWD/fake/json.py CDPATH=/ IFS=i",
+]
+
+
+def test_a_poisoned_environment_changes_nothing(batch: Batch) -> None:
+    """The jobs run side by side, as far as a user's processors permit."""
     batch.shell("mkdir -p fake; mkdir -p $PWD/" + "long" * 40)
     for name in ("json", "os", "re", "sitecustomize", "zipfile"):
         batch.write(f"fake/{name}.py", "raise SystemExit('poisoned')\n")
     batch.write("fake/python3", "#!/bin/sh\necho poisoned\n")
     batch.shell("chmod +x fake/python3")
-    line = f"{poison} slipway sbatch --parsable --mem=150M -o $PWD/%j.out --image=debian/12"
-    done = batch.shell(line, stdin=OK)
-    assert done.returncode == 0, done.stderr
-    job = done.stdout.strip()
-    assert batch.end(job) == End("COMPLETED", "0:0"), batch.output(job)
-    assert [x for x in batch.output(job).splitlines() if not THEIRS.match(x)] == ["12"]
+    jobs = {}
+    for poison in POISONS:
+        line = f"{poison} slipway sbatch --parsable --mem=150M -o $PWD/%j.out --image=debian/12"
+        done = batch.shell(line, stdin=OK)
+        assert done.returncode == 0, (poison, done.stderr)
+        jobs[poison] = done.stdout.strip()
+    for poison, job in jobs.items():
+        assert batch.end(job) == End("COMPLETED", "0:0"), (poison, batch.output(job))
+        lines = [line for line in batch.output(job).splitlines() if not THEIRS.match(line)]
+        assert lines == ["12"], poison
 
 
 def test_another_slurm_conf_is_slurms_own_matter(batch: Batch) -> None:
-    line = "SLURM_CONF=/nowhere/slurm.conf {} --image=debian/12"
-    plain = batch.shell("SLURM_CONF=/nowhere/slurm.conf timeout 60 sbatch", stdin=OK)
-    imaged = batch.shell(line.format("timeout 60 slipway sbatch"), stdin=OK)
+    """Slurm tries for a minute to read it, here for both at the same time."""
+    commands = ("sbatch", "slipway sbatch --image=debian/12")
+    lines = [f"SLURM_CONF=/nowhere/slurm.conf timeout 100 {command}" for command in commands]
+    with ThreadPoolExecutor(len(lines)) as pool:
+        plain, imaged = pool.map(lambda line: batch.shell(line, stdin=OK), lines)
     assert plain.returncode != 0
     assert (imaged.returncode, imaged.stdout) == (plain.returncode, plain.stdout)
 
@@ -176,8 +183,9 @@ WORDS = [
 
 
 def _submit(batch: Batch, command: str, words: list[str]) -> subprocess.CompletedProcess[str]:
-    line = f"{command} --hold {shlex.join(words)} < job.sh"
-    return batch.shell(line)
+    line = f"cd {batch.folder} && {command} --hold {shlex.join(words)} < job.sh"
+    argv = ("exec", "--user", batch.user, "login", "--", "sh", "-c", line)
+    return batch.cluster.attempt(*argv, seconds=120)  # a login shell each time takes longer
 
 
 def test_random_command_lines_are_accepted_and_refused_alike(batch: Batch) -> None:

@@ -126,8 +126,8 @@ def outcome(batch: Batch, *command: str, option: str) -> Outcome:
     number = re.search(r"(?:job |^)(\d+)$", printed, re.MULTILINE)
     if number is None or done.returncode != 0:
         return done.returncode, _plain(text, ""), []
-    shown = batch.shell(f"scontrol show job {number[1]} --json; scancel {number[1]}")
-    jobs = json.loads(shown.stdout)["jobs"]
+    look = f"scontrol show job {number[1]} --json; scancel {number[1]}"
+    jobs = json.loads(batch.cluster.shell("login", look, batch.user, check=False))["jobs"]
     return 0, _plain(text, number[1]), [_comparable(job, number[1]) for job in jobs]
 
 

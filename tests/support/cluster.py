@@ -8,7 +8,8 @@ import re
 import ssl
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -23,18 +24,26 @@ DEMO = "slipway"
 Found = TypeVar("Found")
 
 
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.2, 0.5
+"""Seconds between two polls: a tenth of the time waited so far, within these limits. A poll takes
+processor time that other clusters need.
+"""
+
+
 def wait_for(
-    what: str, probe: Callable[[], Found | None], seconds: float = 30, pause: float = 0.2
+    what: str, probe: Callable[[], Found | None], seconds: float = 30, pause: float | None = None
 ) -> Found:
     """Poll until the result is neither None nor False; fail with `what` at the timeout."""
-    deadline = time.monotonic() + seconds
+    begun = time.monotonic()
+    deadline = begun + seconds
     while True:
         found = probe()
         if found is not None and found is not False:
             return found
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {seconds:g} s: {what}; last answer: {found!r}")
-        time.sleep(pause)
+        usual = min(max((time.monotonic() - begun) / 10, SHORTEST_PAUSE), LONGEST_PAUSE)
+        time.sleep(usual if pause is None else pause)
 
 
 @dataclass(frozen=True)
@@ -191,6 +200,22 @@ class Cluster:
         for name in names:
             self.ctl("daemon", action, service, name)
 
+    @contextmanager
+    def ports_free_at_once(self, machine: str) -> Iterator[None]:
+        """Have a machine free ports with their connections, not a minute later (TIME_WAIT).
+
+        Another user's program can then listen there at once. Where the kernel does not permit this,
+        such a program has to try for that minute.
+        """
+        setting = "/proc/sys/net/ipv4/tcp_max_tw_buckets"
+        inside = ("network", machine, "--", "sh", "-c")
+        before = self.attempt(*inside, f"cat {setting} && echo 0 > {setting}").stdout.strip()
+        try:
+            yield
+        finally:
+            if before:
+                self.attempt(*inside, f"echo {before} > {setting}")
+
     def log_tail(self, service: str, lines: int = 60) -> str:
         """The last lines logged by a machine's daemons."""
         return "\n".join(self.ctl("logs", service, check=False).splitlines()[-lines:])
@@ -205,6 +230,21 @@ class Cluster:
             file = place / ".cache" / "projects" / self.project / "demo-passwords"
         accounts = dict(line.split(":", 1) for line in file.read_text().splitlines())
         return accounts[user]
+
+    def take_settings(self, text: str) -> None:
+        """Have the portal run with these settings, by a restart.
+
+        `slipway apply`, which refuses no request meanwhile, takes several times as long.
+        """
+        self.ctl("put", "portal", "/etc/slipway/slipway.toml", stdin=text)
+        as_owner = ("runuser", "--user", "slipway", "--", "slipway")
+        self.run("portal", *as_owner, "render", "haproxy", "--output", "/run/slipway/haproxy.cfg")
+        self.run("portal", *as_owner, "reload-proxy")
+        restart_portal(self, "web", "worker")
+
+    def forget_attempts(self) -> None:
+        """Let every address log in again at once: what earlier tests have tried counts no more."""
+        in_database(self, "DELETE FROM attempt")
 
     # The queue, read without the portal
 

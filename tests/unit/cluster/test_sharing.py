@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from xml.etree import ElementTree
 
+from tests.results import durations
 from tests.sharing import ONCE, ROOT, SECONDS, deal
 
 
@@ -25,3 +27,14 @@ def test_every_file_has_one_share_and_shares_are_balanced() -> None:
     assert set(shares) == set(files)
     assert abs(loads[0] - loads[1]) < 60
     assert shares == deal(reversed(files), [0.0, 0.0])
+
+
+def test_durations_are_taken_from_results() -> None:
+    text = """<testsuite><testcase classname="tests.slurm.test_ends" name="a" time="61.2"/>
+    <testcase classname="tests.slurm.test_ends" name="b" time="20"/>
+    <testcase classname="tests.slurm.test_gone" name="c" time="99"/>
+    <testcase classname="tests.slurm.test_hub" name="d" time="12"/></testsuite>"""
+    slower = '<testsuite><testcase classname="tests.slurm.test_ends" time="97"/></testsuite>'
+    before = {"slurm/test_hub": 300, "slurm/test_crashes": 250, "browser/test_gone": 40}
+    found = durations(before, [ElementTree.fromstring(text), ElementTree.fromstring(slower)])
+    assert found == {"slurm/test_crashes": 250, "slurm/test_ends": 95}
