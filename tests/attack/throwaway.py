@@ -59,7 +59,7 @@ class Account:
 @contextmanager
 def throwaway(cluster: Cluster, *machines: str) -> Iterator[Account]:
     """An account for one test, on these machines."""
-    number = secrets.randbelow(900)
+    number = secrets.randbelow(40_000)  # several may exist at once
     found = Account(cluster, f"ghost{number}", secrets.token_urlsafe(12), 5000 + number)
     try:
         found.add(*machines)
