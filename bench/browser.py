@@ -26,8 +26,8 @@ from urllib.parse import urlsplit
 from playwright.sync_api import BrowserContext, Page, sync_playwright
 
 from tests.browser.conftest import CHROMIUM, FLAGS
-from tests.client import Api, Visitor, login
-from tests.cluster import Cluster
+from tests.support.client import Api, Visitor, login
+from tests.support.cluster import Cluster
 
 MBIT_PER_SECOND = 20
 LATENCY_MS = 40

@@ -30,7 +30,7 @@ from portal.core.cluster.limits import (
     Reservation,
 )
 from portal.web.app import create_app
-from tests.fakes import PASSWORDS, make_world
+from tests.support.fakes import PASSWORDS, make_world
 from tests.unit.web.conftest import PORTAL, Api, Browser, make_settings
 
 PARTITIONS, QOS, RESERVATIONS = 12, 30, 10

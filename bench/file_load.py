@@ -17,8 +17,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from tests.client import Api, Browser, login
-from tests.cluster import Cluster
+from tests.support.client import Api, Browser, login
+from tests.support.cluster import Cluster
 
 USER = "alice"
 BIG = "storage/bench-big"

@@ -26,10 +26,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from tests.apps import Kernel
-from tests.client import OVER, Api, Json, login
-from tests.cluster import Cluster
-from tests.hostile import DRIP, Storm, hostile_shell, sender, stopped_runner
+from tests.support.apps import Kernel
+from tests.support.client import OVER, Api, Json, login
+from tests.support.cluster import Cluster
+from tests.support.hostile_shells import DRIP, Storm, hostile_shell, sender, stopped_runner
 
 CONNECTIONS = 24
 SLOW_FORM = (

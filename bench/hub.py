@@ -29,8 +29,8 @@ from dataclasses import dataclass
 from bench.hub_load import calls, requests
 from bench.hub_stages import Round, look
 from bench.hubs import OURS, Hub, Peer, our_arguments, our_url
-from tests.client import Api, login
-from tests.cluster import Cluster
+from tests.support.client import Api, login
+from tests.support.cluster import Cluster
 
 USER = "alice"
 OTHER = "bob"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.hubs import Hub, Peer
-from tests.cluster import Cluster
+from tests.support.cluster import Cluster
 
 ROUNDS = 5
 CONNECTIONS = (1, 32)

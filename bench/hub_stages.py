@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 
 from bench.hubs import Hub
-from tests.cluster import Cluster
+from tests.support.cluster import Cluster
 
 # On a node, as root: when each of a user's servers began, and when it wrote the file that Jupyter
 # writes once it listens. The same code for both, and neither is asked anything.

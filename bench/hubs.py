@@ -11,7 +11,8 @@ from typing import Any
 
 import requests
 
-from tests.cluster import ROOT, Cluster, wait_for
+from tests.support.cluster import Cluster, wait_for
+from tests.support.paths import ROOT
 
 SCRIPT = ROOT / "bench" / "hub.sh"
 START = ROOT / "apps" / "jupyterhub" / "start.sh"

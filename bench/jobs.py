@@ -69,7 +69,7 @@ class Bench:
         self.reader = ClusterReader(none, StatusStore(engine), HeartbeatStore(engine), NO_GPUS)
         week = timedelta(days=7)
         self.follower = JobFollower(
-            store=self.store, scheduler=none, clock=lambda: NOW, history=week, kept=week
+            store=self.store, scheduler=none, clock=lambda: NOW, history=week, retention=week
         )
 
     def printed(self) -> str:

@@ -24,8 +24,9 @@ from dataclasses import dataclass
 import paramiko
 import requests
 
-from tests.client import Api, Visitor, login
-from tests.cluster import ROOT, Cluster, wait_for
+from tests.support.client import Api, Visitor, login
+from tests.support.cluster import Cluster, wait_for
+from tests.support.paths import ROOT
 
 PAUSE = 0.05
 PORT = 38888

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 
 import requests
 
-from tests.client import Api, Browser, login
-from tests.cluster import Cluster, wait_for
+from tests.support.client import Api, Browser, login
+from tests.support.cluster import Cluster, wait_for
 
 MINUTE = 60.0
 PORTAL = "/opt/venv/bin/python3"

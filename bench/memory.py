@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import json
 
-from tests.client import Api, Visitor, login
-from tests.cluster import Cluster
+from tests.support.client import Api, Visitor, login
+from tests.support.cluster import Cluster
 
 READ = r"""
 import json, pathlib, re

@@ -20,7 +20,7 @@ import statistics
 import sys
 from dataclasses import dataclass
 
-from tests.cluster import Cluster
+from tests.support.cluster import Cluster
 
 MOST = 30.0
 """Milliseconds that the command may cost."""

@@ -12,7 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from portal.core.hosts import GIVE_UP_SECONDS, RENEW_SECONDS
 from portal.errors import DatabaseUnavailable
-from portal.store.lease import LeaseStore
+from portal.store.hosts import LeaseStore
 
 log = logging.getLogger(__name__)
 

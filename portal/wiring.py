@@ -9,8 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from sqlalchemy import Engine
-
 from portal.adapters.catalog import FolderCatalog
 from portal.adapters.certificates import CertificateAuthority
 from portal.adapters.files.host import SshFileServers
@@ -49,39 +47,17 @@ from portal.core.interfaces.systems import Clock
 from portal.core.job.description import JobSettings
 from portal.core.launch.mounts import storage_of
 from portal.core.session.session import Home, Session
-from portal.services.assembly import assemble
-from portal.services.container import Services
+from portal.services.assembly import Services
 from portal.services.images.builder import ImageBuilder
 from portal.services.images.keeper import ImageKeeper
-from portal.services.images.tester import ImageTester
 from portal.services.owner_queue import RunForOwner, run_now
-from portal.services.systems import Monitors, Stores, Systems
-from portal.store.access import AccessStore
-from portal.store.administration import AdministrationStore
-from portal.store.attempts import AttemptStore
+from portal.services.systems import Monitors, Systems
 from portal.store.encryption import Sealer
 from portal.store.engine import CheckWriter, open_database
-from portal.store.figures import FigureStore
-from portal.store.file_servers import FileServerStore
-from portal.store.heartbeats import HeartbeatStore
-from portal.store.hosts import HostStore
-from portal.store.job_templates import JobTemplateStore
-from portal.store.jobs.pages import JobPageStore
+from portal.store.hosts import HostStore, LeaseStore
 from portal.store.jobs.queued import queued_jobs
-from portal.store.jobs.store import JobStore
-from portal.store.lease import LeaseStore
-from portal.store.logins import LoginStore
-from portal.store.notices import NoticeStore
-from portal.store.presets import PresetStore
-from portal.store.reading import snapshot
-from portal.store.registry_logins import RegistryLoginStore
-from portal.store.samples import SampleStore
-from portal.store.service_tokens import ServiceTokenStore
 from portal.store.sessions import SessionStore
-from portal.store.shares import ShareStore
-from portal.store.status import StatusStore
-from portal.store.submissions import SubmissionStore
-from portal.store.usage import UsageStore
+from portal.store.stores import Stores
 
 
 def now() -> datetime:
@@ -103,7 +79,7 @@ def wire(
     """
     budget = ThreadBudget(threads * 3 // 4) if threads else None
     systems = real_systems(settings, metrics, check_writer, budget)
-    return assemble(settings, systems, run_for_owner)
+    return Services(settings, systems, run_for_owner)
 
 
 def lease_of(settings: Settings) -> LeaseStore:
@@ -133,7 +109,7 @@ def real_systems(
     directory, operator = settings.sessions.directory, settings.slurm.operator
     transport = MeasuredTransport(login, authority, operator, hosts, measures, budget)
     engine = open_database(settings.state.database_url, check_writer)
-    stores = open_stores(engine, Sealer(settings.state.keys))
+    stores = Stores(engine, Sealer(settings.state.keys))
     apps, seconds = stores.access.image_apps, settings.slurm.command_seconds
     return Systems(
         stores=stores,
@@ -230,39 +206,10 @@ def file_server_order(
     )
 
 
-def open_stores(engine: Engine, sealer: Sealer) -> Stores:
-    """The database's stores; the sealer encrypts the values of environment variables."""
-    return Stores(
-        sessions=SessionStore(engine, sealer),
-        jobs=JobStore(engine),
-        samples=SampleStore(engine),
-        status=StatusStore(engine),
-        access=AccessStore(engine),
-        files=FileServerStore(engine),
-        shares=ShareStore(engine),
-        administration=AdministrationStore(engine),
-        notices=NoticeStore(engine),
-        usage=UsageStore(engine),
-        presets=PresetStore(engine, sealer),
-        registry_logins=RegistryLoginStore(engine, sealer),
-        job_templates=JobTemplateStore(engine),
-        submissions=SubmissionStore(engine),
-        logins=LoginStore(engine),
-        service_tokens=ServiceTokenStore(engine),
-        attempts=AttemptStore(engine),
-        job_pages=JobPageStore(engine),
-        heartbeats=HeartbeatStore(engine),
-        figures=FigureStore(engine),
-        hosts=HostStore(engine),
-        snapshot=partial(snapshot, engine),
-    )
-
-
 class ImageFactory(NamedTuple):
     """Services and stores for building and testing images."""
 
     builder: ImageBuilder
-    tester: ImageTester
     recipes: Recipes
     store: ImageStore
     labels: Callable[[Path], dict[str, str]]
@@ -286,22 +233,19 @@ def image_factory(images: Path, recipes: Path, note: Note) -> ImageFactory:
         machine=detect_machine,
         clock=now,
         note=note,
-    )
-    binds = {
-        "/checks": recipes.absolute() / "checks",
-        "/apps": recipes.absolute().parent / "apps",
-        "/opt/slipway/jupyter": recipes.absolute() / "toolkit" / "jupyter",
-    }
-    tester = ImageTester(
-        containers=containers, store=store, workspaces=workspaces, binds=binds, note=note
+        test_binds={
+            "/checks": recipes.absolute() / "checks",
+            "/apps": recipes.absolute().parent / "apps",
+            "/opt/slipway/jupyter": recipes.absolute() / "toolkit" / "jupyter",
+        },
     )
     return ImageFactory(
-        builder, tester, FolderRecipes(recipes), store, containers.labels, SlurmRunner(note)
+        builder, FolderRecipes(recipes), store, containers.labels, SlurmRunner(note)
     )
 
 
 def image_keeper(settings: Settings) -> ImageKeeper:
-    """The site's images, with the sessions and jobs that the portal knows."""
+    """The keeper of the site's images, with the sessions and jobs in the database."""
     engine = open_database(settings.state.database_url)
     return ImageKeeper(
         store=FolderImages(Path(settings.sessions.images)),

@@ -16,8 +16,8 @@ from pathlib import Path
 from portal.core.hosts import LOOK_SECONDS
 from portal.errors import DatabaseUnavailable, PortalError
 from portal.lease import Lease
+from portal.services.assembly import Services
 from portal.services.auth.accounts import CHECK_SECONDS
-from portal.services.container import Services
 from portal.services.owner_queue import OwnerQueue
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from hypothesis import settings as hypothesis
 
 from portal.config import Settings
 from tests import sharing
-from tests.fakes import World, make_world
+from tests.support.fakes import World, make_world
 
 # Developers' runs explore new random cases; CI always uses the same ones. No deadline: how long an
 # example takes says more about the machine's load than about the code.

@@ -16,8 +16,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests import calls
-from tests.calls import ROOT, Call, Finder, Row, calls_in, calls_of, print_problems, rows
+from tests.support import source_calls
+from tests.support.paths import ROOT
+from tests.support.source_calls import Call, Finder, Row, calls_in, calls_of, print_problems, rows
 
 TABLE = ROOT / "tests" / "path_calls.toml"
 FOLDERS = ("portal/node/batch", "portal/node/file_server", "portal/node/gpu", "portal/node/runner")
@@ -116,7 +117,7 @@ def problems(found: Iterable[Call], table: Mapping[str, Any]) -> list[str]:
         if not str(reason.get("why", "")).strip():
             raise ValueError(f"a reason without words: {reason}")
         known.update(rows(reason["calls"]))
-    return calls.problems(found, known, TABLE.name)
+    return source_calls.problems(found, known, TABLE.name)
 
 
 def main() -> int:

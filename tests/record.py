@@ -29,7 +29,7 @@ from portal.adapters.slurm.limits import (
 )
 from portal.core.cluster.jobs import JobState
 from portal.core.jobs.job import Job
-from tests.cluster import Cluster, wait_for
+from tests.support.cluster import Cluster, wait_for
 
 RECORDED = Path(__file__).parent / "recorded"
 NAME = "0123456789abcdef0123456789abcdef"

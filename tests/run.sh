@@ -83,6 +83,7 @@ needs_of() {
             take promtool prometheus usr/bin/promtool
             need haproxy haproxy
             need openssl openssl
+            need gpg gpg
             need lua5.1 lua5.1
             need tmux tmux
             need gcc gcc libc6-dev
@@ -90,7 +91,7 @@ needs_of() {
             [ -n "$(ls /usr/lib/postgresql/*/bin/initdb 2> /dev/null)" ] || need initdb postgresql
             need rclone rclone
             need curl curl
-            # Every login shell that Debian packages (tests/login_shells.py).
+            # Every login shell that Debian packages (tests/support/login_shells.py).
             need bsd-csh csh
             need busybox busybox
             need elvish elvish

@@ -21,8 +21,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests import calls
-from tests.calls import MODULE, ROOT, Call, Finder, Row, calls_in, calls_of, print_problems, rows
+from tests.support import source_calls
+from tests.support.paths import ROOT
+from tests.support.source_calls import (
+    MODULE,
+    Call,
+    Finder,
+    Row,
+    calls_in,
+    calls_of,
+    print_problems,
+    rows,
+)
 
 TABLE = ROOT / "tests" / "waits.toml"
 FOLDERS = ("portal",)
@@ -173,7 +183,7 @@ def problems(found: Iterable[Call], table: Mapping[str, Any]) -> list[str]:
             if not str(wait.get(name, "")).strip():
                 raise ValueError(f"a wait without `{name}`: {wait}")
         known.update(rows(wait["calls"]))
-    return calls.problems(found, known, TABLE.name)
+    return source_calls.problems(found, known, TABLE.name)
 
 
 def main() -> int:

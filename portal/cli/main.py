@@ -36,7 +36,7 @@ from portal.config.annotate import annotated
 from portal.errors import PortalError
 from portal.logs.setup import configure
 from portal.store.encryption import Sealer, make_key, read_keys
-from portal.store.engine import open_database, upgrade
+from portal.store.engine import check_schema, open_database, upgrade
 from portal.store.reencrypt import seal_all
 from portal.store.urls import check_url
 from portal.version import described
@@ -130,6 +130,7 @@ def _init(settings: Settings, _options: argparse.Namespace) -> int:
         print(f"slipway: {problem}", file=sys.stderr)
         return 1
     check_url(settings.state.database_url)
+    check_schema(settings.state.database_url)
     with in_use(settings.state):
         _prepare(settings, state, run)
     print(f"ready: {state}")

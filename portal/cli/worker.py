@@ -14,7 +14,7 @@ from portal.core.hosts import LEASE_SECONDS, Holder
 from portal.errors import DatabaseUnavailable, PortalError
 from portal.lease import Lease
 from portal.services.owner_queue import OwnerQueue
-from portal.store.lease import Fence
+from portal.store.hosts import Fence
 from portal.wiring import lease_of, wire, workers_of
 from portal.worker import Worker, only_one
 

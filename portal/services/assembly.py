@@ -1,238 +1,498 @@
-"""Builds all services on top of the given systems: the real ones, or those of the tests."""
+"""All services of the portal, built from its settings and the external systems."""
 
 from __future__ import annotations
 
 from datetime import timedelta
-from functools import cached_property
+from pathlib import Path
 
 from portal.config import Settings
-from portal.core.auth.person import Person
-from portal.core.launch.site_files import RefusedFile
+from portal.core.admin.batch_settings import BatchSite
+from portal.services.admin.administration import Administration, caller_address
+from portal.services.admin.batch_settings import BatchSettings
 from portal.services.admin.usage import Usage
-from portal.services.app_assembly import AppAssembly
-from portal.services.container import Services
+from portal.services.apps.apps import Apps
+from portal.services.apps.gate import AppGate
+from portal.services.apps.host_agent import HostAgent
+from portal.services.apps.hosts import OneHost, SeveralHosts
+from portal.services.apps.origins import AppOrigins
+from portal.services.apps.proxy import ProxyRoutes
+from portal.services.apps.reports import AppReports
+from portal.services.apps.ssh import SshAccess
+from portal.services.apps.starter import AppStarter
+from portal.services.auth.accounts import AccountWatch
+from portal.services.auth.administrators import Administrators
+from portal.services.auth.attempts import LoginAttempts
+from portal.services.auth.logins import Logins
+from portal.services.auth.provider_logins import ProviderLogins, ProviderTerms
+from portal.services.auth.service_tokens import ServiceTokens
+from portal.services.cluster import Cluster, ClusterReader
+from portal.services.extending import Extender
+from portal.services.files.files import Files
+from portal.services.files.servers import FileServers
+from portal.services.files.shares import FolderShares
+from portal.services.images.contents import ImageContents
+from portal.services.jobs.composer import Composer
+from portal.services.jobs.follower import JobFollower
+from portal.services.jobs.jobs import Jobs
+from portal.services.jobs.outputs import JobOutputs
+from portal.services.jobs.templates import JobTemplates
+from portal.services.jobs.usage import JobUse
+from portal.services.launch.checks import LaunchChecks
 from portal.services.launch.estimates import Estimates
 from portal.services.launch.launcher import Launcher
-from portal.services.launch.outlook import MaintenanceOutlook
 from portal.services.launch.presets import Presets
-from portal.services.notices.follower import MaintenanceFollower
-from portal.services.owner_queue import RunForOwner
+from portal.services.launch.registry_logins import RegistryLogins
+from portal.services.monitoring import Monitoring
+from portal.services.notices import MaintenanceFollower, Notices
+from portal.services.owner_queue import RunForOwner, SessionQueue
+from portal.services.session.adoption import Adoption
 from portal.services.session.housekeeping import Housekeeping
 from portal.services.session.idle_culler import IdleCuller
 from portal.services.session.lifecycle import Lifecycle
 from portal.services.session.reconciler import Reconciler
 from portal.services.session.recovery import Recovery
 from portal.services.session.runner_calls import RunnerCalls
-from portal.services.session.session_history import SessionHistory
 from portal.services.session.session_logs import SessionLogs
 from portal.services.session.sessions import Sessions
+from portal.services.storage import Storage
 from portal.services.systems import Systems
+from portal.services.teardown import Teardown
+from portal.services.unix_groups import UnixGroups
 
 
-def assemble(settings: Settings, systems: Systems, run_for_owner: RunForOwner) -> Services:
-    """Build all services; `run_for_owner` runs actions that may have to wait for a user."""
-    return _Assembly(settings, systems, run_for_owner).services()
+class Services:
+    """The services used by the web layer and the worker, in the order of their dependencies.
 
+    Tests pass fakes of the systems.
+    """
 
-class _Assembly(AppAssembly):
-    """Builds each service once, with its dependencies."""
+    def __init__(self, settings: Settings, systems: Systems, run_for_owner: RunForOwner) -> None:
+        """Build all services; `run_for_owner` runs actions that may have to wait for a user."""
+        self.settings = settings
+        self.clock = systems.clock
+        self.catalog = systems.catalog
+        self.gpus = settings.gpu.gpus
+        self.authenticate = systems.authenticate
+        self.snapshot = systems.stores.snapshot
+        self._systems = systems
+        self._stores = systems.stores
+        self._run_for_owner = run_for_owner
+        self._build_administration()
+        self._build_cluster()
+        self._build_monitoring()
+        self._build_files()
+        self._build_routes()
+        self._build_logins()
+        self._build_provider_logins()
+        self._build_apps()
+        self._build_launch()
+        self._build_sessions()
+        self._build_jobs()
+        self._build_job_submission()
+        self._build_session_tasks()
+        self._build_other_tasks()
 
-    def services(self) -> Services:
-        """All services."""
-        systems = self._systems
-        return Services(
-            settings=self._settings, clock=self._clock, catalog=self._catalog, gpus=self._gpus,
-            snapshot=self._stores.snapshot,
-            cluster=self.cluster, launcher=self.launcher, estimates=self.estimates,
-            maintenance_outlook=MaintenanceOutlook(self.notices, self._stores.status, self._clock),
-            presets=Presets(self._stores.presets, self._clock),
-            registry_logins=self.registry_logins, image_contents=self.image_contents,
-            composer=self.composer, job_templates=self.job_templates, enlarger=self.enlarger,
-            sessions=self.sessions, lifecycle=self.lifecycle, session_logs=self.session_logs,
-            session_history=self.session_history, runner_calls=self.runner_calls,
-            adoption=self.adoption, jobs=self.jobs, job_outputs=self.job_outputs,
-            job_use=self.job_use, apps=self.apps, gate=self.gate, proxy=self.proxy,
-            app_starter=self.app_starter, app_control=self.app_control,
-            app_reports=self.app_reports, ssh=self.ssh, storage=self.storage,
-            file_servers=self.file_servers, files=self.files, shares=self.shares,
-            administration=self.administration, notices=self.notices, usage=self.usage,
-            batch_settings=self.batch_settings, authenticate=systems.authenticate,
-            logins=self.logins, provider_logins=self.provider_logins,
-            service_tokens=self.service_tokens, login_attempts=self.login_attempts,
-            monitoring=self.monitoring, account_watch=self.account_watch,
-            cluster_reader=self.cluster_reader, reconciler=self.reconciler,
-            housekeeping=self.housekeeping, idle_culler=self.idle_culler,
-            job_follower=self.job_follower, maintenance_follower=self.maintenance_follower,
-            host_agent=self.host_agent,
-        )  # fmt: skip
+    def _build_administration(self) -> None:
+        stores, clock = self._stores, self.clock
+        self.administration = Administration(
+            stores.administration, stores.status, clock, self.settings.state.journal_days
+        )
+        self._record = self.administration.record
+        self.notices = Notices(stores.notices, self.administration, stores.status, clock)
+        self.usage = Usage(
+            store=stores.usage,
+            sessions=stores.sessions,
+            status=stores.status,
+            administration=self.administration,
+            clock=clock,
+        )
+        self.image_contents = ImageContents(
+            self.catalog, self.administration.visible_catalog, self._systems.inventory
+        )
 
-    @cached_property
-    def usage(self) -> Usage:
-        return Usage(
-            store=self._stores.usage,
+    def _build_cluster(self) -> None:
+        systems, stores = self._systems, self._stores
+        groups = UnixGroups(systems.accounts.identity, self.clock)
+        self.cluster = Cluster(stores.status, groups.of, stores.jobs.queued)
+        self.cluster_reader = ClusterReader(
+            systems.scheduler, stores.status, stores.heartbeats, self.gpus
+        )
+
+    def _build_monitoring(self) -> None:
+        monitors, stores, state = self._systems.monitors, self._stores, self.settings.state
+        self.monitoring = Monitoring(
+            heartbeats=stores.heartbeats,
+            figures=stores.figures,
+            status=stores.status,
+            hosts=stores.hosts,
+            this_host=state.this_host if state.several_hosts else "",
+            routes=self._systems.routes,
+            disk=monitors.disk,
+            state=Path(state.directory),
+            needed_mb=self.settings.monitoring.free_mb,
+            expiries=monitors.expiries,
+            measures=monitors.measures,
+            exposition=monitors.exposition,
+            clock=self.clock,
+        )
+
+    # Files
+
+    def _build_files(self) -> None:
+        systems, stores, administration = self._systems, self._stores, self.administration
+        self.file_servers = FileServers(
+            store=stores.files,
+            host=systems.file_servers,
+            certificates=systems.certificates,
+            routes=systems.routes,
+            make_order=systems.file_server_order,
+            upload_life=timedelta(hours=self.settings.files.upload_hours),
+            clock=self.clock,
+        )
+        self.files = Files(self.file_servers, self._record)
+        self.shares = FolderShares(
+            self.files, stores.shares, systems.accounts, self.clock, self._record
+        )
+        self.storage = Storage(
+            systems.files,
+            systems.job_settings.own_images,
+            self._record,
+            self.shares.with_me,
+            self.settings.sessions.storage,
+            lambda person: administration.refused_files(person, self.catalog()),
+        )
+
+    # HAProxy's routes, logins and apps
+
+    def _build_routes(self) -> None:
+        systems, stores, state = self._systems, self._stores, self.settings.state
+        several = state.several_hosts
+        self.proxy = ProxyRoutes(
+            stores.sessions,
+            stores.access,
+            systems.routes,
+            self.catalog,
+            self.file_servers.expected_routes,
+            SeveralHosts(stores.hosts, state.this_host) if several else OneHost(stores.access),
+        )
+        self.host_agent: HostAgent | None = None
+        """Runs on each of several portal hosts."""
+        if several:
+            self.host_agent = HostAgent(
+                store=stores.hosts,
+                host=state.this_host,
+                machine=systems.machine,
+                routes=systems.routes,
+                proxy=self.proxy,
+            )
+
+    def _build_logins(self) -> None:
+        systems, stores, settings = self._systems, self._stores, self.settings
+        slurm, login = settings.slurm, settings.login
+        administrators = Administrators(
+            slurm.admins, slurm.admin_groups, systems.accounts, self.clock
+        )
+        self.logins = Logins(
+            store=stores.logins,
+            terms=settings.web.login_terms,
+            administrators=administrators,
+            admin_issuer=settings.oidc.admin_issuer,
+            clock=self.clock,
+            record=self._record,
+            revoke_routes=self.proxy.revoke,
+            address=caller_address.get,
+        )
+        self.login_attempts = LoginAttempts(
+            stores.attempts,
+            settings.web.login_terms,
+            self.clock,
+            self._record,
+            caller_address,
+            systems.monitors.measures,
+        )
+        self.service_tokens = ServiceTokens(
+            stores.service_tokens,
+            systems.accounts,
+            login.names,
+            login.minimum_uid,
+            self.clock,
+            self._record,
+        )
+
+    def _build_provider_logins(self) -> None:
+        systems, login, oidc = self._systems, self.settings.login, self.settings.oidc
+        self.provider_logins: ProviderLogins | None = None
+        """None: the site has no OpenID provider."""
+        if systems.identity_provider is None:
+            return
+        self.provider_logins = ProviderLogins(
+            provider=systems.identity_provider,
+            terms=ProviderTerms(
+                issuer=oidc.issuer,
+                rule=oidc.rule,
+                minimum_uid=login.minimum_uid,
+                reserved=frozenset({login.reader, self.settings.slurm.operator}),
+                logout=oidc.logout,
+            ),
+            accounts=systems.accounts,
+            accounts_file=systems.accounts_file,
+            attempts=self._stores.attempts,
+            logins=self.logins,
+            clock=self.clock,
+            record=self._record,
+            count_refusal=self.login_attempts.refused,
+        )
+
+    def _build_apps(self) -> None:
+        systems, access, web = self._systems, self._stores.access, self.settings.web
+        site_rules = self.administration.site_rules
+        self.app_starter = AppStarter(
+            access, systems.runners, self.catalog, web.origins.url, self._hub_env
+        )
+        self.apps = Apps(
             sessions=self._stores.sessions,
-            status=self._stores.status,
-            administration=self.administration,
-            clock=self._clock,
+            store=access,
+            proxy=self.proxy,
+            starter=self.app_starter,
+            origins=AppOrigins(access, web.origins, site_rules, web.port_rules, self.clock),
+            catalog=self.catalog,
+            site_rules=site_rules,
+            clock=self.clock,
+            record=self._record,
+            new_event=self.administration.new_event,
+        )
+        self.gate = AppGate(access, self.proxy, self.catalog, self.clock)
+        self.app_reports = AppReports(access, self.proxy, self.catalog, self.logins.may_administer)
+        self.ssh = SshAccess(
+            self.apps, self._stores.sessions, systems.files, web.ssh_host, self._record
         )
 
-    @cached_property
-    def maintenance_follower(self) -> MaintenanceFollower:
-        return MaintenanceFollower(
-            store=self._stores.sessions,
-            notices=self._stores.notices,
-            scheduler=self._systems.scheduler,
-            session_queue=self.session_queue,
-            clock=self._clock,
+    def _hub_env(self, session: str) -> dict[str, str]:
+        """The variables of JupyterHub's server, with the portal's address for its windows."""
+        sessions = f"{self.settings.web.public_url.rstrip('/')}/sessions"
+        return self._stores.sessions.hub_env(session) | {"SLIPWAY_SESSIONS": sessions}
+
+    # Sessions
+
+    def _build_launch(self) -> None:
+        systems, stores = self._systems, self._stores
+        self._teardown = Teardown(systems.scheduler, self._run_for_owner, self.apps.close_session)
+        self.presets = Presets(stores.presets, self.clock)
+        self.registry_logins = RegistryLogins(
+            stores.registry_logins, systems.job_settings.own_images, self.clock, self._record
         )
-
-    # Launch
-
-    @cached_property
-    def launcher(self) -> Launcher:
-        return Launcher(
-            store=self._stores.sessions,
+        self.launch_checks = LaunchChecks(
+            store=stores.sessions,
+            snapshot=stores.snapshot,
             cluster=self.cluster,
-            scheduler=self._systems.scheduler,
-            job_control=self.job_control,
-            files=self._systems.files,
-            certificates=self._systems.certificates,
-            catalog=self._catalog,
-            clock=self._clock,
-            job_settings=self._systems.job_settings,
+            catalog=self.catalog,
+            clock=self.clock,
+            job_settings=systems.job_settings,
             administration=self.administration,
-            checks=self.launch_checks,
-            snapshot=self._stores.snapshot,
-            close_apps=self.apps.close_session,
+            gpus=self.gpus,
+            hub_base_url=self.settings.hub.base_url,
+        )
+        self.launcher = Launcher(
+            store=stores.sessions,
+            cluster=self.cluster,
+            scheduler=systems.scheduler,
+            teardown=self._teardown,
+            files=systems.files,
+            certificates=systems.certificates,
+            catalog=self.catalog,
+            clock=self.clock,
+            job_settings=systems.job_settings,
+            administration=self.administration,
             registry_login=self.registry_logins.for_image,
-            refused_files=self._refused_files,
+            may_administer=self.logins.may_administer,
             grant=self.storage.granted,
-            measures=self._systems.monitors.measures,
+            measures=systems.monitors.measures,
             launch_begin=self.notices.launch_begin,
         )
-
-    def _refused_files(self, owner: str) -> tuple[RefusedFile, ...]:
-        """The site's image files that a session's owner may not start as own images."""
-        person = Person(owner, self.logins.may_administer(owner), login="")
-        return self.administration.refused_files(person, self._catalog())
-
-    @cached_property
-    def estimates(self) -> Estimates:
-        return Estimates(
-            self._systems.scheduler,
+        self.estimates = Estimates(
+            systems.scheduler,
             self.cluster,
-            self._clock,
+            self.clock,
             self.launcher.draft,
             self.notices.launch_begin,
         )
 
-    # Sessions
-
-    @cached_property
-    def sessions(self) -> Sessions:
-        return Sessions(
-            store=self._stores.sessions,
-            job_control=self.job_control,
+    def _build_sessions(self) -> None:
+        systems, stores = self._systems, self._stores
+        self.sessions = Sessions(
+            store=stores.sessions,
+            samples=stores.samples,
+            teardown=self._teardown,
             administration=self.administration,
-            close_apps=self.apps.close_session,
-            clock=self._clock,
+            clock=self.clock,
             cluster=self.cluster,
         )
-
-    @cached_property
-    def lifecycle(self) -> Lifecycle:
-        return Lifecycle(
+        self.lifecycle = Lifecycle(
             get_session=self.sessions.get,
-            store=self._stores.sessions,
+            store=stores.sessions,
             cluster=self.cluster,
-            scheduler=self._systems.scheduler,
+            scheduler=systems.scheduler,
             administration=self.administration,
-            clock=self._clock,
-            extend_minutes=self._settings.slurm.extend_minutes,
+            clock=self.clock,
+            extend_minutes=self.settings.slurm.extend_minutes,
         )
-
-    @cached_property
-    def session_logs(self) -> SessionLogs:
-        return SessionLogs(
+        self.session_logs = SessionLogs(
             self.sessions.get,
-            self._stores.sessions,
-            self._systems.files,
-            self.administration.record,
-            self._clock,
+            stores.sessions,
+            systems.files,
+            self._record,
+            self.clock,
             self.apps.offered,
         )
-
-    @cached_property
-    def session_history(self) -> SessionHistory:
-        return SessionHistory(self.sessions.get, self._stores.samples, self.administration)
-
-    @cached_property
-    def runner_calls(self) -> RunnerCalls:
-        return RunnerCalls(
-            store=self._stores.sessions,
-            samples=self._stores.samples,
-            scheduler=self._systems.scheduler,
-            certificates=self._systems.certificates,
-            resolve=self._systems.resolve,
+        self.runner_calls = RunnerCalls(
+            store=stores.sessions,
+            samples=stores.samples,
+            scheduler=systems.scheduler,
+            certificates=systems.certificates,
+            resolve=systems.resolve,
             app_reports=self.app_reports,
             app_starter=self.app_starter,
             site_rules=self.administration.site_rules,
-            clock=self._clock,
-            measures=self._systems.monitors.measures,
+            clock=self.clock,
+            measures=systems.monitors.measures,
         )
 
-    # Used by the worker
+    # Jobs
 
-    @cached_property
-    def recovery(self) -> Recovery:
-        return Recovery(
-            store=self._stores.sessions,
-            scheduler=self._systems.scheduler,
-            launcher=self.launcher,
-            job_control=self.job_control,
-            close_apps=self.apps.close_session,
-            clock=self._clock,
+    def _build_jobs(self) -> None:
+        systems, stores, batch = self._systems, self._stores, self.settings.batch
+        self.jobs = Jobs(
+            store=stores.jobs,
+            slurm=systems.slurm_jobs,
+            scheduler=systems.scheduler,
+            administration=self.administration,
+            extender=Extender("job", self.cluster, systems.scheduler, self.clock),
+            extend_minutes=self.settings.slurm.extend_minutes,
+            clock=self.clock,
+        )
+        self.job_outputs = JobOutputs(
+            self.jobs.get, stores.job_pages, systems.files, self._record, self.clock
+        )
+        self.job_use = JobUse(
+            self.jobs.get,
+            stores.job_pages,
+            systems.job_meter,
+            self.clock,
+            retention=timedelta(days=batch.jobs_days),
+        )
+        self.job_follower = JobFollower(
+            store=stores.jobs,
+            scheduler=systems.slurm_jobs,
+            clock=self.clock,
+            history=timedelta(days=batch.history_days),
+            retention=timedelta(days=batch.jobs_days),
         )
 
-    @cached_property
-    def reconciler(self) -> Reconciler:
-        return Reconciler(
-            store=self._stores.sessions,
-            scheduler=self._systems.scheduler,
+    def _build_job_submission(self) -> None:
+        systems, stores, batch = self._systems, self._stores, self.settings.batch
+        images, sessions = self.settings.images, self.settings.sessions
+        self.composer = Composer(
+            submitter=systems.submitter,
+            store=stores.submissions,
+            job_of=self.jobs.get,
+            cluster=self.cluster,
+            administration=self.administration,
+            catalog=self.catalog,
+            own_images=images.rules("").sources,
+            site_folders=batch.binds,
+            grant=self.storage.granted,
+            clock=self.clock,
+            launch_begin=self.notices.launch_begin,
+        )
+        self.job_templates = JobTemplates(
+            stores.job_templates, self.cluster, self.clock, self._record
+        )
+        self.batch_settings = BatchSettings(
+            site=BatchSite(
+                command=batch.command,
+                toolkit=sessions.toolkit,
+                storage=sessions.storage,
+                binds=batch.binds,
+                images=images.rules(batch.command),
+            ),
+            catalog=self.catalog,
+            store=stores.administration,
+            status=stores.status,
+            gpus=self.gpus,
+            file=systems.batch_settings_file,
+        )
+
+    # Periodic tasks of the worker
+
+    def _build_session_tasks(self) -> None:
+        scheduler, store = self._systems.scheduler, self._stores.sessions
+        self._session_queue = SessionQueue(self._run_for_owner, store)
+        self.reconciler = Reconciler(
+            store=store,
+            scheduler=scheduler,
             reader=self.cluster_reader,
-            recovery=self.recovery,
-            job_control=self.job_control,
-            close_apps=self.apps.close_session,
-            session_queue=self.session_queue,
+            recovery=Recovery(
+                store=store,
+                scheduler=scheduler,
+                launcher=self.launcher,
+                teardown=self._teardown,
+                clock=self.clock,
+            ),
+            teardown=self._teardown,
+            session_queue=self._session_queue,
             note_queue=self.job_follower.note_queue,
-            clock=self._clock,
+            clock=self.clock,
         )
-
-    @cached_property
-    def housekeeping(self) -> Housekeeping:
-        return Housekeeping(
-            store=self._stores.sessions,
+        self.housekeeping = Housekeeping(
+            store=store,
             samples=self._stores.samples,
-            scheduler=self._systems.scheduler,
+            scheduler=scheduler,
             files=self._systems.files,
             launcher=self.launcher,
             app_starter=self.app_starter,
-            session_queue=self.session_queue,
-            variables_kept=timedelta(days=self._settings.sessions.variables_days),
-            samples_kept=timedelta(days=self._settings.sessions.usage_days),
-            clock=self._clock,
+            session_queue=self._session_queue,
+            variables_retention=timedelta(days=self.settings.sessions.variables_days),
+            samples_retention=timedelta(days=self.settings.sessions.usage_days),
+            clock=self.clock,
         )
-
-    @cached_property
-    def idle_culler(self) -> IdleCuller:
-        return IdleCuller(
-            store=self._stores.sessions,
+        self.idle_culler = IdleCuller(
+            store=store,
             status=self._stores.status,
             proxy=self.proxy,
-            job_control=self.job_control,
-            close_apps=self.apps.close_session,
-            catalog=self._catalog,
+            teardown=self._teardown,
+            catalog=self.catalog,
             site_rules=self.administration.site_rules,
-            record=self.administration.record,
-            clock=self._clock,
+            record=self._record,
+            clock=self.clock,
+        )
+
+    def _build_other_tasks(self) -> None:
+        systems, stores = self._systems, self._stores
+        self.adoption = Adoption(
+            store=stores.sessions,
+            jobs=stores.jobs,
+            scheduler=systems.scheduler,
+            files=systems.files,
+            record=self._record,
+            run_for_owner=self._run_for_owner,
+            callback=systems.job_settings.callback,
+            hub_base_url=self.settings.hub.base_url,
+            clock=self.clock,
+        )
+        self.maintenance_follower = MaintenanceFollower(
+            store=stores.sessions,
+            notices=stores.notices,
+            scheduler=systems.scheduler,
+            session_queue=self._session_queue,
+            clock=self.clock,
+        )
+        self.account_watch = AccountWatch(
+            accounts=systems.accounts,
+            logins=self.logins,
+            login_store=stores.logins,
+            apps=self.apps,
+            sessions=stores.sessions,
+            clock=self.clock,
+            record=self._record,
+            checks=self.settings.login.account_checks,
         )

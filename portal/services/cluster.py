@@ -9,7 +9,7 @@ from operator import is_
 
 from portal.core.cluster.choice.constraint import satisfiable
 from portal.core.cluster.choice.submit_limits import CountJobs
-from portal.core.cluster.gpu_offers import Gpus
+from portal.core.cluster.gpu_offers import Gpus, has_gres
 from portal.core.cluster.inventory import Node
 from portal.core.cluster.jobs import HOLDING, JobReport
 from portal.core.cluster.node_use import NodeUse, measure_nodes
@@ -28,8 +28,18 @@ DOWN_AFTER = timedelta(seconds=5)
 """How long Slurm may fail to answer before launches are refused without asking it."""
 
 
+GPUS_UNKNOWN_YET = (
+    "Slurm does not know the GPUs of its nodes yet, as in the first seconds after its restart. "
+    "Try again in a few seconds. If it lasts, tell the administrators."
+)
+NODES_UNKNOWN_YET = (
+    "Slurm has not heard of its nodes yet, as in the first seconds after its restart. "
+    "Try again in a few seconds. If it lasts, tell the administrators."
+)
+
+
 class Cluster:
-    """What the worker last read of Slurm; reads the database, never Slurm."""
+    """The cluster's state as the worker last read it; reads the database, never Slurm."""
 
     def __init__(self, status: StatusStore, unix_groups: UnixGroups, count_jobs: CountJobs) -> None:
         self._status = status
@@ -44,6 +54,14 @@ class Cluster:
     def slurm_status(self) -> SlurmStatus:
         """When Slurm last answered the worker."""
         return self._status.slurm_status()
+
+    def has_gpu_for(self, session: Session) -> bool:
+        """Whether nodes of its partition were last reported with the GPU that it requests."""
+        return any(
+            has_gres(session.gres, session.gpu_kind, partition)
+            for partition in self.look().partitions
+            if session.gres and session.partition in (None, partition.name)
+        )
 
     def has_node_for(self, session: Session) -> bool:
         """Whether a node that Slurm reported lately is large enough and has the features."""
@@ -88,7 +106,7 @@ class ClusterReader:
         self._saved: tuple[NodeUse, ...] | None = None
         self._holding: list[JobReport] = []
         self._measured: list[Node] | None = None
-        """The nodes of the last measurement, and the jobs that held something on them."""
+        """The nodes of the last measurement; _holding has the jobs that held resources on them."""
 
     def read_partitions(self) -> None:
         """Read partitions and nodes; raises Unavailable."""
@@ -105,20 +123,20 @@ class ClusterReader:
         """Record that Slurm answered, and the usage by these jobs."""
         self._status.note_answer(now)
         self._heartbeats.beat(LOOK, now)
-        # Only jobs that hold something count; most of a long queue waits, and what did not change
-        # since the last poll is the same objects.
+        # Only jobs that hold resources count, and most of a long queue is pending. Jobs that have
+        # not changed since the last poll are the same objects.
         holding = [job for job in jobs if job.state in HOLDING]
         same = len(holding) == len(self._holding) and all(map(is_, holding, self._holding))
         if same and self._nodes is self._measured:
             return
         self._status.save_use(measure_usage(holding, self._nodes, self._gpus))
         nodes = measure_nodes(holding, self._nodes, self._gpus)
-        if nodes != self._saved:  # seldom on a quiet cluster, and large on a large one
+        if nodes != self._saved:  # rarely changes on a quiet cluster, and is large on a large one
             self._status.save_nodes(nodes)
             self._saved = nodes
         self._holding, self._measured = holding, self._nodes
 
-    def note_failure(self, now: datetime, why: str) -> None:
+    def note_failure(self, now: datetime, reason: str) -> None:
         """Record that Slurm did not answer."""
-        self._status.note_failure(now, why)
+        self._status.note_failure(now, reason)
         self._heartbeats.beat(LOOK, now)

@@ -1,4 +1,4 @@
-"""More time for running jobs, of sessions and others: the rules, and one extension at a time."""
+"""Extensions of the time limits of running jobs, one at a time for each job."""
 
 from __future__ import annotations
 
@@ -22,27 +22,31 @@ LEASE = timedelta(seconds=120)
 """Maximum duration of one extension's lock: longer than Slurm's answers can take, so that it
 expires only after a crash."""
 IN_TIME = timedelta(seconds=60)
-"""How long after its start an extension may still change the limit."""
+"""Time after its start in which an extension may change the limit."""
 PATIENCE = 3.0
 """Seconds that an extension waits for another one of the same job."""
 PAUSE = 0.05
 MOST_WAITING = 3
 """Extensions of one job that may wait in one process, since each holds a thread."""
 MOST_AT_ONCE = 4
-"""Extensions of all jobs in one process, of sessions and others: a user may have many jobs."""
+"""Extensions of all jobs in one process: a single user may have many jobs."""
 _THREADS = threading.BoundedSemaphore(MOST_AT_ONCE)
 LIMITS_UNKNOWN = "Slurm's limits are not known yet. Try again in a minute."
 
 Minutes = int | Literal["max"] | None
 
 
-class Queue:
-    """Lets one extension of each job run at a time, across all processes."""
+class Extender:
+    """Extends time limits as far as the job's account, QOS and partition permit its owner.
 
-    def __init__(self, noun: str) -> None:
-        self._at_once = (
-            f"This {noun} is being extended right now. Check its time limit, then try again."
-        )
+    One extension of each job runs at a time, across all processes.
+    """
+
+    def __init__(self, noun: str, cluster: Cluster, scheduler: Scheduler, clock: Clock) -> None:
+        self._noun = noun
+        self._cluster = cluster
+        self._scheduler = scheduler
+        self._clock = clock
         self._waiting: Counter[str] = Counter()
         self._lock = threading.Lock()
 
@@ -51,24 +55,24 @@ class Queue:
         self,
         name: str,
         claim: Callable[[], datetime | None],
-        give_back: Callable[[datetime], object],
+        release: Callable[[datetime], object],
     ) -> Iterator[datetime]:
-        """Hold a job's lock; yields since when. Raises Conflict.
+        """Hold a job's lock; yields the time at which it was taken. Raises Conflict, Unavailable.
 
-        `claim` takes it in the database, and says since when; None if it is taken.
+        `claim` takes it in the database and returns that time; None if another request holds it.
         """
         with self._lock:
             if self._waiting[name] >= MOST_WAITING:
-                raise Conflict(self._at_once)
+                raise self._at_once()
             if not _THREADS.acquire(blocking=False):
                 raise Unavailable("Many time limits are being extended. Try again in a moment.")
             self._waiting[name] += 1
         try:
-            begun = self._claim(claim)
+            started = self._claim(claim)
             try:
-                yield begun
+                yield started
             finally:
-                give_back(begun)
+                release(started)
         finally:
             _THREADS.release()
             with self._lock:
@@ -78,55 +82,50 @@ class Queue:
     def _claim(self, claim: Callable[[], datetime | None]) -> datetime:
         deadline = time.monotonic() + PATIENCE
         while True:
-            if begun := claim():
-                return begun
+            if started := claim():
+                return started
             if time.monotonic() > deadline:
-                raise Conflict(self._at_once)
+                raise self._at_once()
             time.sleep(PAUSE)
 
-
-class Extender:
-    """Extends time limits as far as the job's account, QOS and partition permit its owner."""
-
-    def __init__(self, noun: str, cluster: Cluster, scheduler: Scheduler, clock: Clock) -> None:
-        self._noun = noun
-        self._cluster = cluster
-        self._scheduler = scheduler
-        self._clock = clock
+    def _at_once(self) -> Conflict:
+        return Conflict(
+            f"This {self._noun} is being extended right now. Check its time limit, then try again."
+        )
 
     def extend(
         self,
         report: JobReport,
         minutes: Minutes,
-        usual: int,
-        begun: datetime,
+        default: int,
+        started: datetime,
         limit_now: Callable[[], int | None],
     ) -> int:
-        """Extend by `minutes`, by as much as permitted ("max"), or by the usual if possible.
+        """Extend by `minutes`, by as much as permitted ("max"), or by the default if possible.
 
-        `limit_now` asks Slurm for the limit. Returns by how many minutes. Raises Conflict,
+        `limit_now` reads the limit from Slurm. Returns the minutes added. Raises Conflict,
         InvalidRequest, Unavailable.
         """
         if report.time_limit is None:
             raise Conflict(f"This {self._noun} has no time limit.")
         group = self._group(report)
         room = room_in(group, report.time_limit)
-        wanted = self._wanted(minutes, room, usual)
-        if wanted < 1 or (room is not None and wanted > room):
+        added = self._minutes_to_add(minutes, room, default)
+        if added < 1 or (room is not None and added > room):
             raise InvalidRequest([FieldError("minutes", _too_much(group, room or 0))])
-        if self._clock() - begun > IN_TIME:
+        if self._clock() - started > IN_TIME:
             raise Unavailable("Slurm took too long, so nothing was changed. Try again in a minute.")
-        limit = report.time_limit + wanted
+        limit = report.time_limit + added
         try:
             self._scheduler.extend(report.job_id, limit)
         except OutcomeUnknown:
             # Whether the command took effect is visible in Slurm.
             if limit_now() != limit:
                 raise
-        return wanted
+        return added
 
     def extensions(self, report: JobReport) -> Extensions:
-        """By how much it can be extended now; never raises."""
+        """The extensions that are possible now; never raises."""
         if report.time_limit is None:
             return Extensions()
         try:
@@ -142,18 +141,18 @@ class Extender:
         partition = next((p for p in cluster.partitions if p.name == report.partition), None)
         if limits is None or partition is None:
             raise Unavailable(LIMITS_UNKNOWN)
-        found = partition_of_job(report.user, partition, report, limits)
-        if found is None:
+        user_partition = partition_of_job(report.user, partition, report, limits)
+        if user_partition is None:
             raise Conflict(
                 f"Slurm has this {self._noun} with the QOS {report.qos or '(none)'} and the "
                 f"account {report.account or '(none)'} in {report.partition}. Its owner is not "
                 "known to be allowed to use them, so it cannot be extended. Ask the administrators."
             )
-        return found
+        return user_partition
 
-    def _wanted(self, minutes: Minutes, room: int | None, usual: int) -> int:
+    def _minutes_to_add(self, minutes: Minutes, room: int | None, default: int) -> int:
         if minutes is None:
-            return usual if room is None else min(usual, max(room, 0))
+            return default if room is None else min(default, max(room, 0))
         if isinstance(minutes, int):
             return minutes
         if room is None:
@@ -169,5 +168,5 @@ def room_in(group: UserPartition, limit: int) -> int | None:
 
 def _too_much(group: UserPartition, room: int) -> str:
     limit = group.too_much("time")
-    more = f"it can get {short_minutes(room)} more" if room > 0 else "it has them already"
-    return f"{limit}; {more}"
+    remainder = f"it can get {short_minutes(room)} more" if room > 0 else "it has them already"
+    return f"{limit}; {remainder}"

@@ -50,7 +50,7 @@ def attempt(owner: str, name: str, action: Action) -> bool:
         try:
             action()
         except DatabaseUnavailable:
-            pass  # the database's adapter says it, once a minute
+            pass  # portal/store logs it, once a minute
         except PortalError as error:
             log.warning("%s, for %s: %s", name, owner, error)
         except Exception:
@@ -68,7 +68,7 @@ class SessionQueue:
         self._store = store
 
     def run(
-        self, session: Session, what: str, action: Callable[[Session], object], queue: str = ""
+        self, session: Session, task: str, action: Callable[[Session], object], queue: str = ""
     ) -> None:
         """Queue it for the owner; it is called with the session as stored at that time.
 
@@ -81,11 +81,11 @@ class SessionQueue:
                 session_id.set(session.id)  # until the end of the attempt, failures included
                 action(fresh)
 
-        self._run_for_owner(session.owner + queue, f"{what} {session.id}", act)
+        self._run_for_owner(session.owner + queue, f"{task} {session.id}", act)
 
 
 @dataclass
-class _Owner:
+class _Queue:
     waiting: OrderedDict[str, Action] = field(default_factory=OrderedDict)
     running: str | None = None
     strikes: int = 0
@@ -96,10 +96,10 @@ class OwnerQueue:
     """Runs actions in a thread pool."""
 
     def __init__(self, threads: int = THREADS) -> None:
-        self._owners: OrderedDict[str, _Owner] = OrderedDict()
+        self._queues: OrderedDict[str, _Queue] = OrderedDict()
         """Round-robin: an owner moves to the end after each action."""
         self._changed = threading.Condition()
-        self._begun: dict[int, float] = {}
+        self._started: dict[int, float] = {}
         self._threads = [
             threading.Thread(target=self._work, args=(number,), daemon=True)
             for number in range(threads)
@@ -113,64 +113,64 @@ class OwnerQueue:
     def __call__(self, owner: str, name: str, action: Action) -> None:
         """Queue an action for the owner."""
         with self._changed:
-            known = self._owners.setdefault(owner, _Owner())
-            if name != known.running:
-                known.waiting.setdefault(name, action)
+            queue = self._queues.setdefault(owner, _Queue())
+            if name != queue.running:
+                queue.waiting.setdefault(name, action)
             self._changed.notify()
 
     def is_stuck(self, seconds: float) -> bool:
         """Whether a thread has died, or has been running one action for longer than this."""
         with self._changed:
-            oldest = min(self._begun.values(), default=time.monotonic())
+            oldest = min(self._started.values(), default=time.monotonic())
         return time.monotonic() - oldest > seconds or not all(t.is_alive() for t in self._threads)
 
     def _work(self, number: int) -> None:
         while True:
             owner, name, action = self._next(number)
-            begun = time.monotonic()
+            started = time.monotonic()
             succeeded = attempt(owner, name, action)
-            self._done(number, owner, succeeded, time.monotonic() - begun)
+            self._finish(number, owner, succeeded, time.monotonic() - started)
 
     def _next(self, number: int) -> tuple[str, str, Action]:
         with self._changed:
             while True:
                 now = time.monotonic()
-                for owner, known in self._owners.items():
-                    if known.waiting and known.running is None and known.until <= now:
-                        name, action = known.waiting.popitem(last=False)
-                        known.running = name
-                        self._begun[number] = now
-                        self._owners.move_to_end(owner)
+                for owner, queue in self._queues.items():
+                    if queue.waiting and queue.running is None and queue.until <= now:
+                        name, action = queue.waiting.popitem(last=False)
+                        queue.running = name
+                        self._started[number] = now
+                        self._queues.move_to_end(owner)
                         return owner, name, action
                 pauses = [
-                    known.until - now
-                    for known in self._owners.values()
-                    if known.waiting and not known.running
+                    queue.until - now
+                    for queue in self._queues.values()
+                    if queue.waiting and not queue.running
                 ]
                 self._changed.wait(max(min(pauses, default=1.0), 0.05))
 
-    def _done(self, number: int, owner: str, succeeded: bool, took: float) -> None:
+    def _finish(self, number: int, owner: str, succeeded: bool, took: float) -> None:
         with self._changed:
-            known = self._owners[owner]
-            known.running = None
-            del self._begun[number]
+            queue = self._queues[owner]
+            queue.running = None
+            del self._started[number]
             if succeeded:
-                known.strikes, known.until = 0, 0.0
-                if not known.waiting:
-                    del self._owners[owner]
+                queue.strikes, queue.until = 0, 0.0
+                if not queue.waiting:
+                    del self._queues[owner]
             else:
-                known.strikes = min(known.strikes + (took > SLOW), 8)
-                known.until = time.monotonic() + min(2.0**known.strikes, LONGEST_PAUSE)
+                queue.strikes = min(queue.strikes + (took > SLOW), 8)
+                queue.until = time.monotonic() + min(2.0**queue.strikes, LONGEST_PAUSE)
             self._forget()
             self._changed.notify()
 
     def _forget(self) -> None:
-        """Drop idle owners whose pause ended long ago."""
+        """Drop empty queues whose pause ended long ago."""
         limit = time.monotonic() - 10 * LONGEST_PAUSE
         idle = [
             owner
-            for owner, known in self._owners.items()
-            if not known.waiting and known.running is None and known.until < limit
+            for owner, queue in self._queues.items()
+            if not queue.waiting and queue.running is None and queue.until < limit
         ]
         for owner in idle:
-            del self._owners[owner]
+            del self._queues[owner]

@@ -43,17 +43,17 @@ class Storage:
         """
         if self._own_images.own == "off":
             return []
-        found = proposable(self._files.image_files(person.name, self._own_images.folders))
+        images = proposable(self._files.image_files(person.name, self._own_images.folders))
         refused = {file.path for file in self._refused_files(person)}
-        return [file for file in found if file.path not in refused]
+        return [file for file in images if file.path not in refused]
 
     def list(self, person: Person) -> list[Folder]:
-        """All folders that could be mounted; raises Unavailable.
+        """All folders that can be mounted: the home directory, the user's own, then shared ones.
 
-        The home directory comes first, and last what others share.
+        Raises Unavailable.
         """
-        found = [self._folder(shared) for shared in self._shared(person)]
-        return self._files.folders(person.name) + found
+        others = [self._folder(shared) for shared in self._shared(person)]
+        return self._files.folders(person.name) + others
 
     def _folder(self, shared: SharedFolder) -> Folder:
         return Folder(
@@ -65,25 +65,27 @@ class Storage:
         )
 
     def granted(self, person: Person, mounts: Sequence[Mount]) -> tuple[Mount, ...]:
-        """The mounts as they are permitted: read-only where they are shared so.
+        """The mounts as permitted: read-only where the folder is shared read-only.
 
-        Raises InvalidRequest for folders that do not exist or are not shared with the user, which
-        makes no difference, or Unavailable. Asks nobody if there are none to check.
+        Raises Unavailable, and InvalidRequest with the same text for folders that do not exist and
+        for those that are not shared with the user. Sends no command if there is nothing to check.
         """
-        own = [mount.folder for mount in mounts if mount.folder != HOME and not mount.owner]
-        missing = self._files.missing_folders(person.name, own) if own else set()
+        own_folders = [mount.folder for mount in mounts if mount.folder != HOME and not mount.owner]
+        missing = self._files.missing_folders(person.name, own_folders) if own_folders else set()
         is_shared = any(mount.owner for mount in mounts)
-        found = {one.name: one for one in self._shared(person)} if is_shared else {}
+        shared_folders = (
+            {folder.name: folder for folder in self._shared(person)} if is_shared else {}
+        )
         problems = [
-            FieldError(f"mounts.{place}", _missing(mount))
-            for place, mount in enumerate(mounts)
-            if mount.folder in missing or (mount.owner and mount.folder not in found)
+            FieldError(f"mounts.{index}", _missing(mount))
+            for index, mount in enumerate(mounts)
+            if mount.folder in missing or (mount.owner and mount.folder not in shared_folders)
         ]
         if problems:
             raise InvalidRequest(problems)
         return tuple(
             mount.model_copy(update={"read_only": True})
-            if mount.owner and found[mount.folder].access == READ
+            if mount.owner and shared_folders[mount.folder].access == READ
             else mount
             for mount in mounts
         )
@@ -94,9 +96,9 @@ class Storage:
         """
         if problem := name_problem(name):
             raise InvalidRequest([FieldError("folder", problem)])
-        made = self._files.make_folder(person.name, name)
+        folder = self._files.make_folder(person.name, name)
         self._record(person.name, "folder.make", name)
-        return made
+        return folder
 
 
 def _missing(mount: Mount) -> str:

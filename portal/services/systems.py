@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -27,65 +26,16 @@ from portal.core.interfaces.systems import (
 )
 from portal.core.job.description import JobSettings
 from portal.core.monitoring import Snapshot
-from portal.store.access import AccessStore
-from portal.store.administration import AdministrationStore
-from portal.store.attempts import AttemptStore
-from portal.store.figures import FigureStore
-from portal.store.file_servers import FileServerStore
-from portal.store.heartbeats import HeartbeatStore
-from portal.store.hosts import HostStore
-from portal.store.job_templates import JobTemplateStore
-from portal.store.jobs.pages import JobPageStore
-from portal.store.jobs.store import JobStore
-from portal.store.logins import LoginStore
-from portal.store.notices import NoticeStore
-from portal.store.presets import PresetStore
-from portal.store.registry_logins import RegistryLoginStore
-from portal.store.samples import SampleStore
-from portal.store.service_tokens import ServiceTokenStore
-from portal.store.sessions import SessionStore
-from portal.store.shares import ShareStore
-from portal.store.status import StatusStore
-from portal.store.submissions import SubmissionStore
-from portal.store.usage import UsageStore
-
-
-@dataclass(frozen=True)
-class Stores:
-    """The database's stores, by subject."""
-
-    sessions: SessionStore
-    jobs: JobStore
-    samples: SampleStore
-    status: StatusStore
-    access: AccessStore
-    files: FileServerStore
-    shares: ShareStore
-    administration: AdministrationStore
-    notices: NoticeStore
-    usage: UsageStore
-    presets: PresetStore
-    registry_logins: RegistryLoginStore
-    job_templates: JobTemplateStore
-    submissions: SubmissionStore
-    logins: LoginStore
-    service_tokens: ServiceTokenStore
-    attempts: AttemptStore
-    job_pages: JobPageStore
-    heartbeats: HeartbeatStore
-    figures: FigureStore
-    hosts: HostStore
-    snapshot: Callable[[], AbstractContextManager[None]]
-    """Reads inside are one transaction and see one state; nothing inside may wait for others."""
+from portal.store.stores import Stores
 
 
 @dataclass(frozen=True)
 class Monitors:
-    """What the portal is watched with."""
+    """Metrics, and the figures of this machine for the readiness check."""
 
     measures: Measures
     exposition: Callable[[Snapshot], bytes]
-    """Everything that Prometheus reads, as text."""
+    """The metrics in Prometheus' text format."""
     disk: Disk
     expiries: Callable[[], dict[str, datetime]]
     """When the portal's certificates expire, by name."""
@@ -93,12 +43,12 @@ class Monitors:
 
 @dataclass(frozen=True)
 class Systems:
-    """Everything outside of the portal's code; tests replace some of it by fakes."""
+    """The external systems and the database; tests replace some of them by fakes."""
 
     stores: Stores
     catalog: Callable[[], Catalog]
     inventory: Callable[[Image], Inventory | None]
-    """What is inside an image; None if nothing wrote it down."""
+    """The inventory of an image; None if it has none."""
     scheduler: Scheduler
     job_meter: JobMeter
     slurm_jobs: JobScheduler
@@ -106,18 +56,18 @@ class Systems:
     files: UserFiles
     file_servers: FileServerHost
     file_server_order: Callable[[str, str, str, str], StartOrder]
-    """What a file server is told: user, id, certificate with key, and the clients' authority."""
+    """The start order of a file server, from: user, id, certificate with key, clients' CA."""
     certificates: Certificates
     routes: Routes
     machine: str
-    """What tells this machine from another one of the same name."""
+    """An id that distinguishes this machine from another of the same name."""
     runners: Runners
     resolve: Resolver
     accounts: Accounts
     authenticate: Authenticator
     job_settings: JobSettings
     batch_settings_file: SettingsFile | None
-    """Where login nodes read the settings of `slipway sbatch`; None: nowhere."""
+    """The file with the settings of `slipway sbatch` for login nodes; None: there is none."""
     monitors: Monitors
     clock: Clock
     identity_provider: IdentityProvider | None = None

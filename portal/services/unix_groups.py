@@ -12,34 +12,34 @@ from portal.errors import PortalError
 
 log = logging.getLogger(__name__)
 
-KEPT = timedelta(seconds=60)
-"""How long an answer is used again."""
+LIFETIME = timedelta(seconds=60)
+"""How long an answer is cached."""
 RETRY_AFTER = timedelta(seconds=10)
-"""How long a failure is: a silent login node delays one page, not every one."""
-MAX_KNOWN = 2000
-"""Users whose groups are kept."""
+"""How long a failure is cached: a login node that hangs delays one page, not every one."""
+MAX_CACHED = 2000
+"""Users whose groups are cached."""
 
 
 class UnixGroups:
-    """Groups of users as the login node knows them, kept for a minute in each process."""
+    """Groups of users as the login node knows them, cached for a minute in each process."""
 
     def __init__(self, identity: Callable[[str], Identity | None], clock: Clock) -> None:
         self._identity = identity
         self._clock = clock
-        self._known: dict[str, tuple[datetime, frozenset[str] | None]] = {}
+        self._cache: dict[str, tuple[datetime, frozenset[str] | None]] = {}
 
     def of(self, user: str) -> frozenset[str] | None:
-        """The names of a user's groups; None if they cannot be told now. Never raises."""
+        """The names of a user's groups; None if they are not available now. Never raises."""
         now = self._clock()
-        until, groups = self._known.get(user, (now, None))
+        until, groups = self._cache.get(user, (now, None))
         if now < until:
             return groups
         groups = self._ask(user)
-        if len(self._known) >= MAX_KNOWN:
-            self._known.clear()
-        # Counted from the answer, since a silent login node takes seconds to be given up.
-        kept = RETRY_AFTER if groups is None else KEPT
-        self._known[user] = (self._clock() + kept, groups)
+        if len(self._cache) >= MAX_CACHED:
+            self._cache.clear()
+        # From the time of the answer, since a login node that hangs takes seconds to time out.
+        lifetime = RETRY_AFTER if groups is None else LIFETIME
+        self._cache[user] = (self._clock() + lifetime, groups)
         return groups
 
     def _ask(self, user: str) -> frozenset[str] | None:

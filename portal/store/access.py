@@ -1,16 +1,21 @@
-"""The store of apps, tickets and grants; logins are in logins.py."""
+"""Opened apps, their origins, tickets and grants in the database; logins are in logins.py.
+
+Functions that revoke access store the keys that HAProxy must forget in the same transaction.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, or_
 from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session as Database
 from sqlmodel import col, delete, select, update
 
+from portal.core.admin.audit import AuditEvent
 from portal.core.apps.access import (
     AppState,
     Grant,
@@ -18,45 +23,60 @@ from portal.core.apps.access import (
     OriginEntry,
     RedeemedTicket,
     SessionApps,
+    Ticket,
     public_key,
     ssh_key,
 )
-from portal.core.apps.origins import KnownOrigins, OriginChoice, OriginRequest
+from portal.core.apps.origins import (
+    KnownOrigins,
+    Origin,
+    OriginChoice,
+    OriginRequest,
+    OriginUse,
+    port_of,
+)
 from portal.core.hosts import Removal
-from portal.core.session.session import LIVE
-from portal.errors import NotFound
-from portal.store.grants import (
-    NewTicket,
-    add_ticket,
-    admit,
-    close_apps,
-    drop_standing_keys,
-    drop_tickets,
-    find_grant,
-    read_apps,
-    read_session,
-    take_ticket,
-    to_app,
-    to_grant,
-)
-from portal.store.origins import (
-    OriginAssignment,
-    known_origins,
-    release_origins,
-    remember_ended,
-    require_live,
-    save_origin,
-)
+from portal.core.session.session import LIVE, Session, State
+from portal.errors import Conflict, NotFound
 from portal.store.reading import reading
 from portal.store.tables import (
     AppRow,
     EndedAppRow,
     GrantRow,
     ImageAppsRow,
+    JournalRow,
+    OriginRow,
     PendingRemovalRow,
     SessionRow,
     TicketRow,
 )
+
+
+@dataclass(frozen=True)
+class NewTicket:
+    """A ticket to issue, with the audit event and the session's time of use to store with it."""
+
+    ticket: Ticket
+    event: AuditEvent
+    """Stored unless the login already has a ticket to this app."""
+    used: datetime | None
+    """The session's new time of last use; None: the stored one is recent enough."""
+
+
+@dataclass(frozen=True)
+class OriginAssignment:
+    """The outcome of assigning an origin to an app."""
+
+    opened: OpenApp | None
+    """None if a concurrent request took the origin."""
+    choice: OriginChoice | None = None
+    """None if a concurrent request changed the app first; nothing was stored."""
+    revoked: tuple[str, ...] = ()
+    """Keys of routes to the app's previous origin, which HAProxy must forget."""
+
+
+REMEMBERED = timedelta(days=30)
+"""How long the address of an ended app leads its owner to the session's page."""
 
 
 class AccessStore:
@@ -79,32 +99,32 @@ class AccessStore:
         request: OriginRequest,
         choose: Callable[[KnownOrigins], OriginChoice],
         now: datetime,
-        asked: str = "",
+        answer: str = "",
     ) -> OriginAssignment:
         """Assign an origin to an app that has none, or another one, as `choose` decides.
 
         Only if the app still equals `expected` (None: not opened yet). Moving an app revokes its
-        tickets and grants. A new app is stored with `asked`, its owner's answer, because the worker
-        may start it at once. Raises Conflict for a session that is over.
+        tickets and grants. A new app is stored with its owner's `answer`, because the worker may
+        start it at once. Raises Conflict for a session that is over.
         """
         app = request.use.app
         try:
             with Database(self._engine) as db:
                 require_live(db, session)
                 row = db.get(AppRow, (session, app))
-                known = to_app(row) if row else None
-                if not _is_same(known, expected):
-                    return OriginAssignment(known)
+                opened = to_app(row) if row else None
+                if not _is_same(opened, expected):
+                    return OriginAssignment(opened)
                 choice = choose(known_origins(db, request))
                 if choice.origin is None:
                     if row is not None and choice.port_requested:
                         row.moved = now
                         db.commit()
-                    return OriginAssignment(known, choice)
+                    return OriginAssignment(opened, choice)
                 revoked: list[str] = []
                 if row is None:
                     row = AppRow(
-                        session=session, app=app, label="", state=AppState.WANTED, asked=asked
+                        session=session, app=app, label="", state=AppState.WANTED, asked=answer
                     )
                     db.add(row)
                 elif row.label != choice.origin.label:
@@ -113,9 +133,9 @@ class AccessStore:
                 row.label, row.moved = choice.origin.label, now if choice.port_requested else None
                 save_origin(db, choice.origin)
                 db.flush()
-                opened = to_app(row)
+                assigned = to_app(row)
                 db.commit()
-                return OriginAssignment(opened, choice, tuple(revoked))
+                return OriginAssignment(assigned, choice, tuple(revoked))
         except IntegrityError:  # a concurrent transaction has given the label to another app
             return OriginAssignment(None)
 
@@ -128,7 +148,7 @@ class AccessStore:
         log: str,
         details: str | None = None,
     ) -> None:
-        """Store what the runner reports about an app; None leaves its details unchanged."""
+        """Store the runner's report about an app; None leaves its details unchanged."""
         values = {"state": state, "message": message, "log": log}
         values |= {} if details is None else {"details": details}
         with Database(self._engine) as db:
@@ -139,9 +159,9 @@ class AccessStore:
         """Store that an app is starting; False, without a change, if its answer has changed."""
         return self._change_answered(opened, state=AppState.STARTING, message="", log="")
 
-    def save_answer(self, opened: OpenApp, asked: str) -> bool:
+    def save_answer(self, opened: OpenApp, answer: str) -> bool:
         """Store the owner's answer; False, without a change, unless `opened.asked` is current."""
-        return self._change_answered(opened, asked=asked)
+        return self._change_answered(opened, asked=answer)
 
     def save_title(self, opened: OpenApp, title: str) -> None:
         """Store the title that its owner gives an app."""
@@ -150,12 +170,12 @@ class AccessStore:
             db.commit()
 
     def _change_answered(self, opened: OpenApp, **values: object) -> bool:
-        """Update an app if its answer is still the one that was read."""
+        """Update an app, unless its stored answer differs from `opened.asked`."""
         with Database(self._engine) as db:
-            where = (*_is_app(opened.session, opened.app), col(AppRow.asked) == opened.asked)
-            done = db.exec(update(AppRow).where(*where).values(**values))
+            conditions = (*_is_app(opened.session, opened.app), col(AppRow.asked) == opened.asked)
+            result = db.exec(update(AppRow).where(*conditions).values(**values))
             db.commit()
-            return bool(done.rowcount)
+            return bool(result.rowcount)
 
     def reopen_app(self, opened: OpenApp) -> None:
         """Undo close_app: an SSH route to it may exist again. Idempotent."""
@@ -167,11 +187,11 @@ class AccessStore:
     def publish_app(self, opened: OpenApp, since: datetime) -> bool:
         """Make an app public; False if it is no longer at this origin."""
         with Database(self._engine) as db:
-            where = (*_is_app(opened.session, opened.app), col(AppRow.label) == opened.label)
-            done = db.exec(update(AppRow).where(*where).values(public_since=since))
+            conditions = (*_is_app(opened.session, opened.app), col(AppRow.label) == opened.label)
+            result = db.exec(update(AppRow).where(*conditions).values(public_since=since))
             self._keep_key(db, public_key(opened.label))
             db.commit()
-            return bool(done.rowcount)
+            return bool(result.rowcount)
 
     @staticmethod
     def _change(db: Database, session: str, app: str, values: Mapping[str, object]) -> None:
@@ -209,7 +229,7 @@ class AccessStore:
             query = select(AppRow.session).where(col(AppRow.session).not_in(live))
             return list(db.exec(query.distinct()))
 
-    # What images offer
+    # Apps of images
 
     def image_apps(self) -> dict[tuple[str, str], tuple[str, ...]]:
         """The apps that administrators' sessions found in images, by environment and version."""
@@ -231,18 +251,18 @@ class AccessStore:
         """Read a session with its apps, and issue the ticket that `decide` returns for them.
 
         `decide` runs inside the transaction: it must not wait or use a store. An app keeps its
-        newest `most` tickets. Returns what was read, and whether a ticket was issued. Raises
-        NotFound if there is no such session.
+        newest `most` tickets. Returns the session with its apps, and whether a ticket was issued.
+        Raises NotFound if there is no such session.
         """
         with Database(self._engine) as db:
-            found = read_session(db, session)
-            if found is None:
+            session_apps = read_session(db, session)
+            if session_apps is None:
                 raise NotFound("There is no such session.")
-            new = decide(found)
+            new = decide(session_apps)
             if new is not None:
                 add_ticket(db, new, most)
                 db.commit()
-            return found, new is not None
+            return session_apps, new is not None
 
     def redeem(
         self,
@@ -274,11 +294,13 @@ class AccessStore:
         """
         with reading(self._readers) as db:
             row = db.exec(select(AppRow).where(col(AppRow.label) == label)).first()
-            found = read_session(db, row.session) if row else None
-            opened = found.apps.get(row.app) if found and row else None
-            if found is None or opened is None or opened.label != label:
+            session_apps = read_session(db, row.session) if row else None
+            opened = session_apps.apps.get(row.app) if session_apps and row else None
+            if session_apps is None or opened is None or opened.label != label:
                 return None
-            return OriginEntry(found, opened, find_grant(db, found, opened, cookie_hashes))
+            return OriginEntry(
+                session_apps, opened, find_grant(db, session_apps, opened, cookie_hashes)
+            )
 
     def grants(self, session: str | None = None) -> list[Grant]:
         """The grants of one session, or all; only those whose app is still at their origin."""
@@ -347,8 +369,239 @@ def _is_app(session: str, app: str) -> tuple[Any, Any]:
     return col(AppRow.session) == session, col(AppRow.app) == app
 
 
-def _is_same(known: OpenApp | None, expected: OpenApp | None) -> bool:
+def _is_same(opened: OpenApp | None, expected: OpenApp | None) -> bool:
     """Whether an app is at the expected origin, and no port has been requested since."""
-    if known is None or expected is None:
-        return known is expected
-    return (known.label, known.moved) == (expected.label, expected.moved)
+    if opened is None or expected is None:
+        return opened is expected
+    return (opened.label, opened.moved) == (expected.label, expected.moved)
+
+
+# Reading
+
+
+def read_apps(db: Database, sessions: Collection[str]) -> list[OpenApp]:
+    """All opened apps of these sessions."""
+    rows = db.exec(select(AppRow).where(col(AppRow.session).in_(sessions)))
+    apps = [to_app(row) for row in rows]
+    pending = select(PendingRemovalRow.session, PendingRemovalRow.app)
+    still_open = set(db.exec(pending.where(col(PendingRemovalRow.session).in_(sessions))))
+    return [
+        replace(app, still_open=True) if (app.session, app.app) in still_open else app
+        for app in apps
+    ]
+
+
+def read_session(db: Database, session: str) -> SessionApps | None:
+    """A session with its apps."""
+    row = db.get(SessionRow, session)
+    if row is None:
+        return None
+    value = Session.model_validate(row, from_attributes=True)
+    return SessionApps(value, {app.app: app for app in read_apps(db, [session])})
+
+
+def to_app(row: AppRow) -> OpenApp:
+    """The row as a value."""
+    fields = row.model_dump(exclude={"state", "shut"})
+    return OpenApp(**fields, state=AppState(row.state), closed=row.shut)
+
+
+def to_grant(row: GrantRow) -> Grant:
+    """The row as a value."""
+    return Grant(**row.model_dump())
+
+
+def find_grant(
+    db: Database, session_apps: SessionApps, opened: OpenApp, cookie_hashes: Sequence[str]
+) -> Grant | None:
+    """The grant of the first of these cookies that permits this app to the session's owner."""
+    query = select(GrantRow).where(
+        col(GrantRow.cookie_hash).in_(cookie_hashes),
+        col(GrantRow.label) == opened.label,
+        col(GrantRow.session) == opened.session,
+        col(GrantRow.app) == opened.app,
+        col(GrantRow.user) == session_apps.session.owner,
+    )
+    grants = {row.cookie_hash: to_grant(row) for row in db.exec(query)} if cookie_hashes else {}
+    return next(
+        (grants[cookie_hash] for cookie_hash in cookie_hashes if cookie_hash in grants), None
+    )
+
+
+# Granting
+
+
+def add_ticket(db: Database, new: NewTicket, most: int) -> None:
+    """Store a ticket with its event and the session's use; the app keeps its newest `most`."""
+    ticket = new.ticket
+    tickets = _trim_tickets(db, ticket, most - 1)
+    db.add(TicketRow(**vars(ticket)))
+    if new.used is not None:
+        conditions = col(SessionRow.id) == ticket.session, col(SessionRow.state).in_(LIVE)
+        db.exec(update(SessionRow).where(*conditions).values(last_used=new.used))
+    if not any(row.login == ticket.login for row in tickets):
+        db.add(JournalRow(**new.event.model_dump(exclude={"id"})))
+
+
+def take_ticket(db: Database, ticket_hash: str, label: str, now: datetime) -> Ticket | None:
+    """Remove and return a ticket that is valid at this origin; None if there is none."""
+    row = db.get(TicketRow, ticket_hash)
+    if row is None or row.label != label or row.expires < now:
+        return None
+    ticket = Ticket(**row.model_dump())
+    # The request that deletes the row gets the ticket; a concurrent one deletes nothing.
+    taken = db.exec(delete(TicketRow).where(col(TicketRow.hash) == ticket_hash))
+    return ticket if taken.rowcount else None
+
+
+def admit(
+    db: Database,
+    ticket: Ticket,
+    cookie_hash: str,
+    known_hashes: Sequence[str],
+    now: datetime,
+    most: int,
+) -> RedeemedTicket | None:
+    """Exchange a ticket for a grant; None if its app has moved or closed, or has another owner."""
+    session_apps = read_session(db, ticket.session)
+    opened = session_apps.apps.get(ticket.app) if session_apps else None
+    if session_apps is None or opened is None or opened.label != ticket.label:
+        return None
+    if session_apps.session.owner != ticket.user or session_apps.session.state not in LIVE:
+        return None
+    origin = db.get(OriginRow, ticket.label)
+    mark = origin.mark if origin else ""
+    for known_hash in known_hashes:
+        grant = find_grant(db, session_apps, opened, [known_hash])
+        if grant is not None and grant.login == ticket.login:
+            return RedeemedTicket(session_apps, opened, grant, mark, new=False)
+    scope = (ticket.label, ticket.session, ticket.app, ticket.user, ticket.login)
+    new_grant = Grant(cookie_hash, *scope, created=now)
+    dropped = _trim_grants(db, new_grant, most - 1, now)
+    db.add(GrantRow(**vars(new_grant)))
+    return RedeemedTicket(session_apps, opened, new_grant, mark, new=True, dropped=tuple(dropped))
+
+
+def _trim_tickets(db: Database, ticket: Ticket, most: int) -> Sequence[TicketRow]:
+    """Delete all but the newest `most` tickets of an app; returns those."""
+    query = select(TicketRow).where(
+        col(TicketRow.session) == ticket.session, col(TicketRow.app) == ticket.app
+    )
+    rows = list(db.exec(query.order_by(col(TicketRow.expires).desc())))
+    for row in rows[most:]:
+        db.delete(row)
+    db.flush()
+    return rows[:most]
+
+
+def _trim_grants(db: Database, grant: Grant, most: int, now: datetime) -> list[str]:
+    """Delete all but the newest `most` grants of an app; returns the keys of the others."""
+    query = select(GrantRow).where(
+        col(GrantRow.session) == grant.session, col(GrantRow.app) == grant.app
+    )
+    rows = list(db.exec(query.order_by(col(GrantRow.created).desc())))
+    return drop_grants(db, rows[most:], now)
+
+
+# Revoking
+
+
+def close_apps(db: Database, session: str, apps: Collection[str], now: datetime) -> list[str]:
+    """Delete the tickets and grants of these apps; returns all keys that lead to them."""
+    keys = []
+    for app in apps:
+        drop_tickets(db, session, app)
+        query = select(GrantRow).where(col(GrantRow.session) == session, col(GrantRow.app) == app)
+        keys += drop_grants(db, list(db.exec(query)), now)
+        keys += drop_standing_keys(db, session, app, now)
+    return keys
+
+
+def drop_tickets(db: Database, session: str, app: str) -> None:
+    """Delete the tickets of an app."""
+    db.exec(delete(TicketRow).where(col(TicketRow.session) == session, col(TicketRow.app) == app))
+
+
+def drop_grants(db: Database, rows: Sequence[GrantRow], now: datetime) -> list[str]:
+    """Delete grants; returns their keys."""
+    keys = []
+    for row in rows:
+        key = to_grant(row).key
+        _remove_later(db, [key], row.session, row.app, now)
+        keys.append(key)
+        db.delete(row)
+    db.flush()
+    return keys
+
+
+def drop_standing_keys(db: Database, session: str, app: str, now: datetime) -> list[str]:
+    """Revoke an app's keys that require no cookie; returns them."""
+    row = db.get(AppRow, (session, app))
+    if row is None:
+        return []
+    keys = [public_key(row.label), ssh_key(row.label)]
+    _remove_later(db, keys, session, app, now)
+    return keys
+
+
+def _remove_later(
+    db: Database, keys: Collection[str], session: str, app: str, now: datetime
+) -> None:
+    for key in keys:
+        db.merge(PendingRemovalRow(key=key, session=session, app=app, since=now))
+
+
+# Origins
+
+
+def require_live(db: Database, session: str) -> None:
+    """Raise Conflict for a session that is over or ending, in which nothing may be opened."""
+    state = db.exec(select(SessionRow.state).where(col(SessionRow.id) == session)).first()
+    if state not in LIVE - {State.ENDING}:
+        raise Conflict("This session is over. Launch it again to use its apps.")
+
+
+def known_origins(db: Database, request: OriginRequest) -> KnownOrigins:
+    """The labels in use, all ports ever used, and the names that this app has had."""
+    use = request.use
+    rows = db.exec(
+        select(OriginRow).where(
+            or_(
+                col(OriginRow.is_port),
+                (col(OriginRow.owner) == use.owner)
+                & (col(OriginRow.environment) == use.environment)
+                & (col(OriginRow.version) == use.version)
+                & (col(OriginRow.app) == use.app),
+            )
+        )
+    )
+    taken = set(db.exec(select(AppRow.label)))
+    # A label whose old route is not removed yet would still lead to the previous app.
+    taken |= {key.partition(".")[0] for key in db.exec(select(PendingRemovalRow.key))}
+    return KnownOrigins(taken, {row.label: _origin(row) for row in rows})
+
+
+def save_origin(db: Database, origin: Origin) -> None:
+    """Store an origin that may be used again: a port, or a kept name."""
+    is_port = port_of(origin.label) is not None
+    if is_port or origin.kept:
+        fields = {**vars(origin), **vars(origin.use)}
+        fields.pop("use")
+        db.merge(OriginRow(is_port=is_port, **fields))
+
+
+def release_origins(db: Database, labels: Collection[str], now: datetime) -> None:
+    """Record the end of these origins' current use."""
+    db.exec(update(OriginRow).where(col(OriginRow.label).in_(labels)).values(used=now))
+
+
+def remember_ended(db: Database, apps: Collection[AppRow], now: datetime) -> None:
+    """Store the last apps of these origins; delete those older than REMEMBERED."""
+    db.exec(delete(EndedAppRow).where(col(EndedAppRow.ended) < now - REMEMBERED))
+    for row in apps:
+        db.merge(EndedAppRow(label=row.label, session=row.session, app=row.app, ended=now))
+
+
+def _origin(row: OriginRow) -> Origin:
+    use = OriginUse(row.owner, row.environment, row.version, row.app)
+    return Origin(row.label, use, row.kept, row.shared, row.mark, row.used)

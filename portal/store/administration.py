@@ -95,12 +95,12 @@ class AdministrationStore:
         """
         with Database(self._engine) as db:
             rows = list(db.exec(_in_order().with_for_update()).all())
-            place = next((at for at, row in enumerate(rows) if row.name == name), None)
-            if place is None:
+            position = next((at for at, row in enumerate(rows) if row.name == name), None)
+            if position is None:
                 return False
-            rows.insert(max(place + by, 0), rows.pop(place))
+            rows.insert(max(position + by, 0), rows.pop(position))
             to = next(at for at, row in enumerate(rows) if row.name == name)
-            if to != place:
+            if to != position:
                 _number(rows)
                 db.add(journal_row(line(to)))
                 db.commit()
@@ -167,7 +167,7 @@ class AdministrationStore:
         return self._change(seen, save)
 
     def _change(self, seen: str | None, change: Callable[[Database], Changed]) -> Changed:
-        """Run a change in a transaction of its own.
+        """Run a change in its own transaction.
 
         If two transactions create the same row, the second one gets Conflict if it gave an ETag;
         otherwise it is repeated, and the last one wins.
@@ -191,9 +191,9 @@ class AdministrationStore:
             db.add_all([journal_row(entry) for entry in entries])
             db.commit()
 
-    def events(self, wanted: AuditFilter, limit: int, before: int | None) -> list[AuditEvent]:
+    def events(self, criteria: AuditFilter, limit: int, before: int | None) -> list[AuditEvent]:
         """Events, newest first: at most `limit`, with ids below `before` if it is given."""
-        query = select(JournalRow).where(*_conditions(wanted))
+        query = select(JournalRow).where(*_conditions(criteria))
         if before is not None:
             query = query.where(col(JournalRow.id) < before)
         with reading(self._readers) as db:
@@ -234,8 +234,8 @@ def _in_order() -> Any:
 
 
 def _number(rows: Iterable[TemplateRow]) -> None:
-    for place, row in enumerate(rows):
-        row.place = place
+    for position, row in enumerate(rows):
+        row.place = position
 
 
 def _last_place(rows: Sequence[TemplateRow]) -> int:
@@ -251,21 +251,21 @@ def journal_row(entry: AuditEvent) -> JournalRow:
 
 
 def _site_rules(rows: Iterable[SiteRuleRow]) -> SiteRules:
-    known = {row.name: json.loads(row.value) for row in rows}
-    return SiteRules(**{name: known[name] for name in SiteRules.model_fields if name in known})
+    stored = {row.name: json.loads(row.value) for row in rows}
+    return SiteRules(**{name: stored[name] for name in SiteRules.model_fields if name in stored})
 
 
-def _conditions(wanted: AuditFilter) -> list[Any]:
-    found: list[Any] = []
-    if wanted.who is not None:
-        found.append(col(JournalRow.who) == wanted.who)
-    if wanted.action is not None:
-        found.append(col(JournalRow.action) == wanted.action)
-    if wanted.text is not None:
+def _conditions(criteria: AuditFilter) -> list[Any]:
+    conditions: list[Any] = []
+    if criteria.who is not None:
+        conditions.append(col(JournalRow.who) == criteria.who)
+    if criteria.action is not None:
+        conditions.append(col(JournalRow.action) == criteria.action)
+    if criteria.text is not None:
         columns = (JournalRow.target, JournalRow.detail, JournalRow.address)
-        found.append(or_(*(col(c).icontains(wanted.text, autoescape=True) for c in columns)))
-    if wanted.since is not None:
-        found.append(col(JournalRow.time) >= wanted.since)
-    if wanted.until is not None:
-        found.append(col(JournalRow.time) < wanted.until)
-    return found
+        conditions.append(or_(*(col(c).icontains(criteria.text, autoescape=True) for c in columns)))
+    if criteria.since is not None:
+        conditions.append(col(JournalRow.time) >= criteria.since)
+    if criteria.until is not None:
+        conditions.append(col(JournalRow.time) < criteria.until)
+    return conditions

@@ -58,13 +58,13 @@ class AttemptStore:
             return row.until if row else 0
 
     def give_back(self, key: str, interval: int) -> None:
-        """Return the last attempt taken."""
+        """Undo the last `take`."""
         with self._engine.begin() as connection:
             back = text("UPDATE attempt SET until = until - :interval WHERE key = :key")
             connection.execute(back, {"key": key, "interval": interval})
 
     def forgive(self, key: str) -> None:
-        """Return all attempts."""
+        """Reset the rate limit of a key."""
         with Database(self._engine) as db:
             db.exec(delete(AttemptRow).where(col(AttemptRow.key) == key))
             db.commit()
@@ -81,10 +81,10 @@ class AttemptStore:
 
     def refused(self, user: str, network: str, hour: int, names: int) -> FailedAttempts:
         """Count a wrong password; more than `names` names from one network share one count."""
-        here = (col(RefusalRow.network) == network, col(RefusalRow.hour) == hour)
+        conditions = (col(RefusalRow.network) == network, col(RefusalRow.hour) == hour)
         with reading(self._readers) as db:
-            known = db.get(RefusalRow, (network, hour, user)) is not None
-            if not known and db.exec(select(func.count()).where(*here)).one() >= names:
+            is_counted = db.get(RefusalRow, (network, hour, user)) is not None
+            if not is_counted and db.exec(select(func.count()).where(*conditions)).one() >= names:
                 user = ""
         with self._engine.begin() as connection:
             values = {"network": network, "hour": hour, "user": user}
@@ -97,19 +97,19 @@ class AttemptStore:
             rows = db.exec(select(RefusalRow).where(col(RefusalRow.hour) < hour))
             return [FailedAttempts(**row.model_dump()) for row in rows]
 
-    def drop_refusals(self, done: FailedAttempts) -> None:
+    def drop_refusals(self, count: FailedAttempts) -> None:
         """Delete a count."""
-        which = (
-            col(RefusalRow.network) == done.network,
-            col(RefusalRow.hour) == done.hour,
-            col(RefusalRow.user) == done.user,
+        conditions = (
+            col(RefusalRow.network) == count.network,
+            col(RefusalRow.hour) == count.hour,
+            col(RefusalRow.user) == count.user,
         )
         with Database(self._engine) as db:
-            db.exec(delete(RefusalRow).where(*which))
+            db.exec(delete(RefusalRow).where(*conditions))
             db.commit()
 
     def expire(self, now: int, known_before: int) -> None:
-        """Delete what has expired; times in ms."""
+        """Delete expired attempts and networks; times in ms."""
         with Database(self._engine) as db:
             db.exec(delete(AttemptRow).where(col(AttemptRow.until) < now))
             db.exec(delete(KnownNetworkRow).where(col(KnownNetworkRow.seen) < known_before))

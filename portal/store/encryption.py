@@ -1,8 +1,8 @@
 """Encryption of secret values in the database: AES-256-GCM with keys in separate files.
 
-A sealed text is `v1:KEY:DATA`: the id of the key, as several may be in use, and nonce and
-ciphertext in Base64. The location of a text (table and row) is authenticated as well, so that it
-cannot be moved to another row. Keys are never written to the database or a log.
+A sealed text is `v1:KEY:DATA`: the id of the key, so that several can be in use, and nonce and
+ciphertext in Base64. The table and row of a text are its associated data (AAD), so that it cannot
+be moved to another row. Keys are never written to the database or a log.
 """
 
 from __future__ import annotations
@@ -46,24 +46,22 @@ class Sealer:
         self._lock = threading.Lock()
         self._keys: dict[str, bytes] = {}
 
-    def seal(self, text: str, place: str) -> str:
-        """Encrypt a text for the location `place`; raises Unreadable without any key."""
+    def seal(self, text: str, aad: str) -> str:
+        """Encrypt a text with its associated data; raises Unreadable without any key."""
         number, key = self._newest()
         nonce = secrets.token_bytes(_NONCE_BYTES)
-        data = AESGCM(key).encrypt(nonce, text.encode(), _bound(number, place))
+        data = AESGCM(key).encrypt(nonce, text.encode(), _bound(number, aad))
         return f"v1:{number}:{base64.b64encode(nonce + data).decode()}"
 
-    def open(self, sealed: str, place: str) -> str:
-        """Decrypt a text that was sealed for the location `place`; raises Unreadable."""
+    def open(self, sealed: str, aad: str) -> str:
+        """Decrypt a text; raises Unreadable, also for other associated data."""
         match = _SEALED.fullmatch(sealed)
         if match is None:
             raise Unreadable("A stored value has a format unknown to this version of the portal.")
         number, key = match[1], self._key(match[1])
         try:
             raw = base64.b64decode(match[2], validate=True)
-            clear = AESGCM(key).decrypt(
-                raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], _bound(number, place)
-            )
+            clear = AESGCM(key).decrypt(raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], _bound(number, aad))
         except (InvalidTag, ValueError, binascii.Error) as error:
             raise Unreadable(
                 f"The portal's key {number} does not decrypt stored values of variables: it is not "
@@ -82,7 +80,7 @@ class Sealer:
         return f"v1:{number}:{base64.urlsafe_b64encode(digest).decode()}"
 
     def marks(self, mark: str, text: str) -> bool:
-        """Whether a mark is the hash of this text, in constant time."""
+        """Whether a mark is this text's, in constant time."""
         match = _SEALED.fullmatch(mark)
         return match is not None and hmac.compare_digest(mark, self.mark(text, match[1]))
 
@@ -113,16 +111,16 @@ class Sealer:
 
 
 def read_keys(directory: Path) -> dict[str, bytes]:
-    """The keys by id; files without a valid key are ignored."""
+    """The keys by their ids; files without a valid key are ignored."""
     keys = {}
     for file in directory.glob("variables-*.key") if directory.is_dir() else ():
-        name = _FILE.fullmatch(file.name)
+        match = _FILE.fullmatch(file.name)
         try:
             key = bytes.fromhex(file.read_text(encoding="ascii").strip())
         except (OSError, ValueError):
             continue
-        if name and len(key) == _KEY_BYTES:
-            keys[name[1]] = key
+        if match and len(key) == _KEY_BYTES:
+            keys[match[1]] = key
     return keys
 
 
@@ -144,5 +142,5 @@ def make_key(directory: Path) -> str:
     return number
 
 
-def _bound(number: str, place: str) -> bytes:
-    return f"slipway v1 {number} {place}".encode()
+def _bound(number: str, aad: str) -> bytes:
+    return f"slipway v1 {number} {aad}".encode()

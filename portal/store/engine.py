@@ -9,19 +9,23 @@ from typing import Any
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, Engine, create_engine, event
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, create_engine, event, make_url
 
+from portal.errors import PortalError
 from portal.store.failures import translate
 from portal.store.urls import check_url
 
 MIGRATIONS = Path(__file__).parent / "migrations"
-
+OLDEST_RELEASE = "0.2.0"
+"""The release whose schema the first migration creates; older schemas cannot be migrated."""
 
 _WRITERS = 7_541_972_201
-"""The number of the advisory lock that writers on PostgreSQL hold."""
+"""Key of the advisory lock that writers hold on PostgreSQL."""
 _POSTGRESQL = {
     "connect_timeout": 5,
-    # A host that is gone must not hold locks for longer than others are willing to wait.
+    # A host that is down must not hold locks for longer than others wait for them.
     "options": "-c lock_timeout=20s -c idle_in_transaction_session_timeout=10s",
     "keepalives_idle": 5,
     "keepalives_interval": 2,
@@ -30,15 +34,15 @@ _POSTGRESQL = {
 }
 
 CheckWriter = Callable[[Connection], None]
-"""Raises if this process must not write any more; called in each transaction that writes."""
+"""Called at the beginning of each writing transaction; raises if this process may not write."""
 
 
 def open_database(url: str, check_writer: CheckWriter | None = None) -> Engine:
     """Connect; SQLite in WAL mode, so that readers do not block the writer.
 
-    On both databases one transaction that writes follows the other, and one that reads sees one
-    state. Execution options: `read_only`; `unserialized` for single statements about rows that
-    nobody else changes, which then wait for no other transaction (PostgreSQL).
+    On both databases, writing transactions are serialized, and a reading one sees one snapshot.
+    Execution options: `read_only`; `unserialized` for single statements about rows that no other
+    process changes, which then do not wait for other transactions (PostgreSQL).
     """
     check_url(url)
     sqlite = url.startswith("sqlite")
@@ -85,12 +89,12 @@ def _begin_postgresql(connection: Connection) -> None:
     if options.get("read_only", False):
         first = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
     elif not options.get("unserialized", False):
-        # As BEGIN IMMEDIATE does: what is read before it is written cannot change in between. The
-        # first statement, so that the transaction sees all that earlier writers have committed.
+        # As BEGIN IMMEDIATE does: a row cannot change between its reading and its writing. This is
+        # the first statement, so that the transaction sees all commits of earlier writers.
         first = f"SELECT pg_advisory_xact_lock({_WRITERS})"
     else:
         return
-    # Not by a cursor of the server's, which a connection may be set to read by.
+    # Without a server-side cursor, which the connection's options may ask for.
     plain = {"stream_results": False, "yield_per": None}
     connection.exec_driver_sql(first, execution_options=plain)
 
@@ -101,10 +105,69 @@ def _check_writer(check: CheckWriter, connection: Connection) -> None:
         check(connection)
 
 
+class SchemaTooOld(PortalError):
+    """The database must be upgraded through OLDEST_RELEASE first."""
+
+
+def newest() -> str:
+    """The schema revision of this release."""
+    return _scripts().get_current_head() or ""
+
+
+def is_known(revision: str) -> bool:
+    """Whether this release can migrate from a schema revision."""
+    return revision in {script.revision for script in _scripts().walk_revisions()}
+
+
+def is_too_old(revision: str) -> bool:
+    """Whether a schema revision is from before OLDEST_RELEASE."""
+    # Revisions are numbers of four digits.
+    return bool(revision) and not is_known(revision) and revision < newest()
+
+
+def check_schema(url: str) -> None:
+    """Raise SchemaTooOld if this release cannot migrate the database any more."""
+    if is_too_old(revision := revision_of(url)):
+        raise SchemaTooOld(
+            f"The database's schema, {revision}, is older than that of release {OLDEST_RELEASE}, "
+            f"and was not changed. Install {OLDEST_RELEASE} and run `slipway init`, then install "
+            "this release."
+        )
+
+
+def revision_of(url: str) -> str:
+    """The schema revision of a database; "" before its first migration."""
+    file = sqlite_file(url)
+    if file is not None and not file.exists():
+        return ""
+    engine = open_database(url)
+    try:
+        with engine.execution_options(read_only=True).connect() as connection:
+            return MigrationContext.configure(connection).get_current_revision() or ""
+    finally:
+        engine.dispose()
+
+
+def sqlite_file(url: str) -> Path | None:
+    """The file of a SQLite database; None for any other database."""
+    parts = make_url(url)
+    is_file = parts.get_backend_name() == "sqlite" and parts.database
+    return Path(parts.database) if is_file and parts.database else None
+
+
 def upgrade(url: str) -> None:
-    """Apply pending migrations. Idempotent."""
+    """Apply pending migrations. Idempotent. Raises SchemaTooOld, without a change."""
     check_url(url)
+    check_schema(url)
+    command.upgrade(_config(url), "head")
+
+
+def _scripts() -> ScriptDirectory:
+    return ScriptDirectory.from_config(_config("sqlite://"))
+
+
+def _config(url: str) -> Config:
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
     config.set_main_option("sqlalchemy.url", url.replace("%", "%%"))
-    command.upgrade(config, "head")
+    return config

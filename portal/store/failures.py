@@ -1,4 +1,4 @@
-"""What a failure of the database means: full, away, or a fault of ours."""
+"""Maps drivers' errors to DatabaseFull and DatabaseUnavailable."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _AWAY = {
 _FULL_STATES = ("53100", "25006")
 """PostgreSQL: disk_full, read_only_sql_transaction."""
 _AWAY_STATES = ("08", "57P", "53", "55P03")
-"""Beginnings: no connection, shutting down, too many connections or no memory, a lock held long."""
+"""Prefixes: no connection, shutting down, no connections or memory left, lock timeout."""
 _throttle = LogThrottle()
 
 
 def translate(context: ExceptionContext) -> None:
-    """SQLAlchemy's `handle_error`: raise DatabaseFull or DatabaseUnavailable for what is not ours.
+    """SQLAlchemy's `handle_error`: raise DatabaseFull or DatabaseUnavailable.
 
-    Faults of a statement remain SQLAlchemy's errors. One line a minute says what happened.
+    Errors of a statement remain SQLAlchemy's. Logs one line a minute.
     """
     if context.is_pre_ping:
-        return  # the pool replaces this connection, and nobody notices
+        return  # the pool replaces this connection
     error = context.original_exception
     meant = meaning(error, context.is_disconnect)
     if meant is None:
@@ -45,7 +45,7 @@ def translate(context: ExceptionContext) -> None:
 
 
 def meaning(error: BaseException, disconnected: bool = False) -> DatabaseUnavailable | None:
-    """The error for users behind a driver's; None if the statement is at fault."""
+    """The portal's error for a driver's; None if the statement is at fault."""
     if isinstance(error, sqlite3.Error):
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the extended part
         if code in _FULL:

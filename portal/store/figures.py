@@ -1,4 +1,4 @@
-"""What the database tells in numbers, for metrics."""
+"""Counts of the database, for metrics."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class FigureStore:
         states = select(SessionRow.state, func.count()).group_by(SessionRow.state)
         jobs = select(func.count()).where(col(JobRow.tab) != JobTab.ENDED.value)
         with reading(self._readers) as db:
-            known = dict(db.exec(states.where(col(SessionRow.state).in_(LIVE))).all())
+            counts = dict(db.exec(states.where(col(SessionRow.state).in_(LIVE))).all())
             return Figures(
-                sessions={state.value: known.get(state, 0) for state in sorted(LIVE)},
+                sessions={state.value: counts.get(state, 0) for state in sorted(LIVE)},
                 revocations=db.exec(select(func.count()).select_from(PendingRemovalRow)).one(),
                 jobs=db.exec(jobs.select_from(JobRow)).one(),
             )

@@ -1,7 +1,7 @@
 """Users' file servers, and the access to them, in the database.
 
-Access is stored as grants (tables/apps.py) with a label of their own, so that revoking a login or
-token revokes it in the same transaction.
+Access is stored as grants (tables/apps.py) with the label LABEL, so that revoking a login or token
+revokes it in the same transaction.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sqlmodel import col, delete, select, update
 
 from portal.core.apps.access import Grant
 from portal.core.files.server import LABEL, FileServer, route_key
-from portal.store.grants import to_grant
+from portal.store.access import to_grant
 from portal.store.reading import reading
 from portal.store.tables import FileServerRow, GrantRow, LoginRow
 
@@ -34,12 +34,12 @@ class FileServerStore:
             return _server(row) if row else None
 
     def claim_start(self, owner: str, dead: str, now: datetime, until: datetime) -> bool:
-        """Claim to start a user's server in place of the one with the id `dead` ("": none).
+        """Claim the start of a user's server, which replaces the one with the id `dead` ("": none).
 
-        False if another process has started one, or claims to, until then.
+        False if another process has started one, or has a claim that has not expired.
         """
         starting = col(FileServerRow.starting)
-        which = (
+        conditions = (
             col(FileServerRow.owner) == owner,
             col(FileServerRow.id) == dead,
             or_(starting.is_(None), starting < now),
@@ -49,9 +49,9 @@ class FileServerStore:
                 if db.get(FileServerRow, owner) is None:
                     db.add(FileServerRow(owner=owner, id=dead))
                     db.flush()
-                done = db.exec(update(FileServerRow).where(*which).values(starting=until))
+                result = db.exec(update(FileServerRow).where(*conditions).values(starting=until))
                 db.commit()
-                return bool(done.rowcount)
+                return bool(result.rowcount)
         except IntegrityError:  # another process has added the row at this moment
             return False
 
@@ -64,12 +64,12 @@ class FileServerStore:
     def give_up_start(self, owner: str) -> None:
         """End the claim without a server."""
         with Database(self._engine) as db:
-            which = col(FileServerRow.owner) == owner
-            db.exec(update(FileServerRow).where(which).values(starting=None))
+            condition = col(FileServerRow.owner) == owner
+            db.exec(update(FileServerRow).where(condition).values(starting=None))
             db.commit()
 
     def uncleaned(self, before: datetime, most: int) -> list[str]:
-        """Users whose server was last started before a time, and was not cleaned up after since."""
+        """Users whose server was last started before a time, and was not cleaned up since."""
         query = select(FileServerRow.owner).where(
             col(FileServerRow.started) < before, col(FileServerRow.cleaned).is_(None)
         )
@@ -77,10 +77,10 @@ class FileServerStore:
             return list(db.exec(query.order_by(col(FileServerRow.started)).limit(most)))
 
     def set_cleaned(self, owner: str, now: datetime) -> None:
-        """Store that nothing unfinished is left of a user's server, until it starts again."""
+        """Store that a user's server has been cleaned up since its last start."""
         with Database(self._engine) as db:
-            which = col(FileServerRow.owner) == owner
-            db.exec(update(FileServerRow).where(which).values(cleaned=now))
+            condition = col(FileServerRow.owner) == owner
+            db.exec(update(FileServerRow).where(condition).values(cleaned=now))
             db.commit()
 
     def admit(self, grant: Grant, most: int) -> list[str]:
@@ -109,7 +109,7 @@ class FileServerStore:
             return to_grant(row) if row is not None and row.label == LABEL else None
 
     def routes(self, now: datetime, owner: str | None = None) -> dict[str, str]:
-        """The routes that should exist (of one user's, or all): keys and targets."""
+        """Targets of the routes that should exist, by key; of one user, or of all."""
         live = (col(LoginRow.expires) >= now) & col(LoginRow.revoked).is_(None)
         query = (
             select(GrantRow, FileServerRow)
@@ -120,10 +120,10 @@ class FileServerStore:
         if owner is not None:
             query = query.where(col(GrantRow.user) == owner)
         with reading(self._readers) as db:
-            found = [(grant, _server(row)) for grant, row in db.exec(query)]
+            admitted = [(grant, _server(row)) for grant, row in db.exec(query)]
         return {
             route_key(grant.cookie_hash): server.target(grant.app)
-            for grant, server in found
+            for grant, server in admitted
             if server is not None
         }
 
@@ -133,8 +133,8 @@ class FileServerStore:
             (col(LoginRow.expires) >= now) & col(LoginRow.revoked).is_(None)
         )
         with Database(self._engine) as db:
-            over = col(GrantRow.label) == LABEL, col(GrantRow.login).not_in(live)
-            db.exec(delete(GrantRow).where(*over))
+            conditions = col(GrantRow.label) == LABEL, col(GrantRow.login).not_in(live)
+            db.exec(delete(GrantRow).where(*conditions))
             db.commit()
 
 

@@ -1,4 +1,4 @@
-"""Signs of life in the database."""
+"""Heartbeats in the database."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from portal.store.tables import HeartbeatRow
 
 
 class HeartbeatStore:
-    """When each process last reported. Every method is one transaction."""
+    """Heartbeats of processes. Every method is one transaction."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._readers = engine.execution_options(read_only=True)
 
     def beat(self, name: str, now: datetime) -> None:
-        """Store a sign of life; raises DatabaseUnavailable, as DatabaseFull if it is full."""
-        # Another process may give the first sign of its kind at the same moment.
+        """Store a heartbeat; raises DatabaseUnavailable, or its subclass DatabaseFull."""
+        # Another process may insert the row at the same moment.
         with suppress(IntegrityError), Database(self._engine) as db:
-            this = update(HeartbeatRow).where(col(HeartbeatRow.name) == name)
-            if db.exec(this.values(beaten=now)).rowcount == 0:
+            statement = update(HeartbeatRow).where(col(HeartbeatRow.name) == name)
+            if db.exec(statement.values(beaten=now)).rowcount == 0:
                 db.add(HeartbeatRow(name=name, beaten=now))
             db.commit()
 
     def beats(self) -> dict[str, datetime]:
-        """The last sign of each, by name."""
+        """The time of each last heartbeat, by name."""
         with reading(self._readers) as db:
             rows = db.exec(select(HeartbeatRow)).all()
             return {row.name: row.beaten for row in rows if row.beaten is not None}

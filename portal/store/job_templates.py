@@ -28,7 +28,7 @@ class JobTemplateStore:
         self._rows = NamedRows(engine, JobTemplateRow)
 
     def visible(self, user: str, accounts: Collection[str]) -> list[JobTemplate]:
-        """The user's own, and those shared with these accounts or everybody; without scripts."""
+        """Templates of the user, of these accounts and of the site; without scripts."""
         shared = col(JobTemplateRow.shared)
         query = (
             select(JobTemplateRow)
@@ -49,7 +49,7 @@ class JobTemplateStore:
             return [_template(row, {}) for row in db.exec(query)]
 
     def get(self, key: TemplateKey) -> JobTemplate | None:
-        """One template, whoever may see it."""
+        """One template; the caller checks access."""
         with reading(self._readers) as db:
             row = db.get(JobTemplateRow, tuple(key))
             if row is None:
@@ -57,7 +57,7 @@ class JobTemplateStore:
             return _template(row, {} if row.script is None else {SCRIPT: row.script})
 
     def save(self, template: JobTemplate, replace: bool, most: int) -> SaveResult:
-        """Store a template, unless its owner has `most` already or the name is taken."""
+        """Store a template, unless its owner already has `most` or the name is taken."""
 
         def fill(row: JobTemplateRow | None) -> JobTemplateRow:
             row = row or JobTemplateRow(
@@ -73,14 +73,14 @@ class JobTemplateStore:
         return self._rows.rename(key.owner, key.name, to)
 
     def remove(self, key: TemplateKey) -> bool:
-        """Delete a template; whether there was one."""
+        """Delete a template; returns whether there was one."""
         return self._rows.remove(key.owner, key.name)
 
 
 def _columns(template: JobTemplate) -> dict[str, object]:
-    rest = {name: value for name, value in template.body.items() if name != SCRIPT}
+    request = {name: value for name, value in template.body.items() if name != SCRIPT}
     return {
-        "request": json.dumps(rest),
+        "request": json.dumps(request),
         SCRIPT: template.body.get(SCRIPT),
         "shared": template.shared,
         "account": template.account,

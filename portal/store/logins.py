@@ -11,7 +11,7 @@ from sqlmodel import Session as Database
 from sqlmodel import col, delete, select, update
 
 from portal.core.auth.logins import BROWSER, KINDS, TOKEN, Login, UserLogins
-from portal.store.grants import drop_grants
+from portal.store.access import drop_grants
 from portal.store.reading import reading
 from portal.store.tables import AccountRow, GrantRow, LoginRow, TicketRow, UtcDateTime
 
@@ -70,8 +70,8 @@ class LoginStore:
     def use_login(self, hash: str, used: datetime, expires: datetime) -> None:
         """Record the use of a login, and its new expiry."""
         with Database(self._engine) as db:
-            which = col(LoginRow.hash) == hash
-            db.exec(update(LoginRow).where(which).values(used=used, expires=expires))
+            condition = col(LoginRow.hash) == hash
+            db.exec(update(LoginRow).where(condition).values(used=used, expires=expires))
             db.commit()
 
     def revoke(
@@ -83,10 +83,10 @@ class LoginStore:
         logins that have expired since are included.
         """
         everything = id is None and set(kinds) == set(KINDS)
-        which = [_live(now), col(LoginRow.user) == user, col(LoginRow.kind).in_(kinds)]
-        which += [] if id is None else [col(LoginRow.id) == id]
+        conditions = [_live(now), col(LoginRow.user) == user, col(LoginRow.kind).in_(kinds)]
+        conditions += [] if id is None else [col(LoginRow.id) == id]
         with Database(self._engine) as db:
-            rows = db.exec(select(LoginRow).where(*which).with_for_update()).all()
+            rows = db.exec(select(LoginRow).where(*conditions).with_for_update()).all()
             revoked = [_login(row) for row in rows]
             hashes = [login.hash for login in revoked]
             for row in rows:
@@ -117,17 +117,17 @@ class LoginStore:
             return keys
 
     def provider_logins(self, issuer: str, subject: str, sid: str, now: datetime) -> list[Login]:
-        """Live logins that a provider vouched for, of a subject and a session; "" is any."""
-        which = [_live(now), col(LoginRow.issuer) == issuer]
-        which += [col(LoginRow.subject) == subject] if subject else []
-        which += [col(LoginRow.sid) == sid] if sid else []
-        if len(which) == 2:
+        """Live logins through a provider, of a subject or a provider's session; "" matches any."""
+        conditions = [_live(now), col(LoginRow.issuer) == issuer]
+        conditions += [col(LoginRow.subject) == subject] if subject else []
+        conditions += [col(LoginRow.sid) == sid] if sid else []
+        if len(conditions) == 2:
             return []
         with reading(self._readers) as db:
-            return [_login(row) for row in db.exec(select(LoginRow).where(*which))]
+            return [_login(row) for row in db.exec(select(LoginRow).where(*conditions))]
 
     def is_provider_admin(self, issuer: str, user: str, now: datetime) -> bool:
-        """Whether the user has a live login that a provider called an administrator's."""
+        """Whether the user has a live login that a provider marked as an administrator's."""
         query = select(LoginRow.id).where(
             _live(now),
             col(LoginRow.user) == user,

@@ -1,4 +1,4 @@
-"""Rows that users save under names of their own: presets, and job templates."""
+"""Rows with the key (owner, name): presets and job templates."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class NamedRows(Generic[Row]):
     def save(
         self, owner: str, name: str, fill: Callable[[Row | None], Row], replace: bool, most: int
     ) -> SaveResult:
-        """Store what `fill` makes of the row of this name, or of none."""
+        """Store the row that `fill` returns for the row of this name, or for None."""
         for _ in range(2):  # again when the name was taken concurrently
             try:
                 return self._save(owner, name, fill, replace, most)
@@ -57,18 +57,18 @@ class NamedRows(Generic[Row]):
                     return SaveResult.MISSING
                 if to in mine and to != name:
                     return SaveResult.TAKEN
-                done = db.exec(update(self._table).where(self._is(owner, name)).values(name=to))
+                result = db.exec(update(self._table).where(self._is(owner, name)).values(name=to))
                 db.commit()
-                return SaveResult.RENAMED if done.rowcount else SaveResult.MISSING
+                return SaveResult.RENAMED if result.rowcount else SaveResult.MISSING
         except IntegrityError:  # the name was taken concurrently
             return SaveResult.TAKEN
 
     def remove(self, owner: str, name: str) -> bool:
-        """Delete a row; whether there was one."""
+        """Delete a row; returns whether there was one."""
         with Database(self._engine) as db:
-            done = db.exec(delete(self._table).where(self._is(owner, name)))
+            result = db.exec(delete(self._table).where(self._is(owner, name)))
             db.commit()
-            return bool(done.rowcount)
+            return bool(result.rowcount)
 
     def of(self, owner: str) -> Any:
         """The condition for all rows of a user."""

@@ -23,11 +23,11 @@ MaintenanceChange = Callable[[Maintenance | None], tuple[Maintenance | None, Aud
 
 
 Change = Callable[[Announcement | None, int], tuple[Announcement, AuditEvent]]
-"""From the stored announcement, and the number of all, to the new one with its audit event."""
+"""Maps the stored announcement, and the number of all, to the new one with its audit event."""
 
 
 _NAME = "maintenance"
-"""Its row among the site's rules; core.site_rules.SiteRules has no field of this name."""
+"""Key of its row in site_rule; core.site_rules.SiteRules has no field of this name."""
 
 
 class NoticeStore:
@@ -42,7 +42,7 @@ class NoticeStore:
         self._readers = engine.execution_options(read_only=True)
 
     def announcements(self) -> list[Announcement]:
-        """All of them, the newest first."""
+        """All announcements, newest first."""
         newest = select(AnnouncementRow).order_by(
             col(AnnouncementRow.created).desc(), col(AnnouncementRow.id)
         )
@@ -71,12 +71,12 @@ class NoticeStore:
             row = db.get(AnnouncementRow, id, with_for_update=True)
             if row is None:
                 return None
-            found = Announcement.model_validate(row)
-            _compare(seen, found)
+            announcement = Announcement.model_validate(row)
+            _compare(seen, announcement)
             db.delete(row)
-            db.add(journal_row(line(found)))
+            db.add(journal_row(line(announcement)))
             db.commit()
-            return found
+            return announcement
 
     def maintenance(self) -> Maintenance | None:
         """The maintenance that was announced last, also after its end; None if there is none."""
@@ -84,7 +84,7 @@ class NoticeStore:
             return _read(db.get(SiteRuleRow, _NAME))
 
     def save_maintenance(self, seen: str | None, now: datetime, change: MaintenanceChange) -> None:
-        """Replace it; None ends it. What was over at `now` counts as none."""
+        """Replace the maintenance; None ends it. `change` gets None if it was over at `now`."""
         try:
             with Database(self._engine) as db:
                 row = db.get(SiteRuleRow, _NAME, with_for_update=True)
@@ -100,7 +100,7 @@ class NoticeStore:
                     db.delete(row)
                 db.add(journal_row(entry))
                 db.commit()
-        except IntegrityError:  # somebody else has just announced the first one
+        except IntegrityError:  # a concurrent request has inserted the row
             raise Conflict(OVERTAKEN) from None
 
 

@@ -14,7 +14,7 @@ from portal.errors import FieldError, InvalidRequest
 
 AnyOrder = TypeVar("AnyOrder", bound=Order)
 MAX_DIGITS = 18
-"""Of a number in a cursor: greater ones do not fit into the database's column."""
+"""Digits of a number in a cursor: greater numbers do not fit into the database's column."""
 
 
 @dataclass(frozen=True)
@@ -28,57 +28,57 @@ class Piece:
 
 @dataclass(frozen=True)
 class Listing(Generic[AnyOrder]):
-    """How a list is sorted, and where the page begins."""
+    """A list's order, and the cursor and length of a page."""
 
     order: AnyOrder
     key: ColumnElement[Any]
     id: ColumnElement[Any]
-    """A unique column, for rows with the same key."""
-    place: Cursor[AnyOrder] | None
+    """A unique column: the order of rows with the same key."""
+    cursor: Cursor[AnyOrder] | None
     limit: int
 
 
-def read_piece(db: Database, wanted: Select[Any], listing: Listing[AnyOrder]) -> Piece:
-    """Read one page of what `wanted` selects: one column, and then others."""
-    place, key, unique = listing.place, listing.key, listing.id
-    back = place is not None and place.before
+def read_piece(db: Database, query: Select[Any], listing: Listing[AnyOrder]) -> Piece:
+    """Read one page of a query; of its columns, `Piece.rows` has the first."""
+    cursor, key, unique = listing.cursor, listing.key, listing.id
+    back = cursor is not None and cursor.before
     falling = listing.order.descending is not back
-    if place is not None:
-        here = tuple_(literal(place.key, key.type), literal(_unique(place, unique), unique.type))
-        wanted = wanted.where(tuple_(key, unique) < here if falling else tuple_(key, unique) > here)
+    if cursor is not None:
+        start = tuple_(literal(cursor.key, key.type), literal(_unique(cursor, unique), unique.type))
+        query = query.where(tuple_(key, unique) < start if falling else tuple_(key, unique) > start)
     columns = [c.desc() if falling else c.asc() for c in (key, unique)]
-    found = db.execute(
-        wanted.add_columns(key, unique).order_by(*columns).limit(listing.limit + 1)
+    rows = db.execute(
+        query.add_columns(key, unique).order_by(*columns).limit(listing.limit + 1)
     ).all()
-    more = len(found) > listing.limit
-    return _piece(listing.order, list(found[: listing.limit]), place, more)
+    has_more = len(rows) > listing.limit
+    return _piece(listing.order, list(rows[: listing.limit]), cursor, has_more)
 
 
-def _unique(place: Cursor[AnyOrder], column: ColumnElement[Any]) -> str | int:
+def _unique(cursor: Cursor[AnyOrder], column: ColumnElement[Any]) -> str | int:
     if column.type.python_type is not int:
-        return place.id
-    if not (place.id.isascii() and place.id.isdecimal() and len(place.id) <= MAX_DIGITS):
+        return cursor.id
+    if not (cursor.id.isascii() and cursor.id.isdecimal() and len(cursor.id) <= MAX_DIGITS):
         raise InvalidRequest([FieldError("cursor", "use the cursor of an earlier answer")])
-    return int(place.id)
+    return int(cursor.id)
 
 
 def _piece(
-    order: AnyOrder, found: list[Row[Any]], place: Cursor[AnyOrder] | None, more: bool
+    order: AnyOrder, rows: list[Row[Any]], cursor: Cursor[AnyOrder] | None, has_more: bool
 ) -> Piece:
-    back = place is not None and place.before
+    back = cursor is not None and cursor.before
     if back:
-        found.reverse()
-    if not found:
+        rows.reverse()
+    if not rows:
         return Piece()
-    after = _cursor(order, found, before=False)
-    before = _cursor(order, found, before=True)
+    after = _cursor(order, rows, before=False)
+    before = _cursor(order, rows, before=True)
     return Piece(
-        rows=tuple(row[0] for row in found),
-        following=after if back or more else None,
-        previous=before if (more if back else place is not None) else None,
+        rows=tuple(row[0] for row in rows),
+        following=after if back or has_more else None,
+        previous=before if (has_more if back else cursor is not None) else None,
     )
 
 
-def _cursor(order: AnyOrder, found: Sequence[Row[Any]], *, before: bool) -> str:
-    _row, key, identifier = tuple(found[0] if before else found[-1])
+def _cursor(order: AnyOrder, rows: Sequence[Row[Any]], *, before: bool) -> str:
+    _row, key, identifier = tuple(rows[0] if before else rows[-1])
     return str(Cursor(order, before=before, key=key, id=str(identifier)))

@@ -1,4 +1,4 @@
-"""Reads of one request in one transaction."""
+"""One snapshot of the database for all reads of a request."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from sqlalchemy import Engine
 from sqlmodel import Session as Database
 
 _snapshot: ContextVar[Database | None] = ContextVar("snapshot", default=None)
-"""The snapshot of this request."""
+"""The transaction that all reads of this request share."""
 
 
 @contextmanager
 def snapshot(engine: Engine) -> Iterator[None]:
-    """All that is read inside sees one state of the database, in one transaction.
+    """All reads inside share one transaction, and see one state of the database.
 
-    It must not contain anything that waits for other systems: on PostgreSQL the transaction would
-    be ended. What is written inside is not seen by later reads.
+    The block must not wait for other systems: PostgreSQL would end the transaction. Its reads do
+    not see its own writes.
     """
     if _snapshot.get() is not None:
         yield
@@ -33,7 +33,7 @@ def snapshot(engine: Engine) -> Iterator[None]:
 
 @contextmanager
 def reading(readers: Engine) -> Iterator[Database]:
-    """A connection for reading: that of the snapshot, else one with its own transaction."""
+    """A connection for reading: the snapshot's, else one with its own transaction."""
     shared = _snapshot.get()
     if shared is not None and shared.get_bind().engine.pool is readers.pool:
         yield shared

@@ -1,7 +1,7 @@
 """Re-encrypts values in the database that are in clear or sealed with an older key.
 
-Every row is updated separately, and only if it has not changed meanwhile, so this can be
-interrupted at any point and repeated, also while the portal is running.
+Each row is updated by one statement, and only if it has not changed since it was read, so this can
+be interrupted at any point and repeated, also while the portal is running.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ SESSION = "session_env"
 PRESET = "preset"
 
 
-def place_of(session: str) -> str:
-    """The place (associated data) of a session's variables."""
+def session_aad(session: str) -> str:
+    """The associated data of a session's variables."""
     return f"{SESSION} {session}"
 
 
-def place_in_preset(owner: str, variable: str) -> str:
-    """The place of a value in a preset; without the preset's name, since that may change."""
+def preset_aad(owner: str, variable: str) -> str:
+    """The associated data of a preset's variable; without the preset's name, which may change."""
     return f"{PRESET} {owner} {variable}"
 
 
-def place_of_login(owner: str, registry: str) -> str:
-    """The place of a password for a registry."""
+def login_aad(owner: str, registry: str) -> str:
+    """The associated data of a password for a registry."""
     return f"registry_login {owner} {registry}"
 
 
 def seal_preset(sealer: Sealer, owner: str, body: dict[str, Any]) -> str:
     """A preset's body as JSON with each variable's value sealed; names stay readable."""
-    env = {k: sealer.seal(v, place_in_preset(owner, k)) for k, v in body.get("env", {}).items()}
+    env = {k: sealer.seal(v, preset_aad(owner, k)) for k, v in body.get("env", {}).items()}
     return json.dumps(body | ({"env": env} if env else {}))
 
 
@@ -51,36 +51,36 @@ def seal_all(engine: Engine, sealer: Sealer) -> tuple[int, int]:
     Returns the numbers of updated rows, and of rows that no key opens, which are unchanged.
     """
     parts = (_seal_sessions, _seal_presets, _seal_logins, _seal_keys)
-    done = [part(engine, sealer) for part in parts]
-    changed, lost = sum(d[0] for d in done), sum(d[1] for d in done)
+    counts = [part(engine, sealer) for part in parts]
+    changed, lost = sum(d[0] for d in counts), sum(d[1] for d in counts)
     if changed and engine.dialect.name == "sqlite":
         _wipe(engine)
     return changed, lost
 
 
 def _seal_sessions(engine: Engine, sealer: Sealer) -> tuple[int, int]:
-    done = lost = 0
+    changed = lost = 0
     for row in _rows(engine, select(SessionEnvRow)):
-        place = place_of(row.session)
+        aad = session_aad(row.session)
         for name in ("variables", "hub"):
             stored: str = getattr(row, name)
             if not stored or sealer.is_current(stored):
                 continue
             try:
-                clear = stored if stored[:1] == "{" else sealer.open(stored, place)
+                clear = stored if stored[:1] == "{" else sealer.open(stored, aad)
             except Unreadable:
                 lost += 1
                 continue
-            which = (col(SessionEnvRow.session) == row.session) & (
+            condition = (col(SessionEnvRow.session) == row.session) & (
                 getattr(SessionEnvRow, name) == stored
             )
-            values = {name: sealer.seal(clear, place)}
-            done += _change(engine, update(SessionEnvRow).where(which).values(**values))
-    return done, lost
+            values = {name: sealer.seal(clear, aad)}
+            changed += _change(engine, update(SessionEnvRow).where(condition).values(**values))
+    return changed, lost
 
 
 def _seal_presets(engine: Engine, sealer: Sealer) -> tuple[int, int]:
-    done = lost = 0
+    changed = lost = 0
     for row in _rows(engine, select(PresetRow)):
         body = json.loads(row.request)
         env: dict[str, str] = body.get("env", {})
@@ -91,57 +91,57 @@ def _seal_presets(engine: Engine, sealer: Sealer) -> tuple[int, int]:
         except Unreadable:
             lost += 1
             continue
-        which = (
+        condition = (
             (col(PresetRow.owner) == row.owner)
             & (col(PresetRow.name) == row.name)
             & (col(PresetRow.request) == row.request)
         )
         values = {"request": seal_preset(sealer, row.owner, body)}
-        done += _change(engine, update(PresetRow).where(which).values(**values))
-    return done, lost
+        changed += _change(engine, update(PresetRow).where(condition).values(**values))
+    return changed, lost
 
 
 def _seal_logins(engine: Engine, sealer: Sealer) -> tuple[int, int]:
-    done = lost = 0
+    changed = lost = 0
     for row in _rows(engine, select(RegistryLoginRow)):
         if sealer.is_current(row.secret):
             continue
-        place = place_of_login(row.owner, row.host)
+        aad = login_aad(row.owner, row.host)
         try:
-            values = {"secret": sealer.seal(sealer.open(row.secret, place), place)}
+            values = {"secret": sealer.seal(sealer.open(row.secret, aad), aad)}
         except Unreadable:
             lost += 1
             continue
-        which = (
+        condition = (
             (col(RegistryLoginRow.owner) == row.owner)
             & (col(RegistryLoginRow.host) == row.host)
             & (col(RegistryLoginRow.secret) == row.secret)
         )
-        done += _change(engine, update(RegistryLoginRow).where(which).values(**values))
-    return done, lost
+        changed += _change(engine, update(RegistryLoginRow).where(condition).values(**values))
+    return changed, lost
 
 
 def open_values(sealer: Sealer, owner: str, env: dict[str, str]) -> dict[str, str]:
     """The values of a preset's variables; raises Unreadable."""
     return {
-        name: sealer.open(value, place_in_preset(owner, name)) if is_sealed(value) else value
+        name: sealer.open(value, preset_aad(owner, name)) if is_sealed(value) else value
         for name, value in env.items()
     }
 
 
 def _seal_keys(engine: Engine, sealer: Sealer) -> tuple[int, int]:
-    done = lost = 0
+    changed = lost = 0
     for row in _rows(engine, select(LaunchKeyRow)):
         if is_sealed(row.fingerprint):  # a keyed hash cannot be recomputed with a new key
             continue
-        which = (
+        condition = (
             (col(LaunchKeyRow.owner) == row.owner)
             & (col(LaunchKeyRow.key) == row.key)
             & (col(LaunchKeyRow.fingerprint) == row.fingerprint)
         )
         values = {"fingerprint": sealer.mark(row.fingerprint)}
-        done += _change(engine, update(LaunchKeyRow).where(which).values(**values))
-    return done, lost
+        changed += _change(engine, update(LaunchKeyRow).where(condition).values(**values))
+    return changed, lost
 
 
 def _rows(engine: Engine, query: Any) -> list[Any]:
@@ -151,9 +151,9 @@ def _rows(engine: Engine, query: Any) -> list[Any]:
 
 def _change(engine: Engine, statement: Any) -> int:
     with Database(engine) as db:
-        done = db.exec(statement)
+        result = db.exec(statement)
         db.commit()
-        return int(done.rowcount)
+        return int(result.rowcount)
 
 
 def _wipe(engine: Engine) -> None:

@@ -11,7 +11,7 @@ from sqlmodel import col, delete, select
 from portal.core.launch.registry_login import RegistryLogin, SavedLogin
 from portal.store.encryption import Sealer
 from portal.store.reading import reading
-from portal.store.reencrypt import place_of_login
+from portal.store.reencrypt import login_aad
 from portal.store.tables import RegistryLoginRow
 
 
@@ -27,26 +27,25 @@ class RegistryLoginStore:
         """The owner's logins, by registry; never passwords."""
         query = select(RegistryLoginRow).where(col(RegistryLoginRow.owner) == owner)
         with reading(self._readers) as db:
-            found = db.exec(query.order_by(col(RegistryLoginRow.host)))
-            return [SavedLogin(row.host, row.user, row.added, row.used) for row in found]
+            rows = db.exec(query.order_by(col(RegistryLoginRow.host)))
+            return [SavedLogin(row.host, row.user, row.added, row.used) for row in rows]
 
     def use(self, owner: str, registry: str, now: datetime) -> RegistryLogin | None:
-        """One login, which counts as used now; raises Unavailable if the key that encrypts
-        passwords is missing."""
+        """Return a login, and store its use; raises Unavailable without the encryption key."""
         with Database(self._engine) as db:
             row = db.get(RegistryLoginRow, (owner, registry))
             if row is None:
                 return None
-            password = self._sealer.open(row.secret, place_of_login(owner, registry))
-            found = RegistryLogin(user=row.user, password=password)
+            password = self._sealer.open(row.secret, login_aad(owner, registry))
+            login = RegistryLogin(user=row.user, password=password)
             row.used = now
             db.add(row)
             db.commit()
-        return found
+        return login
 
     def save(self, owner: str, registry: str, login: RegistryLogin, now: datetime) -> bool:
         """Save a login, replacing an earlier one; returns whether it is new."""
-        secret = self._sealer.seal(login.password, place_of_login(owner, registry))
+        secret = self._sealer.seal(login.password, login_aad(owner, registry))
         saved = RegistryLoginRow(
             owner=owner, host=registry, user=login.user, secret=secret, added=now, used=None
         )
@@ -58,11 +57,11 @@ class RegistryLoginStore:
 
     def remove(self, owner: str, registry: str) -> bool:
         """Delete a login; returns whether there was one."""
-        which = (
+        conditions = (
             col(RegistryLoginRow.owner) == owner,
             col(RegistryLoginRow.host) == registry,
         )
         with Database(self._engine) as db:
-            done = db.exec(delete(RegistryLoginRow).where(*which))
+            result = db.exec(delete(RegistryLoginRow).where(*conditions))
             db.commit()
-            return bool(done.rowcount)
+            return bool(result.rowcount)

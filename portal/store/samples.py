@@ -27,10 +27,10 @@ class SampleStore:
 
         False, without a change, for other sessions.
         """
-        which = col(SessionRow.id) == session, col(SessionRow.state).in_(when)
+        conditions = col(SessionRow.id) == session, col(SessionRow.state).in_(when)
         with Database(self._engine) as db:
-            # First, so that it locks the row: two reports of a session wait for each other.
-            if not db.exec(update(SessionRow).where(*which).values(**facts)).rowcount:
+            # This locks the row first: concurrent reports of a session wait for each other.
+            if not db.exec(update(SessionRow).where(*conditions).values(**facts)).rowcount:
                 return False
             _add(db, session, reading)
             db.commit()
@@ -52,7 +52,7 @@ class SampleStore:
 
 
 def _add(db: Database, session: str, reading: Reading) -> None:
-    """Add a reading; two statements, and one more for the first one of each span."""
+    """Add a reading to the newest sample, or as a new one; thins the samples if they are many."""
     newest = select(SampleRow).where(SampleRow.session == session)
     row = db.exec(newest.order_by(col(SampleRow.at).desc()).limit(1)).first()
     sample = add_reading(Sample.model_validate(row) if row else None, reading)
@@ -65,7 +65,7 @@ def _add(db: Database, session: str, reading: Reading) -> None:
     if db.exec(count).one() > MOST:
         fewer = thin(_samples(db, session))
         db.exec(delete(SampleRow).where(col(SampleRow.session) == session))
-        db.add_all([_row(session, one) for one in fewer])
+        db.add_all([_row(session, kept_sample) for kept_sample in fewer])
 
 
 def _samples(db: Database, session: str) -> list[Sample]:

@@ -41,16 +41,16 @@ class ServiceTokenStore:
             return [_token(row) for row in db.exec(query)]
 
     def remove(self, id: str) -> ServiceToken | None:
-        """Delete a token; None if there is none."""
+        """Delete a token and return it; None if there is none."""
         with Database(self._engine) as db:
             row = db.exec(select(ServiceTokenRow).where(col(ServiceTokenRow.id) == id)).first()
             if row is None:
                 return None
-            found = _token(row)
+            token = _token(row)
             db.exec(delete(ServiceUseRow).where(col(ServiceUseRow.token) == id))
             db.delete(row)
             db.commit()
-            return found
+            return token
 
     def note_use(self, id: str, user: str, now: datetime, since: datetime) -> bool:
         """Store a use for a user; False if one since `since` is stored already."""

@@ -40,8 +40,8 @@ def query_page(db: Database, query: ListQuery, now: datetime) -> Page:
     """Read one page."""
     listing = Listing(query.sort, _key(query.sort), _ID, query.place, query.limit)
     piece = read_piece(db, select(SessionRow).where(*_conditions(query, now)), listing)
-    found = tuple(Session.model_validate(row) for row in piece.rows)
-    return Page(found, piece.following, piece.previous)
+    sessions = tuple(Session.model_validate(row) for row in piece.rows)
+    return Page(sessions, piece.following, piece.previous)
 
 
 def count_states(db: Database, query: ListQuery, now: datetime) -> dict[State, int]:

@@ -28,7 +28,7 @@ from portal.core.session.transitions import Transition
 from portal.errors import Conflict, KeyReused
 from portal.store.encryption import Sealer, is_sealed
 from portal.store.reading import reading
-from portal.store.reencrypt import place_of
+from portal.store.reencrypt import session_aad
 from portal.store.session_query import count_states, query_page
 from portal.store.tables import AppRow, LaunchKeyRow, SessionEnvRow, SessionRow
 
@@ -54,13 +54,13 @@ class SessionStore:
     ) -> tuple[list[Session], bool]:
         """Store all sessions of a launch and return (them as stored, True).
 
-        Names that live sessions of the owner have get a number, in the same transaction, so that
-        concurrent launches get different ones.
+        Names that live sessions of the owner already have get a number, in the same transaction,
+        so that concurrent launches get distinct names.
 
-        `key` is the Idempotency-Key: for one that the owner has already used, returns (the
-        sessions of that launch, False) if `fingerprint` is the same. Raises KeyReused if it
-        differs, and Conflict if that launch has just been refused, or if a live session has
-        JupyterHub's server at the same path; `hub_env` are that server's variables.
+        `key` is the Idempotency-Key: if the owner has already used it with the same `fingerprint`,
+        returns (the sessions of that launch, False). Raises KeyReused if the fingerprint differs,
+        and Conflict if that launch has just been refused, or if a live session has JupyterHub's
+        server at the same path; `hub_env` are that server's variables.
         """
         owner = sessions[0].owner
         # A plain hash of guessable values could be reversed; a keyed one requires the key.
@@ -78,8 +78,8 @@ class SessionStore:
                         )
                     )
                     db.flush()
-                named = _named_apart(db, sessions)
-                for session in named:
+                named_sessions = _named_apart(db, sessions)
+                for session in named_sessions:
                     db.add(SessionRow(**session.model_dump()))
                     if env or hub_env:
                         db.add(self._env_row(session.id, env, hub_env or {}))
@@ -90,24 +90,26 @@ class SessionStore:
             if key is not None and (earlier := self._earlier(owner, key, fingerprint)):
                 return earlier, False
             raise self._taken(sessions[0].hub_prefix) from None
-        return named, True
+        return named_sessions, True
 
     def _env_row(
         self, session: str, env: Mapping[str, str], hub_env: Mapping[str, str]
     ) -> SessionEnvRow:
         sealed, hub = (
-            self._sealer.seal(json.dumps(dict(one)), place_of(session)) if one else ""
-            for one in (env, hub_env)
+            self._sealer.seal(json.dumps(dict(variables)), session_aad(session))
+            if variables
+            else ""
+            for variables in (env, hub_env)
         )
         return SessionEnvRow(session=session, variables=sealed, hub=hub)
 
     def _taken(self, prefix: str) -> Conflict:
-        which = (col(SessionRow.hub_prefix) == prefix, col(SessionRow.state).in_(LIVE))
+        conditions = (col(SessionRow.hub_prefix) == prefix, col(SessionRow.state).in_(LIVE))
         with reading(self._readers) as db:
-            found = db.exec(select(SessionRow).where(*which)).first() if prefix else None
-        if found is None:
+            holder = db.exec(select(SessionRow).where(*conditions)).first() if prefix else None
+        if holder is None:
             return Conflict("The session could not be stored. Please try again.")
-        return Conflict(f"The session {found.id} has JupyterHub's server at {prefix} already.")
+        return Conflict(f"The session {holder.id} has JupyterHub's server at {prefix} already.")
 
     def _earlier(self, owner: str, key: str, fingerprint: str) -> list[Session]:
         """The sessions of an earlier launch with this key; [] if the key was not used."""
@@ -115,16 +117,16 @@ class SessionStore:
             row = db.get(LaunchKeyRow, (owner, key))
             if row is None:
                 return []
-            found = db.exec(select(SessionRow).where(_of_batch(row.session))).all()
-            if not found:
+            rows = db.exec(select(SessionRow).where(_of_batch(row.session))).all()
+            if not rows:
                 raise Conflict("A launch with this key was just refused. Use a new key.")
-            known = row.fingerprint
-            if known != fingerprint and not (
-                is_sealed(known) and self._sealer.marks(known, fingerprint)
+            stored = row.fingerprint
+            if stored != fingerprint and not (
+                is_sealed(stored) and self._sealer.marks(stored, fingerprint)
             ):
                 raise KeyReused("This Idempotency-Key was used for a different request.")
             # Names of one launch have the same stem: this sorts name1, name2, … name10.
-            return [_session(r) for r in sorted(found, key=lambda r: (len(r.name), r.name))]
+            return [_session(r) for r in sorted(rows, key=lambda r: (len(r.name), r.name))]
 
     def has_key(self, owner: str, key: str) -> bool:
         """Whether the owner has already used this Idempotency-Key."""
@@ -147,16 +149,16 @@ class SessionStore:
         return self._opened(session, row.hub if row else "")
 
     def _opened(self, session: str, stored: str) -> dict[str, str]:
-        clear = self._sealer.open(stored, place_of(session)) if is_sealed(stored) else stored
+        clear = self._sealer.open(stored, session_aad(session)) if is_sealed(stored) else stored
         variables: dict[str, str] = json.loads(clear or "{}")
         return variables
 
     def forget_hub_env(self) -> None:
-        """Delete these variables of sessions that are over."""
+        """Delete the variables of JupyterHub's servers in sessions that are over."""
         over = select(SessionRow.id).where(col(SessionRow.state).in_(OVER))
-        which = (col(SessionEnvRow.hub) != "", col(SessionEnvRow.session).in_(over))
+        conditions = (col(SessionEnvRow.hub) != "", col(SessionEnvRow.session).in_(over))
         with Database(self._engine) as db:
-            db.exec(update(SessionEnvRow).where(*which).values(hub=""))
+            db.exec(update(SessionEnvRow).where(*conditions).values(hub=""))
             db.commit()
 
     def forget_variables(self, before: datetime) -> None:
@@ -183,11 +185,11 @@ class SessionStore:
         )
 
     def apply_to_all(self, sessions: Collection[str], transition: Transition) -> list[Session]:
-        """The same for several sessions; returns those that changed."""
+        """Apply a transition to several sessions; returns those that changed."""
         return self._update_all(col(SessionRow.id).in_(sessions), transition)
 
     def apply_to_batch(self, batch: str, transition: Transition) -> list[Session]:
-        """The same for all sessions of one launch."""
+        """Apply a transition to all sessions of one launch; returns those that changed."""
         return self._update_all(_of_batch(batch), transition)
 
     def change(
@@ -200,34 +202,34 @@ class SessionStore:
         self,
         session: str,
         when: Collection[State],
-        known: Mapping[str, object],
+        expected: Mapping[str, object],
         **facts: Unpack[Facts],
     ) -> Session | None:
-        """Update a session if its state is one of `when` and the fields `known` are unchanged.
+        """Update a session if its state is one of `when` and it still has the values `expected`.
 
-        A compare-and-set: None, without a change, if something else was stored meanwhile.
+        A compare-and-set: returns None, without a change, if another value was stored meanwhile.
         """
-        return self._update(session, when, known, dict(facts))
+        return self._update(session, when, expected, dict(facts))
 
     def _update(
         self,
         session: str,
         when: Collection[State],
-        known: Mapping[str, object],
+        expected: Mapping[str, object],
         values: Mapping[str, object],
     ) -> Session | None:
-        which = [col(SessionRow.id) == session, *_fitting(when, known)]
+        conditions = [col(SessionRow.id) == session, *_fitting(when, expected)]
         with Database(self._engine) as db:
-            done = db.exec(update(SessionRow).where(*which).values(**values))
-            row = db.get(SessionRow, session) if done.rowcount else None
-            result = _session(row) if row else None
+            result = db.exec(update(SessionRow).where(*conditions).values(**values))
+            row = db.get(SessionRow, session) if result.rowcount else None
+            session_after = _session(row) if row else None
             db.commit()
-            return result
+            return session_after
 
-    def _update_all(self, which: Any, transition: Transition) -> list[Session]:
+    def _update_all(self, condition: Any, transition: Transition) -> list[Session]:
         with Database(self._engine) as db:
             fitting = _fitting(transition.from_states, transition.expected)
-            query = select(SessionRow).where(which, *fitting)
+            query = select(SessionRow).where(condition, *fitting)
             rows = db.exec(query.with_for_update()).all()
             for row in rows:
                 row.sqlmodel_update(dict(transition.changes))
@@ -248,7 +250,7 @@ class SessionStore:
         return self._where(col(SessionRow.state).in_(LIVE))
 
     def unclean(self) -> list[Session]:
-        """All ended sessions whose files are still to be deleted."""
+        """All ended sessions whose files have not been deleted yet."""
         return self._where(col(SessionRow.state).in_(OVER), col(SessionRow.cleaned).is_(False))
 
     def unexplained(self, text: str, since: datetime) -> list[Session]:
@@ -261,12 +263,12 @@ class SessionStore:
 
     def ending(self, owner: str, before: datetime) -> list[Session]:
         """An owner's running sessions with a deadline before a time, soonest first."""
-        found = self._where(
+        sessions = self._where(
             col(SessionRow.state) == State.RUNNING,
             col(SessionRow.owner) == owner,
             col(SessionRow.deadline) <= before,
         )
-        return sorted(found, key=lambda session: (session.deadline or before, session.id))
+        return sorted(sessions, key=lambda session: (session.deadline or before, session.id))
 
     def _where(self, *conditions: Any) -> list[Session]:
         with reading(self._readers) as db:
@@ -282,7 +284,7 @@ class SessionStore:
 
     def ended_unseen(self, owner: str, since: datetime, most: int) -> EndedLately:
         """An owner's ends since a time that they have not seen, the newest `most` of them."""
-        # The number of all in the same statement: it is counted in the index.
+        # The same statement counts all of them, in the index.
         query = (
             select(SessionRow, func.count().over())
             .where(*_unseen(owner), col(SessionRow.ended) >= since)
@@ -290,27 +292,27 @@ class SessionStore:
             .limit(most)
         )
         with reading(self._readers) as db:
-            found = db.exec(query).all()
-        count = found[0][1] if found else 0
-        return EndedLately(tuple(_session(row) for row, _ in found), count)
+            rows = db.exec(query).all()
+        count = rows[0][1] if rows else 0
+        return EndedLately(tuple(_session(row) for row, _ in rows), count)
 
     def see_ends(self, owner: str, until: datetime, now: datetime) -> int:
         """Mark all ends of an owner up to a time as seen; returns how many were not."""
-        which = (*_unseen(owner), col(SessionRow.ended) <= until)
+        conditions = (*_unseen(owner), col(SessionRow.ended) <= until)
         with Database(self._engine) as db:
-            done = db.exec(update(SessionRow).where(*which).values(end_seen=now))
+            result = db.exec(update(SessionRow).where(*conditions).values(end_seen=now))
             db.commit()
-            return done.rowcount
+            return result.rowcount
 
     def note_use(self, sessions: Collection[str], now: datetime) -> None:
         """Set the time of last use of the running ones of these sessions."""
-        which = col(SessionRow.id).in_(sessions), col(SessionRow.state) == State.RUNNING
+        conditions = col(SessionRow.id).in_(sessions), col(SessionRow.state) == State.RUNNING
         with Database(self._engine) as db:
-            db.exec(update(SessionRow).where(*which).values(last_used=now))
+            db.exec(update(SessionRow).where(*conditions).values(last_used=now))
             db.commit()
 
     def get_many(self, sessions: Collection[str]) -> list[Session]:
-        """Those of these sessions that exist, in any order."""
+        """These sessions, as far as they exist, in any order."""
         return self._where(col(SessionRow.id).in_(sessions))
 
     def holding(self, owners: Collection[str]) -> list[Session]:
@@ -342,7 +344,7 @@ def _unseen(owner: str) -> list[Any]:
 
 
 def _named_apart(db: Database, sessions: Sequence[Session]) -> list[Session]:
-    # In a transaction that writes: launches at the same time wait for each other.
+    # In a writing transaction, so that concurrent launches wait for each other.
     live = select(SessionRow.name).where(
         col(SessionRow.owner) == sessions[0].owner, col(SessionRow.state).in_(LIVE)
     )
@@ -353,13 +355,13 @@ def _named_apart(db: Database, sessions: Sequence[Session]) -> list[Session]:
     ]
 
 
-def _fitting(when: Collection[State], known: Mapping[str, object]) -> list[Any]:
-    as_known = [getattr(SessionRow, name) == value for name, value in known.items()]
+def _fitting(when: Collection[State], expected: Mapping[str, object]) -> list[Any]:
+    as_known = [getattr(SessionRow, name) == value for name, value in expected.items()]
     return [col(SessionRow.state).in_(when), *as_known]
 
 
 def _of_batch(batch: str) -> Any:
-    # Each session from before there were batches is a batch of its own.
+    # A session without a batch is the only one of its launch.
     return or_(col(SessionRow.batch) == batch, col(SessionRow.id) == batch)
 
 
@@ -368,5 +370,5 @@ def _session(row: SessionRow) -> Session:
 
 
 def _hub_app(session: Session) -> AppRow:
-    """The server of JupyterHub's, which starts with the session; it has no origin of its own."""
+    """JupyterHub's server in a session; it starts with the session and has no origin."""
     return AppRow(session=session.id, app=APP, label=session.id, state=AppState.WANTED)

@@ -38,45 +38,45 @@ class ShareStore:
         return self._find(_of(owner, folder))
 
     def with_user(self, user: str) -> list[FolderShare]:
-        """What others share with a user by name."""
+        """The shares whose recipient is this user."""
         return self._find(and_(col(_Row.kind) == USER, col(_Row.name) == user))
 
     def has_groups(self) -> bool:
-        """Whether anything is shared with any group."""
+        """Whether there is a share whose recipient is a group."""
         query = select(_Row.name).where(col(_Row.kind) == GROUP).limit(1)
         with reading(self._readers) as db:
             return db.exec(query).first() is not None
 
     def with_groups(self, groups: Collection[str]) -> list[FolderShare]:
-        """What is shared with these groups."""
+        """The shares whose recipient is one of these groups."""
         return self._find(and_(col(_Row.kind) == GROUP, col(_Row.name).in_(groups)))
 
     def get(self, key: ShareKey) -> FolderShare | None:
         """One share."""
-        found = self._find(_is(key))
-        return found[0] if found else None
+        shares = self._find(_is(key))
+        return shares[0] if shares else None
 
     def put(self, share: FolderShare, most: int) -> bool:
-        """Store a share, in place of an earlier one.
+        """Store or replace a share.
 
-        False if it is new and its folder has `most` already.
+        False if it is new and its folder already has `most`.
         """
         key = share.key
         with Database(self._engine) as db:
             # All of a folder's rows are locked, or two new ones could exceed `most` together.
             folder = select(_Row).where(_of(key.owner, key.folder)).with_for_update()
-            known = {(row.kind, row.name) for row in db.exec(folder)}
-            if (key.kind, key.name) not in known and len(known) >= most:
+            existing = {(row.kind, row.name) for row in db.exec(folder)}
+            if (key.kind, key.name) not in existing and len(existing) >= most:
                 return False
             db.merge(_row(share))
             db.commit()
             return True
 
     def set_state(self, key: ShareKey, access: Access, state: ShareState) -> None:
-        """Note how far a share is, unless its access has changed meanwhile."""
-        which = and_(_is(key), col(_Row.access) == access)
+        """Store a share's state, unless its access has changed meanwhile."""
+        condition = and_(_is(key), col(_Row.access) == access)
         with Database(self._engine) as db:
-            db.exec(update(_Row).where(which).values(state=state.value))
+            db.exec(update(_Row).where(condition).values(state=state.value))
             db.commit()
 
     def remove(self, key: ShareKey) -> None:
@@ -94,17 +94,17 @@ class ShareStore:
         self._delete(same)
 
     def copy(self, owner: str, folder: str, to: str, now: datetime) -> list[FolderShare]:
-        """Store the shares of a folder for another name of it, too; returns those that are new."""
+        """Copy the shares of a folder to another name of it; returns those that are new."""
         with Database(self._engine) as db:
             rows = db.exec(select(_Row).where(_of(owner, to)).with_for_update())
-            known = {(row.kind, row.name) for row in rows}
-            made = [
+            existing = {(row.kind, row.name) for row in rows}
+            copies = [
                 _Row(**row.model_dump() | {"folder": to, "created": now})
                 for row in db.exec(select(_Row).where(_of(owner, folder)))
-                if (row.kind, row.name) not in known
+                if (row.kind, row.name) not in existing
             ]
-            shares = [_share(row) for row in made]
-            db.add_all(made)
+            shares = [_share(row) for row in copies]
+            db.add_all(copies)
             db.commit()
             return shares
 
@@ -112,13 +112,13 @@ class ShareStore:
         """Delete the shares of a folder."""
         self._delete(_of(owner, folder))
 
-    def _find(self, which: Any) -> list[FolderShare]:
+    def _find(self, condition: Any) -> list[FolderShare]:
         with reading(self._readers) as db:
-            return [_share(row) for row in db.exec(select(_Row).where(which).order_by(*_ORDER))]
+            return [_share(row) for row in db.exec(select(_Row).where(condition).order_by(*_ORDER))]
 
-    def _delete(self, which: Any) -> None:
+    def _delete(self, condition: Any) -> None:
         with Database(self._engine) as db:
-            db.exec(delete(_Row).where(which))
+            db.exec(delete(_Row).where(condition))
             db.commit()
 
 

@@ -23,7 +23,7 @@ from portal.store.tables import ClusterNodesRow, ClusterRow, HeartbeatRow
 
 
 class Reported(NamedTuple):
-    """What Slurm last reported, of one moment; empty before the worker's first poll."""
+    """Slurm's last reports, read in one transaction; empty before the worker's first poll."""
 
     status: SlurmStatus = SlurmStatus(None, None)
     partitions: Sequence[Partition] = ()
@@ -56,24 +56,24 @@ class StatusStore:
             db.commit()
 
     def slurm_status(self) -> SlurmStatus:
-        """When Slurm last answered, and since when it has failed to."""
+        """The times of Slurm's last answer and of its first failure since."""
         with reading(self._readers) as db:
             row = db.exec(_ANSWER).first()
         if row is None:
             return SlurmStatus(None, None)
-        answered, failing, message, use, seen = row
-        return SlurmStatus(answered, failing, message, _use(use).rooms, seen)
+        answered, failing, message, use, worker_beat = row
+        return SlurmStatus(answered, failing, message, _use(use).rooms, worker_beat)
 
     def reported(self) -> Reported:
-        """What Slurm last reported, except for its nodes."""
+        """Slurm's last reports, except for its nodes."""
         with reading(self._readers) as db:
             row = db.exec(_REPORTED).first()
         if row is None:
             return Reported()
-        answered, failing, message, use, seen, partitions, limits = row
+        answered, failing, message, use, worker_beat, partitions, limits = row
         usage = _use(use)
         return Reported(
-            SlurmStatus(answered, failing, message, usage.rooms, seen),
+            SlurmStatus(answered, failing, message, usage.rooms, worker_beat),
             _partitions(partitions),
             _limits(limits) if limits else None,
             usage,
@@ -83,34 +83,16 @@ class StatusStore:
         """Save the partitions."""
         self._cluster(partitions=_PARTITIONS.dump_json(list(partitions)).decode())
 
-    def partitions(self) -> Sequence[Partition]:
-        """The partitions as last read; empty before the first poll."""
-        return _partitions(self._text(col(ClusterRow.partitions)))
-
-    def _text(self, column: Any) -> str:
-        """One column alone: a large site's limits are megabytes."""
-        with reading(self._readers) as db:
-            return db.exec(select(column).where(col(ClusterRow.id) == 1)).first() or ""
-
     def save_limits(self, limits: Limits) -> None:
         """Save Slurm's limits."""
         self._cluster(limits=_LIMITS.dump_json(limits).decode())
-
-    def limits(self) -> Limits | None:
-        """The limits as last read; None before the first poll."""
-        text = self._text(col(ClusterRow.limits))
-        return _limits(text) if text else None
 
     def save_use(self, use: ClusterUsage) -> None:
         """Save the cluster's use, as last polled."""
         self._cluster(use=_USE.dump_json(use).decode())
 
-    def use(self) -> ClusterUsage:
-        """The cluster's use, as last polled."""
-        return _use(self._text(col(ClusterRow.use)))
-
     def save_nodes(self, nodes: Sequence[NodeUse]) -> None:
-        """Save who holds what on which node, as last polled."""
+        """Save the allocations of each node, as last polled."""
         text = _NODES.dump_json(list(nodes)).decode()
         with Database(self._engine) as db:
             row = db.get(ClusterNodesRow, 1) or ClusterNodesRow()
@@ -119,7 +101,7 @@ class StatusStore:
             db.commit()
 
     def nodes(self) -> list[NodeUse]:
-        """Who holds what on which node; [] before the first poll."""
+        """The allocations of each node; [] before the first poll."""
         with reading(self._readers) as db:
             row = db.get(ClusterNodesRow, 1)
             return _NODES.validate_json(row.nodes) if row else []
@@ -158,7 +140,7 @@ def _partitions(text: str) -> Sequence[Partition]:
 
 @lru_cache(maxsize=2)
 def _limits(text: str) -> Limits:
-    # Large sites have thousands of associations, and pages ask every two seconds.
+    # Large sites have thousands of associations, and pages poll every two seconds.
     return _LIMITS.validate_json(text)
 
 

@@ -1,4 +1,4 @@
-"""Jobs that were submitted from here, in the database."""
+"""Jobs that were submitted through the portal, in the database."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SubmissionStore:
         self._readers = engine.execution_options(read_only=True)
 
     def claim(self, submission: Submission) -> Submission | None:
-        """Store a submission before it is sent; None, or the earlier one that has its key."""
+        """Store a submission before it is sent; returns the earlier one with its key, if any."""
         try:
             with Database(self._engine) as db:
                 db.add(_row(submission))
@@ -54,27 +54,29 @@ class SubmissionStore:
             db.commit()
 
     def of_job(self, owner: str, job_id: str) -> Submission | None:
-        """The submission that became a user's job, if it is still known."""
+        """The submission of a user's job, if it is still stored."""
         query = (
             select(SubmissionRow)
             .where(col(SubmissionRow.owner) == owner, col(SubmissionRow.job_id) == job_id)
-            .order_by(col(SubmissionRow.created).desc())  # Slurm's numbers start again some day
+            .order_by(col(SubmissionRow.created).desc())  # Slurm reuses numbers after MaxJobId
         )
         with reading(self._readers) as db:
             row = db.exec(query).first()
             return _submission(row) if row else None
 
     def delete(self, owner: str, before: datetime, most: int) -> None:
-        """Delete a user's submissions from before a time, and all but the `most` last scripts."""
+        """Delete a user's submissions from before a time, and all but the newest `most` scripts."""
         mine = col(SubmissionRow.owner) == owner
-        kept = select(SubmissionRow.created).where(mine, col(SubmissionRow.request).is_not(None))
-        last = kept.order_by(col(SubmissionRow.created).desc()).offset(most).limit(1)
+        with_script = select(SubmissionRow.created).where(
+            mine, col(SubmissionRow.request).is_not(None)
+        )
+        last = with_script.order_by(col(SubmissionRow.created).desc()).offset(most).limit(1)
         with Database(self._engine) as db:
             db.exec(delete(SubmissionRow).where(mine, col(SubmissionRow.created) < before))
             oldest = db.exec(last).first()
             if oldest is not None:
-                which = and_(mine, col(SubmissionRow.created) <= oldest)
-                db.exec(update(SubmissionRow).where(which).values(request=None))
+                condition = and_(mine, col(SubmissionRow.created) <= oldest)
+                db.exec(update(SubmissionRow).where(condition).values(request=None))
             db.commit()
 
 

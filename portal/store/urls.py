@@ -1,4 +1,4 @@
-"""Says what is wrong with a database's URL, before it ends in a traceback."""
+"""Checks of the database's URL, with errors that an administrator can act on."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _ALIASES = ("postgres", "postgresql+asyncpg", "pgsql")
 
 
 class DatabaseUrlError(PortalError):
-    """state.database cannot be used; the text never contains it, as it may have a password."""
+    """state.database is invalid; the text never contains it, as it may have a password."""
 
 
 def check_url(url: str) -> None:
-    """Raise DatabaseUrlError unless it has a known form, and its driver is installed."""
+    """Raise DatabaseUrlError unless the URL has a known form and its driver is installed."""
     try:
         parsed = make_url(url)
     except ArgumentError:

@@ -1,4 +1,4 @@
-"""Sums of what sessions used, by two indexes that hold all columns which are needed."""
+"""Sums of sessions' resource usage, from two covering indexes."""
 
 from __future__ import annotations
 
@@ -38,9 +38,8 @@ _FGPU = func.coalesce(_C.fgpu, 0.0)
 class _Seconds(FunctionElement[float]):
     """A time as seconds since 1970.
 
-    SQLAlchemy's own would be strftime('%s') with SQLite, which takes twice as long as julianday();
-    unixepoch() is faster still, but SQLite has it from 3.38 on only. The result of julianday() is
-    exact to a millisecond.
+    SQLAlchemy's EXTRACT is strftime('%s') on SQLite, which takes twice as long as julianday();
+    unixepoch() is faster still, but needs SQLite 3.38. julianday() is exact to a millisecond.
     """
 
     type = Float()
@@ -69,7 +68,7 @@ class UsageStore:
     def flows(
         self, spans: Sequence[Span], only: UsageFilter | None
     ) -> tuple[Flow, list[Flow], list[Flow]]:
-        """What was running at the first begin, and what started and ended in each span."""
+        """The sum of running sessions at the first begin, and of starts and ends in each span."""
         where = _conditions(only)
         starts, ends = _flows(_C.started, where), _flows(_C.ended, where)
         with self._readers.connect() as db:
@@ -80,24 +79,24 @@ class UsageStore:
             )
 
     def shares(self, by: By, begin: datetime, end: datetime) -> list[Share]:
-        """What sessions used from `begin` to `end`, by key and owner.
+        """The usage of sessions from `begin` to `end`, by key and owner.
 
-        Keys: the owner; the account as it was chosen ("" for Slurm's default); the environment
-        ("": an image of the owner's own); the apps that were opened, as the audit log names them.
+        Keys: the owner; the account that was chosen ("" for Slurm's default); the environment
+        ("" for a user-supplied image); the apps that were opened, as the audit log names them.
         """
-        # Comparing the columns leaves one conversion of each time to seconds.
+        # Columns are compared as they are, so that each time is converted to seconds once.
         over = case(
             (or_(_C.ended.is_(None), _C.ended > end), int(end.timestamp())),
             else_=_Seconds(_C.ended),
         )
-        begun = case((_C.started < begin, int(begin.timestamp())), else_=_Seconds(_C.started))
+        start = case((_C.started < begin, int(begin.timestamp())), else_=_Seconds(_C.started))
         sums = (
             func.sum(case((_C.started >= begin, 1), else_=0)),
-            func.sum(_C.cpus * (over - begun)),
-            # Without fGPU the times are not converted once more.
-            func.sum(case((_C.fgpu > 0, _C.fgpu * (over - begun)), else_=0.0)),
+            func.sum(_C.cpus * (over - start)),
+            # Without fGPU the times are not converted again.
+            func.sum(case((_C.fgpu > 0, _C.fgpu * (over - start)), else_=0.0)),
         )
-        # As expressions: SQLite would rather read all rows in the order of an index on owners.
+        # Expressions, or SQLite would read all rows in the order of an index on owners.
         owner = func.coalesce(_C.owner, literal_column("''"))
         key = owner if by == "person" else func.coalesce(_key(by), literal_column("''"))
         query = (
@@ -122,7 +121,7 @@ _OPENED = (
 )
 
 
-# Constants without parameters: PostgreSQL must see that what is selected is what is grouped by.
+# Literals, not parameters: PostgreSQL must recognise the selected expression in GROUP BY.
 _ONE: Any = literal_column("1", Integer())
 _NAME = func.length(_OPENED.c.detail) - func.length(_C.name)
 _APP = case(
@@ -132,9 +131,9 @@ _APP = case(
     ),
     else_=_OPENED.c.detail,
 )
-"""The audit log's "JupyterLab of tidy-crane" without the session's name: there are few groups then.
+"""The audit log's "JupyterLab of tidy-crane" without the session's name, so that groups are few.
 
-A line whose session was given another name since is a group of its own here.
+An event of a session that was renamed since keeps the old name, and is a separate group.
 """
 
 
@@ -153,9 +152,9 @@ def _key(by: By) -> Any:
 def _conditions(only: UsageFilter | None) -> list[Any]:
     if only is None:
         return []
-    named = _key(only.by) == only.of
+    by_key = _key(only.by) == only.of
     by_default = and_(_C.account == "", _C.owner.in_(only.owners))
-    return [or_(named, by_default) if only.owners else named]
+    return [or_(by_key, by_default) if only.owners else by_key]
 
 
 def _running(db: Connection, begin: datetime, where: Sequence[Any]) -> Flow:
@@ -167,18 +166,18 @@ def _running(db: Connection, begin: datetime, where: Sequence[Any]) -> Flow:
 
 
 def _flows(column: Any, where: Sequence[Any]) -> Any:
-    """The sums of the sessions whose time in this column is in a span; built once for all."""
+    """The query of the sums of sessions whose time in this column is in a span."""
     begin, end = bindparam("begin", type_=UtcDateTime), bindparam("end", type_=UtcDateTime)
     after = _Seconds(column) - bindparam("second", type_=BigInteger)
     fgpu_seconds = func.sum(case((_C.fgpu > 0, _C.fgpu * after), else_=0.0))
     sums = (func.sum(_C.cpus), func.sum(_FGPU), func.sum(_C.cpus * after), fgpu_seconds)
     return select(
-        func.count(), func.count(distinct(_C.owner)), *(func.coalesce(one, 0) for one in sums)
+        func.count(), func.count(distinct(_C.owner)), *(func.coalesce(total, 0) for total in sums)
     ).where(column >= begin, column < end, _C.started.is_not(None), *where)
 
 
 def _flow(db: Connection, query: Any, span: Span) -> Flow:
     second = int(span.begin.timestamp())
-    found = db.execute(query, {"begin": span.begin, "end": span.end, "second": second}).one()
-    sessions, people, cpus, fgpu, cpu_seconds, fgpu_seconds = found
+    row = db.execute(query, {"begin": span.begin, "end": span.end, "second": second}).one()
+    sessions, people, cpus, fgpu, cpu_seconds, fgpu_seconds = row
     return Flow(sessions, people, int(cpus), float(fgpu), float(cpu_seconds), float(fgpu_seconds))

@@ -8,7 +8,7 @@ from pathlib import Path
 from flask import Flask
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from portal.services.container import Services
+from portal.services.assembly import Services
 from portal.version import release
 from portal.web import (
     branding,

@@ -1,4 +1,4 @@
-"""The site's own logo and colours, at addresses that anybody may read."""
+"""The site's logo and colours, at public URLs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ MOST_BYTES = 256 * 1024
 _PNG = b"\x89PNG\r\n\x1a\n"
 _TYPES = {".png": "image/png", ".svg": "image/svg+xml"}
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
-"""An SVG that somebody opens by its address runs no script and loads nothing."""
+"""An SVG that is opened by its URL runs no script and loads nothing."""
 
 
 @dataclass(frozen=True)
 class File:
-    """What is served, and its address."""
+    """A file to serve, and its URL."""
 
     url: str
     content: bytes
@@ -33,7 +33,7 @@ class File:
 
 
 def read_logo(path: str) -> tuple[bytes, str]:
-    """A logo and its content type; raises ValueError that says what is wrong with the file."""
+    """Read a logo and determine its content type; raises ValueError for an invalid file."""
     file = Path(path)
     try:
         if file.stat().st_size > MOST_BYTES:
@@ -49,7 +49,7 @@ def read_logo(path: str) -> tuple[bytes, str]:
 
 
 def install(app: Flask, web: WebSettings) -> None:
-    """Serve what the settings name, and tell templates its addresses ("" for Slipway's own)."""
+    """Serve the files in the settings, and set their URLs for templates ("": Slipway's default)."""
     logo = _logo(web.logo, "logo")
     dark = _logo(web.logo_dark, "logo_dark") or logo
     style = _style(web)
@@ -58,10 +58,10 @@ def install(app: Flask, web: WebSettings) -> None:
         site_logo_dark=dark.url if dark else "",
         site_style=style.url if style else "",
     )
-    # Blueprints of a request's application, since tests build several.
+    # Not a module's blueprint, since tests build several applications.
     blueprint = Blueprint("branding", __name__)
-    for name, found in (("logo", logo), ("logo_dark", dark), ("style", style)):
-        blueprint.add_url_rule(f"/site/{name}", f"site_{name}", _view(found))
+    for name, file in (("logo", logo), ("logo_dark", dark), ("style", style)):
+        blueprint.add_url_rule(f"/site/{name}", f"site_{name}", _view(file))
     app.register_blueprint(blueprint)
 
 
@@ -86,17 +86,17 @@ def _style(web: WebSettings) -> File | None:
     if not rules:
         return None
     if web.accent and not web.accent_dark:
-        # Without one of its own, dark pages keep Slipway's.
+        # Without an accent for dark pages, these keep Slipway's.
         rules[0] = rules[0].replace(":root", ':root:not([data-bs-theme="dark"])')
     content = "\n".join(rules).encode()
     return File(_address("style", content), content, "text/css; charset=utf-8")
 
 
 def _rule(selector: str, colour: str, scheme: Scheme) -> str:
-    found = accent(colour, scheme)
+    colours = accent(colour, scheme)
     return (
-        f"{selector} {{ --mark: {found.mark}; --mark-hover: {found.hover}; "
-        f"--on-mark: {found.on_mark}; --mark-soft: {found.soft}; }}"
+        f"{selector} {{ --mark: {colours.mark}; --mark-hover: {colours.hover}; "
+        f"--on-mark: {colours.on_mark}; --mark-soft: {colours.soft}; }}"
     )
 
 
@@ -104,11 +104,11 @@ def _address(name: str, content: bytes) -> str:
     return f"/site/{name}?v={hashlib.sha256(content).hexdigest()[:10]}"
 
 
-def _view(found: File | None) -> Callable[[], Response]:
+def _view(file: File | None) -> Callable[[], Response]:
     def serve() -> Response:
-        if found is None:
+        if file is None:
             raise NotFound("There is nothing here.")
-        response = Response(found.content, content_type=found.content_type)
+        response = Response(file.content, content_type=file.content_type)
         response.headers["Content-Security-Policy"] = _POLICY
         response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
         return response

@@ -1,4 +1,4 @@
-"""URLs of the pages' scripts and style sheets, which portal/web/client/build.sh has bundled."""
+"""URLs of the pages' scripts and style sheets, bundled by portal/web/client/build.sh."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from markupsafe import Markup
 log = logging.getLogger(__name__)
 
 FOLDER = "built"
-"""Below the folder of static files. Names in it have a hash of the content."""
+"""Subfolder of the static files. File names in it contain a hash of the content."""
 FOREVER = "public, max-age=31536000, immutable"
 
 
 class Built(TypedDict):
-    """One file of the manifest, and the parts of the program that a script loads at once."""
+    """A file of the manifest, and the modules that a script loads at once."""
 
     file: str
     preload: list[str]
 
 
 class Bundles:
-    """The results of the build, by the names of their sources, such as login.js."""
+    """The bundles, by the names of their sources, such as login.js."""
 
     def __init__(self, static: Path) -> None:
         self._folder = static / FOLDER
@@ -34,21 +34,21 @@ class Bundles:
     @cached_property
     def _manifest(self) -> dict[str, Built]:
         try:
-            found: dict[str, Built] = json.loads((self._folder / "manifest.json").read_text())
+            manifest: dict[str, Built] = json.loads((self._folder / "manifest.json").read_text())
         except FileNotFoundError:
             log.warning("%s is not there: pages have no scripts and styles", self._folder)
             return {}
-        return found
+        return manifest
 
     def url(self, name: str) -> str:
-        """The URL of what was built from `name`, which is the name itself before a build."""
+        """The URL of the bundle of the source `name`, or of `name` itself before a build."""
         return self._url(self._manifest[name]["file"] if self._manifest else name)
 
     def tags(self, page: str) -> Markup:
-        """The style sheet and the script of a page, with the parts that the script loads at once.
+        """The style sheet and the script of a page, with the modules that the script loads at once.
 
         `page`: an entry of portal/web/client/pages, which may have only one of the two. Pages
-        without a script of their own have that of the entry "plain".
+        without a script load that of the entry "plain".
         """
         sheet, script = f"{page}.css", f"{page}.js"
         if script not in self._manifest:
@@ -70,7 +70,7 @@ class Bundles:
 
 
 def install(app: Flask) -> None:
-    """Let templates ask for bundles, and browsers keep them for ever."""
+    """Add the bundles to the globals of templates, and let browsers cache them without limit."""
     bundles = Bundles(Path(str(app.static_folder)))
     app.jinja_env.globals.update(bundle=bundles.tags, built=bundles.url)
 

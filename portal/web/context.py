@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
 from flask import Flask, current_app, g, request
 
@@ -14,7 +14,9 @@ from portal.core.site_rules import SiteRules
 from portal.errors import Unauthorized
 from portal.logs import context as log_context
 from portal.services.admin.administration import caller_address
-from portal.services.container import Services
+
+if TYPE_CHECKING:
+    from portal.services.assembly import Services
 
 EXTENSION = "slipway"
 P = ParamSpec("P")
@@ -23,27 +25,27 @@ R = TypeVar("R")
 
 def services() -> Services:
     """The services of the running application."""
-    return cast(Services, current_app.extensions[EXTENSION])
+    return cast("Services", current_app.extensions[EXTENSION])
 
 
 def cluster_view() -> ClusterView:
-    """The cluster as this request sees it; read once."""
+    """The cluster's state for this request; read once per request."""
     if "cluster_view" not in g:
         g.cluster_view = services().cluster.look()
     return cast(ClusterView, g.cluster_view)
 
 
 def site_rules() -> SiteRules:
-    """The site's rules; read once a request."""
+    """The site's rules; read once per request."""
     if "site_rules" not in g:
         g.site_rules = services().administration.site_rules()
     return cast(SiteRules, g.site_rules)
 
 
 def reads_together(*, cluster: bool = False) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A view that reads the database in one transaction, and waits for nothing else.
+    """Decorate a view that reads the database in one transaction and does no other I/O.
 
-    `cluster`: it shows partitions or limits, which are read before.
+    `cluster`: whether the view shows partitions or limits, which are read before the transaction.
     """
 
     def decorate(view: Callable[P, R]) -> Callable[P, R]:
@@ -64,7 +66,7 @@ def install(app: Flask) -> None:
 
     @app.before_request
     def note_address() -> None:
-        # Threads are reused: every request sets it, so that none inherits another's address.
+        # Every request sets it, since threads are reused with the previous request's address.
         caller_address.set(request.remote_addr or "")
 
 

@@ -31,7 +31,7 @@ _TEXTS = {
 
 
 class ProblemField(BaseModel):
-    """A field that is wrong, and why."""
+    """An invalid field, and the reason."""
 
     field: str
     message: str
@@ -47,12 +47,12 @@ class Problem(BaseModel):
     status: int
     detail: str
     code: str = ""
-    """What is wrong, for programs, where the status alone does not tell."""
+    """The kind of error for programs, where the status does not determine it."""
     errors: list[ProblemField] = []
     more_errors: int = 0
-    """The number of wrong fields beyond those listed."""
+    """The number of invalid fields beyond those listed."""
     reference: str = ""
-    """What an administrator finds this request by in the log; of errors that are not yours."""
+    """The id of the request in the portal's log; only for errors of the server."""
 
 
 def install(app: Flask) -> None:
@@ -60,7 +60,7 @@ def install(app: Flask) -> None:
 
     @app.before_request
     def reject_nul_in_path() -> None:
-        # Databases cannot store NUL, so no name contains it, and some fail on such a query.
+        # No name contains NUL, which databases cannot store; some fail on such a query.
         if "\0" in request.path:
             raise NotFound
 
@@ -72,12 +72,13 @@ def install(app: Flask) -> None:
 
 def on_portal_error(error: PortalError) -> Response:
     """Respond with the error's own status and text."""
-    errors, more = (error.errors, error.more) if isinstance(error, InvalidRequest) else ((), 0)
-    response = error_response(error.status, error.title, error.text, errors, more, error.code)
+    invalid = error if isinstance(error, InvalidRequest) else None
+    errors, unlisted = (invalid.errors, invalid.more) if invalid else ((), 0)
+    response = error_response(error.status, error.title, error.text, errors, unlisted, error.code)
     if error.status in RETRIED:
         response.headers["Retry-After"] = str(error.retry_seconds)
     if isinstance(error, Starting) and request.method == "GET":
-        response.headers["Refresh"] = str(error.retry_seconds)  # browsers load the page again
+        response.headers["Refresh"] = str(error.retry_seconds)  # browsers reload the page
     return response
 
 
@@ -110,12 +111,12 @@ def error_response(
     title: str,
     text: str,
     errors: Sequence[FieldError] = (),
-    more: int = 0,
+    more_errors: int = 0,
     code: str = "",
 ) -> Response:
     """Build the response in the format that the client expects."""
     if request.path.startswith(PROGRAMS):
-        response = problem(status, title, text, errors, more, code)
+        response = problem(status, title, text, errors, more_errors, code)
     else:
         quoted = reference() if status >= 500 else ""
         page = render_template(
@@ -132,19 +133,19 @@ def problem(
     title: str,
     text: str,
     errors: Sequence[FieldError] = (),
-    more: int = 0,
+    more_errors: int = 0,
     code: str = "",
 ) -> Response:
-    """Build a problem document (RFC 9457); `more` counts the wrong fields not in `errors`."""
-    wrong = [ProblemField(field=e.field, message=e.message) for e in errors]
+    """Build a problem document (RFC 9457); `more_errors`: invalid fields not in `errors`."""
+    fields = [ProblemField(field=e.field, message=e.message) for e in errors]
     body = Problem(
         type="about:blank",
         title=title,
         status=status,
         detail=text,
         code=code,
-        errors=wrong,
-        more_errors=more,
+        errors=fields,
+        more_errors=more_errors,
         reference=reference() if status >= 500 else "",
     ).model_dump(exclude_defaults=True)
     response = Response(json.dumps(body), status, content_type="application/problem+json")

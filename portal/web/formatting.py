@@ -27,7 +27,7 @@ from portal.core.units import (
     short_minutes,
 )
 from portal.errors import visible
-from portal.services.notices.notices import Shown
+from portal.services.notices import ShownNotices
 from portal.web import bundles
 from portal.web.context import services
 
@@ -77,27 +77,27 @@ def install_filters(app: Flask) -> None:
 
 
 def naming(environment: str, version: str | None) -> Naming:
-    """How pages name a version of an environment."""
+    """The names of an environment's version, as pages show them."""
     return services().catalog().naming(environment, version)
 
 
 def environment_title(environment: str) -> str:
-    """How pages name an environment."""
+    """The title of an environment, as pages show it."""
     return services().catalog().environment_title(environment)
 
 
-def site_notices(person: object) -> Shown:
-    """What administrators tell the reader; nothing if the database does not answer.
+def site_notices(person: object) -> ShownNotices:
+    """The announcements and the maintenance to show; none if the database does not respond.
 
-    `person`: the page's, which pages for strangers leave undefined.
+    The error page that reports the database failure shows them, too, so this must not raise.
 
-    The page that says so has to be shown without it.
+    `person`: the template variable, which is undefined on pages without a login.
     """
     try:
         return services().notices.shown(isinstance(person, Person))
     except SQLAlchemyError:
         log.warning("announcements cannot be read", exc_info=True)
-        return Shown([], None)
+        return ShownNotices([], None)
 
 
 class _Assets:
@@ -108,7 +108,7 @@ class _Assets:
         self._hashes: dict[str, str] = {}
 
     def url(self, name: str) -> str:
-        """The URL of a file, which need not have been built yet."""
+        """The URL of a file, which need not exist yet."""
         if name not in self._hashes:
             self._hashes[name] = self._hash(name)
         return url_for("static", filename=name, v=self._hashes[name])

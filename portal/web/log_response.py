@@ -1,4 +1,4 @@
-"""Requests for pieces of logs, and their responses."""
+"""Requests for parts of logs, and their responses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from portal.web.log_text import Piece
 
 @dataclass(frozen=True)
 class LogTab:
-    """A part of a log that has a page of its own."""
+    """A part of a log that has its own page."""
 
     title: str
     part: str
@@ -25,23 +25,23 @@ LARGEST = 2**62
 """Offsets in bytes beyond this are past the end of every file."""
 
 
-def wanted_offset() -> int | None:
-    """Where the wanted piece begins; None if only its end is given, or the end of the log."""
+def requested_offset() -> int | None:
+    """Offset of the requested piece; None if only its end is given, or neither (the tail)."""
     return _number("offset")
 
 
-def wanted_end() -> int | None:
-    """Where the wanted piece ends; None: at the end of the log."""
+def requested_end() -> int | None:
+    """End offset of the requested piece; None for the end of the log."""
     return _number("before")
 
 
 def _number(name: str) -> int | None:
-    wanted = request.args.get(name, type=int)
-    return None if wanted is None else min(max(wanted, 0), LARGEST)
+    value = request.args.get(name, type=int)
+    return None if value is None else min(max(value, 0), LARGEST)
 
 
 def piece_response(read: Callable[[], Piece], over: bool) -> ResponseReturnValue:
-    """The piece as plain text, with its offsets and whether more may follow; or why not."""
+    """The piece as plain text with its offsets, and whether the log is complete; or the error."""
     headers = {
         "Content-Type": "text/plain; charset=utf-8",
         "X-Over": "yes" if over else "no",
@@ -50,5 +50,5 @@ def piece_response(read: Callable[[], Piece], over: bool) -> ResponseReturnValue
         piece = read()
     except (Conflict, Unavailable) as error:
         return error.text, error.status, headers
-    places = {"X-Offset": str(piece.offset), "X-Next-Offset": str(piece.following)}
-    return piece.text, 200, headers | places
+    offsets = {"X-Offset": str(piece.offset), "X-Next-Offset": str(piece.following)}
+    return piece.text, 200, headers | offsets

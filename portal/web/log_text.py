@@ -1,4 +1,4 @@
-"""A log in pieces, cut between characters: that of a session, or a job's output."""
+"""Splits the log of a session or the output of a job into pieces, between characters."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def decode(data: bytes, offset: int) -> tuple[str, int]:
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     text = decoder.decode(data)
     waiting = len(decoder.getstate()[0])
-    if not text and waiting:  # only the start of a character that was never completed
+    if not text and waiting:  # an incomplete character at the end of the file
         return decoder.decode(b"", final=True), offset + len(data)
     return text, offset + len(data) - waiting
 
@@ -58,17 +58,17 @@ def app_piece(read: Read, app: str, offset: int) -> tuple[bytes, int]:
 
 def app_tail(read: Read, app: str, end: int) -> tuple[bytes, int, int]:
     """The last lines of an app before `end`: the text, its offset, and that of the next piece."""
-    found, following, start = b"", end, end
+    tail, following, start = b"", end, end
     for _ in range(MOST_PIECES):
         size = min(PIECE, start)
         data, begin = whole_lines(read(start - size, size), start - size)
         lines, examined = app_lines(data, app)
         if start == end:
             following = begin + examined
-        found, start = lines + found, begin if size else 0
-        if start == 0 or len(found) >= ENOUGH:
+        tail, start = lines + tail, begin if size else 0
+        if start == 0 or len(tail) >= ENOUGH:
             break
-    return found, start, following
+    return tail, start, following
 
 
 def stream_app(read: Read, app: str, size: int) -> Iterator[bytes]:

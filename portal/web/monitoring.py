@@ -1,8 +1,8 @@
-"""For programs that watch the portal: /livez, /readyz and /metrics.
+"""Monitoring: /livez, /readyz and /metrics.
 
-Everybody may ask whether it is ready. What is wrong, and all figures, are told only on the listener
-of `monitoring.listen`, where HAProxy admits the networks of `monitoring.allow`: behind another
-proxy on the same host every client of the public address would look like a loopback address.
+Readiness is public. Details and metrics are served only on the listener of `monitoring.listen`,
+where HAProxy admits the networks of `monitoring.allow`: behind another proxy on the same host,
+every client of the public address would look like a loopback address.
 """
 
 from __future__ import annotations
@@ -31,38 +31,38 @@ def inside() -> bool:
 
 @blueprint.get("/livez")
 def livez() -> ResponseReturnValue:
-    """Confirm that this process answers."""
+    """Confirm that this process responds."""
     return "ok\n", _PLAIN
 
 
 @blueprint.get("/readyz")
 def readyz() -> ResponseReturnValue:
-    """Whether everything works that users need: 200, or 503 with the names of what does not.
+    """Check all parts that users need: 200, or 503 with the names of the failed ones.
 
-    With `?part=` once or more only these are asked for; raises InvalidRequest.
+    One or more `?part=` restrict the check to these; raises InvalidRequest.
     """
-    parts = _chosen(services().monitoring.parts(), request.args.getlist("part"))
+    parts = _select(services().monitoring.parts(), request.args.getlist("part"))
     ready = all(part.ok for part in parts)
     status = 200 if ready else 503
     if not (inside() and "verbose" in request.args):
         return f"{summary(parts)}\n", status, _PLAIN
-    told = {part.name: {"ok": part.ok, "text": part.text} for part in parts}
-    answer = make_response(jsonify({"ready": ready, "parts": told}), status)
-    answer.headers["Cache-Control"] = "no-store"
-    return answer
+    report = {part.name: {"ok": part.ok, "text": part.text} for part in parts}
+    response = make_response(jsonify({"ready": ready, "parts": report}), status)
+    response.headers["Cache-Control"] = "no-store"
+    return response
 
 
-def _chosen(parts: Sequence[Part], names: Sequence[str]) -> list[Part]:
-    known = {part.name for part in parts}
-    if unknown := [name for name in names if name not in known]:
-        text = f"{unknown[0][:40]!r} is none of {', '.join(sorted(known))}"
+def _select(parts: Sequence[Part], names: Sequence[str]) -> list[Part]:
+    available = {part.name for part in parts}
+    if unknown := [name for name in names if name not in available]:
+        text = f"{unknown[0][:40]!r} is none of {', '.join(sorted(available))}"
         raise InvalidRequest([FieldError("part", text)])
     return [part for part in parts if not names or part.name in names]
 
 
 @blueprint.get("/metrics")
 def metrics() -> ResponseReturnValue:
-    """Everything that is counted and measured, for Prometheus; raises NotFound elsewhere."""
+    """All metrics in Prometheus' text format; raises NotFound on other listeners."""
     if not inside():
         raise NotFound("There is nothing here, or it is not yours.")
     text = services().monitoring.exposition()

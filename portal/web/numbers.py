@@ -25,5 +25,5 @@ def whole(text: str) -> int | str:
 
 def decimal(text: str) -> float | str:
     """A decimal number of either sign."""
-    found = re.fullmatch(r"[+-]?[0-9]+(\.[0-9]+)?", text, re.ASCII) and len(text) <= 300
-    return float(text) if found else text
+    valid = re.fullmatch(r"[+-]?[0-9]+(\.[0-9]+)?", text, re.ASCII) and len(text) <= 300
+    return float(text) if valid else text

@@ -1,4 +1,4 @@
-"""Every request: its id, a line of the access log, and its metrics."""
+"""Request ids, access log and metrics."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 _LONGEST = 200
 """Characters of a path in the log."""
 UNKNOWN = "(none)"
-"""The route of requests for which there is none."""
+"""The route in the metrics for requests that match none."""
 _PROBES = frozenset(
     (
         "monitoring.livez",
@@ -35,25 +35,25 @@ _PROBES = frozenset(
         "runner.usage",
     )
 )
-"""Endpoints that programs ask every few seconds for ever."""
+"""Endpoints that programs poll every few seconds."""
 _USUAL = (200, 503)
-"""Answers of these that have no line."""
+"""Statuses of probes that are not logged."""
 
 
 def install(app: Flask) -> None:
-    """Observe the requests of an application; to be called before other handlers are added."""
+    """Observe the requests of an application; call it before other handlers are added."""
 
     @app.before_request
     def begin() -> None:
-        g.begun = time.monotonic()
-        given = request.headers.get(FROM_HAPROXY, "")
-        g.reference = given if _ID.fullmatch(given) else str(uuid.uuid4())
+        g.started = time.monotonic()
+        request_id = request.headers.get(FROM_HAPROXY, "")
+        g.reference = request_id if _ID.fullmatch(request_id) else str(uuid.uuid4())
         session = str((request.view_args or {}).get("session_id", ""))
         log_context.begin(g.reference, session if _SESSION.fullmatch(session) else "")
 
     @app.after_request
     def end(response: Response) -> Response:
-        seconds = time.monotonic() - g.get("begun", time.monotonic())
+        seconds = time.monotonic() - g.get("started", time.monotonic())
         # Templates, never paths, so that the number of series is bounded.
         route = request.url_rule.rule if request.url_rule else UNKNOWN
         method = request.method if request.method in _METHODS else "other"

@@ -30,7 +30,7 @@ csrf.exempt(blueprint)
 NEWS = Rate(per_second=1.0, at_once=3)
 """A runner reports every ten seconds, and retries undelivered reports."""
 VERSION = "Slipway-Runner"
-"""The header of runners that know an unknown session from an ended one (node/runner/wire.py)."""
+"""Header of runners that tell unknown sessions from ended ones (node/runner/wire.py)."""
 APP_NEWS = Rate(per_second=2.0, at_once=40)
 """For all apps of a session together, which may become ready at the same moment."""
 pace = RateLimiter()
@@ -56,7 +56,7 @@ def _token(session_id: str, rate: Rate) -> str:
 
 @blueprint.errorhandler(SessionUnknown)
 def unknown(error: SessionUnknown) -> ResponseReturnValue:
-    """An earlier release's runner ends its session on 404: it is told to try again later."""
+    """Respond 404, or 503 to runners of earlier releases, which end their sessions on 404."""
     if VERSION in request.headers:
         return on_portal_error(error)
     return on_portal_error(Unavailable(error.text))
@@ -64,7 +64,7 @@ def unknown(error: SessionUnknown) -> ResponseReturnValue:
 
 @blueprint.post("/adopt")
 def adopt(session_id: str) -> ResponseReturnValue:
-    """Take in a session that the portal has lost."""
+    """Adopt a session that is missing from the database."""
     token = _token(session_id, NEWS)
     services().adoption.claim(session_id, token, read_model(AdoptMessage))
     return {}
@@ -80,7 +80,7 @@ def ready(session_id: str) -> ResponseReturnValue:
 
 @blueprint.post("/progress")
 def progress(session_id: str) -> ResponseReturnValue:
-    """Record what the job does before its container starts."""
+    """Record the job's progress before its container starts."""
     session = _session(session_id)
     services().runner_calls.note_progress(session, read_model(ProgressMessage))
     return {}
@@ -95,7 +95,7 @@ def usage(session_id: str) -> ResponseReturnValue:
 
 @blueprint.post("/authorities")
 def renew(session_id: str) -> ResponseReturnValue:
-    """Certify the gateway again, by the authorities of now, and return these."""
+    """Issue a new certificate for the gateway by the current authorities; return both."""
     session = _session(session_id)
     return dict(services().runner_calls.renew(session, read_model(RenewalMessage)))
 

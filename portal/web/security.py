@@ -22,13 +22,13 @@ csrf = CSRFProtect()
 FOR_STRANGERS = frozenset(
     {"auth.login", "auth.login_again", "auth.login_kept", "provider.back_channel"}
 )
-"""Forms that may be sent without a login."""
+"""Endpoints of forms that may be sent without a login."""
 
 FRONTEND = "HTTP_X_SLIPWAY_FRONTEND"
 """Set by HAProxy's frontends for call-backs and monitoring, and removed from browsers' requests."""
 FOR_RUNNERS, FOR_MONITORING = "runners", "monitoring"
 WATCHED = ("/livez", "/readyz", "/healthz", "/metrics")
-"""What is served to programs that watch the portal, under any name."""
+"""Paths for monitoring, served under any host name."""
 WITHOUT_TOKEN = ("portal.web.auth.browser.login_kept", "portal.web.auth.provider.back_channel")
 """Views that need no CSRF token: the first changes nothing, and a login has made its page's token
 invalid; the second is called by the OpenID provider, with a signed token."""
@@ -73,7 +73,7 @@ def install(app: Flask, web: WebSettings) -> None:
     app.config["WTF_CSRF_SSL_STRICT"] = False  # browsers may send no referrer; origins are checked
     for view in WITHOUT_TOKEN:
         csrf.exempt(view)
-    own = origin_of(web.public_url)
+    own_origin = origin_of(web.public_url)
     apps = " ".join(web.origins.patterns())  # any subdomain, any port of the pool
     policy = (
         "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; "
@@ -86,7 +86,7 @@ def install(app: Flask, web: WebSettings) -> None:
     def refuse_foreign_forms() -> None:
         # Apps are same-site with the portal, so SameSite cookies alone do not stop their forms.
         unsafe = request.method not in ("GET", "HEAD", "OPTIONS")
-        if unsafe and not _from(own):
+        if unsafe and not _is_from(own_origin):
             raise Forbidden("This request came from another site.")
 
     @app.before_request
@@ -110,22 +110,22 @@ def install(app: Flask, web: WebSettings) -> None:
         return response
 
 
-def _from(own: str) -> bool:
-    """Whether a page of this origin has sent the request, or a program that names none.
+def _is_from(own_origin: str) -> bool:
+    """Whether a page of this origin has sent the request, or a program without an Origin header.
 
-    Where a browser's owner sends no referrers, its forms say "null"; whose they are, the browser
-    says itself.
+    Browsers that are configured to send no referrer send the origin "null" with forms; then
+    Sec-Fetch-Site tells.
     """
-    origin = request.headers.get("Origin", own)
-    return origin == own or (
+    origin = request.headers.get("Origin", own_origin)
+    return origin == own_origin or (
         origin == "null" and request.headers.get("Sec-Fetch-Site") == "same-origin"
     )
 
 
 def unsafe_page() -> bool:
     """Whether the request submits a form of one of our pages."""
-    known = request.endpoint is not None and not request.path.startswith(PROGRAMS)
-    return known and request.method not in ("GET", "HEAD", "OPTIONS")
+    is_page = request.endpoint is not None and not request.path.startswith(PROGRAMS)
+    return is_page and request.method not in ("GET", "HEAD", "OPTIONS")
 
 
 def harden(response: Response, policy: str) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import requests
 
 from portal.core.apps.origins import BAD_PORTS
-from tests.client import TIMEOUT, Api, Json, Visitor
-from tests.cluster import wait_for
+from tests.support.client import TIMEOUT, Api, Json, Visitor
+from tests.support.cluster import wait_for
 
 PAUSE = 4
 """Minimum seconds between two moves of an app to another port."""

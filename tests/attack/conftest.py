@@ -7,8 +7,6 @@ from collections.abc import Callable
 import pytest
 
 from tests.browser.conftest import browser, cookies, log_in
-from tests.client import Browser
-from tests.cluster import Cluster
 from tests.slurm.conftest import (
     admin,
     alice,
@@ -23,6 +21,8 @@ from tests.slurm.conftest import (
     session,
     tokens,
 )
+from tests.support.client import Browser
+from tests.support.cluster import Cluster
 
 __all__ = [
     "admin",

@@ -22,9 +22,9 @@ from urllib.parse import urlencode
 import requests
 
 from portal.adapters.certificates import CertificateAuthority, prepare_authorities
-from portal.node.file_server.server import Order
-from tests.client import Api, Json
-from tests.cluster import Cluster
+from portal.node.file_server.order import Order
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster
 
 SOURCES = "home/sources"
 ACROSS = "storage/across"

@@ -20,7 +20,7 @@ from http.client import HTTPException
 
 import requests
 
-from portal.node.file_server.storage import posix_acl
+from portal.node.file_server.access import posix_acl
 from tests.attack.doors import (
     EVERY_DOOR,
     PATIENCE,
@@ -32,8 +32,8 @@ from tests.attack.doors import (
     Proxy,
 )
 from tests.attack.shared_place import KINDS, SECRET, Person, Shared, differences, shared_place
-from tests.client import Json
-from tests.cluster import Cluster
+from tests.support.client import Json
+from tests.support.cluster import Cluster
 
 NAMES = ("report.txt", "data.bin", "tree", "sub", "notes")
 CONTENTS = ("save", "put", "dav_put", "tus_whole", "tus_pieces")

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.client import LOOPBACK
-from tests.cluster import Cluster
+from tests.support.client import LOOPBACK
+from tests.support.cluster import Cluster
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from tests.attack.doors import Doors, Proxy
 from tests.attack.throwaway import Account, throwaway
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
 
 HERE = Path(__file__).parent
 MEDDLER = (HERE / "meddler.py").read_text()

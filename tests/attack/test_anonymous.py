@@ -11,8 +11,8 @@ import pytest
 import requests
 
 from tests.attack.raw import Answer, alive, head, held, listen, open_connection, send
-from tests.client import SMALL, Api, http_session
-from tests.cluster import Cluster, wait_for
+from tests.support.client import SMALL, Api, http_session
+from tests.support.cluster import Cluster, wait_for
 
 USUAL = 3.0
 """Maximum seconds for another user's page meanwhile: whoever has to wait for others waits for ten
@@ -74,13 +74,13 @@ def api(alice: Api) -> Iterator[Api]:
 def test_slow_bodies_delay_no_other_user(
     cluster: Cluster, api: Api, line: str, headers: list[str], sent: bytes
 ) -> None:
-    """H4, B4: 24 bodies that never end; gunicorn has 16 threads."""
+    """H4, E4: 24 bodies that never end; gunicorn has 16 threads."""
     with held(cluster, 24, head(cluster, line, *headers), sent):
         assert _longest_wait(cluster, api) < USUAL
 
 
 def test_slow_bodies_are_cut_off(cluster: Cluster) -> None:
-    """H4, B4: sending a byte now and then does not extend the limit; the response says why."""
+    """H4, E4: sending a byte now and then does not extend the limit; the response says why."""
     start = head(cluster, "POST /api/v1/tokens", JSON, SLOW)
     answer = send(cluster, start, *[b" "] * 14, pause=1.0)
     assert answer.status == 408, answer
@@ -228,7 +228,7 @@ def _long(cluster: Cluster, path: str, what: str) -> Answer:
 def test_long_urls_and_headers_get_the_portals_error_response(
     cluster: Cluster, what: str, status: int
 ) -> None:
-    """B34: a problem document on the API, a plain explanation on a page."""
+    """E34: a problem document on the API, a plain explanation on a page."""
     problem = _long(cluster, "/api/v1/sessions", what)
     assert problem.status == status, problem
     assert problem.problem["status"] == status

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import pytest
 import requests
 
-from tests.client import Api, Json, Visitor
-from tests.cluster import wait_for
+from tests.support.client import Api, Json, Visitor
+from tests.support.cluster import wait_for
 
 SERVER = """import json,os
 from http.server import *

@@ -1,7 +1,7 @@
-"""Sends every row of tests/bad_inputs.py to the running system.
+"""Sends a row of tests/support/invalid_inputs.py for each check to the running system.
 
 Each request is refused with the expected status, field and words, briefly and quickly, and changes
-nothing.
+nothing. tests/unit/web/http/test_body_bad_inputs.py sends all rows to the application.
 """
 
 from __future__ import annotations
@@ -17,10 +17,19 @@ import pytest
 import requests
 
 from portal.core.launch.environment import MAX_TOTAL
-from tests.bad_inputs import FORM, FORM_ROWS, LAUNCH, LIBRARY, MAX_ANSWER, ROWS, FormRow, Row
-from tests.bad_jobs import GROUPS, JOB_FORM_ROWS, NAME, is_named
-from tests.client import Api, Browser, Json
-from tests.cluster import Cluster
+from tests.support.client import Api, Browser, Json
+from tests.support.cluster import Cluster
+from tests.support.invalid_inputs import (
+    FORM,
+    LAUNCH,
+    LIBRARY,
+    MAX_ANSWER,
+    ONE_FORM_ROW_EACH,
+    ONE_ROW_EACH,
+    FormRow,
+    Row,
+)
+from tests.support.invalid_jobs import FEWER_GROUPS, NAME, ONE_JOB_FORM_ROW_EACH, is_named
 
 MakeApi = Callable[[str], Api]
 TEMPLATES = ("badinput", "badinput1", "badinput2")
@@ -98,7 +107,7 @@ def timed(ask: Callable[[], requests.Response]) -> requests.Response:
     return answer
 
 
-@pytest.mark.parametrize("row", ROWS, ids=str)
+@pytest.mark.parametrize("row", ONE_ROW_EACH, ids=str)
 def test_api_rows(row: Row, people: dict[str, Api], researcher: Api, session: Json) -> None:
     who = people["admin" if row.admin else "alice"]
     before = state(people)
@@ -122,7 +131,7 @@ def test_api_rows(row: Row, people: dict[str, Api], researcher: Api, session: Js
     assert state(people) == before
 
 
-@pytest.mark.parametrize(("name", "rows"), GROUPS, ids=[name for name, _ in GROUPS])
+@pytest.mark.parametrize(("name", "rows"), FEWER_GROUPS, ids=[name for name, _ in FEWER_GROUPS])
 def test_job_rows(name: str, rows: list[Row], people: dict[str, Api], cluster: Cluster) -> None:
     before, began = state(people), f"now-{int(SECONDS * 60)}seconds"
     for row in rows:
@@ -141,7 +150,7 @@ def test_job_rows(name: str, rows: list[Row], people: dict[str, Api], cluster: C
     assert cluster.run("login", *submitted, user="alice").strip() == ""
 
 
-@pytest.mark.parametrize("row", [*FORM_ROWS, *JOB_FORM_ROWS], ids=str)
+@pytest.mark.parametrize("row", [*ONE_FORM_ROW_EACH, *ONE_JOB_FORM_ROW_EACH], ids=str)
 def test_form_rows(row: FormRow, people: dict[str, Api], browsers: dict[str, Browser]) -> None:
     browser = browsers["admin" if row.admin else "alice"]
     empty = len(browser.get("/sessions/new").content)
@@ -171,7 +180,7 @@ def test_12_names_may_have_letters_of_any_script(
     assert log.status_code in (200, 503)
 
 
-def test_b42_the_wizard_can_send_every_permitted_variable(
+def test_e42_the_wizard_can_send_every_permitted_variable(
     alice: Api, browsers: dict[str, Browser]
 ) -> None:
     size = (MAX_TOTAL - 16 * 3) // 16 // 2
@@ -185,7 +194,7 @@ def test_b42_the_wizard_can_send_every_permitted_variable(
     assert sorted(next(one for one in found if one["name"] == "big")["launch"]["env"]) == [*env]
 
 
-def test_b3_a_new_template_is_appended(people: dict[str, Api]) -> None:
+def test_e3_a_new_template_is_appended(people: dict[str, Api]) -> None:
     admin = people["admin"]
     small = {"title": "Small", "resources": {"cpus": 1, "memory": "600m"}}
     admin.ask("PUT", "/admin/templates/badinput1", json=small | {"place": 100_000})
@@ -195,7 +204,7 @@ def test_b3_a_new_template_is_appended(people: dict[str, Api]) -> None:
 
 
 @pytest.mark.parametrize("name", ["mount", "x"])
-def test_b6_a_form_with_too_many_fields_is_not_read(
+def test_e6_a_form_with_too_many_fields_is_not_read(
     name: str, browsers: dict[str, Browser]
 ) -> None:
     browser = browsers["alice"]
@@ -222,7 +231,7 @@ def storage_in_the_way(cluster: Cluster) -> Iterator[None]:
     cluster.shell("login", back, user="alice")
 
 
-def test_b8_a_blocked_storage_root_is_not_an_error_of_the_name(
+def test_e8_a_blocked_storage_root_is_not_an_error_of_the_name(
     storage_in_the_way: None, people: dict[str, Api]
 ) -> None:
     answer = people["alice"]("POST", "/folders", json={"name": "badinput"})
@@ -231,7 +240,7 @@ def test_b8_a_blocked_storage_root_is_not_an_error_of_the_name(
     assert "Your folder for storage" in answer.json()["detail"]
 
 
-def test_b32_a_reused_key_with_another_request_is_reported(
+def test_e32_a_reused_key_with_another_request_is_reported(
     browsers: dict[str, Browser],
 ) -> None:
     data = FORM | {"key": f"badinput{time.time()}"}

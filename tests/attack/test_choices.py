@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.client import SMALL, Api, Browser, Json
-from tests.cluster import Cluster, wait_for
+from tests.support.client import SMALL, Api, Browser, Json
+from tests.support.cluster import Cluster, wait_for
 
 ACCOUNT, QOS, RESERVATION = "alices_secret", "alices_qos", "alices_nodes"
 BUDGET = 7654321

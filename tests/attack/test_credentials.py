@@ -12,10 +12,10 @@ import requests
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from tests.apps import Kernel
-from tests.client import LOOPBACK, Api, Browser, Visitor, http_session, port_of
-from tests.cluster import Cluster, tls
-from tests.site import hostile_app
+from tests.support.apps import Kernel
+from tests.support.client import LOOPBACK, Api, Browser, Visitor, http_session, port_of
+from tests.support.cluster import Cluster, tls
+from tests.support.hostile_app import hostile_app
 
 FORGED = (
     "X-Forwarded-User",

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from tests.client import Api, Json, Visitor
-from tests.cluster import Cluster
+from tests.support.client import Api, Json, Visitor
+from tests.support.cluster import Cluster
 
 # Run by bob on alice's node: every listening socket and port, and what answers to him.
 LOOK = """

@@ -15,11 +15,15 @@ import pytest
 import requests
 
 from tests.attack.conftest import LoggedIn
-from tests.attack.test_files import KEY, end_servers, port_of
-from tests.client import Api, http_session
-from tests.cluster import Cluster, in_database, wait_for
-from tests.hostile import Storm, duration, hostile_shell, wait_until_served
-from tests.slurm.test_file_crashes import send
+from tests.support.client import Api, http_session
+from tests.support.cluster import Cluster, in_database, wait_for
+from tests.support.cluster_file_servers import (
+    PORTAL_KEY,
+    end_file_servers,
+    file_server_port,
+    send_request,
+)
+from tests.support.hostile_shells import Storm, duration, hostile_shell, wait_until_served
 
 FILE = "/data/files/home/words.txt"
 SLOW_SHELL = "echo $$ >> ~/.hostile; sleep 7; exit 1"
@@ -48,8 +52,8 @@ def files_of(api: Api) -> Callable[[], requests.Response]:
 
 def test_only_its_owner_waits_for_a_start(cluster: Cluster, alice: Api, bob: Api) -> None:
     """40 requests for files of bob, whose shell takes 7 seconds to fail."""
-    assert send(alice, "GET", FILE).ok
-    end_servers(cluster, "bob")
+    assert send_request(alice, "GET", FILE).ok
+    end_file_servers(cluster, "bob")
     actions: list[Callable[[], object]] = [
         lambda: http_session().get(f"{cluster.url}/login", timeout=90),
         lambda: alice.ask("GET", "/sessions"),
@@ -74,13 +78,13 @@ def test_only_its_owner_waits_for_a_start(cluster: Cluster, alice: Api, bob: Api
 def test_the_first_click_opens_the_page(cluster: Cluster, logged_in: LoggedIn) -> None:
     """Nobody's file server runs; of several pages at once the others load themselves again."""
     browser = logged_in("alice")
-    end_servers(cluster, "alice")
+    end_file_servers(cluster, "alice")
     answers: list[requests.Response] = []
     click = duration(lambda: answers.append(browser.http.get(f"{cluster.url}/files/home")))
     assert answers[0].status_code == 200, answers[0].text[:500]
     again = duration(lambda: browser.http.get(f"{cluster.url}/files/home"))
     print(f"first click {click:.2f} s, second {again:.2f} s")
-    end_servers(cluster, "alice")
+    end_file_servers(cluster, "alice")
 
     def open_page(_number: int) -> int:
         for loads in range(1, 30):
@@ -140,7 +144,9 @@ def squatter(cluster: Cluster, kind: str, port: int) -> Iterator[Callable[[], st
         return cluster.shell("login", "cat ~/squat.txt", user="bob")
 
     try:
-        cluster.shell("login", f"cd && {KEY}; cat > squat.py <<'E'\n{program}\nE", user="bob")
+        cluster.shell(
+            "login", f"cd && {PORTAL_KEY}; cat > squat.py <<'E'\n{program}\nE", user="bob"
+        )
         run = "cd; setsid python3 squat.py > squat.txt 2>&1 < /dev/null &"
         cluster.shell("login", run, user="bob")
         wait_for("bob's program", lambda: "listening" in seen(), 90)
@@ -160,21 +166,21 @@ def test_another_user_at_the_port_of_a_server_that_has_ended(
 ) -> None:
     """Another server is started at once, whoever meets bob's program first."""
     ways: dict[str, Callable[[], requests.Response]] = {
-        "HAProxy": lambda: send(alice, "GET", FILE),
+        "HAProxy": lambda: send_request(alice, "GET", FILE),
         "portal": lambda: alice("GET", "/files/list/home"),
     }
     assert all(way().status_code == 200 for way in ways.values())
-    port = port_of(cluster, "alice")
+    port = file_server_port(cluster, "alice")
     with ExitStack() as stack:
         stack.enter_context(cluster.ports_free_at_once("login"))
-        end_servers(cluster, "alice")
+        end_file_servers(cluster, "alice")
         seen = stack.enter_context(squatter(cluster, kind, port))
         answers: list[requests.Response] = []
         seconds = [duration(lambda: answers.append(ways[first]()))]
         seconds += [duration(lambda: answers.append(way())) for way in ways.values()]  # noqa: B023
         print(kind, first, [round(each, 2) for each in seconds])
         assert [answer.status_code for answer in answers] == [200] * 3, answers[0].text
-        assert port_of(cluster, "alice") != port
+        assert file_server_port(cluster, "alice") != port
         assert "met" in seen(), "somebody met it"
         assert "GOT" not in seen()
     assert seconds[0] < 12, seconds

@@ -9,15 +9,16 @@ from collections.abc import Iterator
 import pytest
 
 from tests.browser.conftest import LogIn
-from tests.client import Api
-from tests.cluster import Cluster, in_database, wait_for
-from tests.slurm.test_file_crashes import send
+from tests.support.client import Api
+from tests.support.cluster import Cluster, wait_for
+from tests.support.cluster_file_servers import (
+    PORTAL_KEY,
+    end_file_servers,
+    file_server_port,
+    send_request,
+)
 
 SECRET = "alice's own words"
-KEY = (
-    "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=portal "
-    "-keyout k -out c 2>/dev/null"
-)
 
 
 @pytest.fixture(autouse=True)
@@ -29,41 +30,31 @@ def hers(cluster: Cluster) -> Iterator[None]:
     cluster.shell("login", "rm -rf ~/storage/private", user="alice")
 
 
-def end_servers(cluster: Cluster, user: str) -> None:
-    cluster.shell("login", f"pkill -9 -u {user} -f '[f]ile-server' || true")
-
-
-def port_of(cluster: Cluster, user: str) -> int:
-    """The port of a user's file server."""
-    rows = in_database(cluster, f"select port from file_server where owner = '{user}'")
-    return int(rows.strip("[(,)]\n"))
-
-
 def test_bob_reaches_nothing_of_alices(cluster: Cluster, alice: Api, bob: Api) -> None:
-    assert SECRET in send(alice, "GET", "/data/files/storage/private/words.txt").text
-    nowhere = send(bob, "GET", "/data/files/shared/nobody/private/words.txt")
+    assert SECRET in send_request(alice, "GET", "/data/files/storage/private/words.txt").text
+    nowhere = send_request(bob, "GET", "/data/files/shared/nobody/private/words.txt")
     for path in ("shared/alice/private/words.txt", "storage/private/words.txt"):
-        answer = send(bob, "GET", f"/data/files/{path}")
+        answer = send_request(bob, "GET", f"/data/files/{path}")
         assert (answer.status_code, answer.json()["detail"]) == (404, nowhere.json()["detail"])
-        assert send(bob, "PUT", f"/data/files/{path}", data=b"x").status_code == 404
+        assert send_request(bob, "PUT", f"/data/files/{path}", data=b"x").status_code == 404
     for path in ("home/../alice/storage/private", "home/%2e%2e/alice", "storage/..%2f..%2falice"):
-        answer = send(bob, "GET", f"/data/files/{path}/words.txt")
+        answer = send_request(bob, "GET", f"/data/files/{path}/words.txt")
         assert answer.status_code in (404, 422), path
         assert SECRET not in answer.text
     for action in ("list", "entry", "usage", "search"):
         answer = bob("GET", f"/files/{action}/shared/alice/private", params={"text": "w"}
                      if action == "search" else {})  # fmt: skip
         assert answer.status_code == 404, action
-    assert send(alice, "GET", "/data/files/storage/private/words.txt").text == f"{SECRET}\n"
+    assert send_request(alice, "GET", "/data/files/storage/private/words.txt").text == f"{SECRET}\n"
 
 
 def test_nobody_connects_past_the_portal(cluster: Cluster, alice: Api) -> None:
     """Bob on the login node knows alice's port, and has no certificate of the portal's."""
-    send(alice, "GET", "/data/files/home/")
-    port = port_of(cluster, "alice")
+    send_request(alice, "GET", "/data/files/home/")
+    port = file_server_port(cluster, "alice")
     assert port
     script = (
-        f"{KEY}; for own in '' '-cert c -key k'; do "
+        f"{PORTAL_KEY}; for own in '' '-cert c -key k'; do "
         "printf 'GET /v1/list/home HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n' | timeout 5 "
         f"openssl s_client -quiet -connect 127.0.0.1:{port} $own 2>&1; done; "
         f"printf 'GET /v1/list/home HTTP/1.0\\r\\n\\r\\n' | timeout 5 "
@@ -77,8 +68,8 @@ def test_nobody_connects_past_the_portal(cluster: Cluster, alice: Api) -> None:
 def test_bob_in_the_place_of_her_server_learns_nothing(cluster: Cluster, alice: Api) -> None:
     """Her server is killed and bob takes its port, with a certificate of his own."""
     assert alice("GET", "/files/list/storage").status_code == 200
-    port = port_of(cluster, "alice")
-    end_servers(cluster, "alice")
+    port = file_server_port(cluster, "alice")
+    end_file_servers(cluster, "alice")
     trap = (
         "import socket, ssl, sys\n"
         "context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER); context.load_cert_chain('c', 'k')\n"
@@ -94,12 +85,12 @@ def test_bob_in_the_place_of_her_server_learns_nothing(cluster: Cluster, alice: 
         "    except OSError as error:\n"
         "        print(type(error).__name__, flush=True)\n"
     ).replace("PORT", str(port))
-    cluster.shell("login", f"cd ~ && {KEY}; cat > trap.py <<'E'\n{trap}\nE", user="bob")
+    cluster.shell("login", f"cd ~ && {PORTAL_KEY}; cat > trap.py <<'E'\n{trap}\nE", user="bob")
     cluster.shell("login", "cd ~; setsid python3 trap.py > seen.txt 2>&1 < /dev/null &", user="bob")
     wait_for("the trap", lambda: "ready" in cluster.shell("login", "cat ~/seen.txt", user="bob"))
     try:
         assert alice("GET", "/files/list/storage").status_code == 200
-        answer = send(alice, "GET", "/data/files/storage/private/words.txt")
+        answer = send_request(alice, "GET", "/data/files/storage/private/words.txt")
         assert answer.text == f"{SECRET}\n"
         seen = cluster.shell("login", "cat ~/seen.txt", user="bob")
         assert "Error" in seen, "somebody met the trap"
@@ -111,7 +102,7 @@ def test_bob_in_the_place_of_her_server_learns_nothing(cluster: Cluster, alice: 
 
 def test_a_folder_in_her_place_does_not_stop_her_server(cluster: Cluster, alice: Api) -> None:
     uid = cluster.shell("login", "id -u alice").strip()
-    end_servers(cluster, "alice")
+    end_file_servers(cluster, "alice")
     cluster.shell("login", f"rm -rf /tmp/slipway-{uid}")
     cluster.shell("login", f"mkdir /tmp/slipway-{uid}", user="bob")
     try:
@@ -141,8 +132,8 @@ IMAGE = """<svg xmlns="http://www.w3.org/2000/svg"><script>document.documentElem
 
 def test_pages_of_users_run_no_scripts(cluster: Cluster, alice: Api, log_in: LogIn) -> None:
     """They come from the portal's origin, which a script could use as its user."""
-    assert send(alice, "PUT", "/data/files/storage/private/a.html", data=PAGE.encode()).ok
-    assert send(alice, "PUT", "/data/files/storage/private/a.svg", data=IMAGE.encode()).ok
+    assert send_request(alice, "PUT", "/data/files/storage/private/a.html", data=PAGE.encode()).ok
+    assert send_request(alice, "PUT", "/data/files/storage/private/a.svg", data=IMAGE.encode()).ok
     page = log_in("alice")
     page.goto(f"{cluster.url}/files/storage/private")
     page.goto(f"{cluster.url}/data/files/storage/private/a.html")
@@ -157,7 +148,7 @@ def test_pages_of_users_run_no_scripts(cluster: Cluster, alice: Api, log_in: Log
 def test_the_port_answers_with_tls_only(cluster: Cluster, alice: Api) -> None:
     """From the portal's network, too, a client without its certificate gets nothing."""
     assert alice("GET", "/files/list/storage").status_code == 200
-    address, port = cluster.ctl("address", "login").strip(), port_of(cluster, "alice")
+    address, port = cluster.ctl("address", "login").strip(), file_server_port(cluster, "alice")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with (

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.cluster import Cluster, wait_for
+from tests.support.cluster import Cluster, wait_for
 
 GPU = "/run/slipway/gpu"
 MIB = 1 << 20

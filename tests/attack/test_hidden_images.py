@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
 
-from portal.adapters.catalog import FRESH_SECONDS
-from tests.client import OVER, Api
-from tests.cluster import Cluster, wait_for
-from tests.hubs import HubApi, path_of, sessions_at
-from tests.own_images import BUSYBOX, FOLDER, as_alice
 from tests.slurm.batch import Batch
 from tests.slurm.conftest import MakeHub
-from tests.slurm.test_own_images import TINY, body, end_of, launch
+from tests.support.catalog import wait_for_catalog
+from tests.support.client import OVER, Api
+from tests.support.cluster import Cluster, wait_for
+from tests.support.hubs import HubApi, path_of, sessions_at
+from tests.support.own_images import (
+    BUSYBOX,
+    FOLDER,
+    TINY_RESOURCES,
+    as_alice,
+    end_text,
+    launch_body,
+    launch_image,
+)
 
 IMAGES = "/srv/slipway/images"
 RULE = "/admin/images/busybox/1.37"
@@ -74,17 +80,17 @@ def jobs(cluster: Cluster) -> Iterator[Batch]:
 
 
 def test_its_name_and_path_in_the_web_api(alice: Api, bob: Api, cluster: Cluster) -> None:
-    named = {"environment": "busybox", "version": "1.37", "resources": TINY}
+    named = {"environment": "busybox", "version": "1.37", "resources": TINY_RESOURCES}
     assert alice("POST", "/sessions", json=named).status_code == 422
     real = cluster.run("n1", "readlink", "-f", BUSYBOX).strip()
     for path in (BUSYBOX, real):
-        answer = alice("POST", "/sessions", json=body(path))
+        answer = alice("POST", "/sessions", json=launch_body(path))
         assert answer.status_code == 422
         assert answer.json()["errors"] == [{"field": "image", "message": OF_SITE + HIDDEN}]
         job = alice("POST", "/jobs", json={"script": "#!/bin/sh\ntrue\n", "image": path})
         assert job.status_code == 422
         assert job.json()["errors"] == [{"field": "image", "message": OF_SITE + HIDDEN}]
-    bob.wait_state(launch(bob, BUSYBOX), "RUNNING")
+    bob.wait_state(launch_image(bob, BUSYBOX), "RUNNING")
 
 
 def test_links_and_copies_in_sessions(alice: Api, bob: Api, links: str, cluster: Cluster) -> None:
@@ -93,8 +99,8 @@ def test_links_and_copies_in_sessions(alice: Api, bob: Api, links: str, cluster:
     names |= {f"{IMAGES}/{links}/{n}.sif": f"images/{links}/{n}.sif" for n in ("soft", "hard")}
     for name, shown in names.items():
         begin = f"The session did not start: {shown} is one of the site's images: {HIDDEN}"
-        assert end_of(alice, launch(alice, name)).startswith(begin)
-    bob.wait_state(launch(bob, f"{IMAGES}/{links}/hard.sif"), "RUNNING")
+        assert end_text(alice, launch_image(alice, name)).startswith(begin)
+    bob.wait_state(launch_image(bob, f"{IMAGES}/{links}/hard.sif"), "RUNNING")
 
 
 def test_every_name_on_the_command_line(jobs: Batch, links: str, cluster: Cluster) -> None:
@@ -129,20 +135,20 @@ def test_a_copy_with_another_id_is_another_image(alice: Api, cluster: Cluster) -
     """What the documentation says is not recognised: only permissions keep a file from her."""
     as_alice(cluster, f"chmod u+w {FOLDER}/copy.sif")
     change_id(cluster, f"{FOLDER}/copy.sif")
-    alice.wait_state(launch(alice, "images/copy.sif"), "RUNNING")
+    alice.wait_state(launch_image(alice, "images/copy.sif"), "RUNNING")
 
 
 def test_its_path_and_a_copy_in_jupyterhub(make_hub: MakeHub, alice: Api) -> None:
     hub: HubApi = make_hub("alice")
     try:
-        refused = hub.start("hidden", body(BUSYBOX))
+        refused = hub.start("hidden", launch_body(BUSYBOX))
         assert refused.status_code == 422
         assert OF_SITE + HIDDEN in refused.json()["message"]
         # The node refuses it, before or after JupyterHub answers.
-        assert hub.start("copy", body("images/copy.sif")).status_code in (202, 424)
+        assert hub.start("copy", launch_body("images/copy.sif")).status_code in (202, 424)
         (found,) = wait_for("its session", lambda: sessions_at(alice, path_of("alice", "copy")))
         alice.wait_state(found["id"], *OVER, seconds=90)
-        assert HIDDEN in end_of(alice, found["id"])
+        assert HIDDEN in end_text(alice, found["id"])
     finally:
         hub.clean()
 
@@ -160,14 +166,14 @@ def test_a_retired_image_by_path_and_as_a_copy(alice: Api, bob: Api, cluster: Cl
         reason = f"{name} 1 was retired by an administrator"
 
         def refused() -> bool:
-            answer = bob("POST", "/sessions", json=body(f"{place}/image.sif"))
+            answer = bob("POST", "/sessions", json=launch_body(f"{place}/image.sif"))
             if answer.status_code == 201:
                 bob.launched += [one["id"] for one in answer.json()["sessions"]]
             return answer.status_code == 422 and OF_SITE + reason in answer.text
 
         wait_for("the mark in the catalogue", refused, LEARNT, 5.0)
-        time.sleep(FRESH_SECONDS + 0.5)  # every process of the portal has read it then
+        wait_for_catalog()
         as_alice(cluster, f"cp {place}/image.sif {FOLDER}/kept.sif")
-        assert reason in end_of(alice, launch(alice, "images/kept.sif"))
+        assert reason in end_text(alice, launch_image(alice, "images/kept.sif"))
     finally:
         cluster.shell("portal", f"rm -rf {IMAGES}/{name}")

@@ -20,10 +20,10 @@ from playwright.sync_api import Browser, BrowserContext, Page, StorageState
 from websockets.sync.server import Server, ServerConnection, serve
 
 from tests.browser.conftest import logging_in
-from tests.client import OVER, Api, Json
-from tests.cluster import Cluster, wait_for
-from tests.site import hostile_app
 from tests.slurm.conftest import MakeApi
+from tests.support.client import OVER, Api, Json
+from tests.support.cluster import Cluster, wait_for
+from tests.support.hostile_app import hostile_app
 
 SCRIPT = (Path(__file__).parent / "hostile.js").read_text()
 NAMES = ("slipway", "__Host-slipway")

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.apps import Kernel
-from tests.client import OVER, Api, Json, http_session
-from tests.cluster import Cluster
-from tests.hostile import Storm, duration, sender, stolen_token, stopped_runner
 from tests.slurm.conftest import MakeApi
+from tests.support.apps import Kernel
+from tests.support.client import OVER, Api, Json, http_session
+from tests.support.cluster import Cluster
+from tests.support.hostile_shells import Storm, duration, sender, stolen_token, stopped_runner
 
 SMALLEST: Json = {"resources": {"cpus": 1, "memory": "300m"}}
 USUAL = 6.0
@@ -96,7 +96,7 @@ def test_a_storm_of_callbacks_costs_slurm_nothing(
 
 
 def test_infinity_is_never_shown(runner: Runner, bob: Api, admin: Api) -> None:
-    """L4, B39: `"cpu_percent":Infinity` in the owner's and the administrators' lists."""
+    """L4, E39: `"cpu_percent":Infinity` in the owner's and the administrators' lists."""
     usage = {"memory_bytes": 1, "oom_kills": 0, "apps": {}}
     bad: list[Json] = [
         {"cpu_seconds": 1.7e308}, {"cpu_seconds": 1e13}, {"memory_bytes": 2**62},

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.apps import Kernel
-from tests.client import OVER, Api, Json, http_session
-from tests.cluster import Cluster, restart_portal
-from tests.hostile import (
+from tests.slurm.conftest import MakeApi
+from tests.support.apps import Kernel
+from tests.support.client import OVER, Api, Json, http_session
+from tests.support.cluster import Cluster, restart_portal
+from tests.support.hostile_shells import (
     DRIP,
     FLOOD,
     SHELLS,
@@ -24,7 +25,6 @@ from tests.hostile import (
     stopped_runner,
     wait_until_served,
 )
-from tests.slurm.conftest import MakeApi
 
 USUAL = 8.0
 """Maximum seconds for alice's actions on a busy machine with two cores; bench/hostile.py measures

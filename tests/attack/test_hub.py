@@ -2,50 +2,32 @@
 
 from __future__ import annotations
 
-import http.client
 import uuid
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import pytest
 from requests.cookies import get_cookie_header
 from requests.models import Request
 
-from tests.apps import Kernel
-from tests.client import LOOPBACK, SMALL, Api
-from tests.cluster import Cluster
-from tests.hubs import HubApi, HubLogin, ServerVisitor, path_of, session_at, sessions_at, sized
 from tests.slurm.conftest import MakeHub
+from tests.support.apps import Kernel
+from tests.support.client import SMALL, Api
+from tests.support.cluster import Cluster
+from tests.support.hubs import (
+    TINY_SERVER,
+    HubApi,
+    HubLogin,
+    ServerVisitor,
+    path_of,
+    send_to_hub,
+    session_at,
+    sessions_at,
+)
 
-TINY = sized(1, "400m")
 FILE = "/api/contents/canary.txt"
 
 pytestmark = pytest.mark.timeout(240)
-
-
-@dataclass(frozen=True)
-class Said:
-    """A response as it was sent, without any redirect followed."""
-
-    status: int
-    text: str
-    headers: Mapping[str, str]
-
-
-def say(hub: HubApi, target: str, headers: Mapping[str, str], method: str = "GET") -> Said:
-    """Send exactly this request target to JupyterHub's proxy; `headers` may name another Host."""
-    port = urlsplit(hub.url).port
-    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=30)
-    try:
-        connection.putrequest(method, target, skip_host="Host" in headers)
-        for name, value in headers.items():
-            connection.putheader(name, value)
-        connection.endheaders()
-        answer = connection.getresponse()
-        return Said(answer.status, answer.read().decode(errors="replace"), dict(answer.headers))
-    finally:
-        connection.close()
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +35,7 @@ def hers(make_hub: MakeHub) -> Iterator[HubApi]:
     """Alice, with a running server."""
     made = make_hub("alice")
     made.clean()
-    made.running("", TINY)
+    made.running("", TINY_SERVER)
     yield made
     made.clean()
 
@@ -74,7 +56,7 @@ def his(make_hub: MakeHub, hers: HubApi) -> Iterator[HubApi]:
     """Bob, with a running server of his own."""
     made = make_hub("bob")
     made.clean()
-    made.running("", TINY)
+    made.running("", TINY_SERVER)
     yield made
     made.clean()
 
@@ -135,7 +117,7 @@ def test_no_spelling_of_her_path_opens_her_server(
 ) -> None:
     target = spelling.format(file=FILE)
     for who, headers in _credentials(his, his_cookies).items():
-        said = say(his, target, headers)
+        said = send_to_hub(his, target, headers)
         assert canary not in said.text, (who, said)
         assert said.status in {*range(300, 500), 503}, (who, said)
 
@@ -161,7 +143,7 @@ def test_no_header_makes_him_alice(
     claim: dict[str, str], user: str, his: HubApi, his_cookies: str, canary: str
 ) -> None:
     for headers in _credentials(his, his_cookies).values():
-        said = say(his, f"/user/{user}{FILE}", claim | headers)
+        said = send_to_hub(his, f"/user/{user}{FILE}", claim | headers)
         assert canary not in said.text
         place = said.headers.get("Location", "/")
         assert place.startswith("/") or urlsplit(place).hostname != "evil.example.org", said
@@ -204,7 +186,7 @@ def test_her_websocket_is_not_opened(his: HubApi, canary: str) -> None:
     opening |= {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
     for token in ({}, {"Authorization": f"token {his.token}"}):
         target = f"/user/alice/terminals/websocket/1?token={his.token}"
-        said = say(his, target, opening | token)
+        said = send_to_hub(his, target, opening | token)
         assert said.status in (302, 403, 404), said
 
 
@@ -277,7 +259,12 @@ def test_variables_that_name_her_path_lead_nowhere(
     env = {"JUPYTERHUB_SERVICE_PREFIX": "/user/alice/", "JUPYTERHUB_USER": "alice"}
     before = cluster.run("portal", "cat", "/run/slipway/hub.map")
     hub = {"prefix": "/user/bob/fake/", "env": env}
-    body = {"environment": "python", "version": "3.13", "resources": TINY["resources"], "hub": hub}
+    body = {
+        "environment": "python",
+        "version": "3.13",
+        "resources": TINY_SERVER["resources"],
+        "hub": hub,
+    }
     session = bob.launch(**body)
     bob.wait_state(session["id"], "RUNNING", "FAILED")
     routes = cluster.run("portal", "cat", "/run/slipway/hub.map")
@@ -295,9 +282,9 @@ def test_the_cookies_of_his_browser_are_really_his(
     browser = hub_logins["bob"]
     request = Request("GET", f"{his.url}/user/bob/api/contents").prepare()
     cookies = get_cookie_header(browser.http.cookies, request)  # type: ignore[no-untyped-call]
-    assert say(his, "/user/bob/api/contents", {"Cookie": cookies}).status == 200
+    assert send_to_hub(his, "/user/bob/api/contents", {"Cookie": cookies}).status == 200
     token = {"Authorization": f"token {his.token}"}
-    assert say(his, "/user/bob/api/contents", token).status == 200
+    assert send_to_hub(his, "/user/bob/api/contents", token).status == 200
 
 
 def test_her_servers_are_all_that_was_started(researcher: Api, hers: HubApi) -> None:

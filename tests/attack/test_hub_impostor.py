@@ -8,11 +8,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.apps import Kernel
-from tests.attack.test_hub import TINY, Said, say
-from tests.cluster import wait_for
-from tests.hubs import HubApi
 from tests.slurm.conftest import MakeHub
+from tests.support.apps import Kernel
+from tests.support.cluster import wait_for
+from tests.support.hubs import TINY_SERVER, HubApi, HubReply, send_to_hub
 
 PORTAL_COOKIE = "__Host-slipway"
 
@@ -24,7 +23,7 @@ def his(make_hub: MakeHub) -> Iterator[HubApi]:
     """Bob, with a running server."""
     made = make_hub("bob")
     made.clean()
-    made.running("", TINY)
+    made.running("", TINY_SERVER)
     yield made
     made.clean()
 
@@ -67,27 +66,27 @@ def impostor(his: HubApi) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def repeated(his: HubApi) -> Said:
+def repeated(his: HubApi) -> HubReply:
     """What such a program is sent of a visitor's request, and what the visitor gets from it."""
     cookies = f"{PORTAL_COOKIE}=her-login; slipway=her-login; other=kept"
     headers = {"Cookie": cookies, "Authorization": "Bearer slipway_her-token"}
 
-    def echo() -> Said | None:
-        said = say(his, "/user/bob/echo", headers)
+    def echo() -> HubReply | None:
+        said = send_to_hub(his, "/user/bob/echo", headers)
         return said if "GET /user/bob/echo" in said.text else None
 
     with impostor(his):
         return wait_for("his program's answer", echo)
 
 
-def test_his_program_gets_no_login_of_the_portals(repeated: Said) -> None:
+def test_his_program_gets_no_login_of_the_portals(repeated: HubReply) -> None:
     """JupyterHub and the portal may be at one host, where browsers send all cookies to both."""
     assert "other=kept" in repeated.text
     assert "her-login" not in repeated.text
     assert "her-token" not in repeated.text
 
 
-def test_his_program_sets_no_login_and_clears_nothing(repeated: Said) -> None:
+def test_his_program_sets_no_login_and_clears_nothing(repeated: HubReply) -> None:
     assert "slipway=evil" not in json.dumps(dict(repeated.headers)).lower()
     names = {name.lower() for name in repeated.headers}
     assert names.isdisjoint({"clear-site-data", "strict-transport-security"})

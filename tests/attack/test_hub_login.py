@@ -9,11 +9,16 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.attack.test_forged_addresses import CLAIMED, address, logged_address, refused
 from tests.attack.throwaway import Account, throwaway
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
-from tests.hubs import wait_back
+from tests.support.client import Api, Json
+from tests.support.client_addresses import (
+    FORGED_ADDRESS,
+    address_of,
+    logged_address,
+    refused_address,
+)
+from tests.support.cluster import Cluster, wait_for
+from tests.support.hubs import wait_back
 
 GUESSES = 24
 """More than the ten of a minute, and those that come back while these are tried."""
@@ -152,7 +157,7 @@ def test_no_claimed_address_gives_further_guesses(cluster: Cluster, claim: str) 
     (user,) = ghosts(1)
     tried = attempt(user, headers={claim: claimed(GUESSES)})
     is_refused(cluster, tried)
-    assert logged_address(cluster, user) == address(cluster, "n1")
+    assert logged_address(cluster, user) == address_of(cluster, "n1")
 
 
 def test_whoever_avoids_the_proxy_is_the_client(cluster: Cluster) -> None:
@@ -163,15 +168,15 @@ def test_whoever_avoids_the_proxy_is_the_client(cluster: Cluster) -> None:
         return
     quiet(cluster, "n1")
     (user,) = ghosts(1)
-    tried = attempt(user, headers={"X-Forwarded-For": CLAIMED, "X-Real-IP": CLAIMED})
+    tried = attempt(user, headers={"X-Forwarded-For": FORGED_ADDRESS, "X-Real-IP": FORGED_ADDRESS})
     is_refused(cluster, tried, url="http://hub:8081")
-    assert logged_address(cluster, user) == address(cluster, "n1")
+    assert logged_address(cluster, user) == address_of(cluster, "n1")
 
 
 @pytest.mark.parametrize("proof", ["", "x", "0" * 64])
 def test_nobody_but_jupyterhub_names_a_client_to_the_portal(cluster: Cluster, proof: str) -> None:
-    headers = {"Slipway-Client": CLAIMED, "Slipway-Front-End": proof}
-    assert refused(cluster, "n1", headers=headers) == address(cluster, "n1")
+    headers = {"Slipway-Client": FORGED_ADDRESS, "Slipway-Front-End": proof}
+    assert refused_address(cluster, "n1", headers=headers) == address_of(cluster, "n1")
 
 
 def test_users_cannot_read_the_proof(cluster: Cluster) -> None:

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.apps import Kernel
-from tests.attack.test_neighbour import ALICE, HOSTILE, judge
-from tests.client import Api, Json
-from tests.cluster import Cluster
-from tests.hubs import HubApi, path_of, session_at, sized
 from tests.slurm.conftest import MakeHub
+from tests.support.apps import Kernel
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster
+from tests.support.hubs import HubApi, path_of, session_at, sized
+from tests.support.neighbours import ALICE_UID, HOSTILE_PROGRAM, check_isolated
 
 TINY = sized(1, "400m")
 SECRETS = (
@@ -107,7 +107,7 @@ def test_a_job_on_its_node_finds_no_way_in_and_no_token(
     cluster.shell("login", CERTIFICATE, user="bob")
     folder = f"/home/alice/.slipway/sessions/{session['id']}"
     questions = {
-        "user": ALICE,
+        "user": ALICE_UID,
         "gateway": gateway,
         "job": session["job_id"],
         "names": [f"jupyterhub.{session['id']}.slipway", "localhost"],
@@ -117,9 +117,9 @@ def test_a_job_on_its_node_finds_no_way_in_and_no_token(
     }
     srun = ["srun", "--quiet", f"--nodelist={session['node']}", "--mem=200M", "--ntasks=1"]
     words = [*srun, "python3", "-", json.dumps(questions)]
-    found = json.loads(cluster.run("login", *words, user="bob", stdin=HOSTILE, seconds=120))
+    found = json.loads(cluster.run("login", *words, user="bob", stdin=HOSTILE_PROGRAM, seconds=120))
     assert found["processes"] > 3, "alice's processes are not on this node"
-    judge(found, gateway)
+    check_isolated(found, gateway)
     assert "jupyterhub-singleuser" in " ".join(found["lines"])
 
 

@@ -7,8 +7,8 @@ import re
 import threading
 import time
 
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
 
 REQUEST = (
     "openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=x "

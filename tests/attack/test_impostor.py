@@ -15,9 +15,9 @@ import pytest
 import requests
 from websockets.exceptions import InvalidStatus
 
-from tests.apps import Kernel
-from tests.client import OVER, Api, Json, Visitor
-from tests.cluster import Cluster, healthy, wait_for
+from tests.support.apps import Kernel
+from tests.support.client import OVER, Api, Json, Visitor
+from tests.support.cluster import Cluster, healthy, wait_for
 
 IMPOSTOR = (Path(__file__).parent / "impostor.py").read_text()
 NOTES = "/tmp/heard"

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from tests.client import OVER, Api, Json
-from tests.cluster import Cluster, in_database, wait_for
-from tests.hostile import REAL_SBATCH, hostile_command
+from tests.support.client import OVER, Api, Json
+from tests.support.cluster import Cluster, in_database, wait_for
+from tests.support.hostile_shells import REAL_SBATCH, hostile_command
 
 SMALLEST: Json = {"resources": {"cpus": 1, "memory": "300m"}}
 

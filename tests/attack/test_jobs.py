@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import pytest
 
 from tests.attack.conftest import LoggedIn
-from tests.batch_jobs import cancel, sbatch, wait_for_job
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
-from tests.hostile import hostile_command
+from tests.support.batch_jobs import cancel, sbatch, wait_for_job
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
+from tests.support.hostile_shells import hostile_command
 
 ACTIONS = ("cancel", "hold", "release", "requeue")
 NAME = "hernamesecret"

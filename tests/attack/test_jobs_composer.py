@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.attack.conftest import LoggedIn
-from tests.client import TIMEOUT, Api, Json
-from tests.cluster import Cluster
+from tests.support.client import TIMEOUT, Api, Json
+from tests.support.cluster import Cluster
 
 OK = "#!/bin/sh\ntrue\n"
 PWNED = "/tmp/m4711-pwned"

@@ -8,10 +8,10 @@ import pytest
 import requests
 
 from tests.attack.conftest import LoggedIn
-from tests.batch_jobs import cancel, sbatch, wait_for_job
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
-from tests.hostile import duration, hostile_command, sender
+from tests.support.batch_jobs import cancel, sbatch, wait_for_job
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
+from tests.support.hostile_shells import duration, hostile_command, sender
 
 OPTIONS = "#!/bin/sh\n#SBATCH " + "a" * 510_000
 

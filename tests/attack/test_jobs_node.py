@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import Cluster, wait_for
 from tests.slurm.batch import Batch
+from tests.support.cluster import Cluster, wait_for
 
 SECRET = "m4711" + "tellnobody"
 SCRIPT = f"""#!/bin/sh

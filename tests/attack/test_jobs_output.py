@@ -10,10 +10,10 @@ import pytest
 import requests
 
 from tests.attack.conftest import LoggedIn
-from tests.batch_jobs import cancel, sbatch, wait_for_job
-from tests.client import Api, Json
-from tests.cluster import Cluster
-from tests.hostile import sender
+from tests.support.batch_jobs import cancel, sbatch, wait_for_job
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster
+from tests.support.hostile_shells import sender
 
 SECRET = "m4711 is nobody else's"
 FOLDER = "/home/bob/outputs"

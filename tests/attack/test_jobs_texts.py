@@ -13,9 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.attack.conftest import LoggedIn
-from tests.batch_jobs import cancel, sbatch, wait_for_job
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
+from tests.support.batch_jobs import cancel, sbatch, wait_for_job
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
 
 FORGED = "4000000000"
 RECORD = "alice\x1fRUNNING\x1fNone\x1fn1\x1f1\x1f2\x1f3\x1f0:0\x1fmain\x1f5\x1fresearch\x1fnormal"

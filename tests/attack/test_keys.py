@@ -11,10 +11,10 @@ from urllib.parse import urljoin, urlsplit
 
 import pytest
 
-from tests.apps import Kernel, Terminal
-from tests.client import TIMEOUT, Api, Browser, Json, Visitor, http_session
-from tests.cluster import Cluster, wait_for
-from tests.slurm.test_ssh import Client, client_of, opened
+from tests.support.apps import Kernel, Terminal
+from tests.support.client import TIMEOUT, Api, Browser, Json, Visitor, http_session
+from tests.support.cluster import Cluster, wait_for
+from tests.support.ssh_access import SshClient, client_of, open_ssh
 
 BARE: Json = {"environment": "busybox", "resources": {"cpus": 1, "memory": "300m"}}
 STORAGE = "/home/alice/storage"
@@ -62,7 +62,7 @@ def test_no_file_readable_in_a_session_has_the_private_key(
     session = alice.running(**BARE, mounts=mounts)
     # A second one, running or pending: its folder is in the home, too.
     alice.launch(**BARE)
-    opened(alice, session["id"])
+    open_ssh(alice, session["id"])
     window = Terminal(alice.open(session["id"], "terminal"))
     # The words are split so that neither shell history nor tmux contains the search terms.
     word = middle_of(key)
@@ -122,7 +122,7 @@ def crawl(visitor: Visitor) -> dict[str, str]:
 def test_a_public_app_of_the_home_exposes_no_secret(alice: Api) -> None:
     """H2: everybody who knew its address read id_container there, and logged in by SSH."""
     session = alice.running(mounts=["home"], resources={"cpus": 1, "memory": "900m"})
-    opened(alice, session["id"])
+    open_ssh(alice, session["id"])
     kernel = Kernel(alice.open(session["id"], "jupyterlab"))
     assert kernel.run("print(6 * 7)").text == "42\n"
     kernel.visitor.send("PUT", "/api/contents/a.ipynb", json=NOTEBOOK)
@@ -172,7 +172,7 @@ def test_a_key_exposed_to_sessions_is_void_after_renewal(
 ) -> None:
     """H2: left by an earlier version, with a session that is running meanwhile."""
     session = alice.running(**BARE)
-    client = client_of(alice, opened(alice, session["id"]), tmp_path / "alice")
+    client = client_of(alice, open_ssh(alice, session["id"]), tmp_path / "alice")
     assert client.ssh("true").returncode == 0
     old = plant_old_key(cluster, session["id"])
     new = alice.ask("POST", "/me/id_container")["private_key"]
@@ -201,7 +201,7 @@ def test_the_page_announces_a_new_key(cluster: Cluster, alice: Api) -> None:
     plant_old_key(cluster, session["id"])
     # The next launch renews it.
     alice.launch(**BARE)
-    opened(alice, session["id"])
+    open_ssh(alice, session["id"])
     browser = Browser(alice.cluster, "alice")
     page = f"/sessions/{session['id']}/ssh"
     assert words in browser.get(page).text
@@ -223,7 +223,7 @@ def test_a_key_of_ones_own_opens_ones_own_sessions_only(
     added = bob.ask("POST", "/me/ssh-keys", 201, json={"public_key": public})
     clients = {}
     for api in (alice, bob):
-        endpoint = opened(api, api.running(**BARE)["id"])
+        endpoint = open_ssh(api, api.running(**BARE)["id"])
         clients[api] = client_of(api, endpoint, tmp_path / api.user)
         (clients[api].folder / "id_container").write_text(mine.read_text())
     assert clients[bob].ssh("true").returncode == 0
@@ -237,7 +237,7 @@ def test_a_key_of_ones_own_opens_ones_own_sessions_only(
 def test_addresses_of_sessions_are_told_to_their_owner_only(alice: Api, bob: Api) -> None:
     """The block for ~/.ssh/config has an address with a signature, which nobody can guess."""
     session = alice.running(name="secret1", **BARE)
-    opened(alice, session["id"])
+    open_ssh(alice, session["id"])
     pages = {api: Browser(api.cluster, api.user).get("/account/ssh").text for api in (alice, bob)}
     lookups = {api: re.findall(r"/ssh/([\w.-]+)/", text)[0] for api, text in pages.items()}
     url = alice.cluster.url
@@ -257,7 +257,7 @@ def test_addresses_of_sessions_are_told_to_their_owner_only(alice: Api, bob: Api
 def test_only_public_keys_are_readable_by_ssh(alice: Api, tmp_path: Path) -> None:
     """H2: an SSH login can read no more than a terminal."""
     session = alice.running(**BARE, mounts=["home"])
-    client: Client = client_of(alice, opened(alice, session["id"]), tmp_path / "alice")
+    client: SshClient = client_of(alice, open_ssh(alice, session["id"]), tmp_path / "alice")
     done: subprocess.CompletedProcess[bytes] = client.ssh(
         "ls -A ~ ~/home/.slipway; cat ~/id_container"
     )

@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.attack.throwaway import throwaway
-from tests.client import Api
-from tests.cluster import Cluster, in_database, wait_for
 from tests.slurm.conftest import MakeApi
+from tests.support.client import Api
+from tests.support.cluster import Cluster, in_database, wait_for
 
 MACHINES = ("ctl", "login", "n1", "n2")
 INSIDE = 8080

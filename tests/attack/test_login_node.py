@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster import Cluster
+from tests.support.cluster import Cluster
 
 PLACE = "/run/stolen"
 PEOPLE = ("alice", "bob", "admin")

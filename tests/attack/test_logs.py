@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.client import OVER, Api, Json
-from tests.cluster import Cluster, wait_for
-from tests.hostile import duration, runner_pids
+from tests.support.client import OVER, Api, Json
+from tests.support.cluster import Cluster, wait_for
+from tests.support.hostile_shells import duration, runner_pids
 
 SMALLEST: Json = {"resources": {"cpus": 1, "memory": "300m"}}
 
@@ -31,7 +31,7 @@ def replaced_log(cluster: Cluster, session: str, how: str) -> Iterator[None]:
      "ln -s nowhere {log}"],
 )  # fmt: skip
 def test_only_a_regular_file_is_read_as_a_log(how: str, bob: Api, cluster: Cluster) -> None:
-    """B40: a FIFO blocked a thread for 20 s."""
+    """E40: a FIFO blocked a thread for 20 s."""
     session = bob.running(**SMALLEST)["id"]
     answers = []
     with replaced_log(cluster, session, how):
@@ -45,7 +45,7 @@ def test_only_a_regular_file_is_read_as_a_log(how: str, bob: Api, cluster: Clust
 
 @pytest.mark.timeout(200)
 def test_a_fifo_in_place_of_a_log_delays_nobody(alice: Api, bob: Api, cluster: Cluster) -> None:
-    """B40: the worker read it, 20 s each time for ten minutes; alice waited for her reason."""
+    """E40: the worker read it, 20 s each time for ten minutes; alice waited for her reason."""
     session = bob.running(**SMALLEST)
     his = session["id"]
     with replaced_log(cluster, his, "mkfifo {log}"):

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.client import SMALL, Api, Json
-from tests.cluster import Cluster, wait_for
-from tests.hostile import sender
+from tests.support.client import SMALL, Api, Json
+from tests.support.cluster import Cluster, wait_for
+from tests.support.hostile_shells import sender
 
 SMALLEST: Json = {"resources": {"cpus": 1, "memory": "300m"}}
 
@@ -85,7 +85,7 @@ def test_a_qos_that_the_owner_has_lost(bob: Api, cluster: Cluster, express: str)
 
 @pytest.mark.timeout(180)
 def test_parallel_extensions_all_count(bob: Api, admin: Api, cluster: Cluster) -> None:
-    """B13: four requests of 100 minutes each got 200, and only 200 minutes were added."""
+    """E13: four requests of 100 minutes each got 200, and only 200 minutes were added."""
     session = bob.running(time_limit=10, **SMALLEST)
     send = sender(bob, "POST", f"/sessions/{session['id']}/extend", json={"minutes": 100})
     with ThreadPoolExecutor(4) as pool:

@@ -6,16 +6,13 @@ import json
 import re
 import uuid
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.apps import Kernel, Terminal
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
-
-HOSTILE = (Path(__file__).parent / "hostile.py").read_text()
-ALICE = 1001
+from tests.support.apps import Kernel, Terminal
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
+from tests.support.neighbours import ALICE_UID, HOSTILE_PROGRAM, check_isolated
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +61,7 @@ def _questions(
     port = re.search(r"Ready on \w+, port (\d+)", log)
     assert port, log
     return {
-        "user": ALICE,
+        "user": ALICE_UID,
         "gateway": int(port[1]),
         "job": session["job_id"],
         "names": [f"{app}.{identifier}.slipway" for app in sorted(apps)] + ["localhost"],
@@ -79,24 +76,6 @@ def _questions(
     }
 
 
-def judge(found: Json, gateway: int) -> None:
-    """Fail if the program on the node found a way in, or a secret."""
-    assert gateway in found["listening"], "alice's gateway is not listening"
-    # A session opens a single TCP port, whatever its apps are.
-    assert found["theirs"] == [gateway]
-    # Root's daemons may answer (slurmd speaks HTTP from 26.05 on); they are not alice's.
-    others = [answer for answer in found["others"] if "slurmd HTTP server" not in answer[3]]
-    http_answers = [answer for answer in found["answers"] + others if "HTTP/" in answer[3]]
-    assert not http_answers, http_answers
-    # Over TLS not even a refusal in words; without it, at most TLS's own alert.
-    assert not [answer for answer in found["answers"] if answer[1]], found["answers"]
-    assert not found["stood_in"]
-    assert not found["opened"]
-    assert not [path for path in found["sockets"] if "slipway" in path or "jupyter" in path]
-    assert not found["told"]
-    assert not found["found"]
-
-
 def test_a_job_on_the_same_node_gains_nothing(
     working: Json, researcher: Api, cluster: Cluster, canaries: dict[str, str]
 ) -> None:
@@ -106,9 +85,9 @@ def test_a_job_on_the_same_node_gains_nothing(
     questions = _questions(researcher, working, ["", "/home/bob/own.pem"], canaries)
     srun = ["srun", "--quiet", f"--nodelist={working['node']}", "--mem=200M", "--ntasks=1"]
     words = [*srun, "python3", "-", json.dumps(questions)]
-    found = json.loads(cluster.run("login", *words, user="bob", stdin=HOSTILE, seconds=120))
+    found = json.loads(cluster.run("login", *words, user="bob", stdin=HOSTILE_PROGRAM, seconds=120))
     assert found["processes"] > 3, "alice's processes are not on this node"
-    judge(found, questions["gateway"])
+    check_isolated(found, questions["gateway"])
     assert "jupyter" in " ".join(found["lines"])
     assert {"scontrol show job -dd", "squeue --all --json"} <= set(found["asked"])
 
@@ -130,14 +109,14 @@ def test_a_session_on_the_same_node_gains_nothing(
     questions["names"].append(f"control.{session['id']}.slipway")
     questions["paths"].remove("/opt/slipway-run")  # bob's own session
     assert kernel.value(f"import json, os\nprint(json.dumps(os.path.exists({certificate!r})))")
-    code = HOSTILE.split('if __name__ == "__main__"')[0]
+    code = HOSTILE_PROGRAM.split('if __name__ == "__main__"')[0]
     code = code.replace("from __future__ import annotations\n", "")
     assert not kernel.run(code).error
     found = kernel.value(f"print(report(**json.loads({json.dumps(questions)!r})))")
     # In his container bob sees no processes but his own.
     own = ("/opt/", "/proc/")
     found["sockets"] = [path for path in found["sockets"] if not path.startswith(own)]
-    judge(found, questions["gateway"])
+    check_isolated(found, questions["gateway"])
 
 
 def test_the_runner_token_is_exposed_nowhere(alice: Api, cluster: Cluster) -> None:

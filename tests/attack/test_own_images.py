@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import expect
 
-from tests.apps import Terminal
 from tests.browser.conftest import LogIn
-from tests.client import Api
-from tests.cluster import Cluster, wait_for
-from tests.own_images import (
+from tests.support.apps import Terminal
+from tests.support.client import Api
+from tests.support.cluster import Cluster, wait_for
+from tests.support.own_images import (
     BUSYBOX,
     CLOSED,
     FOLDER,
@@ -19,10 +19,12 @@ from tests.own_images import (
     PASSWORD,
     USER,
     as_alice,
+    end_text,
+    launch_body,
+    launch_image,
     push,
     registry,
 )
-from tests.slurm.test_own_images import body, end_of, launch
 
 BEGIN = "The session did not start: "
 PATCH = """
@@ -87,28 +89,28 @@ def test_a_file_that_is_no_image_of_this_node(
     change: str, words: str, alice: Api, cluster: Cluster
 ) -> None:
     changed(cluster, change)
-    assert end_of(alice, launch(alice, "images/bad.sif")).startswith(BEGIN + words)
+    assert end_text(alice, launch_image(alice, "images/bad.sif")).startswith(BEGIN + words)
 
 
 def test_links_that_lead_out_of_the_folder(alice: Api, cluster: Cluster) -> None:
     as_alice(cluster, f"cp {BUSYBOX} stolen.sif; ln -s ~/stolen.sif {FOLDER}/bad.sif")
-    text = end_of(alice, launch(alice, "images/bad.sif"))
+    text = end_text(alice, launch_image(alice, "images/bad.sif"))
     assert text.startswith(f"{BEGIN}images/bad.sif is a link that leads out of its folder")
     as_alice(cluster, f"ln -sfn ~ {FOLDER}/up")
-    text = end_of(alice, launch(alice, "images/up/stolen.sif"))
+    text = end_text(alice, launch_image(alice, "images/up/stolen.sif"))
     assert text.startswith(f"{BEGIN}images/up/stolen.sif is a link that leads out of its folder")
 
 
 def test_things_that_are_no_files(alice: Api, cluster: Cluster) -> None:
     as_alice(cluster, f"mkfifo {FOLDER}/bad.sif; mkdir {FOLDER}/dir.sif")
     for name in ("bad", "dir"):
-        text = end_of(alice, launch(alice, f"images/{name}.sif"))
+        text = end_text(alice, launch_image(alice, f"images/{name}.sif"))
         assert text == f"{BEGIN}images/{name}.sif is not a file."
 
 
 def test_set_uid_programs_have_no_effect(alice: Api, cluster: Cluster) -> None:
     built(cluster, "cp bin/busybox bin/busybox-super && chmod 4755 bin/busybox-super")
-    session = launch(alice, "images/bad.sif")
+    session = launch_image(alice, "images/bad.sif")
     alice.wait_state(session, "RUNNING")
     window = Terminal(alice.open(session, "terminal"))
     seen = window.run(
@@ -128,20 +130,20 @@ def test_set_uid_programs_have_no_effect(alice: Api, cluster: Cluster) -> None:
 @pytest.mark.parametrize("wait", ["read -r x < /etc/pipe", "while :; do :; done"])
 def test_a_start_up_that_never_ends(wait: str, alice: Api, cluster: Cluster) -> None:
     built(cluster, f"mkfifo etc/pipe; echo '{wait}' > .singularity.d/env/99-wait.sh")
-    text = end_of(alice, launch(alice, "images/bad.sif"))
+    text = end_text(alice, launch_image(alice, "images/bad.sif"))
     assert text.startswith(f"{BEGIN}the image's own start-up did not end within 15 seconds")
 
 
 def test_an_image_of_a_registry_for_other_machines(alice: Api, cluster: Cluster) -> None:
     with registry(cluster, OPEN) as host:
         push(cluster, OPEN, "team/arm:1", architecture="arm64")
-        text = end_of(alice, launch(alice, f"docker://{host}/team/arm:1"))
+        text = end_text(alice, launch_image(alice, f"docker://{host}/team/arm:1"))
         assert text == (
             f"{BEGIN}docker://{host}/team/arm:1 is made for arm64, but the node is amd64."
         )
-        text = end_of(alice, launch(alice, f"docker://{host}/team/none:1"))
+        text = end_text(alice, launch_image(alice, f"docker://{host}/team/none:1"))
         assert text == f"{BEGIN}there is no image docker://{host}/team/none:1."
-    text = end_of(alice, launch(alice, f"docker://{host}/team/arm:1"))
+    text = end_text(alice, launch_image(alice, f"docker://{host}/team/arm:1"))
     assert text.startswith(f"{BEGIN}the registry {host} cannot be reached")
 
 
@@ -194,7 +196,7 @@ def test_a_login_for_a_registry_is_seen_nowhere(
     page.get_by_label("Password or access token").fill(PASSWORD)
     page.get_by_role("button", name="Save the login").click()
     expect(page.locator(f'[data-registry="{closed}"]')).to_contain_text(USER)
-    session = launch(alice, f"docker://{closed}/team/secret:1")
+    session = launch_image(alice, f"docker://{closed}/team/secret:1")
     job = alice.wait_state(session, "RUNNING", seconds=90)["job_id"]
     seen = watch()
     assert {line for line in seen if line.isdigit()} == {"0"}
@@ -214,14 +216,14 @@ def test_a_login_for_a_registry_is_seen_nowhere(
 
 def test_bob_cannot_use_or_see_alices_image(alice: Api, bob: Api, cluster: Cluster) -> None:
     as_alice(cluster, f"cp {BUSYBOX} {FOLDER}/mine.sif")
-    session = launch(alice, "images/mine.sif")
+    session = launch_image(alice, "images/mine.sif")
     assert bob("GET", f"/sessions/{session}").status_code == 404
     own = "/home/bob/storage/images"
     cluster.run("n1", "runuser", "-u", "bob", "--", "mkdir", "-p", own)
     try:
-        text = end_of(bob, launch(bob, "images/mine.sif"))
+        text = end_text(bob, launch_image(bob, "images/mine.sif"))
     finally:
         cluster.run("n1", "rm", "-r", own)
     assert text == f"{BEGIN}there is no file images/mine.sif."
-    outside = bob("POST", "/sessions", json=body("/home/alice/storage/images/mine.sif"))
+    outside = bob("POST", "/sessions", json=launch_body("/home/alice/storage/images/mine.sif"))
     assert outside.status_code == 422

@@ -8,9 +8,9 @@ import pytest
 import requests
 
 from tests.attack.app_access import PUBLIC_APP, link
-from tests.client import TIMEOUT, Api, Browser, Json, Visitor
-from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
+from tests.support.client import TIMEOUT, Api, Browser, Json, Visitor
+from tests.support.cluster import Cluster, wait_for
 
 ADDRESS = "/.slipway/session"
 LIMIT = 20

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from tests.attack.app_access import free_ports, has_access, link, move, port_of, redeem
-from tests.client import OVER, Api
+from tests.support.client import OVER, Api
 
 
 def test_bob_does_not_get_alices_port(alice: Api, bob: Api) -> None:
@@ -38,7 +38,7 @@ def test_nobody_can_occupy_the_pool(bob: Api) -> None:
 
 
 def test_one_of_many_parallel_port_requests_wins_and_every_link_works(bob: Api) -> None:
-    """B17: four preferred ports for one app."""
+    """E17: four preferred ports for one app."""
     his = bob.running()["id"]
     link(bob, his, "terminal")
     ports = free_ports(bob, his, "terminal")[:4]
@@ -53,7 +53,7 @@ def test_one_of_many_parallel_port_requests_wins_and_every_link_works(bob: Api) 
 
 
 def test_parallel_open_publish_close_agree_with_the_portal(bob: Api) -> None:
-    """B17: whatever the order was, the address and the portal's page agree."""
+    """E17: whatever the order was, the address and the portal's page agree."""
     his = bob.running()["id"]
     opened = link(bob, his, "webapp", asked="exec python3 -m http.server $PORT", public=True)
     path = f"/sessions/{his}/apps/webapp"

@@ -6,8 +6,8 @@ import secrets
 
 import pytest
 
-from tests.client import Api, Json
-from tests.cluster import Cluster, in_database, restart_portal
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, in_database, restart_portal
 
 SMALL: Json = {"environment": "busybox", "resources": {"cpus": 1, "memory": "300m"}}
 STATE = "/var/lib/slipway"

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.client import LOOPBACK, SMALL, Api
-from tests.cluster import Cluster
+from tests.support.client import LOOPBACK, SMALL, Api
+from tests.support.cluster import Cluster
 
 ACTING = "Slipway-User"
 SLIPWAY = ("runuser", "--user", "slipway", "--", "/opt/venv/bin/slipway", "token")

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from portal.node.file_server.storage import posix_acl
+from portal.node.file_server.access import posix_acl
 from tests.attack.doors import EVERY_DOOR, FILE_DOORS, SOURCES, Answer
 from tests.attack.fuzz_shared_folder import fuzz
 from tests.attack.shared_place import KINDS, SECRET, Shared, differences, shared_place
-from tests.client import Json
-from tests.cluster import Cluster, wait_for
+from tests.support.client import Json
+from tests.support.cluster import Cluster, wait_for
 
 NAME = "report.txt"
 CONTENTS = ("save", "put", "put_large", "dav_put", "tus_whole", "tus_pieces")

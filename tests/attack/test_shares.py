@@ -8,9 +8,9 @@ import pytest
 import requests
 
 from tests.attack.conftest import LoggedIn
-from tests.client import Api
-from tests.cluster import Cluster
-from tests.slurm.test_file_crashes import send
+from tests.support.client import Api
+from tests.support.cluster import Cluster
+from tests.support.cluster_file_servers import send_request
 
 STORAGE = "/home/alice/storage"
 SPELLINGS = ["storage/p3", "storage//p3", "%73torage/p3", "storage/%703", "home/storage/p3"]
@@ -56,7 +56,7 @@ def seen_by(bob: Api) -> list[str]:
 
 def dav(api: Api, method: str, path: str, to: str = "") -> requests.Response:
     headers = {"Destination": f"/data/dav/{to}"} if to else {}
-    return send(api, method, f"/data/dav/{path}", headers=headers)
+    return send_request(api, method, f"/data/dav/{path}", headers=headers)
 
 
 @pytest.mark.parametrize("path", SPELLINGS)

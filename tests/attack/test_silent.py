@@ -15,12 +15,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.attack.test_slow_clients import Alice, slower, usual, worker
-from tests.client import Api, Json, http_session, login
-from tests.cluster import Cluster
-from tests.hostile import duration
-from tests.hubs import is_up
-from tests.slurm.test_ssh import Client, client_of, opened
+from tests.support.client import Api, Json, http_session, login
+from tests.support.cluster import Cluster
+from tests.support.delays import UserAtWork, slower, usual, worker
+from tests.support.hostile_shells import duration
+from tests.support.hubs import is_up
+from tests.support.ssh_access import SshClient, client_of, open_ssh
 
 __all__ = ["usual", "worker"]
 
@@ -89,19 +89,19 @@ def silent(cluster: Cluster, places: list[tuple[str, int]], words: str) -> Itera
 
 
 @pytest.fixture(scope="module")
-def client(researcher: Api, session: Json, tmp_path_factory: pytest.TempPathFactory) -> Client:
+def client(researcher: Api, session: Json, tmp_path_factory: pytest.TempPathFactory) -> SshClient:
     """Alice's computer, with SSH into her session."""
     folder = tmp_path_factory.mktemp("alice")
-    return client_of(researcher, opened(researcher, session["id"]), folder)
+    return client_of(researcher, open_ssh(researcher, session["id"]), folder)
 
 
 @pytest.fixture(scope="module")
-def usual_ssh(client: Client) -> float:
+def usual_ssh(client: SshClient) -> float:
     """Seconds of a command on a quiet cluster."""
     return statistics.median(duration(lambda: ssh(client)) for _ in range(ROUNDS))
 
 
-def ssh(client: Client) -> None:
+def ssh(client: SshClient) -> None:
     """Run a command in the session."""
     done = client.ssh("echo inside")
     assert done.stdout == b"inside\n", done.stderr
@@ -110,9 +110,9 @@ def ssh(client: Client) -> None:
 @pytest.mark.parametrize("words", WORDS, ids=["nothing", "SSH's version"])
 def test_strangers_who_are_silent_delay_nobody(
     cluster: Cluster,
-    worker: Alice,
+    worker: UserAtWork,
     session: Json,
-    client: Client,
+    client: SshClient,
     usual: dict[str, float],
     usual_ssh: float,
     words: str,
@@ -128,7 +128,7 @@ def test_strangers_who_are_silent_delay_nobody(
     assert not slower(rounds, quiet), (quiet, rounds)
 
 
-def test_an_open_connection_stays_open(cluster: Cluster, client: Client) -> None:
+def test_an_open_connection_stays_open(cluster: Cluster, client: SshClient) -> None:
     """Whoever has logged in gives way to nobody."""
     port = int(client.endpoint["port"])
     lines = "for i in 1 2 3 4 5 6 7 8 9 10; do echo $i; sleep 4; done"

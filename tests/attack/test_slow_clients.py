@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import contextlib
 import json
-import statistics
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 import pytest
 
-from tests.apps import Kernel
 from tests.attack.conftest import LoggedIn
-from tests.client import OVER, Api, Browser, Json, http_session
-from tests.cluster import Cluster
-from tests.hostile import duration
+from tests.support.client import Api, http_session
+from tests.support.cluster import Cluster
+from tests.support.delays import TRIES, UserAtWork, slower, usual, worker
+
+__all__ = ["usual", "worker"]
 
 NOT_ADMITTED = "Authorization: Bearer slipway_forged"
 LONG = "x" * 60_000
@@ -70,10 +69,6 @@ while time.monotonic() < ends and not os.path.exists(stop):
         time.sleep(0.05)
 """
 """Keeps so many connections open, and replaces the oldest ones: each is held for some seconds."""
-TRIES = 3
-SLOWEST = 3.0
-"""Seconds more than on a quiet portal: who waits for a slow client waits for 13 seconds and longer,
-and clusters that share two cores delay single requests by a second."""
 
 
 @contextlib.contextmanager
@@ -93,60 +88,6 @@ def slow_clients(cluster: Cluster, requests: list[str], count: int = CONNECTIONS
             held.result()
 
 
-@dataclass
-class Alice:
-    """A user who works meanwhile."""
-
-    api: Api
-    browser: Browser
-    kernel: Kernel
-    made: list[str] = field(default_factory=list)
-
-    def _launch(self) -> None:
-        self.made.append(self.api.launch(resources={"cpus": 1, "memory": "300m"})["id"])
-        self.api.stop(self.made[-1])
-
-    def work(self) -> dict[str, float]:
-        """Seconds of each action."""
-        return {
-            "log-in page": duration(lambda: http_session().get(f"{self.api.cluster.url}/login")),
-            "page": duration(lambda: self.browser.get("/sessions")),
-            "list": duration(self.api.list),
-            "launch": duration(self._launch),
-            "kernel": duration(lambda: self.kernel.value("print(1 + 1)")),
-        }
-
-    def rest(self) -> None:
-        """Wait until Slurm has its cores back."""
-        for session in self.made:
-            self.api.wait_state(session, *OVER, seconds=120)
-        self.made.clear()
-
-
-@pytest.fixture(scope="module")
-def worker(researcher: Api, session: Json, logged_in: LoggedIn) -> Alice:
-    """Alice, with an open notebook."""
-    kernel = Kernel(researcher.open(session["id"], "jupyterlab"))
-    return Alice(researcher, logged_in("alice"), kernel)
-
-
-@pytest.fixture(scope="module")
-def usual(worker: Alice) -> dict[str, float]:
-    """Medians of the seconds of each action on a quiet portal."""
-    rounds = [worker.work() for _ in range(TRIES)]
-    worker.rest()
-    return {name: statistics.median(each[name] for each in rounds) for name in rounds[0]}
-
-
-def slower(rounds: list[dict[str, float]], usual: dict[str, float]) -> list[str]:
-    """The actions whose median is above that of a quiet portal."""
-    return [
-        action
-        for action, quiet in usual.items()
-        if statistics.median(each[action] for each in rounds) > max(1.5 * quiet, quiet + SLOWEST)
-    ]
-
-
 def message(cluster: Cluster, name: str, login: str, token: str) -> str:
     """A request that is never completed."""
     line, headers, body = REQUESTS[name]
@@ -160,7 +101,7 @@ def message(cluster: Cluster, name: str, login: str, token: str) -> str:
 @pytest.mark.parametrize("name", ATTACKS)
 def test_slow_clients_delay_nobody(
     cluster: Cluster,
-    worker: Alice,
+    worker: UserAtWork,
     usual: dict[str, float],
     logged_in: LoggedIn,
     bob: Api,
@@ -178,7 +119,7 @@ def test_slow_clients_delay_nobody(
 
 
 def test_many_idle_connections_delay_nobody(
-    cluster: Cluster, worker: Alice, usual: dict[str, float]
+    cluster: Cluster, worker: UserAtWork, usual: dict[str, float]
 ) -> None:
     with slow_clients(cluster, [""], 600):
         rounds = [worker.work() for _ in range(TRIES)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.cluster import Cluster
+from tests.support.cluster import Cluster
 
 NEIGHBOUR = """
 import socket, sys

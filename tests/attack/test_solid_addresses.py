@@ -10,7 +10,7 @@ import pytest
 import requests
 
 from tests.attack.conftest import LoggedIn
-from tests.client import Api, Browser, Json
+from tests.support.client import Api, Browser, Json
 
 HERS = (
     ("GET", "/sessions/{session}/end"),

@@ -19,9 +19,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID, NameOID
 
 from portal.node.runner.wire import RUNNER
-from tests.client import OVER, Api, Json
-from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
+from tests.support.client import OVER, Api, Json
+from tests.support.cluster import Cluster, wait_for
 
 # The token is passed first, in a file, since arguments are public.
 CURL = 'umask 077; IFS= read -r token; echo "$token" > .callback-token; '

@@ -14,12 +14,12 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.apps import Kernel
 from tests.attack.conftest import LoggedIn
-from tests.client import Api, Json, Visitor, login
-from tests.cluster import Cluster
 from tests.slurm.conftest import MakeApi
-from tests.slurm.test_apply import SETTINGS
+from tests.support.apps import Kernel
+from tests.support.client import Api, Json, Visitor, login
+from tests.support.cluster import Cluster
+from tests.support.portal_settings import SETTINGS
 
 Secrets = dict[str, str]
 Found = tuple[Secrets, Json]

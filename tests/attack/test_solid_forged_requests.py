@@ -13,8 +13,8 @@ import pytest
 import requests
 
 from tests.attack.conftest import LoggedIn
-from tests.client import TIMEOUT, Api, Browser, Json, http_session
-from tests.cluster import Cluster
+from tests.support.client import TIMEOUT, Api, Browser, Json, http_session
+from tests.support.cluster import Cluster
 
 JSON = {"Content-Type": "application/json"}
 

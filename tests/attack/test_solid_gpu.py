@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.cluster import Cluster, wait_for
+from tests.support.cluster import Cluster, wait_for
 
 JOBS = "/run/slipway/gpu/jobs"
 MIB = 1 << 20

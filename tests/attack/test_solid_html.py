@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.attack.conftest import LoggedIn
-from tests.client import Api, Browser, Json, Visitor, http_session
-from tests.cluster import Cluster, wait_for
+from tests.support.client import Api, Browser, Json, Visitor, http_session
+from tests.support.cluster import Cluster, wait_for
 
 MARK = "m4711c0de"
 EVIL = f"<img src=x onerror=alert('{MARK}')>"

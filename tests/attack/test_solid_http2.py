@@ -23,8 +23,8 @@ from tests.attack.wire import (
     exchange_h2,
     frame,
 )
-from tests.client import Api, Json, Visitor, http_session
-from tests.cluster import Cluster
+from tests.support.client import Api, Json, Visitor, http_session
+from tests.support.cluster import Cluster
 
 REFUSED = {400, 403, 404, 405, 413, 421, 501}
 

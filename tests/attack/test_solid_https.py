@@ -16,8 +16,8 @@ import requests
 
 from tests.attack.conftest import LoggedIn
 from tests.attack.wire import exchange
-from tests.client import LOOPBACK, TIMEOUT, Api, Json, Visitor, http_session
-from tests.cluster import Cluster, authority
+from tests.support.client import LOOPBACK, TIMEOUT, Api, Json, Visitor, http_session
+from tests.support.cluster import Cluster, authority
 
 
 @pytest.fixture(scope="module")

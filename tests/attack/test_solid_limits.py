@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.attack.wire import connected
-from tests.client import OVER, TIMEOUT, Api, Json, Visitor, http_session
-from tests.cluster import Cluster
+from tests.support.client import OVER, TIMEOUT, Api, Json, Visitor, http_session
+from tests.support.cluster import Cluster
 
 SLOW = 24
 RACES = 12

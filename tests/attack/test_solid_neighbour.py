@@ -11,8 +11,8 @@ import subprocess
 
 import pytest
 
-from tests.client import Api, Json, Visitor
-from tests.cluster import Cluster, wait_for
+from tests.support.client import Api, Json, Visitor
+from tests.support.cluster import Cluster, wait_for
 
 
 def _try(cluster: Cluster, machine: str, command: str) -> subprocess.CompletedProcess[str]:

@@ -10,8 +10,8 @@ from urllib.parse import urljoin, urlsplit
 import pytest
 
 from tests.attack.conftest import LoggedIn
-from tests.client import Api, Browser, Json, Visitor
-from tests.cluster import Cluster
+from tests.support.client import Api, Browser, Json, Visitor
+from tests.support.cluster import Cluster
 
 ELSEWHERE = (
     "https://evil.example.org/",

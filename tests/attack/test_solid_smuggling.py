@@ -10,9 +10,9 @@ import uuid
 import pytest
 
 from tests.attack.wire import exchange, statuses
-from tests.client import Api, http_session
-from tests.cluster import Cluster, healthy
-from tests.corpus import ODD, PATHS, REFUSED
+from tests.support.client import Api, http_session
+from tests.support.cluster import Cluster, healthy
+from tests.support.malformed_requests import ODD, PATHS, REFUSED
 
 POST = b"POST /login HTTP/1.1\r\nHost: {host}\r\n"
 GET = b"GET /login HTTP/1.1\r\nHost: {host}\r\n"

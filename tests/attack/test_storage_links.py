@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.apps import Terminal
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
+from tests.support.apps import Terminal
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
 
 BARE: Json = {"environment": "busybox", "resources": {"cpus": 1, "memory": "300m"}}
 STORAGE = "/home/alice/storage"

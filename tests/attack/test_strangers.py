@@ -12,11 +12,11 @@ import requests
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import ClientConnection
 
-from tests.apps import Kernel
 from tests.attack.conftest import LoggedIn
-from tests.batch_jobs import cancel, sbatch, wait_for_job
-from tests.client import SMALL, Api, Browser, Json, Visitor, http_session
-from tests.cluster import Cluster
+from tests.support.apps import Kernel
+from tests.support.batch_jobs import cancel, sbatch, wait_for_job
+from tests.support.client import SMALL, Api, Browser, Json, Visitor, http_session
+from tests.support.cluster import Cluster
 
 PAGE = {"Accept": "text/html"}
 

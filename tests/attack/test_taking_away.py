@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import pytest
 
 from tests.attack.app_access import link, open_public_app, redeem, serves_word
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
 
 SOCKET = "/run/slipway/haproxy.sock"
 MASTER = "/run/slipway/master.sock"

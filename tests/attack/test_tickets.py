@@ -6,8 +6,8 @@ import http.client
 from urllib.parse import urlsplit
 
 from tests.attack.app_access import free_ports, has_access, link, move, port_of, redeem
-from tests.client import OVER, Api, Json, Visitor
-from tests.cluster import tls
+from tests.support.client import OVER, Api, Json, Visitor
+from tests.support.cluster import tls
 
 HTML = {"Accept": "text/html", "Sec-Fetch-Dest": "document"}
 
@@ -95,7 +95,7 @@ def test_tickets_and_browsers_are_limited(researcher: Api, session: Json) -> Non
 def test_head_does_not_use_up_a_ticket_and_a_missing_one_is_reported(
     researcher: Api, session: Json
 ) -> None:
-    """B36: HEAD, and a request without a ticket."""
+    """E36: HEAD, and a request without a ticket."""
     url = link(researcher, session["id"], "terminal")["url"]
     visitor = Visitor(url)
     looked = visitor.http.head(url, timeout=10, allow_redirects=False)
@@ -108,7 +108,7 @@ def test_head_does_not_use_up_a_ticket_and_a_missing_one_is_reported(
 
 
 def test_two_origins_are_refused(researcher: Api, session: Json) -> None:
-    """B36: one of another site and one of its own, in both orders."""
+    """E36: one of another site and one of its own, in both orders."""
     visitor = researcher.open(session["id"], "terminal")
     place = urlsplit(visitor.origin)
     for origins in (["http://evil.example.org", visitor.origin], [visitor.origin] * 2):

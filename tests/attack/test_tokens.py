@@ -11,9 +11,9 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tests.attack.throwaway import MACHINES, Account, throwaway
-from tests.client import Api, Browser, Json, Visitor
-from tests.cluster import Cluster, in_database, wait_for
 from tests.slurm.conftest import MakeApi
+from tests.support.client import Api, Browser, Json, Visitor
+from tests.support.cluster import Cluster, in_database, wait_for
 
 SECONDS = 60
 """A removed or locked account loses access within this time."""

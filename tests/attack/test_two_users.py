@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 )
 
 from tests.attack.app_access import PUBLIC_APP, free_ports, link
-from tests.client import TIMEOUT, Api, Visitor
+from tests.support.client import TIMEOUT, Api, Visitor
 
 APP = "webapp"
 PEOPLE = st.sampled_from(("alice", "bob"))
@@ -108,7 +108,6 @@ def test_nobody_has_access_to_anothers_private_app(alice: Api, bob: Api) -> None
         settings=settings(
             max_examples=2,  # Hypothesis's simplest, and a random one
             stateful_step_count=16,
-            deadline=None,
             database=None,
             suppress_health_check=list(HealthCheck),
         ),

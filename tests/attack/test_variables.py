@@ -8,32 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.apps import Kernel
-from tests.client import Api, Json, Visitor
-from tests.cluster import Cluster, wait_for
+from tests.support.apps import Kernel
+from tests.support.client import Api, Json, Visitor
+from tests.support.cluster import Cluster, wait_for
+from tests.support.neighbours import ports_of_alice
 
-# The TCP ports on which alice's processes listen, as seen by root on the node.
-LISTENING = """
-import os
-ports = {}
-for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-    for line in open(table).read().splitlines()[1:]:
-        fields = line.split()
-        if fields[3] == "0A":
-            ports[fields[9]] = int(fields[1].rpartition(":")[2], 16)
-found = set()
-for pid in filter(str.isdecimal, os.listdir("/proc")):
-    try:
-        if os.stat("/proc/" + pid).st_uid != 1001:
-            continue
-        for name in os.listdir("/proc/%s/fd" % pid):
-            link = os.readlink("/proc/%s/fd/%s" % (pid, name))
-            if link[:8] == "socket:[" and link[8:-1] in ports:
-                found.add(ports[link[8:-1]])
-    except OSError:
-        pass
-print(*sorted(found))
-"""
 DEBUGGER = """
 import json, sys
 try:
@@ -52,11 +31,6 @@ process = multiprocessing.get_context("fork").Process(target=child)
 process.start()
 process.join()
 """
-
-
-def ports_of_alice(cluster: Cluster, node: str) -> list[int]:
-    """The TCP ports on which her processes listen there."""
-    return [int(port) for port in cluster.run(node, "python3", "-c", LISTENING).split()]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +52,7 @@ def ports_of_alice(cluster: Cluster, node: str) -> list[int]:
 def test_variables_that_disable_a_protection_are_refused_by_name(
     alice: Api, name: str, word: str
 ) -> None:
-    """B38, 40, 41, 44: got 201 before."""
+    """E38, 40, 41, 44: got 201 before."""
     body = {"environment": "python", "resources": {"cpus": 1, "memory": "600m"}}
     before = len(alice.list())
     answer = alice("POST", "/sessions", json=body | {"env": {name: "/nonexistent"}})
@@ -204,7 +178,7 @@ def test_permitted_variables_do_no_harm(room: Room) -> None:
     ],
 )
 def test_settings_in_files_do_not_open_a_port(room: Room, path: str, text: str) -> None:
-    """B38 by files: settings made in good faith disable no protection by accident."""
+    """E38 by files: settings made in good faith disable no protection by accident."""
     room.stop()
     for folder in (".ipython", ".jupyter"):
         room.remove(folder)
@@ -263,7 +237,7 @@ def test_a_wrapped_kernel_listens_nowhere(room: Room) -> None:
 
 
 def test_a_kernel_that_listens_is_ended_with_a_reason(room: Room, researcher: Api) -> None:
-    """B38: a kernel that cannot be secured does not start."""
+    """E38: a kernel that cannot be secured does not start."""
     place = f"/home/alice/{PLACE}"
     visitor = own_kernel(room, "python", f"{place}/run.py", **{"run.py": OPENS})
     start(visitor, "own")
@@ -273,7 +247,7 @@ def test_a_kernel_that_listens_is_ended_with_a_reason(room: Room, researcher: Ap
 def test_a_kernel_that_would_listen_does_not_start_and_logs_why(
     room: Room, researcher: Api
 ) -> None:
-    """B38: this is checked before the kernel accepts connections."""
+    """E38: this is checked before the kernel accepts connections."""
     room.stop()
     room.write(".ipython/profile_default/ipython_kernel_config.py", LISTENS)
     start(room.lab(), "python3")

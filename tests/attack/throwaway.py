@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tests.client import Api, http_session
-from tests.cluster import Cluster
+from tests.support.client import Api, http_session
+from tests.support.cluster import Cluster
 
 MACHINES = ("login", "ctl", "n1", "n2")
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from tests.client import LOOPBACK, port_of
-from tests.cluster import tls
+from tests.support.client import LOOPBACK, port_of
+from tests.support.cluster import tls
 
 SECONDS = 15.0
 STATUS = re.compile(rb"HTTP/1\.[01] (\d{3}) ")

@@ -8,7 +8,8 @@ from typing import Literal
 
 from playwright.sync_api import Page, ViewportSize
 
-from tests.cluster import ROOT, wait_for
+from tests.support.cluster import wait_for
+from tests.support.paths import ROOT
 
 AXE = ROOT / "portal" / "web" / "static" / "built" / "axe.min.js"
 

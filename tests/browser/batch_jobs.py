@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page
 
-from tests.batch_jobs import cancel
 from tests.browser.conftest import LogIn
-from tests.client import Api
-from tests.cluster import Cluster
 from tests.slurm.conftest import MakeApi
+from tests.support.batch_jobs import cancel
+from tests.support.client import Api
+from tests.support.cluster import Cluster
 
 WHO = "alice"
 

@@ -21,9 +21,6 @@ from playwright.sync_api import Browser, BrowserContext, Page, StorageState, exp
 from tests.browser.axe import settled
 from tests.browser.smaller import smaller
 from tests.browser.terminals import SIZE, NewTerminal, Terminal
-from tests.built_images import pytest_collection_modifyitems, pytest_terminal_summary
-from tests.client import Api
-from tests.cluster import ROOT, Cluster, authority
 from tests.slurm.conftest import (
     MakeApi,
     clean_accounts,
@@ -33,6 +30,10 @@ from tests.slurm.conftest import (
     make_hub,
     tokens,
 )
+from tests.support.built_images import pytest_collection_modifyitems, pytest_terminal_summary
+from tests.support.client import Api
+from tests.support.cluster import Cluster, authority
+from tests.support.paths import ROOT
 
 __all__ = [
     "SIZE",

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect
 
-from tests.apps import Terminal
-from tests.client import Api, Json
-from tests.cluster import wait_for
 from tests.slurm.conftest import MakeApi
+from tests.support.apps import Terminal
+from tests.support.client import Api, Json
+from tests.support.cluster import wait_for
 
 STARTS = 60_000
 SIZE = ViewportSize(width=1280, height=860)

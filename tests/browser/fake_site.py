@@ -14,7 +14,7 @@ from werkzeug.serving import make_server
 from portal.core.auth.person import Person
 from portal.core.launch.request import parse_launch
 from portal.web.app import create_app
-from tests.fakes import PASSWORDS, World, make_world
+from tests.support.fakes import PASSWORDS, World, make_world
 from tests.unit.web.conftest import make_settings
 from tests.unit.web.front import free_ports
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from websockets.sync.client import ClientConnection, connect
 
-from tests.cluster import wait_for
+from tests.support.cluster import wait_for
 
 FIREFOX = "/usr/bin/firefox-esr"
 ANSWER = 60.0

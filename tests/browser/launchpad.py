@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import LogIn
-from tests.client import Api, Json
 from tests.slurm.conftest import MakeApi
+from tests.support.client import Api, Json
 
 WHO = "alice"
 STARTS = 60_000

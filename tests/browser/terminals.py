@@ -10,7 +10,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, BrowserContext, Error, Page, ViewportSize, expect
 
-from tests.cluster import wait_for
+from tests.support.cluster import wait_for
 
 STARTS = 60_000
 SIZE: ViewportSize = {"width": 1280, "height": 860}

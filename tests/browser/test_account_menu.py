@@ -6,7 +6,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.browser.axe import clean_in_both_themes, fits
 from tests.browser.conftest import LogIn, Picture
-from tests.cluster import Cluster
+from tests.support.cluster import Cluster
 
 WHO = "bob"
 

@@ -9,9 +9,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.axe import violations
 from tests.browser.conftest import LogIn, Picture
-from tests.client import Api
-from tests.cluster import Cluster
 from tests.slurm.conftest import MakeApi
+from tests.support.client import Api
+from tests.support.cluster import Cluster
 
 WIDE, NARROW = {"width": 1280, "height": 860}, {"width": 390, "height": 844}
 SMALL = {

@@ -9,8 +9,8 @@ from playwright.sync_api import expect
 
 from tests.browser.axe import clean_in_both_themes, fits
 from tests.browser.conftest import LogIn, Picture, Researcher
-from tests.browser.test_list import row_of
-from tests.client import Api
+from tests.support.browser_sessions import row_of
+from tests.support.client import Api
 
 STARTS = 60_000
 SMALL: dict[str, Any] = {"resources": {"cpus": 1, "memory": "300m"}}

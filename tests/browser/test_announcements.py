@@ -10,11 +10,11 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.axe import shown
 from tests.browser.conftest import SIZE, LogIn, Picture, Researcher
-from tests.browser.test_list import row_of
-from tests.browser.test_wizard import press, step
-from tests.client import Api
-from tests.cluster import Cluster
 from tests.slurm.conftest import MakeApi
+from tests.support.browser_sessions import row_of
+from tests.support.browser_wizard import go_to_step, press
+from tests.support.client import Api
+from tests.support.cluster import Cluster
 
 STARTS = 60_000
 TEXT = "The course on containers begins on Friday"
@@ -137,7 +137,7 @@ def test_a_launch_during_maintenance_waits_until_its_end(
     expect(told.locator("time")).to_have_attribute("datetime", until.astimezone(UTC).isoformat())
     user.goto(f"{cluster.url}/sessions/new", wait_until="networkidle")
     user.get_by_label("Session name").fill("later")
-    step(user, "review")
+    go_to_step(user, "review")
     notice = user.locator("#step-review").get_by_text("queue and starts then")
     expect(notice).to_be_visible()
     shown(user, picture, "maintenance-review")

@@ -10,9 +10,9 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.axe import clean_in_both_themes, fits
 from tests.browser.conftest import LogIn, Picture
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
 
 WHO = "alice"
 COMMAND = "for n in 1 2 3; do echo app-says-$n; done; exec python -u -m http.server $PORT"

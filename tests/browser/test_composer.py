@@ -11,7 +11,8 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.axe import THEMES, show, violations
 from tests.browser.conftest import LogIn, Picture
-from tests.cluster import Cluster
+from tests.support.browser_composer import composed_script, write_script
+from tests.support.cluster import Cluster
 
 WIDTHS = (320, 390, 768, 1280)
 # Chromium itself writes style attributes when text replaces all of an editable element; the policy
@@ -38,34 +39,22 @@ def composer(log_in: LogIn, cluster: Cluster) -> Iterator[Page]:
     assert refused == []
 
 
-def write(page: Page, text: str) -> None:
-    """Replace the script, as by pasting."""
-    page.get_by_role("textbox", name="Script", exact=True).click()
-    page.keyboard.press("Control+a")
-    page.keyboard.insert_text(text)
-
-
-def script(page: Page) -> str:
-    """What the form would submit."""
-    return page.locator("textarea[name=script]").input_value()
-
-
 def test_the_editor_highlights_indents_and_can_be_left(composer: Page) -> None:
-    write(composer, SCRIPT)
-    assert script(composer) == SCRIPT
+    write_script(composer, SCRIPT)
+    assert composed_script(composer) == SCRIPT
     keyword = composer.locator(".cm-line span", has_text=re.compile("^for$"))
     colour = keyword.evaluate("(element) => getComputedStyle(element).color")
     plain = composer.locator(".cm-content").evaluate("(e) => getComputedStyle(e).color")
     assert colour != plain
     composer.keyboard.press("Tab")
-    assert script(composer) == f"{SCRIPT}    "
+    assert composed_script(composer) == f"{SCRIPT}    "
     composer.keyboard.press("Escape")
     composer.keyboard.press("Tab")
     expect(composer.get_by_label("Arguments")).to_be_focused()
 
 
 def test_check_and_command_keep_what_was_entered(composer: Page) -> None:
-    write(composer, SCRIPT)
+    write_script(composer, SCRIPT)
     composer.get_by_label("Memory on each node").fill("100 MB")
     composer.get_by_label("Job name").fill("it's mine")
     composer.get_by_role("button", name="Show the command").click()
@@ -75,25 +64,25 @@ def test_check_and_command_keep_what_was_entered(composer: Page) -> None:
     composer.get_by_role("button", name="Check", exact=True).click()
     expect(composer.get_by_text("Slurm accepts this job")).to_be_visible()
     expect(composer.locator(".news pre")).to_contain_text(" UTC")
-    assert script(composer) == SCRIPT
+    assert composed_script(composer) == SCRIPT
     expect(composer.get_by_label("Job name")).to_have_value("it's mine")
     composer.get_by_role("textbox", name="Script", exact=True).click()
     composer.keyboard.press("Control+z")  # its history survived both responses
-    assert script(composer) == "#!/bin/bash\n\n"
+    assert composed_script(composer) == "#!/bin/bash\n\n"
 
 
 def test_a_wrong_field_is_named_and_nothing_is_lost(composer: Page) -> None:
-    write(composer, "echo\n")
+    write_script(composer, "echo\n")
     composer.get_by_label("Array").fill("x")
     composer.get_by_role("button", name="Submit the job").click()
     expect(composer.locator("#error-script")).to_contain_text("Begin the first line with #!")
     expect(composer.locator("#error-array")).to_contain_text("Write task numbers")
-    assert script(composer) == "echo\n"
+    assert composed_script(composer) == "echo\n"
     assert violations(composer) == []
 
 
 def test_a_job_is_submitted_and_its_page_opens(composer: Page, picture: Picture) -> None:
-    write(composer, SCRIPT)
+    write_script(composer, SCRIPT)
     composer.get_by_label("Memory on each node").fill("100 MB")
     picture(composer, "composer")
     composer.get_by_role("button", name="Submit the job").click()
@@ -103,7 +92,7 @@ def test_a_job_is_submitted_and_its_page_opens(composer: Page, picture: Picture)
 
 def test_a_template_is_saved_and_used(composer: Page, cluster: Cluster) -> None:
     name = f"t{uuid.uuid4().hex[:8]}"
-    write(composer, SCRIPT)
+    write_script(composer, SCRIPT)
     composer.get_by_text("Save this as a job template").click()
     composer.get_by_label("Name of the template").fill(name)
     composer.get_by_role("button", name="Save the template").click()
@@ -112,7 +101,7 @@ def test_a_template_is_saved_and_used(composer: Page, cluster: Cluster) -> None:
     assert violations(composer) == []
     composer.get_by_role("link", name=f"Use {name}").click()
     expect(composer.get_by_role("textbox", name="Script", exact=True)).to_be_visible()
-    assert script(composer) == SCRIPT
+    assert composed_script(composer) == SCRIPT
     composer.goto(f"{cluster.url}/jobs/templates")
     composer.get_by_label(f"More for {name}", exact=True).click()
     composer.get_by_label(f"Delete {name}", exact=True).click()

@@ -9,8 +9,8 @@ from playwright.sync_api import Page, Route, StorageState, expect
 
 from tests.browser.axe import violations
 from tests.browser.conftest import LogIn
-from tests.browser.test_composer import script, write
-from tests.cluster import Cluster
+from tests.support.browser_composer import composed_script, write_script
+from tests.support.cluster import Cluster
 
 WHO = "bob"
 SCRIPT = "#!/bin/bash\necho 'two words' é\n"
@@ -22,7 +22,7 @@ def page(log_in: LogIn, cluster: Cluster) -> Page:
     """The composer with a script and more fields."""
     found = log_in(WHO)
     found.goto(f"{cluster.url}/jobs/new")
-    write(found, SCRIPT)
+    write_script(found, SCRIPT)
     found.get_by_label("Arguments").fill("a 'b c'")
     found.get_by_label("Memory on each node").fill("100 MB")
     return found
@@ -32,7 +32,7 @@ def expect_everything(page: Page) -> None:
     """What the fixture has entered is there, in the editor too."""
     expect(page.get_by_text(BACK)).to_be_visible()
     expect(page.get_by_role("textbox", name="Script", exact=True)).to_contain_text("two words")
-    assert script(page) == SCRIPT
+    assert composed_script(page) == SCRIPT
     expect(page.get_by_label("Arguments")).to_have_value("a 'b c'")
     expect(page.get_by_label("Memory on each node")).to_have_value("100 MB")
 
@@ -76,7 +76,7 @@ def test_an_expired_login_asks_for_the_password_and_goes_on(page: Page, cluster:
     dialog.get_by_role("button", name="Log in").click()
     expect(dialog).to_be_hidden()
     expect(page.get_by_label("The command", exact=True)).to_contain_text("/dev/stdin a 'b c'")
-    assert script(page) == SCRIPT
+    assert composed_script(page) == SCRIPT
 
 
 def test_after_a_lost_answer_a_reload_does_not_submit_twice(page: Page) -> None:

@@ -17,18 +17,19 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.axe import COLOURS, THEMES, settled, show, violations
 from tests.browser.conftest import LogIn
-from tests.browser.test_researcher import (
+from tests.slurm.conftest import MakeApi
+from tests.support.browser_apps import (
     LIMITS,
-    PYTHON,
+    expect_output,
     new_notebook,
     open_app,
     run_cell,
-    shows,
     type_line,
 )
-from tests.client import Api
-from tests.cluster import ROOT, Cluster, wait_for
-from tests.slurm.conftest import MakeApi
+from tests.support.browser_wizard import PYTHON
+from tests.support.client import Api
+from tests.support.cluster import Cluster, wait_for
+from tests.support.paths import ROOT
 
 WHO = "alice"
 STARTS = 60_000
@@ -163,7 +164,7 @@ def test_fifteen_tasks(log_in: LogIn, api: Api, cluster: Cluster) -> None:
     terminal = open_app(page, row, "Terminal")
     expect(terminal.locator(".xterm-screen")).to_be_visible(timeout=STARTS)
     type_line(terminal, "ls")
-    shows(terminal, "Untitled.ipynb")
+    expect_output(terminal, "Untitled.ipynb")
     camera.look(terminal, "terminal")
 
     # 9 All facts of the session on its page.

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.apps import Terminal
 from tests.browser.axe import clean_in_both_themes, fits, show
 from tests.browser.conftest import Picture
 from tests.browser.desktops import (
@@ -30,8 +29,10 @@ from tests.browser.desktops import (
     type_text,
 )
 from tests.browser.firefox import firefox
-from tests.client import Api, Json
-from tests.cluster import ROOT, wait_for
+from tests.support.apps import Terminal
+from tests.support.client import Api, Json
+from tests.support.cluster import wait_for
+from tests.support.paths import ROOT
 
 __all__ = ["api", "context", "page", "shell"]
 

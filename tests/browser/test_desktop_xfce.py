@@ -12,7 +12,6 @@ from functools import partial
 import pytest
 from playwright.sync_api import Page
 
-from tests.apps import Terminal
 from tests.browser.conftest import Picture
 from tests.browser.desktops import (
     MEMORY,
@@ -28,8 +27,9 @@ from tests.browser.desktops import (
     shell,
     type_text,
 )
-from tests.client import Api, Json
-from tests.cluster import wait_for
+from tests.support.apps import Terminal
+from tests.support.client import Api, Json
+from tests.support.cluster import wait_for
 
 __all__ = ["api", "context", "page", "shell"]
 

@@ -10,11 +10,10 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.axe import clean_in_both_themes
 from tests.browser.conftest import LogIn, Picture
-from tests.browser.test_ends import SOON
-from tests.client import OVER, Api
-from tests.cluster import Cluster
 from tests.slurm.conftest import MakeApi
-from tests.slurm.test_ends import TINY
+from tests.support.browser_sessions import SOON
+from tests.support.client import OVER, TINY, Api
+from tests.support.cluster import Cluster
 
 WHO = "alice"
 LIMIT = 150_000

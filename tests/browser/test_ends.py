@@ -10,26 +10,21 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.axe import violations
 from tests.browser.conftest import LogIn, Picture
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
-from tests.slurm.test_ends import TINY, faulty, scontrol
+from tests.support.browser_sessions import (
+    SOON,
+    WATCH_NOTIFICATIONS,
+    expect_notification,
+    picture_in_both_themes,
+)
+from tests.support.client import TINY, Api, Json
+from tests.support.cluster import Cluster
+from tests.support.faulty_images import faulty
+from tests.support.slurm_settings import scontrol
 
 __all__ = ["faulty"]
 
 WHO = "alice"
-SOON = 20_000
-"""Milliseconds within which the page shows a change in Slurm."""
-# Chromium's headless shell denies notifications to all pages; they are counted where they are
-# created.
-WATCH = """
-window.told = [];
-window.Notification = class extends EventTarget {
-  constructor(title, options) { super(); window.told.push([title, options.body, options.tag]); }
-  static get permission() { return "granted"; }
-  static async requestPermission() { return "granted"; }
-};
-"""
 
 
 @pytest.fixture
@@ -49,32 +44,7 @@ def wrong(page: Page) -> list[str]:
     return found
 
 
-def expect_notification(page: Page, title: str, *others: Page) -> None:
-    """Wait for a notification with this beginning, shown by any of the tabs."""
-
-    def is_shown() -> bool:
-        tabs = (page, *others)
-        return any(one.startswith(title) for tab in tabs for one, *_ in tab.evaluate("told"))
-
-    wait_for(f"a notification: {title}", is_shown, SOON / 1000)
-
-
-def both(page: Page, picture: Picture, name: str) -> None:
-    """Screenshots in both themes, and on a telephone."""
-    for theme in ("dark", "light"):
-        page.evaluate(f"document.documentElement.dataset.bsTheme = '{theme}'")
-        picture(page, f"{name}-{theme}")
-    size = page.viewport_size
-    page.set_viewport_size({"width": 390, "height": 900})
-    page.locator("table.rows").scroll_into_view_if_needed()
-    page.mouse.wheel(0, 900)
-    picture(page, f"{name}-390")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    assert size
-    page.set_viewport_size(size)
-
-
-def test_s9_a_failed_start_shows_its_reason(
+def test_a_failed_start_shows_its_reason(
     log_in: LogIn, api: Api, cluster: Cluster, faulty: str, picture: Picture
 ) -> None:
     page = log_in(WHO)
@@ -91,17 +61,17 @@ def test_s9_a_failed_start_shows_its_reason(
     expect(page.locator("tr[data-name=another1]")).to_be_visible(timeout=SOON)
     expect(lines.locator("pre")).to_be_visible()
     assert wrong(page) == []
-    both(page, picture, "ends-app")
+    picture_in_both_themes(page, picture, "ends-app")
     page.get_by_role("link", name="Failed").click()
     row = page.locator(f"#s-{broken}")
     expect(row).to_contain_text("Apptainer could not open its environment", timeout=SOON)
     row.get_by_text("Last lines of its log").press("Enter")
     expect(row.locator("pre")).to_contain_text("FATAL")
     assert wrong(page) == []
-    both(page, picture, "ends-start-failed")
+    picture_in_both_themes(page, picture, "ends-start-failed")
 
 
-def test_s8_a_hold_is_released(log_in: LogIn, api: Api, cluster: Cluster, picture: Picture) -> None:
+def test_a_hold_is_released(log_in: LogIn, api: Api, cluster: Cluster, picture: Picture) -> None:
     page = log_in(WHO)
     wide: Json = {"resources": {"cpus": 2, "memory": "300m"}}
     api.running(name="wide1", **wide)
@@ -116,17 +86,17 @@ def test_s8_a_hold_is_released(log_in: LogIn, api: Api, cluster: Cluster, pictur
     release = row.get_by_role("button", name="Release")
     expect(release).to_be_visible(timeout=SOON)
     assert wrong(page) == []
-    both(page, picture, "ends-held")
+    picture_in_both_themes(page, picture, "ends-held")
     release.click()
     expect(row.locator(".chip")).to_have_text("Pending", timeout=SOON)
     expect(release).to_have_count(0)
 
 
-def test_s11_warned_extended_and_notified(
+def test_warned_extended_and_notified(
     log_in: LogIn, api: Api, cluster: Cluster, picture: Picture
 ) -> None:
     page = log_in(WHO)
-    page.context.add_init_script(WATCH)
+    page.context.add_init_script(WATCH_NOTIFICATIONS)
     page.goto(f"{cluster.url}/account/notifications")
     page.get_by_role("button", name="Turn on").click()
     expect(page.get_by_role("button", name="Turn off")).to_have_attribute("aria-pressed", "true")
@@ -140,7 +110,7 @@ def test_s11_warned_extended_and_notified(
     # If the page has seen it waiting, it notifies that it runs; in any case, that it ends soon.
     expect_notification(page, "short1 ends in")
     assert wrong(page) == []
-    both(page, picture, "ends-soon")
+    picture_in_both_themes(page, picture, "ends-soon")
     banner.get_by_role("button", name=re.compile("Extend .* by 1 h")).click()
     expect(banner).to_have_count(0, timeout=SOON)
     expect(row.locator(".ends")).to_contain_text("ends")
@@ -155,11 +125,11 @@ def test_s11_warned_extended_and_notified(
     )
 
 
-def test_s11_the_start_of_a_waiting_session_is_notified(
+def test_the_start_of_a_waiting_session_is_notified(
     log_in: LogIn, api: Api, cluster: Cluster
 ) -> None:
     page = log_in(WHO)
-    page.context.add_init_script(WATCH)
+    page.context.add_init_script(WATCH_NOTIFICATIONS)
     page.context.add_init_script("localStorage.setItem('slipway-notify', 'on')")
     wide: Json = {"resources": {"cpus": 2, "memory": "300m"}}
     first = api.running(name="first1", **wide)["id"]
@@ -176,7 +146,7 @@ def test_s11_the_start_of_a_waiting_session_is_notified(
     assert not [title for title, *_ in both_tabs if "has ended" in title]
 
 
-def test_s11_denied_notifications_are_reported(log_in: LogIn, cluster: Cluster) -> None:
+def test_denied_notifications_are_reported(log_in: LogIn, cluster: Cluster) -> None:
     page = log_in(WHO)
     page.add_init_script(
         "Object.defineProperty(Notification, 'permission', {get: () => 'denied'});"

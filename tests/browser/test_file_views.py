@@ -12,9 +12,9 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.axe import clean_in_both_themes, fits
 from tests.browser.conftest import LogIn, Picture, Researcher
-from tests.browser.test_files import bash, listed, row
-from tests.client import Api
-from tests.cluster import Cluster, wait_for
+from tests.support.browser_files import DROP_FILE, bash, entry_row, expect_listed
+from tests.support.client import Api
+from tests.support.cluster import Cluster, wait_for
 
 WHO = "alice"
 PNG = base64.b64encode(
@@ -90,7 +90,7 @@ def shelf(cluster: Cluster) -> Iterator[None]:
 def view(page: Page, cluster: Cluster, name: str) -> None:
     """Open a file from its folder."""
     page.goto(f"{cluster.url}/files/home/shelf")
-    row(page, name).get_by_role("link").first.click()
+    entry_row(page, name).get_by_role("link").first.click()
     expect(page.get_by_role("heading", level=1)).to_contain_text(name)
     expect(page.locator("#view")).to_have_attribute("data-state", "shown")
 
@@ -186,24 +186,13 @@ def test_a_text_file_is_edited_and_a_change_by_others_is_seen(
     expect(page.locator(".cm-content")).not_to_contain_text("kept")
 
 
-DROP = """async ([name, text, folder]) => {
-  const data = new DataTransfer();
-  data.items.add(new File([text], name));
-  const target = document.querySelector("#drop");
-  for (const kind of ["dragover", "drop"]) {
-    const how = {dataTransfer: data, bubbles: true, cancelable: true};
-    target.dispatchEvent(new DragEvent(kind, how));
-  }
-}"""
-
-
 def test_files_and_folders_are_uploaded_by_button_and_by_dropping(
     cluster: Cluster, log_in: LogIn, picture: Picture, shelf: None, tmp_path: Path
 ) -> None:
     page = log_in(WHO)
     page.add_init_script("delete globalThis.showOpenFilePicker")  # Playwright knows the other one
     page.goto(f"{cluster.url}/files/home/shelf")
-    listed(page, "notes.txt")
+    expect_listed(page, "notes.txt")
     big = tmp_path / "big.dat"
     big.write_bytes(b"x" * 20_000_000)
     mine = tmp_path / "notes.txt"
@@ -214,8 +203,8 @@ def test_files_and_folders_are_uploaded_by_button_and_by_dropping(
     expect(page.locator("#ask-exists")).to_contain_text("notes.txt")
     clean_in_both_themes(page, "#ask-exists")
     page.get_by_role("button", name="Keep both").click()
-    listed(page, "big.dat")
-    listed(page, "notes (2).txt")
+    expect_listed(page, "big.dat")
+    expect_listed(page, "notes (2).txt")
     assert bash(cluster, "stat -c %s ~/shelf/big.dat; cat ~/shelf/notes.txt").startswith(
         "20000000\nfirst"
     )
@@ -226,10 +215,10 @@ def test_files_and_folders_are_uploaded_by_button_and_by_dropping(
     with page.expect_file_chooser() as chooser:
         page.get_by_role("button", name="Upload a folder").click()
     chooser.value.set_files(folder)
-    listed(page, "whole")
+    expect_listed(page, "whole")
     assert bash(cluster, "cat ~/shelf/whole/deep/in.txt") == "inside"
-    page.evaluate(DROP, ["dropped.txt", "dropped", ""])
-    listed(page, "dropped.txt")
+    page.evaluate(DROP_FILE, ["dropped.txt", "dropped", ""])
+    expect_listed(page, "dropped.txt")
     # An upload that was cut is offered again, and goes on with the same file.
     slow = page.context.new_cdp_session(page)
     slow.send("Network.enable")
@@ -252,7 +241,7 @@ def test_files_and_folders_are_uploaded_by_button_and_by_dropping(
     with page.expect_file_chooser() as chooser:
         page.get_by_role("button", name="Choose file").click()
     chooser.value.set_files(cut)
-    listed(page, "cut.dat")
+    expect_listed(page, "cut.dat")
     assert bash(cluster, "stat -c %s ~/shelf/cut.dat") == "20000000\n"
 
 
@@ -288,10 +277,10 @@ def test_a_folder_is_shared_and_a_notebook_opens_in_a_running_session(
     bob = log_in("bob")
     bob.goto(f"{cluster.url}/files")
     bob.get_by_role("link", name="papers").click()
-    listed(bob, "a b.ipynb")
+    expect_listed(bob, "a b.ipynb")
     expect(bob.get_by_text("You may read this folder")).to_be_visible()
     papers.get_by_role("link", name="papers", exact=True).click()
-    row(page, "a b.ipynb").get_by_role("link").first.click()
+    entry_row(page, "a b.ipynb").get_by_role("link").first.click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("a b.ipynb")  # folders open, too
     with page.expect_popup() as popup:
         page.get_by_role("button", name="Open in JupyterLab").click()

@@ -8,13 +8,13 @@ import zipfile
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.axe import clean_in_both_themes, fits
 from tests.browser.conftest import LogIn, Picture
-from tests.cluster import Cluster, wait_for
+from tests.support.browser_files import WHO, bash, entry_row, expect_listed
+from tests.support.cluster import Cluster, wait_for
 
-WHO = "alice"
 TREE = r"""
 set -e; rm -rf ~/desk ~/storage/shelf ~/storage/rack
 mkdir -p ~/desk/{photos,runs/deep} ~/desk/.cache ~/storage/shelf; cd ~/desk
@@ -35,16 +35,6 @@ def desk(cluster: Cluster) -> Iterator[None]:
     bash(cluster, "chmod -f 700 ~/desk/closed; rm -rf ~/desk ~/storage/*")
 
 
-def bash(cluster: Cluster, script: str) -> str:
-    """Run a script as alice on the login node."""
-    return cluster.run("login", "bash", "-c", script, user=WHO, seconds=180)
-
-
-def row(page: Page, name: str) -> Locator:
-    """The row of an entry."""
-    return page.locator(f'#folder tr[data-name="{name}"]')
-
-
 def names(page: Page) -> list[str]:
     """The names that are listed."""
     found: list[str] = page.locator("#folder tr[data-name]").evaluate_all(
@@ -53,14 +43,9 @@ def names(page: Page) -> list[str]:
     return found
 
 
-def listed(page: Page, name: str) -> None:
-    """Wait until an entry is listed."""
-    expect(row(page, name)).to_be_visible()
-
-
 def gone(page: Page, name: str) -> None:
     """Wait until an entry is not listed."""
-    expect(row(page, name)).to_have_count(0)
+    expect(entry_row(page, name)).to_have_count(0)
 
 
 def at(page: Page, title: str) -> None:
@@ -75,7 +60,7 @@ def test_browsing_and_hostile_names(
     page.get_by_role("link", name="Files", exact=True).first.click()
     page.locator(".area").get_by_role("link", name="Home").click()
     at(page, "Home")
-    row(page, "desk").get_by_role("link", name="desk", exact=True).click()
+    entry_row(page, "desk").get_by_role("link", name="desk", exact=True).click()
     at(page, "desk")
     expect(page.locator("#folder .crumbs")).to_have_text(re.compile("Files.*Home.*desk", re.S))
     found = names(page)
@@ -111,23 +96,23 @@ def test_sorting_searching_and_places_that_are_refused(
     files = [name for name in names(page) if name.endswith((".bin", ".csv", ".txt"))]
     assert files[:3] == ["big.bin", "table.csv", "readme.txt"]
     page.get_by_role("link", name="Hidden files").click()
-    listed(page, ".cache")
+    expect_listed(page, ".cache")
     # Search, here and below.
     page.keyboard.press("/")
     page.keyboard.type("RESULT")
     expect(page.get_by_text("Nothing of this name")).to_be_visible()
     page.locator(".empty").get_by_role("link", name="Search the folders below").click()
-    listed(page, "result.txt")
-    expect(row(page, "result.txt")).to_contain_text("in runs/deep")
+    expect_listed(page, "result.txt")
+    expect(entry_row(page, "result.txt")).to_contain_text("in runs/deep")
     # Links out of the area and closed folders are refused in words.
     for name, words in (("outside", "link to “/etc”"), ("closed", "no permission")):
         page.goto(f"{cluster.url}/files/home/desk")
-        row(page, name).get_by_role("link").first.click()
+        entry_row(page, name).get_by_role("link").first.click()
         expect(page.get_by_role("alert").first).to_contain_text(words)
         page.get_by_role("link", name="To the folder above").click()
         at(page, "desk")
-    row(page, "inside").get_by_role("link").first.click()
-    listed(page, "deep")
+    entry_row(page, "inside").get_by_role("link").first.click()
+    expect_listed(page, "deep")
     # 10,000 files are pages of 200.
     page.goto(f"{cluster.url}/files/home/desk/many")
     expect(page.locator(".page-words")).to_have_text("1\u2013200 of 10,000")
@@ -140,27 +125,27 @@ def test_the_keyboard_selects_opens_and_comes_back(
 ) -> None:
     page = log_in(WHO)
     page.goto(f"{cluster.url}/files/home/desk")
-    listed(page, "photos")
+    expect_listed(page, "photos")
     page.keyboard.press("ArrowDown")  # the first row
-    expect(row(page, "closed")).to_be_focused()
+    expect(entry_row(page, "closed")).to_be_focused()
     page.keyboard.press("Space")
     page.keyboard.press("Shift+ArrowDown")
     expect(page.locator("#picked-count")).to_have_text("2 selected")
-    expect(row(page, "inside")).to_have_attribute("aria-selected", "true")
+    expect(entry_row(page, "inside")).to_have_attribute("aria-selected", "true")
     expect(page.locator("#announce")).to_have_text("2 selected")
     page.keyboard.press("Control+a")
     expect(page.locator("#picked-count")).to_contain_text(f"{len(names(page))} selected")
     page.keyboard.press("Escape")
     expect(page.locator("#picked")).to_be_hidden()
-    row(page, "photos").locator(".c-size").click()
+    entry_row(page, "photos").locator(".c-size").click()
     page.keyboard.press("Enter")
     at(page, "photos")
-    expect(row(page, "one.txt")).to_be_focused()
+    expect(entry_row(page, "one.txt")).to_be_focused()
     page.keyboard.press("Backspace")
     at(page, "desk")
-    expect(row(page, "photos")).to_be_focused()
+    expect(entry_row(page, "photos")).to_be_focused()
     # A click counts though the folder is shown anew in the middle of it.
-    row(page, "run9.txt").locator(".c-size").hover()
+    entry_row(page, "run9.txt").locator(".c-size").hover()
     page.mouse.down()
     page.evaluate(
         "import(document.querySelector('script[type=module]').src).then((page) => page.refresh())"
@@ -168,12 +153,12 @@ def test_the_keyboard_selects_opens_and_comes_back(
     page.mouse.up()
     expect(page.locator("#picked-count")).to_contain_text("1 selected")
     expect(page.locator("body")).not_to_have_class(re.compile("is-loading"))
-    row(page, "run9.txt").locator(".c-size").click()
+    entry_row(page, "run9.txt").locator(".c-size").click()
     # Clicks with Ctrl and Shift.
-    row(page, "run9.txt").locator(".c-size").click()
-    row(page, "table.csv").locator(".c-size").click(modifiers=["Shift"])
+    entry_row(page, "run9.txt").locator(".c-size").click()
+    entry_row(page, "table.csv").locator(".c-size").click(modifiers=["Shift"])
     expect(page.locator("#picked-count")).to_contain_text("3 selected")
-    row(page, "run10.txt").locator(".c-size").click(modifiers=["ControlOrMeta"])
+    entry_row(page, "run10.txt").locator(".c-size").click(modifiers=["ControlOrMeta"])
     expect(page.locator("#picked-count")).to_contain_text("2 selected")
 
 
@@ -189,19 +174,19 @@ def test_folders_are_made_and_files_renamed_moved_and_copied(
     clean_in_both_themes(page, "#ask-name")
     page.locator("#ask-name-field").fill("new & <b>")
     page.get_by_role("button", name="Create").click()
-    expect(row(page, "new & <b>")).to_be_focused()
+    expect(entry_row(page, "new & <b>")).to_be_focused()
     # Rename by F2.
-    row(page, "readme.txt").focus()
+    entry_row(page, "readme.txt").focus()
     page.keyboard.press("F2")
     page.keyboard.type("README")  # the name without its ending is marked
     page.keyboard.press("Enter")
-    expect(row(page, "README.txt")).to_be_focused()
+    expect(entry_row(page, "README.txt")).to_be_focused()
     # Copy and move by the dialog.
     for name, button, action in (
         ("README.txt", "Copy", "Copy here"),
         ("table.csv", "Move", "Move here"),
     ):
-        row(page, name).locator(".c-size").click()
+        entry_row(page, name).locator(".c-size").click()
         page.locator("#picked").get_by_role("button", name=button).click()
         page.get_by_role("option", name="new & <b>").click()
         expect(page.locator("#ask-to .sub")).to_be_visible()
@@ -209,9 +194,9 @@ def test_folders_are_made_and_files_renamed_moved_and_copied(
         page.get_by_role("button", name=action).click()
         expect(page.locator("#ask-to")).to_be_hidden()
     gone(page, "table.csv")
-    listed(page, "README.txt")
+    expect_listed(page, "README.txt")
     # A name that exists asks.
-    row(page, "README.txt").locator(".c-size").click()
+    entry_row(page, "README.txt").locator(".c-size").click()
     page.locator("#picked").get_by_role("button", name="Copy").click()
     page.get_by_role("option", name="new & <b>").click()
     page.get_by_role("button", name="Copy here").click()
@@ -229,14 +214,14 @@ def test_permissions_are_set_and_a_deletion_counts_first(
 ) -> None:
     page = log_in(WHO)
     page.goto(f"{cluster.url}/files/home/desk")
-    row(page, "readme.txt").locator(".c-size").click()
+    entry_row(page, "readme.txt").locator(".c-size").click()
     page.locator("#picked").get_by_role("button", name="Permissions").click()
     page.get_by_label("As a number").fill("600")
     expect(page.get_by_label("Others: read")).not_to_be_checked()
     page.get_by_label("Group: read").check()
     page.get_by_role("button", name="Set permissions").click()
-    expect(row(page, "readme.txt")).to_contain_text("rw-r-----")
-    row(page, "many").locator(".c-size").click()
+    expect(entry_row(page, "readme.txt")).to_contain_text("rw-r-----")
+    entry_row(page, "many").locator(".c-size").click()
     page.keyboard.press("Delete")
     expect(page.locator("#ask-delete [data-count]")).to_contain_text("10,000 files in 1 folder")
     clean_in_both_themes(page, "#ask-delete")
@@ -260,17 +245,17 @@ def test_what_is_selected_while_the_server_answers_stays_selected(
 ) -> None:
     page = log_in(WHO)
     page.goto(f"{cluster.url}/files/home/desk")
-    row(page, "readme.txt").locator(".c-size").click()
+    entry_row(page, "readme.txt").locator(".c-size").click()
     page.locator("#picked").get_by_role("button", name="Copy").click()
     page.get_by_role("option", name="photos").click()
     page.evaluate(SLOW_ANSWERS)
     page.get_by_role("button", name="Copy here").click()
     expect(page.locator("#ask-to")).to_be_hidden()
-    row(page, "table.csv").locator(".c-size").click()
+    entry_row(page, "table.csv").locator(".c-size").click()
     work = page.get_by_role("region", name="Operations and uploads")
     expect(work.get_by_text("Copied “readme.txt” to “photos”")).to_be_visible()
     expect(page.locator("#picked-count")).to_contain_text("1 selected")
-    expect(row(page, "table.csv").get_by_role("checkbox")).to_be_checked()
+    expect(entry_row(page, "table.csv").get_by_role("checkbox")).to_be_checked()
 
 
 def test_downloads_of_one_file_and_of_a_selection(
@@ -279,11 +264,11 @@ def test_downloads_of_one_file_and_of_a_selection(
     page = log_in(WHO)
     page.goto(f"{cluster.url}/files/home/desk")
     with page.expect_download() as one:
-        row(page, "table.csv").get_by_role("link", name="Download").click()
+        entry_row(page, "table.csv").get_by_role("link", name="Download").click()
     assert one.value.suggested_filename == "table.csv"
     assert one.value.path().read_bytes() == b"a,b\n1,2\n"
-    row(page, "photos").locator(".c-size").click()
-    row(page, "table.csv").locator(".c-size").click(modifiers=["ControlOrMeta"])
+    entry_row(page, "photos").locator(".c-size").click()
+    entry_row(page, "table.csv").locator(".c-size").click(modifiers=["ControlOrMeta"])
     page.locator("#picked").get_by_role("button", name="Download").click()
     with page.expect_download() as several:
         page.get_by_role("button", name="As zip").click()
@@ -329,9 +314,9 @@ def test_big_operations_show_their_progress_and_can_be_cancelled(
     page = log_in(WHO)
     page.goto(f"{cluster.url}/files/home/desk")
     work = page.locator("#work")
-    expect(row(page, "huge.img")).to_contain_text("20 GB")
+    expect(entry_row(page, "huge.img")).to_contain_text("20 GB")
     # 60,000 files take some seconds: time to think better of it.
-    row(page, "tree").locator(".c-size").click()
+    entry_row(page, "tree").locator(".c-size").click()
     page.locator("#picked").get_by_role("button", name="Copy").click()
     page.get_by_role("option", name="photos").click()
     page.get_by_role("button", name="Copy here").click()
@@ -343,7 +328,7 @@ def test_big_operations_show_their_progress_and_can_be_cancelled(
     wait_for("its end", lambda: bash(cluster, "ls -A ~/desk/photos") == "one.txt\n")
     assert int(bash(cluster, "find ~/desk/tree -name 'f*' | wc -l")) == 60000
     # Only the data of a sparse file is copied.
-    row(page, "huge.img").locator(".c-size").click()
+    entry_row(page, "huge.img").locator(".c-size").click()
     page.locator("#picked").get_by_role("button", name="Copy").click()
     page.get_by_role("option", name="photos").click()
     page.get_by_role("button", name="Copy here").click()
@@ -351,7 +336,7 @@ def test_big_operations_show_their_progress_and_can_be_cancelled(
     assert bash(cluster, "stat -c '%s %b' ~/desk/photos/huge.img").split() == [str(20 * 2**30), "0"]
     page.keyboard.press("Escape")
     for name in ("tree", "huge.img"):
-        row(page, name).locator(".c-size").click(modifiers=["ControlOrMeta"])
+        entry_row(page, name).locator(".c-size").click(modifiers=["ControlOrMeta"])
     page.keyboard.press("Delete")
     expect(page.locator("#ask-delete [data-count]")).to_contain_text("60,001 files in 7 folders")
     page.get_by_role("button", name="Delete for good").click()

@@ -9,10 +9,11 @@ import pytest
 
 from tests.browser.conftest import Researcher
 from tests.browser.firefox import Firefox, FirefoxError, Window, firefox
-from tests.browser.test_file_views import DROP
-from tests.browser.test_researcher import PYTHON
-from tests.client import Api
-from tests.cluster import ROOT, Cluster, wait_for
+from tests.support.browser_files import DROP_FILE
+from tests.support.browser_wizard import PYTHON
+from tests.support.client import Api
+from tests.support.cluster import Cluster, wait_for
+from tests.support.paths import ROOT
 
 WHO = "bob"
 NAME = "firefox1"
@@ -127,10 +128,10 @@ def test_a_file_is_uploaded_edited_and_deleted(fox: Firefox, cluster: Cluster) -
     page.go(f"{cluster.url}/files/home/foxes")
     page.shows("This folder is empty")
     # Sent in pieces of 5 MiB.
-    page.run(f"text => ({DROP})(['long.txt', text.repeat(1_000_000), ''])", "0123456789")
+    page.run(f"text => ({DROP_FILE})(['long.txt', text.repeat(1_000_000), ''])", "0123456789")
     page.shows("long.txt", "#folder")
     assert login("stat -c %s ~/foxes/long.txt") == "10000000\n"
-    page.run(f"text => ({DROP})(['short.txt', text, ''])", "first\n")
+    page.run(f"text => ({DROP_FILE})(['short.txt', text, ''])", "first\n")
     page.click("#folder a", "short.txt")
     page.shows("first", ".text-view")
     page.picture(PICTURES / "file.png")

@@ -9,9 +9,9 @@ from playwright.sync_api import expect
 
 from tests.browser.axe import clean_in_both_themes
 from tests.browser.conftest import LogIn, Picture
-from tests.client import SMALL, Api
-from tests.cluster import Cluster
 from tests.slurm.conftest import MakeApi
+from tests.support.client import SMALL, Api
+from tests.support.cluster import Cluster
 
 WHO = "alice"
 FOLDER = "climate-2026"

@@ -14,12 +14,12 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import LogIn, Picture, Researcher
 from tests.browser.terminals import Terminal
-from tests.browser.test_researcher import open_app, run_cell
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
-from tests.slurm.test_recipes import FRAMEWORKS, PYTORCH, RANKS, TENSORFLOW, launch
-from tests.slurm.test_session import MB, SEEN_IN_CGROUP
-from tests.slurm.test_usage import changed
+from tests.support.browser_apps import open_app, run_cell
+from tests.support.cgroups import MB, SEEN_IN_CGROUP
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
+from tests.support.recipes import FRAMEWORKS, PYTORCH, RANKS, TENSORFLOW, launch_recipe
+from tests.support.slurm_settings import changed_limit
 
 WHO = "alice"
 STARTS = 120_000
@@ -37,7 +37,7 @@ def api(researcher: Researcher) -> Api:
 def room_for_four(cluster: Cluster, api: Api) -> Iterator[None]:
     """A QOS under which one person's four sessions run at the same time."""
     more, usual = "MaxTRESPerUser=cpu=4,mem=6G", "MaxTRESPerUser=cpu=3,mem=3G"
-    with changed(cluster, "qos normal", more, usual):
+    with changed_limit(cluster, "qos normal", more, usual):
         yield
         api.clean()
 
@@ -68,7 +68,7 @@ def has_printed(lab: Page) -> bool:
 def test_two_generations_of_two_frameworks_train_at_once_in_one_browser(
     log_in: LogIn, api: Api, room_for_four: None, picture: Picture
 ) -> None:
-    sessions = [launch(api, recipe) for recipe in FRAMEWORKS]
+    sessions = [launch_recipe(api, recipe) for recipe in FRAMEWORKS]
     for session in sessions:
         api.wait_state(session["id"], "RUNNING", seconds=60)
     page = log_in(WHO)
@@ -110,7 +110,7 @@ def begin(lab: Page, recipe: str) -> None:
 def test_cpp_is_compiled_and_runs_with_two_ranks_in_the_browsers_terminal(
     browser: Browser, api: Api, recipe: str, picture: Picture
 ) -> None:
-    session = launch(api, recipe, cpus=2, memory="800m")
+    session = launch_recipe(api, recipe, cpus=2, memory="800m")
     api.wait_state(session["id"], "RUNNING")
     context = browser.new_context()
     link = api.ask("POST", f"/sessions/{session['id']}/apps/terminal")["url"]
@@ -124,7 +124,7 @@ def test_cpp_is_compiled_and_runs_with_two_ranks_in_the_browsers_terminal(
 @pytest.mark.timeout(400)
 @pytest.mark.needs_images("r/4.5")
 def test_r_shows_a_plot_in_the_notebook(log_in: LogIn, api: Api, picture: Picture) -> None:
-    session = launch(api, "r/4.5")
+    session = launch_recipe(api, "r/4.5")
     api.wait_state(session["id"], "RUNNING")
     lab = open_lab(log_in(WHO), session)
     notebook(lab, "R")

@@ -14,9 +14,9 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.axe import clean_in_both_themes, fits
 from tests.browser.conftest import LogIn, Picture
 from tests.browser.terminals import STARTS, Terminal
-from tests.client import Api
-from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
+from tests.support.client import Api
+from tests.support.cluster import Cluster, wait_for
 
 WHO = "bob"
 NARROW = (390, 320)
@@ -133,7 +133,7 @@ def test_half_an_fgpu_from_the_wizard_to_nvidia_smi(
     holds(page, "0")
 
 
-def test_s7_three_where_two_fit_and_the_third_runs_when_one_ends(
+def test_three_where_two_fit_and_the_third_runs_when_one_ends(
     log_in: LogIn, api: Api, picture: Picture
 ) -> None:
     page = log_in(WHO)

@@ -9,11 +9,11 @@ import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from tests.browser.conftest import Picture
-from tests.browser.test_researcher import LIMITS, new_notebook, run_cell
-from tests.client import OVER, Api
-from tests.cluster import Cluster, wait_for
-from tests.hubs import SEEN, HubApi, path_of, session_at, sessions_at, sized
 from tests.slurm.conftest import MakeApi, MakeHub
+from tests.support.browser_apps import LIMITS, new_notebook, run_cell
+from tests.support.client import OVER, Api
+from tests.support.cluster import Cluster, wait_for
+from tests.support.hubs import SEEN, HubApi, path_of, session_at, sessions_at, sized
 
 WIDE: ViewportSize = {"width": 1280, "height": 860}
 NARROW: ViewportSize = {"width": 380, "height": 800}

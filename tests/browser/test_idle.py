@@ -11,10 +11,14 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.axe import clean_in_both_themes, fits
 from tests.browser.conftest import LogIn, Picture
-from tests.browser.test_ends import WATCH, both, expect_notification
-from tests.client import Api, Json
-from tests.cluster import in_database, wait_for
 from tests.slurm.conftest import MakeApi
+from tests.support.browser_sessions import (
+    WATCH_NOTIFICATIONS,
+    expect_notification,
+    picture_in_both_themes,
+)
+from tests.support.client import Api, Json
+from tests.support.cluster import in_database, wait_for
 
 WHO = "alice"
 SOON = 30_000
@@ -55,9 +59,9 @@ def is_unused(api: Api, session: str) -> bool:
     return bool(api.get(session)["last_used"] == before)
 
 
-def test_a13_warned_kept_and_ended(log_in: LogIn, api: Api, admin: Api, picture: Picture) -> None:
+def test_warned_kept_and_ended(log_in: LogIn, api: Api, admin: Api, picture: Picture) -> None:
     page = log_in(WHO)
-    page.context.add_init_script(WATCH)
+    page.context.add_init_script(WATCH_NOTIFICATIONS)
     page.context.add_init_script("localStorage.setItem('slipway-notify', 'on')")
     page.reload()
     session = api.running(name="unused1", **TINY)["id"]
@@ -81,7 +85,7 @@ def test_a13_warned_kept_and_ended(log_in: LogIn, api: Api, admin: Api, picture:
     expect_notification(page, "unused1 is not used and ends in")
     clean_in_both_themes(page)
     fits(page, 390, 768, 1280)
-    both(page, picture, "idle-warned")
+    picture_in_both_themes(page, picture, "idle-warned")
     keep = banner.get_by_role("button", name="Keep running")
     keep.focus()
     page.keyboard.press("Enter")
@@ -94,10 +98,10 @@ def test_a13_warned_kept_and_ended(log_in: LogIn, api: Api, admin: Api, picture:
     page.get_by_role("link", name="Finished").click()
     expect(row).to_contain_text("Ended by Slipway: nobody had used it since", timeout=SOON)
     expect(row.get_by_text("Last lines of its log")).to_be_visible(timeout=SOON)
-    both(page, picture, "idle-ended")
+    picture_in_both_themes(page, picture, "idle-ended")
 
 
-def test_a13_the_rule(log_in: LogIn, admin: Api, picture: Picture) -> None:
+def test_the_rule(log_in: LogIn, admin: Api, picture: Picture) -> None:
     page = log_in("admin")
     page.goto(page.url.replace("/sessions", "/admin/limits"))
     page.get_by_label("End after (minutes)").fill("120")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from playwright.sync_api import Page, expect
 
-from tests.batch_jobs import sbatch, wait_for_job
 from tests.browser.axe import clean_in_both_themes, fits
 from tests.browser.batch_jobs import WHO, api, page
 from tests.browser.conftest import LogIn, Picture
-from tests.client import Api
-from tests.cluster import Cluster
+from tests.support.batch_jobs import sbatch, wait_for_job
+from tests.support.client import Api
+from tests.support.cluster import Cluster
 
 __all__ = ["api", "page"]
 

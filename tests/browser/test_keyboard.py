@@ -8,9 +8,9 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.conftest import SIZE, Researcher
-from tests.browser.test_researcher import PYTHON
-from tests.client import Api
-from tests.cluster import Cluster, wait_for
+from tests.support.browser_wizard import PYTHON
+from tests.support.client import Api
+from tests.support.cluster import Cluster, wait_for
 
 WHO = "alice"
 NAME = "handsfree1"

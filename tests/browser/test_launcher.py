@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import LogIn, Picture, Researcher
-from tests.browser.test_researcher import go
-from tests.client import Api
+from tests.support.browser_wizard import confirm_launch
+from tests.support.client import Api
 
 WHO = "alice"
 STARTS = 60_000
@@ -135,7 +135,7 @@ def test_input_refused_by_the_server_is_kept_and_can_be_corrected(
     # The checks before the launch find nothing, as if the limits had changed since then.
     page.route("**/sessions/new/check", lambda route: route.fulfill(json={"errors": {}}))
     with page.expect_response(lambda answer: answer.status == 422):
-        go(page)
+        confirm_launch(page)
     page.unroute_all()
     expect(page.get_by_text("This must be at most 20")).to_be_visible()
     expect(page.get_by_text("Shared memory is part of the memory")).to_be_visible()

@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser as Chromium
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.axe import clean_in_both_themes, fits
 from tests.browser.conftest import LogIn, Picture, Researcher
-from tests.client import Api
-from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
+from tests.support.browser_sessions import row_of
+from tests.support.client import Api
+from tests.support.cluster import Cluster, wait_for
 
 WHO = "alice"
 OTHER = "bob"
@@ -38,11 +39,6 @@ def other(make_api: MakeApi) -> Iterator[Api]:
     found = make_api(OTHER)
     yield found
     found.clean()
-
-
-def row_of(page: Page, name: str) -> Locator:
-    """The row of a session."""
-    return page.locator(f"tr[data-name={name}]")
 
 
 def names(page: Page) -> list[str]:
@@ -74,7 +70,7 @@ def polled(page: Page, times: int = 2) -> None:
             pass
 
 
-def test_s1_tabs_with_counts(log_in: LogIn, api: Api, picture: Picture) -> None:
+def test_tabs_with_counts(log_in: LogIn, api: Api, picture: Picture) -> None:
     page = log_in(WHO)
     expect(page.get_by_text("Nothing is running")).to_be_visible()
     picture(page, "list-empty")
@@ -102,7 +98,7 @@ def test_s1_tabs_with_counts(log_in: LogIn, api: Api, picture: Picture) -> None:
     assert page.evaluate("window.neverReloaded")
 
 
-def test_s2_columns(log_in: LogIn, api: Api, picture: Picture) -> None:
+def test_columns(log_in: LogIn, api: Api, picture: Picture) -> None:
     page = log_in(WHO)
     session = api.running(
         name="columns1",
@@ -135,7 +131,7 @@ def test_s2_columns(log_in: LogIn, api: Api, picture: Picture) -> None:
     assert download.value.suggested_filename == f"columns1-{session['id'][:8]}.log"
 
 
-def test_s3_administrators_see_everybodys(
+def test_administrators_see_everybodys(
     log_in: LogIn, api: Api, other: Api, picture: Picture
 ) -> None:
     api.launch(name="hers1", **SMALL)
@@ -164,7 +160,7 @@ def test_s3_administrators_see_everybodys(
     )
 
 
-def test_s6_ending_one_asks_for_confirmation(log_in: LogIn, api: Api, picture: Picture) -> None:
+def test_ending_one_asks_for_confirmation(log_in: LogIn, api: Api, picture: Picture) -> None:
     page = log_in(WHO)
     api.launch(name="ending1", **SMALL)
     button = row_of(page, "ending1").get_by_role("button", name="End ending1")
@@ -190,7 +186,7 @@ def test_s6_ending_one_asks_for_confirmation(log_in: LogIn, api: Api, picture: P
     expect(row_of(page, "ending1")).to_have_count(0, timeout=20_000)
 
 
-def test_s6_ending_without_a_script(
+def test_ending_without_a_script(
     browser: Chromium, log_in: LogIn, cookies: dict[str, Any], api: Api, cluster: Cluster
 ) -> None:
     log_in(WHO)
@@ -216,7 +212,7 @@ def test_s6_ending_without_a_script(
         assert api.wait_state(session, "FINISHED")["end"]["text"] == "Ended by alice."
 
 
-def test_s12_several_are_ended_at_once(log_in: LogIn, api: Api, picture: Picture) -> None:
+def test_several_are_ended_at_once(log_in: LogIn, api: Api, picture: Picture) -> None:
     page = log_in(WHO)
     made = [api.launch(name=f"bulk{number}", **SMALL)["id"] for number in range(5)]
     expect(page.locator("tr[data-session]")).to_have_count(5)
@@ -252,7 +248,7 @@ def test_s12_several_are_ended_at_once(log_in: LogIn, api: Api, picture: Picture
         assert api.wait_state(session, "FINISHED")["end"]["text"] == "Ended by alice."
 
 
-def test_s12_search_filter_and_order(log_in: LogIn, api: Api, picture: Picture) -> None:
+def test_search_filter_and_order(log_in: LogIn, api: Api, picture: Picture) -> None:
     page = log_in(WHO)
     for name in ("betatrain", "alphatrain", "gammaplot"):
         api.launch(name=name, **SMALL)
@@ -290,7 +286,7 @@ def test_s12_search_filter_and_order(log_in: LogIn, api: Api, picture: Picture) 
     expect(box).to_have_value("")
 
 
-def test_s10_rows_appear_and_change_without_reloading(
+def test_rows_appear_and_change_without_reloading(
     log_in: LogIn, api: Api, cluster: Cluster
 ) -> None:
     page = log_in(WHO)
@@ -377,7 +373,7 @@ def seconds_for(page: Page, query: str, times: int = 15) -> float:
     return statistics.median(took)
 
 
-def test_s12_ten_thousand_rows_stay_quick(log_in: LogIn, api: Api, cluster: Cluster) -> None:
+def test_ten_thousand_rows_stay_quick(log_in: LogIn, api: Api, cluster: Cluster) -> None:
     template = api.running(name="template1", **SMALL)["id"]
     page = log_in(WHO)
     with filled(cluster, template, 100):

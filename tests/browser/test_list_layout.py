@@ -11,9 +11,9 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.axe import clean_in_both_themes, fits
 from tests.browser.conftest import LogIn, Picture, Researcher
-from tests.browser.test_list import row_of
-from tests.client import Api
-from tests.cluster import Cluster, wait_for
+from tests.support.browser_sessions import row_of
+from tests.support.client import Api
+from tests.support.cluster import Cluster, wait_for
 
 WHO = "alice"
 STARTS = 60_000

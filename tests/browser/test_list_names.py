@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import LogIn, Researcher
-from tests.browser.test_list import row_of
-from tests.client import Api
+from tests.support.browser_sessions import row_of
+from tests.support.client import Api
 
 WHO = "alice"
 STARTS = 60_000

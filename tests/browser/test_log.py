@@ -13,9 +13,9 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.axe import clean_in_both_themes, fits
 from tests.browser.conftest import LogIn, Picture
 from tests.browser.logs import find_a_hundred
-from tests.client import Api
-from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
+from tests.support.client import Api
+from tests.support.cluster import Cluster, wait_for
 
 WHO = "alice"
 SMALL: dict[str, Any] = {"resources": {"cpus": 1, "memory": "300m"}}
@@ -48,7 +48,7 @@ def log_of(cluster: Cluster, api: Api, log_in: LogIn) -> Callable[[int], Page]:
     return open_page
 
 
-def test_s5_the_log_follows_searches_and_downloads(
+def test_the_log_follows_searches_and_downloads(
     cluster: Cluster, log_of: Callable[[int], Page], picture: Picture, tmp_path: Any
 ) -> None:
     page = log_of(3000)
@@ -90,7 +90,7 @@ def first_line(log: Locator) -> int:
     return int(str(log.locator("pre").first.evaluate("(pre) => pre.textContent.slice(5, 12)")))
 
 
-def test_s5_a_log_of_50_mb_opens_at_once(log_of: Callable[[int], Page], picture: Picture) -> None:
+def test_a_log_of_50_mb_opens_at_once(log_of: Callable[[int], Page], picture: Picture) -> None:
     lines = 1_900_000
     page = log_of(lines)
     began = time.monotonic()

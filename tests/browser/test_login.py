@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import Browser
 
-from tests.cluster import Cluster
+from tests.support.cluster import Cluster
 
 
 def test_the_fragment_of_an_address_survives_the_log_in(browser: Browser, cluster: Cluster) -> None:

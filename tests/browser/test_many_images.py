@@ -15,7 +15,7 @@ from werkzeug.serving import make_server
 from portal.web.app import create_app
 from tests.browser.axe import violations
 from tests.browser.conftest import Picture
-from tests.fakes import PASSWORDS, make_world
+from tests.support.fakes import PASSWORDS, make_world
 from tests.unit.web.conftest import make_settings
 
 MANY = 100

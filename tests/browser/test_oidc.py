@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from portal.config.auth.oidc import OidcSettings
 from tests.browser import openid
 from tests.browser.conftest import Picture
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.web.proxied_portal import running_portal
 
 GROUPS = {"admin": ["hpc-admins", "staff"], "alice": ["staff"]}

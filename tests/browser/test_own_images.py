@@ -9,10 +9,10 @@ from playwright.sync_api import Page, ViewportSize, expect
 
 from tests.browser.axe import violations
 from tests.browser.conftest import LogIn, Picture
-from tests.client import Api
-from tests.cluster import Cluster
-from tests.own_images import BUSYBOX, FOLDER, as_alice
 from tests.slurm.conftest import MakeApi
+from tests.support.client import Api
+from tests.support.cluster import Cluster
+from tests.support.own_images import BUSYBOX, FOLDER, as_alice
 
 
 @pytest.fixture

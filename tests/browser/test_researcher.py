@@ -5,25 +5,23 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import LogIn, Picture, Researcher
-from tests.client import Api
-from tests.cluster import Cluster, wait_for
+from tests.support.browser_apps import (
+    LIMITS,
+    expect_output,
+    new_notebook,
+    open_app,
+    run_cell,
+    screen_text,
+    type_line,
+)
+from tests.support.browser_wizard import STARTS, fill_in, launch
+from tests.support.client import Api
+from tests.support.cluster import Cluster, wait_for
 
 WHO = "alice"
-PYTHON = "Python 3.13"
-STARTS = 60_000
-"""Maximum milliseconds for a session, an app or a kernel to start on a busy machine."""
-
-# Both cgroup layouts, as a curious user would read them.
-LIMITS = """
-from pathlib import Path
-cg = Path('/sys/fs/cgroup')
-memory = next(p for p in (cg/'memory/memory.limit_in_bytes', cg/'memory.max') if p.exists())
-cores = next(p for p in (cg/'cpuset/cpuset.cpus', cg/'cpuset.cpus.effective') if p.exists())
-print('memory', memory.read_text().strip(), 'cores', len(cores.read_text().strip().split(',')))
-"""
 
 
 @pytest.fixture
@@ -32,101 +30,16 @@ def api(researcher: Researcher) -> Api:
     return researcher(WHO)
 
 
-def fill_in(page: Page, name: str, memory: str = "600 MB") -> None:
-    """Open the wizard and fill in the fields, without launching."""
-    page.get_by_role("link", name="Start a session").click()
-    page.get_by_role(
-        "radio", name=PYTHON, exact=True
-    ).check()  # the proposed one is what she used last
-    page.get_by_label("Session name").fill(name)
-    page.get_by_role("link", name="Resources").click()
-    page.get_by_label("CPU cores", exact=True).fill("1")
-    page.get_by_label("Memory", exact=True).fill(memory)
-
-
-def go(page: Page) -> None:
-    """Press Confirm and launch, and confirm that no folder is intended."""
-    page.get_by_role("button", name="Confirm and launch").click()
-    page.get_by_role("button", name="Launch without a folder").click()
-
-
-def launch(page: Page, name: str, memory: str = "600 MB") -> Locator:
-    """Launch with the wizard, and return the new row."""
-    fill_in(page, name, memory)
-    go(page)
-    row = page.locator(f"tr[data-name={name}]")
-    expect(row).to_have_count(1)
-    return row
-
-
-def open_app(page: Page, row: Locator, name: str) -> Page:
-    """Click an app's button and return the new window."""
-    with page.context.expect_page() as opened:
-        row.get_by_role("button", name=name).first.click()
-    return opened.value
-
-
-def run_cell(lab: Page, code: str) -> Locator:
-    """Type into the last cell, run it with Ctrl-Enter, and return its output."""
-    cell = lab.locator(".jp-Notebook-cell").last
-    editor = cell.locator(".cm-content")
-    editor.click()
-    expect(lab.locator(".jp-Notebook.jp-mod-editMode")).to_be_visible()
-    editor.fill(code)
-    # JupyterLab drops the first keys while its notebook is still loading.
-    wait_for("the cell to run", lambda: runs(cell, editor), 30, 1.0)
-    return cell.locator(".jp-OutputArea-output")
-
-
-def runs(cell: Locator, editor: Locator) -> bool:
-    """Press Ctrl-Enter; whether the cell has begun to run."""
-    if cell.locator(".jp-InputPrompt").inner_text().strip() == "[ ]:":
-        editor.press("Control+Enter")
-    return cell.locator(".jp-InputPrompt").inner_text().strip() != "[ ]:"
-
-
-def screen(terminal: Page) -> str:
-    """The text on the terminal's screen."""
-    text = terminal.evaluate(
-        """() => { if (!window.term) return '';  // the page is still loading
-            const b = window.term.buffer.active, lines = [];
-            for (let i = 0; i < b.length; i++) lines.push(b.getLine(i).translateToString(true));
-            return lines.join('\\n'); }"""
-    )
-    return str(text)
-
-
 def drawn_share(terminal: Page) -> float:
     """The share of the window's width that the terminal uses."""
     wide = terminal.locator(".xterm-screen").bounding_box()
     return wide["width"] / 1280 if wide else 0.0
 
 
-def type_line(terminal: Page, line: str) -> None:
-    """Type a command and press Enter, once there is a prompt: earlier keys would be lost."""
-    shows(terminal, "$")
-    terminal.locator(".xterm-helper-textarea").press_sequentially(line)
-    terminal.keyboard.press("Enter")
-
-
-def shows(terminal: Page, text: str) -> None:
-    """Wait until the terminal shows a text."""
-    wait_for(f"{text!r} in the terminal", lambda: text in screen(terminal), 20)
-
-
 def scrolled_to(terminal: Page, text: str) -> bool:
     """Turn the wheel once; whether the terminal shows a text afterwards."""
     terminal.mouse.wheel(0, -400)
-    return text in screen(terminal)
-
-
-def new_notebook(lab: Page) -> None:
-    """A click on the launcher's first card."""
-    lab.locator(".jp-LauncherCard[data-category=Notebook]").first.click(timeout=STARTS)
-    expect(lab.locator(".jp-Notebook-cell").first).to_be_visible(timeout=STARTS)
-    expect(lab.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]")).to_be_visible(
-        timeout=STARTS
-    )
+    return text in screen_text(terminal)
 
 
 def test_an_ordinary_day(log_in: LogIn, api: Api, picture: Picture) -> None:
@@ -148,15 +61,15 @@ def test_an_ordinary_day(log_in: LogIn, api: Api, picture: Picture) -> None:
     expect(terminal.locator(".xterm-screen")).to_be_visible(timeout=STARTS)
     assert drawn_share(terminal) > 0.95  # up to the right edge, not only the initial size
     type_line(terminal, "ls")
-    shows(terminal, "Untitled.ipynb")
+    expect_output(terminal, "Untitled.ipynb")
     type_line(terminal, "echo made-here > from-the-terminal.txt; seq 1000 1200")
-    shows(terminal, "1200")
+    expect_output(terminal, "1200")
     picture(terminal, "terminal")
     lab.get_by_role("button", name="Refresh").first.click()
     expect(lab.get_by_role("listitem", name="from-the-terminal.txt")).to_be_visible()
 
     terminal.reload()
-    shows(terminal, "1200")
+    expect_output(terminal, "1200")
     # Scrolling back is tmux's: a line far above the window can still be reached.
     terminal.mouse.move(400, 300)
     wait_for("the first lines again", lambda: scrolled_to(terminal, "1001"), 40)

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.browser.axe import NARROW, show, shown
 from tests.browser.conftest import SIZE, Picture
 from tests.browser.fake_site import enter, own_name, running_site, use
-from tests.fakes import World
+from tests.support.fakes import World
 
 
 @pytest.fixture

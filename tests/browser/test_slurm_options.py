@@ -12,10 +12,10 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.axe import violations
 from tests.browser.conftest import LogIn, Picture
-from tests.browser.test_wizard import launched, press, step
-from tests.client import Api
-from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
+from tests.support.browser_wizard import go_to_step, launched_ids, press
+from tests.support.client import Api
+from tests.support.cluster import Cluster, wait_for
 
 WHO = "bob"
 ACCOUNT = "wizard_account"
@@ -64,7 +64,7 @@ def page(log_in: LogIn, api: Api, cluster: Cluster) -> Page:
         return found.locator(f"#field-account option[value={ACCOUNT}]").count() == 1
 
     wait_for("the portal has not read the account", offered, 120, 2)
-    step(found, "resources")
+    go_to_step(found, "resources")
     return found
 
 
@@ -90,14 +90,14 @@ def test_account_and_qos_decide_the_bounds_and_reach_slurm(
     expect(page.locator("[data-bound=cpus]")).not_to_have_text("1")
     page.get_by_label("Memory", exact=True).fill("600 MB")
     page.get_by_label("Session name").evaluate("field => { field.value = 'charged' }")
-    step(page, "review")
+    go_to_step(page, "review")
     expect(page.locator("#review-text")).to_contain_text(ACCOUNT)
     expect(page.locator("#review-text")).to_contain_text(QOS[1])
     press(page, "Confirm and launch")
     dialog = page.locator("#no-folder")
     expect(dialog).to_be_visible()
     dialog.locator("[data-bare]").click()
-    (made,) = launched(page)
+    (made,) = launched_ids(page)
     job = str(wait_for("no job", lambda: api.ask("GET", f"/sessions/{made}")["job_id"], 60))
     shown = cluster.shell("ctl", f"scontrol show job {job}")
     assert f"Account={ACCOUNT} QOS={QOS[1]}" in shown

@@ -11,9 +11,9 @@ from playwright.sync_api import expect
 
 from tests.browser.axe import clean_in_both_themes, fits
 from tests.browser.conftest import LogIn, Picture
-from tests.client import Api
-from tests.cluster import Cluster, authority, wait_for
 from tests.slurm.conftest import MakeApi
+from tests.support.client import Api
+from tests.support.cluster import Cluster, authority, wait_for
 
 WHO = "alice"
 
@@ -38,7 +38,7 @@ def run(argv: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
 
 
-def test_a9_ssh_from_the_page_to_a_shell(
+def test_ssh_from_the_page_to_a_shell(
     cluster: Cluster, api: Api, log_in: LogIn, picture: Picture, tmp_path: Path
 ) -> None:
     small = {"environment": "busybox", "resources": {"cpus": 1, "memory": "300m"}}

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from tests.apps import Kernel, Terminal
 from tests.browser.conftest import LogIn, Picture
-from tests.client import Api, Json
-from tests.cluster import Cluster
 from tests.slurm.conftest import MakeApi
-from tests.slurm.test_ssh import client_of, opened
+from tests.support.apps import Kernel, Terminal
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster
+from tests.support.ssh_access import client_of, open_ssh
 
 WHO = "alice"
 FOLDER = "climate-2026"
@@ -64,7 +64,7 @@ def test_terminals_and_ssh_start_in_it(api: Api, session: Json, tmp_path: Path) 
     window = Terminal(api.open(session["id"], "terminal"))
     assert there in window.run("pwd; echo ~")
     window.close()
-    client = client_of(api, opened(api, session["id"]), tmp_path / "computer")
+    client = client_of(api, open_ssh(api, session["id"]), tmp_path / "computer")
     assert client.ssh(stdin=b"pwd; echo $HOME\n").stdout.decode().split() == [there, f"/home/{WHO}"]
     # Relative paths of commands and of all programs that copy files begin in the home.
     source = tmp_path / "results.txt"

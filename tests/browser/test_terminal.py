@@ -12,9 +12,9 @@ from playwright.sync_api import Browser, expect
 from tests.browser.axe import clean_in_both_themes, fits
 from tests.browser.conftest import SIZE, Picture
 from tests.browser.terminals import Line, NewTerminal, Terminal, terminals
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
 
 OPEN_TOO = """
     Object.defineProperty(Navigator.prototype, 'clipboard', {get: () => undefined});

@@ -11,9 +11,9 @@ from playwright.sync_api import Browser, Locator, expect
 from tests.browser.axe import clean_in_both_themes
 from tests.browser.conftest import Picture
 from tests.browser.terminals import NewTerminal, Terminal, terminals
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
 
 WHO = "alice"
 PHONE = {"viewport": {"width": 390, "height": 780}, "has_touch": True, "is_mobile": True}

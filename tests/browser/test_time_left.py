@@ -9,11 +9,10 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import LogIn, Picture
-from tests.browser.test_ends import SOON
-from tests.client import OVER, Api, Json
-from tests.cluster import Cluster
 from tests.slurm.conftest import MakeApi
-from tests.slurm.test_ends import TINY
+from tests.support.browser_sessions import SOON
+from tests.support.client import OVER, TINY, Api, Json
+from tests.support.cluster import Cluster
 
 WHO = "alice"
 STARTS = 90_000

@@ -10,8 +10,8 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.axe import clean_in_both_themes
 from tests.browser.conftest import LogIn, Picture, Researcher
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
 
 WHO = "alice"
 

@@ -9,9 +9,9 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.axe import clean_in_both_themes, fits
 from tests.browser.conftest import SIZE, LogIn, Picture
-from tests.client import Api
-from tests.cluster import Cluster
 from tests.slurm.conftest import MakeApi
+from tests.support.client import Api
+from tests.support.cluster import Cluster
 
 WHO = "bob"
 

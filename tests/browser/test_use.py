@@ -9,8 +9,8 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.axe import violations
 from tests.browser.conftest import LogIn, Picture, Researcher
-from tests.browser.test_researcher import STARTS, fill_in, launch
-from tests.client import Api
+from tests.support.browser_wizard import STARTS, fill_in, launch
+from tests.support.client import Api
 
 WHO = "bob"
 

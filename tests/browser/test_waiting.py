@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import LogIn, Picture, Researcher
-from tests.browser.test_list import row_of
-from tests.client import Api
+from tests.support.browser_sessions import row_of
+from tests.support.client import Api
 
 STARTS = 60_000
 

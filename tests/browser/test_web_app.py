@@ -20,8 +20,8 @@ from tests.browser.launchpad import (
     row,
     session,
 )
-from tests.client import Json
 from tests.slurm.conftest import MakeApi
+from tests.support.client import Json
 
 __all__ = ["page", "session"]
 

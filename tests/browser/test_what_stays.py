@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import expect
 
-from tests.apps import Terminal
 from tests.browser.axe import clean_in_both_themes, fits
 from tests.browser.conftest import LogIn, Picture
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
+from tests.support.apps import Terminal
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
 
 WHO = "alice"
 FOLDER = "climate-2026"

@@ -1,4 +1,4 @@
-"""The launch wizard on the real cluster; test names begin with what they cover (L1 … L13)."""
+"""The launch wizard on the real cluster, step by step."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.axe import violations
 from tests.browser.conftest import LogIn, Picture
-from tests.browser.test_researcher import STARTS
-from tests.client import NO_GPU, Api
-from tests.cluster import Cluster, healthy, wait_for
 from tests.slurm.conftest import MakeApi
+from tests.support.browser_wizard import STARTS, STEPS, expect_step, go_to_step, launched_ids, press
+from tests.support.client import NO_GPU, Api
+from tests.support.cluster import Cluster, healthy, wait_for
 
 WHO = "bob"
-STEPS = ("environment", "folders", "resources", "review")
 
 
 @pytest.fixture
@@ -37,40 +36,14 @@ def page(log_in: LogIn, api: Api) -> Page:
     found = log_in(WHO)
     found.get_by_role("link", name="Start a session").first.click()
     expect(found.get_by_role("button", name="Next")).to_be_visible()  # its script has run
-    on_step(found, "environment")
+    expect_step(found, "environment")
     return found
-
-
-def on_step(page: Page, step: str) -> None:
-    """This step is shown, and no other."""
-    for name in STEPS:
-        shown = page.locator(f"#step-{name}")
-        expect(shown).to_be_visible() if name == step else expect(shown).to_be_hidden()
-    expect(page.locator(".steps [aria-current=step]")).to_have_attribute("data-go", step)
-
-
-def press(page: Page, name: str) -> None:
-    """Press a button of the wizard."""
-    page.get_by_role("button", name=name, exact=True).click()
-
-
-def step(page: Page, name: str) -> None:
-    """Go to a step by the indicator."""
-    page.locator(f".steps [data-go={name}]").click()
-    on_step(page, name)
-
-
-def launched(page: Page) -> list[str]:
-    """Wait for the list, and return the ids of the new sessions."""
-    rows = page.locator("#rows")  # the URL drops them as soon as they are shown
-    expect(rows).to_have_attribute("data-fresh", re.compile("[0-9a-f]{32}"))
-    return (rows.get_attribute("data-fresh") or "").split()
 
 
 def small(page: Page, name: str) -> None:
     """Fill in a small session of this name, up to the third step."""
     page.get_by_label("Session name").fill(name)
-    step(page, "resources")
+    go_to_step(page, "resources")
     page.get_by_label("Memory", exact=True).fill("600 MB")
 
 
@@ -82,12 +55,12 @@ def check_page(page: Page) -> None:
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_l1_four_steps_by_keyboard_alone(page: Page, api: Api) -> None:
+def test_four_steps_by_keyboard_alone(page: Page, api: Api) -> None:
     page.get_by_label("Session name").focus()
     page.keyboard.type("keyboard1")
     for name in STEPS[1:]:
         page.keyboard.press("Enter")
-        on_step(page, name)
+        expect_step(page, name)
         expect(page.locator(f"#title-{name}")).to_be_focused()
         if name == "folders":
             page.keyboard.press("Tab")  # what the home directory is
@@ -99,32 +72,32 @@ def test_l1_four_steps_by_keyboard_alone(page: Page, api: Api) -> None:
             page.keyboard.press("Control+A")
             page.keyboard.type("600 MB")
     page.go_back()
-    on_step(page, "resources")
+    expect_step(page, "resources")
     expect(page.get_by_label("Memory", exact=True)).to_have_value("600 MB")
     page.go_back()
     page.go_back()
-    on_step(page, "environment")
+    expect_step(page, "environment")
     expect(page.get_by_label("Session name")).to_have_value("keyboard1")
     page.go_forward()
-    on_step(page, "folders")
+    expect_step(page, "folders")
     expect(page.get_by_label("Home directory")).to_be_checked()
     press(page, "Next")
-    on_step(page, "resources")  # before that, the server checks the step, and Next does nothing
+    expect_step(page, "resources")  # before that, the server checks the step, and Next does nothing
     press(page, "Next")
-    on_step(page, "review")
+    expect_step(page, "review")
     expect(page.locator(".review-list")).to_contain_text("keyboard1")
     press(page, "Back")
-    on_step(page, "resources")
+    expect_step(page, "resources")
     button = page.get_by_role("button", name="Confirm and launch")
     button.focus()
     page.keyboard.press("Enter")
-    made = api.get(launched(page)[0])
+    made = api.get(launched_ids(page)[0])
     assert (made["name"], made["resources"]["memory"]) == ("keyboard1", "600m")
     assert [mount["folder"] for mount in made["mounts"]] == ["home"]
 
 
-def test_l1_the_focus_stays_when_the_folders_arrive_late(page: Page) -> None:
-    step(page, "folders")
+def test_the_focus_stays_when_the_folders_arrive_late(page: Page) -> None:
+    go_to_step(page, "folders")
     page.get_by_label("Home directory").focus()
     page.keyboard.press("Space")
     page.evaluate(
@@ -135,20 +108,20 @@ def test_l1_the_focus_stays_when_the_folders_arrive_late(page: Page) -> None:
     expect(page.get_by_label("Home directory")).to_be_checked()
     expect(page.get_by_label("Home directory")).to_be_focused()
     page.keyboard.press("Enter")
-    on_step(page, "resources")
+    expect_step(page, "resources")
 
 
-def test_l1_the_first_page_launches_with_the_defaults(page: Page, api: Api) -> None:
+def test_the_first_page_launches_with_the_defaults(page: Page, api: Api) -> None:
     press(page, "Confirm and launch")
     press(page, "Launch without a folder")
-    made = api.get(launched(page)[0])
+    made = api.get(launched_ids(page)[0])
     assert made["resources"] == {"cpus": 1, "memory": "1g", "shared_memory": "512m"} | NO_GPU
     expect(page.locator(f"#s-{made['id']}")).to_have_attribute(
         "data-state", "RUNNING", timeout=STARTS
     )
 
 
-def test_l2_the_selected_environment_and_version_is_what_runs(page: Page, api: Api) -> None:
+def test_the_selected_environment_and_version_is_what_runs(page: Page, api: Api) -> None:
     offered = page.locator("[name=image]:not([value=own])")
     wanted = api.ask("GET", "/environments")["environments"]
     found = [offered.nth(n).get_attribute("value") or "" for n in range(offered.count())]
@@ -159,32 +132,32 @@ def test_l2_the_selected_environment_and_version_is_what_runs(page: Page, api: A
     small(page, "picked1")
     press(page, "Confirm and launch")
     press(page, "Launch without a folder")
-    made = api.get(launched(page)[0])
+    made = api.get(launched_ids(page)[0])
     assert f"{made['environment']}/{made['version']}" == found[-1]
 
 
-def test_l3_names_follow_their_rule_or_are_generated(page: Page, api: Api) -> None:
+def test_names_follow_their_rule_or_are_generated(page: Page, api: Api) -> None:
     expect(page.locator("#hint-name")).to_contain_text("4 to 64 letters and digits")
     small(page, "two words")
-    step(page, "review")
+    go_to_step(page, "review")
     expect(page.locator("#review-text")).to_contain_text(
         "Session name: use 4 to 64 letters and digits"
     )
     page.get_by_role("link", name="Change it").click()
-    on_step(page, "environment")
+    expect_step(page, "environment")
     expect(page.get_by_label("Session name")).to_be_focused()
     page.get_by_label("Session name").fill("")
-    step(page, "review")
+    go_to_step(page, "review")
     expect(page.locator("#review-text")).to_contain_text("chosen at launch")
     press(page, "Confirm and launch")
     press(page, "Launch without a folder")
-    assert len(api.get(launched(page)[0])["name"]) > 4
+    assert len(api.get(launched_ids(page)[0])["name"]) > 4
 
 
-def test_l4_only_permitted_groups_with_their_free_resources(page: Page, api: Api) -> None:
+def test_only_permitted_groups_with_their_free_resources(page: Page, api: Api) -> None:
     groups = [group["name"] for group in api.ask("GET", "/resource-groups")["resource_groups"]]
     free = api.ask("GET", "/usage")["cpus"]["available"]
-    step(page, "resources")
+    go_to_step(page, "resources")
     place = page.locator(".groups")
     for name in groups:
         expect(place).to_contain_text(name)
@@ -194,7 +167,7 @@ def test_l4_only_permitted_groups_with_their_free_resources(page: Page, api: Api
     expect(place).to_contain_text(f"free now: {free} core")
 
 
-def test_l5_a_template_stands_for_its_resources(
+def test_a_template_stands_for_its_resources(
     page: Page, api: Api, make_api: MakeApi, picture: Picture
 ) -> None:
     admin = make_api("admin")
@@ -205,7 +178,7 @@ def test_l5_a_template_stands_for_its_resources(
             body = {"title": title, "resources": asked, "time_limit": 30}
             admin.ask("PUT", f"/admin/templates/{name}", json=body)
         page.reload()
-        step(page, "resources")
+        go_to_step(page, "resources")
         expect(page.get_by_label("Trying out")).to_be_checked()  # the first that fits
         page.get_by_label("Custom allocation").check()
         expect(page.get_by_label("CPU cores", exact=True)).to_be_visible()
@@ -215,19 +188,19 @@ def test_l5_a_template_stands_for_its_resources(
         expect(page.get_by_label("CPU cores", exact=True)).to_be_hidden()
         check_page(page)
         picture(page, "wizard-templates")
-        step(page, "review")
+        go_to_step(page, "review")
         expect(page.locator(".review-list")).to_contain_text("700 MB")
         press(page, "Confirm and launch")
         press(page, "Launch without a folder")
-        made = api.get(launched(page)[0])
+        made = api.get(launched_ids(page)[0])
         assert (made["resources"], made["time_limit"]) == (small | NO_GPU, 30)
     finally:
         for name in ("fits", "huge"):
             admin("DELETE", f"/admin/templates/{name}")
 
 
-def test_l6_limits_and_their_origin(page: Page, api: Api, picture: Picture) -> None:
-    step(page, "resources")
+def test_limits_and_their_origin(page: Page, api: Api, picture: Picture) -> None:
+    go_to_step(page, "resources")
     for field in ("CPU cores", "Memory", "Shared memory", "Number of sessions", "Time limit"):
         about = page.locator("summary").and_(page.get_by_label(f"About {field}", exact=True))
         about.focus()
@@ -247,29 +220,29 @@ def test_l6_limits_and_their_origin(page: Page, api: Api, picture: Picture) -> N
     expect(page.get_by_label("CPU cores", exact=True)).to_have_value(bound)
 
 
-def test_l7_shared_memory_is_part_of_the_memory(page: Page, api: Api) -> None:
+def test_shared_memory_is_part_of_the_memory(page: Page, api: Api) -> None:
     small(page, "shared1")
     page.get_by_label("Shared memory", exact=True).fill("601 MB")
-    step(page, "review")
+    go_to_step(page, "review")
     expect(page.locator("#review-text")).to_contain_text("cannot be more than it")
     page.get_by_role("link", name="Change it").click()
     page.get_by_label("Shared memory", exact=True).fill("64 MB")
-    step(page, "review")
+    go_to_step(page, "review")
     expect(page.locator(".review-list")).to_contain_text("64 MB")
 
 
-def test_l8_three_sessions_at_once(page: Page, api: Api) -> None:
+def test_three_sessions_at_once(page: Page, api: Api) -> None:
     small(page, "thrice")
     page.get_by_label("Number of sessions", exact=True).fill("3")
-    step(page, "review")
+    go_to_step(page, "review")
     expect(page.locator(".review-list")).to_contain_text("thrice1 … thrice3")
     press(page, "Confirm and launch")
     press(page, "Launch without a folder")
-    names = sorted(api.get(session)["name"] for session in launched(page))
+    names = sorted(api.get(session)["name"] for session in launched_ids(page))
     assert names == ["thrice1", "thrice2", "thrice3"]
 
 
-def test_l9_folders_are_created_and_mounted_or_confirmed_missing(
+def test_folders_are_created_and_mounted_or_confirmed_missing(
     page: Page, api: Api, picture: Picture
 ) -> None:
     small(page, "mounted1")
@@ -279,13 +252,13 @@ def test_l9_folders_are_created_and_mounted_or_confirmed_missing(
     check_page(page)
     picture(page, "wizard-no-folder")
     question.get_by_role("button", name="Choose folders").click()
-    on_step(page, "folders")
+    expect_step(page, "folders")
     name = page.get_by_label("New storage folder")
     name.fill("trial")
     name.press("Enter")
     box = page.get_by_role("checkbox", name="trial", exact=False).first
     expect(box).to_be_checked()
-    on_step(page, "folders")
+    expect_step(page, "folders")
     page.get_by_label("read-only home").check()
     expect(page.get_by_label("Home directory")).to_be_checked()
     check_page(page)
@@ -294,22 +267,22 @@ def test_l9_folders_are_created_and_mounted_or_confirmed_missing(
     press(page, "Create")
     expect(page.locator("#error-folder")).to_be_visible()
     press(page, "Confirm and launch")
-    made = api.get(launched(page)[0])
+    made = api.get(launched_ids(page)[0])
     found = sorted((mount["folder"], mount["read_only"]) for mount in made["mounts"])
     assert found == [("home", True), ("trial", False)]
 
 
-def test_l9_the_confirmation_can_be_disabled(page: Page, api: Api) -> None:
+def test_the_confirmation_can_be_disabled(page: Page, api: Api) -> None:
     press(page, "Confirm and launch")
     page.get_by_label("Do not ask again in this browser").check()
     press(page, "Launch without a folder")
-    launched(page)
+    launched_ids(page)
     page.get_by_role("link", name="Start a session").first.click()
     press(page, "Confirm and launch")
-    launched(page)
+    launched_ids(page)
 
 
-def test_l10_l11_the_review_shows_everything(page: Page, api: Api, picture: Picture) -> None:
+def test_the_review_shows_everything(page: Page, api: Api, picture: Picture) -> None:
     press(page, "Environment variables Set variables…")
     dialog = page.get_by_role("dialog", name="Environment variables")
     dialog.get_by_label("Name 1", exact=True).fill("PLACE")
@@ -318,20 +291,20 @@ def test_l10_l11_the_review_shows_everything(page: Page, api: Api, picture: Pict
     expect(dialog).to_be_hidden()
     small(page, "review1")
     page.get_by_label("Time limit", exact=True).fill("90")
-    step(page, "review")
+    go_to_step(page, "review")
     shown = page.locator(".review-list")
     page.get_by_role("link", name="change memory", exact=True).click()
     expect(page.get_by_label("Memory", exact=True)).to_be_focused()
-    step(page, "review")
+    go_to_step(page, "review")
     for words in ("Python", "review1", "600 MB", "300 MB", "1 h 30 min", "PLACE", "none: every"):
         expect(shown).to_contain_text(words)
     expect(shown).not_to_contain_text("rainbow")
     picture(page, "wizard-review")
 
 
-def test_l12_free_capacity_and_an_estimate(page: Page, api: Api) -> None:
+def test_free_capacity_and_an_estimate(page: Page, api: Api) -> None:
     small(page, "estimate1")
-    step(page, "review")
+    go_to_step(page, "review")
     outlook = page.locator(".outlook")
     expect(outlook).to_contain_text("Free for you in")
     expect(outlook).to_contain_text("Starts right away.", timeout=20_000)
@@ -339,13 +312,13 @@ def test_l12_free_capacity_and_an_estimate(page: Page, api: Api) -> None:
     expect(outlook).not_to_contain_text("Asking the cluster", timeout=20_000)
 
 
-def test_l13_relaunch_edit_and_save(page: Page, api: Api, cluster: Cluster) -> None:
+def test_relaunch_edit_and_save(page: Page, api: Api, cluster: Cluster) -> None:
     first = api.launch(name="again1", env={"A": "b c"}, time_limit=30, mounts=["home"])
     page.goto(f"{cluster.url}/sessions/new?from={first['id']}")
     expect(page.get_by_label("Session name")).to_have_value("again1")
-    step(page, "folders")
+    go_to_step(page, "folders")
     expect(page.get_by_label("Home directory")).to_be_checked()
-    step(page, "review")
+    go_to_step(page, "review")
     expect(page.locator(".review-list")).to_contain_text("30 min")
     page.get_by_text("Save these settings as a preset").click()
     page.get_by_label("Name of the preset").fill("every day")
@@ -362,7 +335,7 @@ def test_l13_relaunch_edit_and_save(page: Page, api: Api, cluster: Cluster) -> N
     expect(page.get_by_text("Delete the preset every day?")).to_be_visible()
     page.reload()
     press(page, "Launch every day")
-    second = api.get(launched(page)[0])
+    second = api.get(launched_ids(page)[0])
     same = ("environment", "version", "resources", "time_limit", "mounts", "env")
     assert [second[key] for key in same] == [api.get(first["id"])[key] for key in same]
     press(page, "Presets")
@@ -382,14 +355,14 @@ def test_input_survives_an_outage_of_the_portal(page: Page, api: Api, cluster: C
         cluster.daemon("start", "portal", "web")
     wait_for("the portal", lambda: healthy(cluster), 60)
     press(page, "Confirm and launch")
-    assert api.get(launched(page)[0])["name"] == "patient1"
+    assert api.get(launched_ids(page)[0])["name"] == "patient1"
 
 
 @pytest.mark.parametrize("width", [1280, 390, 320])
 def test_everybody_can_use_every_step(page: Page, picture: Picture, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 844})
     for name in STEPS:
-        step(page, name)
+        go_to_step(page, name)
         if name == "folders":
             expect(page.get_by_text("Looking for your storage folders")).to_have_count(0)
         check_page(page)
@@ -413,5 +386,5 @@ def test_it_works_without_javascript(log_in: LogIn, api: Api, cluster: Cluster) 
     home: Locator = page.get_by_label("Home directory")
     home.check()
     press(page, "Confirm and launch")
-    made = api.get(launched(page)[0])
+    made = api.get(launched_ids(page)[0])
     assert (made["mounts"][0]["folder"], made["env"]) == ("home", ["PLACE"])

@@ -9,8 +9,8 @@ from playwright.sync_api import Browser, BrowserContext, Dialog, Page, expect
 
 from tests.browser.axe import violations
 from tests.browser.conftest import LogIn, Picture, Researcher
-from tests.client import Api
-from tests.cluster import Cluster
+from tests.support.client import Api
+from tests.support.cluster import Cluster
 
 WHO, OTHER = "bob", "alice"
 

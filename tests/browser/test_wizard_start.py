@@ -14,8 +14,8 @@ from portal.core.apps.catalog import Catalog, Image
 from portal.web.app import create_app
 from tests.browser.axe import violations
 from tests.browser.conftest import LogIn, Picture
-from tests.cluster import Cluster
-from tests.fakes import APPS, PASSWORDS, make_world
+from tests.support.cluster import Cluster
+from tests.support.fakes import APPS, PASSWORDS, make_world
 from tests.unit.web.conftest import make_settings
 from tests.unit.web.front import free_ports
 
@@ -41,7 +41,7 @@ def tool(number: int) -> Image:
 def many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The address of a portal with 40 environments, without a cluster behind it."""
     monkeypatch.setattr(
-        "tests.fakes.CATALOG", Catalog(apps=APPS, images=tuple(tool(n) for n in range(80)))
+        "tests.support.fakes.CATALOG", Catalog(apps=APPS, images=tuple(tool(n) for n in range(80)))
     )
     port = free_ports(1)
     address = f"http://localhost:{port}"

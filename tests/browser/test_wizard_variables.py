@@ -7,7 +7,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.axe import violations
 from tests.browser.conftest import LogIn, Picture
-from tests.cluster import Cluster
+from tests.support.cluster import Cluster
 
 PASTE = """(field, text) => {
   const data = new DataTransfer();

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from portal.adapters.certificates import CertificateAuthority, prepare_authorities
-from tests.cluster import ROOT
+from tests.support.paths import ROOT
 
 ID = "fedcba9876543210"
 STATIC = ROOT / "portal/web/static"

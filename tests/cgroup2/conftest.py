@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import client
-from tests.client import OVER, Api, Json, login
-from tests.cluster import Cluster, healthy, wait_for
+from tests.support import client
+from tests.support.client import OVER, Api, Json, login
+from tests.support.cluster import Cluster, healthy, wait_for
 
 SLOW = 900.0
 

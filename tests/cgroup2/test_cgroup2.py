@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.apps import Kernel, Terminal
 from tests.cgroup2.conftest import SLOW, Patient
-from tests.client import OVER, Json, Visitor
-from tests.cluster import Cluster, wait_for
-from tests.slurm.test_session import MB, SEEN_IN_CGROUP
+from tests.support.apps import Kernel, Terminal
+from tests.support.cgroups import MB, SEEN_IN_CGROUP
+from tests.support.client import OVER, Json, Visitor
+from tests.support.cluster import Cluster, wait_for
 
 SMALL: Json = {"cpus": 1, "memory": "600m", "shared_memory": "600m"}
 

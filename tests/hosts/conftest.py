@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.client import Api, login
-from tests.cluster import Cluster
 from tests.slurm.conftest import cluster
+from tests.support.client import Api, login
+from tests.support.cluster import Cluster
 
 __all__ = ["cluster"]
 

@@ -13,7 +13,7 @@ import requests
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection
 
-from tests.client import Api, Visitor
+from tests.support.client import Api, Visitor
 
 MOST_OPEN_SECONDS = 5.0
 """A door that was shut so long ago must be closed at each host."""

@@ -14,11 +14,11 @@ from functools import partial
 import pytest
 
 from portal.core.hosts import SHUT_SECONDS
-from tests.client import Api, Visitor, http_session, login
-from tests.cluster import Cluster, wait_for
 from tests.hosts.doors import at, ends, reaches
-from tests.slurm.test_apply import SETTINGS, Requests, apply, change
-from tests.slurm.test_reload import alive, workers
+from tests.support.client import Api, Visitor, http_session, login
+from tests.support.cluster import Cluster, wait_for
+from tests.support.portal_settings import SETTINGS, RepeatedRequests, change_settings, slipway_apply
+from tests.support.proxy import haproxy_workers, responsive
 
 TINY = {"cpus": 1, "memory": "400m"}
 HOSTS = ("portal", "portal2")
@@ -87,18 +87,18 @@ def test_a_host_without_a_worker_cuts_streams_also_of_before_a_reload(
     for visitor in visitors:
         within(30, partial(reaches, visitor))
     kept, old = (visitor.websocket("/ws", "tty") for visitor in visitors)
-    before = workers(cluster, there)
+    before = haproxy_workers(cluster, there)
     cluster.daemon("reload", there, "haproxy")
-    wait_for("a new process", lambda: workers(cluster, there)[0] != before[0], 30)
+    wait_for("a new process", lambda: haproxy_workers(cluster, there)[0] != before[0], 30)
     new = visitors[1].websocket("/ws", "tty")
-    assert alive([kept, old, new]) == 3
+    assert responsive([kept, old, new]) == 3
     cluster.ctl("daemon", "stop", there, "worker")
     try:
         within(SHUT_SECONDS, lambda: not reaches(visitors[1]))
         assert ends(old)
         assert ends(new)
         assert reaches(visitors[0])
-        assert alive([kept]) == 1, f"{here} follows the database"
+        assert responsive([kept]) == 1, f"{here} follows the database"
     finally:
         cluster.ctl("daemon", "start", there, "worker")
     within(30, partial(reaches, visitors[1]))
@@ -113,18 +113,18 @@ def settings(clusters: list[Cluster]) -> Iterator[list[Cluster]]:
     yield clusters
     for host, text in before.items():
         cluster.ctl("put", host, SETTINGS, stdin=text)
-        assert apply(cluster, host=host).returncode == 0
+        assert slipway_apply(cluster, host=host).returncode == 0
 
 
-def users(api: Api, visitor: Visitor) -> dict[str, Requests]:
+def users(api: Api, visitor: Visitor) -> dict[str, RepeatedRequests]:
     """Somebody who loads pages of a host, one who uses an app there, and a program."""
     page, browser, program = http_session(), visitor.copy(), Api(api.cluster, "alice")
     program.http.headers.update(api.http.headers)
     url = f"{api.cluster.url}/login"
     return {
-        f"pages of {url}": Requests(lambda: page.get(url, timeout=60)),
-        f"app by {url}": Requests(lambda: browser.get("/", timeout=60)),
-        f"API of {url}": Requests(lambda: program("GET", "/sessions", timeout=60)),
+        f"pages of {url}": RepeatedRequests(lambda: page.get(url, timeout=60)),
+        f"app by {url}": RepeatedRequests(lambda: browser.get("/", timeout=60)),
+        f"API of {url}": RepeatedRequests(lambda: program("GET", "/sessions", timeout=60)),
     }
 
 
@@ -148,8 +148,8 @@ def test_a_rolling_restart_loses_no_request_and_cuts_no_stream(
         try:
             for host in HOSTS:
                 lines = (f'site_name = "At {host}"', "requests_at_once = 150")
-                change(settings[0], *lines, host=host)
-                done = apply(settings[0], host=host)
+                change_settings(settings[0], *lines, host=host)
+                done = slipway_apply(settings[0], host=host)
                 assert done.returncode == 0, done.stdout + done.stderr
                 assert "slipway-worker: restart" in done.stdout
             time.sleep(2)
@@ -160,7 +160,7 @@ def test_a_rolling_restart_loses_no_request_and_cuts_no_stream(
     for name, sender in senders.items():
         print(name, dict(sender.answers), f"longest {sender.longest:.1f} s")
     assert all(set(sender.answers) == {200} for sender in senders.values())
-    assert alive(sockets) == len(HOSTS)
+    assert responsive(sockets) == len(HOSTS)
     for socket in sockets:
         socket.close()
     for host, each in zip(HOSTS, settings, strict=True):

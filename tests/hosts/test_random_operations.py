@@ -20,9 +20,9 @@ import pytest
 import requests
 from websockets.exceptions import WebSocketException
 
-from tests.client import Api, Visitor, login
-from tests.cluster import Cluster, healthy, wait_for
 from tests.hosts.doors import MOST_OPEN_SECONDS, Door, Watch, at, reaches
+from tests.support.client import Api, Visitor, login
+from tests.support.cluster import Cluster, healthy, wait_for
 
 OPERATIONS = int(os.environ.get("SLIPWAY_OPERATIONS", "100"))
 SEED = int(os.environ.get("SLIPWAY_SEED", "20261124"))

@@ -6,10 +6,10 @@ import argparse
 import random
 import sys
 
-from tests.cluster import Cluster
 from tests.oracle.cases import Case, generate
 from tests.oracle.comparing import Difference, unexplained
 from tests.oracle.running import BATCH, Oracle
+from tests.support.cluster import Cluster
 
 
 def main(words: list[str]) -> int:

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.cluster import Cluster
 from tests.oracle import comparing
 from tests.oracle.cases import Case
 from tests.slurm.batch import OVER, Batch
+from tests.support.cluster import Cluster
 
 FOLDER = Path(__file__).parent
 BATCH = 15

@@ -11,9 +11,9 @@ import sys
 import time
 from urllib.parse import urlsplit
 
-from tests import client
-from tests.apps import Kernel
-from tests.cluster import Cluster
+from tests.support import client
+from tests.support.apps import Kernel
+from tests.support.cluster import Cluster
 
 url, address, ca, user, password = sys.argv[1:]
 

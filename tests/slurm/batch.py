@@ -6,7 +6,7 @@ import shlex
 import subprocess
 from dataclasses import dataclass
 
-from tests.cluster import Cluster, wait_for
+from tests.support.cluster import Cluster, wait_for
 
 SLIPWAY = ("slipway", "sbatch")
 OVER = {

@@ -11,10 +11,10 @@ from http import HTTPStatus
 
 import pytest
 
-from tests.built_images import pytest_collection_modifyitems, pytest_terminal_summary
-from tests.client import Api, Json, login
-from tests.cluster import Cluster, healthy, wait_for
-from tests.hubs import HubApi, HubLogin, wait_back
+from tests.support.built_images import pytest_collection_modifyitems, pytest_terminal_summary
+from tests.support.client import Api, Json, login
+from tests.support.cluster import Cluster, healthy, wait_for
+from tests.support.hubs import HubApi, HubLogin, wait_back
 
 __all__ = ["pytest_collection_modifyitems", "pytest_terminal_summary"]
 

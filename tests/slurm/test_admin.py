@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.apps import Terminal
-from tests.client import OVER, SMALL, Api, Json
-from tests.cluster import Cluster, in_database, wait_for
+from tests.support.apps import Terminal
+from tests.support.client import OVER, SMALL, Api, Json
+from tests.support.cluster import Cluster, in_database, wait_for
 
 LEARNT = 90
 """Seconds after which the worker has read a changed limit (it polls once a minute)."""

@@ -10,9 +10,9 @@ from functools import partial
 
 import pytest
 
-from tests.apps import Kernel
-from tests.client import Api, Json, login
-from tests.cluster import Cluster, healthy, wait_for
+from tests.support.apps import Kernel
+from tests.support.client import Api, Json, login
+from tests.support.cluster import Cluster, healthy, wait_for
 
 SLIPWAY = ("runuser", "--user", "slipway", "--", "slipway")
 STATE = "/var/lib/slipway"

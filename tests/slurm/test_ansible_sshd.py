@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.cluster import Cluster
-from tests.unit.deploy.test_ansible import ADDRESS, block
+from tests.support.ansible_role import ADDRESS, sshd_block
+from tests.support.cluster import Cluster
 
 FILE = "/tmp/slipway-ansible-sshd_config"
 
@@ -14,7 +14,7 @@ def test_sshd_trusts_the_authority_from_the_portals_address_alone(cluster: Clust
         return cluster.run("login", "/usr/sbin/sshd", "-T", "-f", FILE, "-C", client)
 
     trusted = "trustedusercakeys /etc/ssh/slipway_user_ca.pub"
-    cluster.run("login", "tee", FILE, stdin=block())
+    cluster.run("login", "tee", FILE, stdin=sshd_block())
     try:
         assert trusted in read(ADDRESS)
         assert trusted not in read("192.0.2.11")

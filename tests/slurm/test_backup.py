@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.apps import Kernel
-from tests.client import Api, Json
-from tests.cluster import Cluster, healthy, wait_for
+from tests.support.apps import Kernel
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, healthy, wait_for
 
 SLIPWAY = ("runuser", "--user", "slipway", "--", "slipway")
 STATE = "/var/lib/slipway"

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.cluster import Cluster, wait_for
 from tests.slurm.batch import Batch, End
+from tests.support.cluster import Cluster, wait_for
 
 FOLDER = Path(__file__).with_name("clients")
 PACKAGES = "/srv/slipway/clients"

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.client import Api
-from tests.cluster import Cluster, wait_for
+from tests.support.client import Api
+from tests.support.cluster import Cluster, wait_for
 
 AS_PORTAL = ("runuser", "--user", "slipway", "--")
 SETTINGS = "/tmp/slipway-check.toml"

@@ -6,42 +6,16 @@ import uuid
 
 import pytest
 
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
-
-SCRIPT = """#!/bin/bash
-#SBATCH --time=5
-id -un
-pwd
-echo "task ${SLURM_ARRAY_TASK_ID-none} of $SLURM_JOB_NAME on $SLURM_CPUS_PER_TASK"
-"""
-
-
-def in_home(cluster: Cluster, command: str) -> str:
-    """What a shell command in alice's home directory prints."""
-    return cluster.run("login", "sh", "-c", f"cd /home/alice && {command}", user="alice")
-
-
-def submit(api: Api, **body: object) -> str:
-    """Submit a job and return its number."""
-    small = {"resources": {"memory": "100m"}}
-    sent = {"script": SCRIPT} | small | body
-    job = api.ask("POST", "/jobs", 201, json={k: v for k, v in sent.items() if v is not None})
-    return str(job["job"]["id"])
-
-
-def output(cluster: Cluster, file: str) -> str:
-    """What a job wrote, once there is something."""
-    return wait_for(
-        f"output in {file}", lambda: in_home(cluster, f"cat {file} 2>/dev/null || :") or None
-    )
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster
+from tests.support.composed_jobs import SCRIPT, in_home, submit_job, wait_output
 
 
 def test_a_script_runs_as_its_owner_with_what_was_chosen(cluster: Cluster, alice: Api) -> None:
     name = f"it's {uuid.uuid4().hex[:8]} $HOME"
     resources: Json = {"cpus": 1, "memory": "100m"}
-    number = submit(alice, name=name, resources=resources, options=["--output=%j.out"])
-    assert output(cluster, f"{number}.out").splitlines() == [
+    number = submit_job(alice, name=name, resources=resources, options=["--output=%j.out"])
+    assert wait_output(cluster, f"{number}.out").splitlines() == [
         "alice",
         "/home/alice",
         f"task none of {name} on 1",
@@ -52,18 +26,18 @@ def test_a_file_is_submitted_from_its_folder(cluster: Cluster, alice: Api) -> No
     folder = f"with blanks {uuid.uuid4().hex[:8]}"
     make = f"mkdir '{folder}' && printf '#!/bin/sh\\npwd\\n' > '{folder}/run me.sh'"
     in_home(cluster, make)
-    number = submit(alice, script=None, path=f"~/{folder}/run me.sh")
-    assert output(cluster, f"'{folder}'/slurm-{number}.out") == f"/home/alice/{folder}\n"
+    number = submit_job(alice, script=None, path=f"~/{folder}/run me.sh")
+    assert wait_output(cluster, f"'{folder}'/slurm-{number}.out") == f"/home/alice/{folder}\n"
 
 
 def test_an_array_of_tasks_in_an_image(cluster: Cluster, alice: Api) -> None:
     script = "#!/usr/bin/env python3\nimport os\nprint(os.environ['SLURM_ARRAY_TASK_ID'])\n"
-    number = submit(
+    number = submit_job(
         alice, script=script, image="python", array="0-2", options=["--output=%A_%a.out"],
         resources={"memory": "400m"},
     )  # fmt: skip
     for task in range(3):
-        assert output(cluster, f"{number}_{task}.out") == f"{task}\n"
+        assert wait_output(cluster, f"{number}_{task}.out") == f"{task}\n"
 
 
 def test_a_check_submits_nothing_and_tells_a_start(cluster: Cluster, alice: Api) -> None:

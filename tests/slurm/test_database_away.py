@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.client import Api, Browser, Json
-from tests.cluster import Cluster, wait_for
-from tests.slurm.test_crashes import OpenApps, watched
+from tests.support.client import Api, Browser, Json
+from tests.support.cluster import Cluster, wait_for
+from tests.support.open_apps import OpenApps, watched_app
 
 DATABASE = "/var/lib/slipway/slipway.db"
 AWAY = 45.0
@@ -53,7 +53,7 @@ def test_the_database_does_not_answer(alice: Api, cluster: Cluster) -> None:
     session = alice.wait_state(alice.launch()["id"], "RUNNING", seconds=SECONDS)
     open_apps = OpenApps(alice, session["id"])
     browser = Browser(cluster, "alice")
-    with watched(open_apps.lab) as wrong:
+    with watched_app(open_apps.lab) as wrong:
         with locked(cluster):
             until = time.monotonic() + AWAY
             # What cannot be stored is not said to be stored.

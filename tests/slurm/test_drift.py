@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.client import OVER, Api, Json
-from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
+from tests.support.client import OVER, Api, Json
+from tests.support.cluster import Cluster, wait_for
 
 PEOPLE = ("alice", "bob", "admin")
 ENOUGH = 200

@@ -6,29 +6,18 @@ knows the job. The tests run in this order: the first launches a session that th
 
 from __future__ import annotations
 
-import shutil
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
-from tests.apps import Terminal
-from tests.client import OVER, Api, Json
-from tests.cluster import ROOT, Cluster, wait_for
 from tests.slurm.conftest import MakeApi
-from tests.slurm.test_outages import forgetful
+from tests.support.apps import Terminal
+from tests.support.client import OVER, TINY, Api, Json
+from tests.support.cluster import Cluster, wait_for
+from tests.support.faulty_images import faulty
+from tests.support.slurm_settings import LABELLED, scontrol, short_job_age, short_slurmd_timeout
 
-TINY: Json = {"resources": {"cpus": 1, "memory": "300m"}}
-LABELLED = 10.0
-"""Seconds between a change in Slurm and its display in the portal."""
-CATALOG_AGE = 10.5
-"""Seconds after which every process of the portal has read the images again."""
-IMAGES = ROOT / "cluster" / ".cache" / "software" / "images"
-APPS = "/usr/share/slipway/apps"
-TOML = 'title = "Faulty"\ndescription = "For tests."\napps = ["mute", "breaks", "terminal"]\n'
-APP_TOML = 'title = "{title}"\ndescription = "For tests."\nready = "/"\ntimeout = 3\n'
+__all__ = ["faulty"]
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -36,7 +25,7 @@ pytestmark = pytest.mark.timeout(240)
 @pytest.fixture(scope="module", autouse=True)
 def short_memory(cluster: Cluster) -> Iterator[None]:
     """A queue that forgets jobs as soon as possible."""
-    with forgetful(cluster):
+    with short_job_age(cluster):
         yield
 
 
@@ -60,52 +49,6 @@ def short(make_api: MakeApi, cluster: Cluster) -> Iterator[Json]:
 def ended() -> dict[str, Json]:
     """The sessions' ends, to be checked again when Slurm has forgotten them."""
     return {}
-
-
-@pytest.fixture(scope="module")
-def faulty(cluster: Cluster) -> Iterator[str]:
-    """An environment of broken images and apps, next to working ones."""
-    # All clusters of a checkout share the images. The name sorts it after the others, since the
-    # first one is the launcher's default.
-    name = f"unwell-{cluster.project.replace('_', '-')}"
-    folder = IMAGES / name
-    shutil.rmtree(folder, ignore_errors=True)  # left behind by a killed run
-    real = next(IMAGES.glob("python/*/image.sif")).resolve()
-    _image(folder / "1.0", lambda sif: sif.write_bytes(b"this is no image\n" * 4096))
-    _image(folder / "2.0", lambda sif: sif.touch(mode=0))
-    _image(folder / "3.0", lambda sif: sif.hardlink_to(real))
-    with _faulty_apps(cluster):
-        try:
-            yield name
-        finally:
-            shutil.rmtree(folder)
-
-
-@contextmanager
-def _faulty_apps(cluster: Cluster) -> Iterator[None]:
-    scripts = {"mute": "echo saying nothing; sleep 60", "breaks": "echo going down; exit 3"}
-    for name, script in scripts.items():
-        folder = f"{APPS}/{name}"
-        cluster.shell("portal", f"mkdir -p {folder} && cat > {folder}/start.sh <<'E'\n{script}\nE")
-        toml = APP_TOML.format(title=name.capitalize())
-        cluster.shell("portal", f"cat > {folder}/app.toml <<'E'\n{toml}E")
-    time.sleep(CATALOG_AGE)
-    try:
-        yield
-    finally:
-        cluster.run("portal", "rm", "-rf", *(f"{APPS}/{name}" for name in scripts))
-        time.sleep(CATALOG_AGE)
-
-
-def _image(folder: Path, make: Callable[[Path], object]) -> None:
-    folder.mkdir(parents=True)
-    (folder / "image.toml").write_text(TOML)
-    make(folder / "image.sif")
-
-
-def scontrol(cluster: Cluster, *words: str, user: str = "") -> None:
-    """Change something with Slurm's own command."""
-    cluster.run("login" if user else "ctl", "scontrol", *words, user=user)
 
 
 def end_of(api: Api, session: str, seconds: float = LABELLED) -> Json:
@@ -282,21 +225,10 @@ def test_time_limit(admin: Api, short: Json, ended: dict[str, Json]) -> None:
     ended[short["id"]] = end
 
 
-@contextmanager
-def impatient(cluster: Cluster) -> Iterator[None]:
-    """Let Slurm declare nodes down quickly."""
-    change = "sed -i 's/^SlurmdTimeout=.*/SlurmdTimeout={}/' /etc/slurm/slurm.conf"
-    for seconds in (5, 60):
-        cluster.shell("ctl", change.format(seconds))
-        scontrol(cluster, "reconfigure")
-        if seconds == 5:
-            yield
-
-
 def test_node_fails(alice: Api, cluster: Cluster, ended: dict[str, Json]) -> None:
     session = alice.running(**TINY)
     node = session["node"]
-    with impatient(cluster):
+    with short_slurmd_timeout(cluster):
         cluster.daemon("stop", node, "slurmd")
         try:
             cluster.shell(node, "pkill -9 slurmstepd; pkill -9 -u alice", check=False)

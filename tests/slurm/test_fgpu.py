@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.apps import Terminal
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
-from tests.slurm.test_ssh import Client, client_of, opened
+from tests.support.apps import Terminal
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
+from tests.support.ssh_access import SshClient, client_of, open_ssh
 
 PROBE = Path(__file__).with_name("gpu_probe.py")
 HALF: Json = {"cpus": 1, "memory": "300m", "fgpu": 0.5}
@@ -34,7 +34,7 @@ class Computer:
     def __init__(self, api: Api, session: Json, folder: Path) -> None:
         self.api = api
         self.session = session
-        self.client: Client = client_of(api, opened(api, session["id"]), folder)
+        self.client: SshClient = client_of(api, open_ssh(api, session["id"]), folder)
         self.client.copy(str(PROBE), f"{self.client.there}probe.py")
 
     def run(self, *command: str) -> str:

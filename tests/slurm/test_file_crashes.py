@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 import requests
 
-from tests.client import Api
-from tests.cluster import Cluster, wait_for
-from tests.slurm.test_crashes import Killer
+from tests.support.client import Api
+from tests.support.cluster import Cluster, wait_for
+from tests.support.cluster_file_servers import send_request
+from tests.support.open_apps import Killer
 
 UPLOADS = 20
 SIZE = 6 << 20
@@ -53,7 +54,7 @@ class Upload:
 
     def _send(self, method: str, url: str, **options: Any) -> requests.Response:
         headers = {"Tus-Resumable": "1.0.0", **options.pop("headers", {})}
-        return send(self.api, method, url, headers=headers, **options)
+        return send_request(self.api, method, url, headers=headers, **options)
 
     def _create(self) -> str:
         where = base64.b64encode(f"{FOLDER}/{self.name}".encode()).decode()
@@ -85,11 +86,6 @@ class Upload:
         return True
 
 
-def send(api: Api, method: str, path: str, **options: Any) -> requests.Response:
-    """A request for files with the user's token; redirects are followed as curl does."""
-    return api.http.request(method, f"{api.cluster.url}{path}", timeout=20, **options)
-
-
 @pytest.fixture
 def folder(cluster: Cluster) -> Iterator[str]:
     """A storage folder of alice's."""
@@ -112,7 +108,7 @@ def test_twenty_uploads_survive_kills_of_everything(
 ) -> None:
     chance = random.Random(16)
     uploads = [Upload(alice, f"{number}.bin", chance.randbytes(SIZE)) for number in range(UPLOADS)]
-    assert send(alice, "GET", "/data/files/home/.profile").status_code in (200, 404)
+    assert send_request(alice, "GET", "/data/files/home/.profile").status_code in (200, 404)
     whole = {one.name: hashlib.sha256(one.data).hexdigest() for one in uploads}
     threads = [threading.Thread(target=one.run) for one in uploads]
     kills: list[tuple[str, Callable[[], object]]] = [

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.apps import Kernel, Terminal
-from tests.client import OVER, Api, Json
-from tests.cluster import Cluster, wait_for
+from tests.support.apps import Kernel, Terminal
+from tests.support.client import OVER, Api, Json
+from tests.support.cluster import Cluster, wait_for
 
 STORAGE = "/home/alice/storage"
 NAMES = ("trial", "maps", "linked")

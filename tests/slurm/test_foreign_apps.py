@@ -6,15 +6,15 @@ import json
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
 
-from portal.adapters.catalog import FRESH_SECONDS
-from tests.client import TIMEOUT, Api, Visitor
-from tests.cluster import ROOT, Cluster, wait_for
+from tests.support.catalog import wait_for_catalog
+from tests.support.client import TIMEOUT, Api, Visitor
+from tests.support.cluster import Cluster, wait_for
+from tests.support.paths import ROOT
 
 SOFTWARE = ROOT / "cluster" / ".cache" / "software"
 ENVIRONMENT = "foreign"
@@ -66,7 +66,7 @@ def environment(cluster: Cluster) -> Iterator[str]:
     shutil.rmtree(links, ignore_errors=True)
     shutil.copytree(built, links, symlinks=True, copy_function=os.link)
     links.rename(offered)
-    time.sleep(FRESH_SECONDS + 0.5)  # every process of the portal has read it then
+    wait_for_catalog()
     yield ENVIRONMENT
     shutil.rmtree(offered)
 

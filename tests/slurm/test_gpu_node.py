@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster import Cluster, wait_for
+from tests.support.cluster import Cluster, wait_for
 
 JOBS = "/run/slipway/gpu/jobs"
 MIB = 1 << 20

@@ -14,11 +14,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.apps import Kernel
-from tests.bad_servers import bad_options
-from tests.client import OVER, Api, Json
-from tests.cluster import Cluster, healthy, wait_for
-from tests.hubs import (
+from tests.slurm.conftest import MakeApi, MakeHub
+from tests.support.apps import Kernel
+from tests.support.cgroups import MB, SEEN_IN_CGROUP
+from tests.support.client import OVER, Api, Json
+from tests.support.cluster import Cluster, healthy, wait_for
+from tests.support.hubs import (
     SEEN,
     HubApi,
     HubLogin,
@@ -28,10 +29,13 @@ from tests.hubs import (
     sessions_at,
     sized,
 )
-from tests.slurm.conftest import MakeApi, MakeHub
-from tests.slurm.test_ends import LABELLED, impatient
-from tests.slurm.test_load import TOLERANCE, queries
-from tests.slurm.test_session import MB, SEEN_IN_CGROUP
+from tests.support.invalid_server_options import bad_options
+from tests.support.slurm_settings import (
+    LABELLED,
+    QUERY_TOLERANCE,
+    query_count,
+    short_slurmd_timeout,
+)
 
 SMALL = sized(1, "400m")
 
@@ -277,9 +281,9 @@ WINDOW = 20.0
 
 
 def _rpcs(cluster: Cluster) -> int:
-    before = queries(cluster)
+    before = query_count(cluster)
     time.sleep(WINDOW)
-    return queries(cluster) - before
+    return query_count(cluster) - before
 
 
 def test_more_servers_cost_slurm_no_more_rpcs(running: Json, hub: HubApi, cluster: Cluster) -> None:
@@ -292,7 +296,7 @@ def test_more_servers_cost_slurm_no_more_rpcs(running: Json, hub: HubApi, cluste
     for name in ("one", "two"):
         hub.stop(name)
     print(f"RPCs in {WINDOW:g} s: {with_one} with one server, {with_three} with three")
-    assert abs(with_three - with_one) <= TOLERANCE
+    assert abs(with_three - with_one) <= QUERY_TOLERANCE
 
 
 # Refusals
@@ -338,7 +342,7 @@ def test_a_failed_node_is_seen(others_hub: HubApi, make_api: MakeApi, cluster: C
     others_hub.running("node", SMALL)
     session = session_at(bob, path_of("bob", "node"))
     node = session["node"]
-    with impatient(cluster):
+    with short_slurmd_timeout(cluster):
         cluster.daemon("stop", node, "slurmd")
         try:
             cluster.shell(node, "pkill -9 slurmstepd; pkill -9 -u bob", check=False)

@@ -17,10 +17,11 @@ from dataclasses import dataclass
 import pytest
 import requests
 
-from tests.apps import Kernel
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
-from tests.hubs import (
+from tests.slurm.conftest import MakeHub
+from tests.support.apps import Kernel
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
+from tests.support.hubs import (
     HubApi,
     kill,
     live_jobs,
@@ -30,7 +31,6 @@ from tests.hubs import (
     sized,
     wait_back,
 )
-from tests.slurm.conftest import MakeHub
 
 KILLS = int(os.environ.get("HUB_KILLS", "4"))
 SETTLED = 90.0

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.apps import Kernel, Terminal
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
+from tests.support.apps import Kernel, Terminal
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
 
 MINUTE = 60
 TINY: Json = {"resources": {"cpus": 1, "memory": "500m"}}
@@ -35,9 +35,7 @@ def bob(make_api: MakeApi) -> Iterator[Api]:
     found.clean()
 
 
-def test_a13_only_use_keeps_a_session(
-    researcher: Api, bob: Api, admin: Api, cluster: Cluster
-) -> None:
+def test_only_use_keeps_a_session(researcher: Api, bob: Api, admin: Api, cluster: Cluster) -> None:
     # Two windows without any input.
     open_only = researcher.running(name="openonly", **TINY)["id"]
     lab = Kernel(researcher.open(open_only, "jupyterlab"))

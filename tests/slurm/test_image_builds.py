@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 SCRIPT = """
 for part in lib site install build software; do . "$0/$part.sh"; done

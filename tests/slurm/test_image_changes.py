@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
 
-from portal.adapters.catalog import FRESH_SECONDS
-from tests.apps import Terminal
-from tests.client import OVER, Api
-from tests.cluster import Cluster, in_database, wait_for
 from tests.slurm.batch import Batch
+from tests.support.apps import Terminal
+from tests.support.catalog import wait_for_catalog
+from tests.support.client import OVER, Api
+from tests.support.cluster import Cluster, in_database, wait_for
 
 TINY = {"cpus": 1, "memory": "300m"}
 DEFINITION = "/repo/tests/slurm/tool.def"
@@ -49,7 +48,7 @@ class Tool:
 
     def offered(self, api: Api) -> bool:
         """Whether it can be chosen, after a change that every process of the portal has seen."""
-        time.sleep(FRESH_SECONDS + 0.5)
+        wait_for_catalog()
         found = api.ask("GET", "/environments")["environments"]
         return self.environment in {one["name"] for one in found}
 

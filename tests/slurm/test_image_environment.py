@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster import Cluster
 from tests.slurm.batch import Batch, End
+from tests.support.cluster import Cluster
 
 POISON = (
     "SINGULARITY_CLEANENV=1", "SINGULARITY_CONTAIN=1", "APPTAINER_CONTAINALL=1",

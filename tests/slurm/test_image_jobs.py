@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster import CTL, Cluster, wait_for
-from tests.own_images import OPEN, push, registry
+from tests.support.cluster import CTL, Cluster, wait_for
+from tests.support.own_images import OPEN, push, registry
 
 HOME = "/home/admin"
 IMAGES = f"{HOME}/images"

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.cluster import Cluster, wait_for
 from tests.slurm.batch import Batch, End
+from tests.support.cluster import Cluster, wait_for
 
 PYTHON = """#!/usr/bin/env python3
 import os, signal, sys

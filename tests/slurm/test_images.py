@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.apps import Kernel, Terminal
-from tests.client import Api
+from tests.support.apps import Kernel, Terminal
+from tests.support.client import Api
 
 TINY = {"cpus": 1, "memory": "400m"}
 SYSTEMS = {

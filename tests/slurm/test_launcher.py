@@ -12,10 +12,10 @@ from contextlib import contextmanager
 import pytest
 import requests
 
-from tests.apps import Kernel, Terminal
-from tests.client import SMALL, Api, Json
-from tests.cluster import Cluster, healthy, wait_for
-from tests.slurm.test_crashes import Killer
+from tests.support.apps import Kernel, Terminal
+from tests.support.client import SMALL, Api, Json
+from tests.support.cluster import Cluster, healthy, wait_for
+from tests.support.open_apps import Killer
 
 TINY: Json = {"cpus": 1, "memory": "300m"}
 SECRET = f"sesame-{uuid.uuid4().hex}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections import Counter
@@ -10,9 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.batch_jobs import sbatch, wait_for_job
-from tests.client import Api, Browser, http_session
-from tests.cluster import Cluster
+from tests.support.batch_jobs import sbatch, wait_for_job
+from tests.support.client import Api, Browser, http_session
+from tests.support.cluster import Cluster
+from tests.support.slurm_settings import QUERY_TOLERANCE, query_count
 
 SECONDS = 30.0
 """A multiple of the worker's polling intervals, so that each window contains the same queries."""
@@ -22,21 +22,9 @@ POLL = 2.0
 """Polling interval of an open page."""
 LOOKS = 10.0
 """Interval at which the page of a job asks what it uses."""
-TOLERANCE = 8
-"""Tolerated difference of queries per window: each poll makes two, and the phase is random."""
 RARE = 38
 """Queries per window that are made rarely, every ten seconds: nodes, partitions, and limits, whose
 readings are a query each: configuration, partitions, nodes, reservations, used minutes."""
-
-
-def queries(cluster: Cluster) -> int:
-    """The number of RPCs that slurmctld has received from the portal and its users."""
-    text = cluster.run("ctl", "sdiag")
-    by_user = text.split("Remote Procedure Call statistics by user", 1)[1].split("Pending RPC")[0]
-    found = re.findall(r"^\s*(\w+)\s*\(\s*\d+\) count:(\d+)", by_user, re.MULTILINE)
-    counts = {user: int(count) for user, count in found}
-    assert counts["slipway"] > 0
-    return sum(counts.get(user, 0) for user in ("slipway", "alice", "bob", "admin"))
 
 
 def _poll_with(
@@ -45,7 +33,7 @@ def _poll_with(
     """Keep each page open in so many tabs: (Slurm's RPCs meanwhile, the answers by status)."""
     answers: Counter[int] = Counter()
     stop = time.monotonic() + SECONDS
-    before = queries(cluster)
+    before = query_count(cluster)
 
     def tab(page: str, number: int) -> None:
         http, etag, looks = http_session(), "", 0.0
@@ -68,7 +56,7 @@ def _poll_with(
         thread.start()
     for thread in threads:
         thread.join()
-    return queries(cluster) - before, answers
+    return query_count(cluster) - before, answers
 
 
 @pytest.fixture
@@ -92,6 +80,6 @@ def test_open_pages_cost_slurm_nothing(cluster: Cluster, alice: Api, job: str) -
     # A quarter of them, since four clusters share the machine; this is not about our speed.
     assert answers.total() > wanted * 0.25, "the pages were not kept fresh"
     assert answers[204] > answers[200], "unchanged lists are sent repeatedly"
-    assert abs(with_many - with_one) <= TOLERANCE
+    assert abs(with_many - with_one) <= QUERY_TOLERANCE
     # squeue queries the partitions as well as the jobs; sstat, the job's steps.
-    assert with_one <= 2 * SECONDS / POLL + RARE + SECONDS / LOOKS + TOLERANCE
+    assert with_one <= 2 * SECONDS / POLL + RARE + SECONDS / LOOKS + QUERY_TOLERANCE

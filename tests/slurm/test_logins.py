@@ -8,11 +8,11 @@ from http import HTTPStatus
 
 import pytest
 
-from tests.client import SMALL, Api, Json
-from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
-from tests.slurm.test_composer import in_home, output, submit
-from tests.slurm.test_file_crashes import send
+from tests.support.client import SMALL, Api, Json
+from tests.support.cluster import Cluster, wait_for
+from tests.support.cluster_file_servers import send_request
+from tests.support.composed_jobs import in_home, submit_job, wait_output
 
 PROFILE = """\
 export FROM_PROFILE=yes
@@ -77,10 +77,10 @@ def test_a_composed_job_has_the_login_shells_environment(cluster: Cluster, alice
         "#!/bin/bash\n"
         'echo "$FROM_PROFILE $(umask) $(module list) ${SSH_CONNECTION-none} ${SSH_CLIENT-none}"\n'
     )
-    number = submit(alice, script=script, resource_group="main", options=[f"--output={name}"])
+    number = submit_job(alice, script=script, resource_group="main", options=[f"--output={name}"])
     found = asked_of_slurm(cluster, number)
     assert (found["Partition"], found["TimeLimit"]) == ("main", "01:00:00")
-    assert output(cluster, name) == "yes 0007 module list none none\n"
+    assert wait_output(cluster, name) == "yes 0007 module list none none\n"
     body = {"script": script, "resources": {"memory": "100m"}, "test_only": True}
     said = alice.ask("POST", "/jobs", 200, json=body)["check"]
     assert said.startswith("It would start at ")  # no dump of options
@@ -94,7 +94,8 @@ def test_an_upload_has_the_logins_umask(cluster: Cluster, make_api: MakeApi) -> 
     assert wait_for(
         "an upload",
         lambda: (
-            send(alice, "PUT", f"/data/files/home/{name}", data=b"x").status_code in (200, 201, 204)
+            send_request(alice, "PUT", f"/data/files/home/{name}", data=b"x").status_code
+            in (200, 201, 204)
         ),
     )
     assert in_home(cluster, f"stat --format=%a {name}; rm {name}") == "660\n"

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 import requests
 
-from tests.client import Api
-from tests.cluster import Cluster, authority, wait_for
+from tests.support.client import Api
+from tests.support.cluster import Cluster, authority, wait_for
 
 WATCHED = "curl -s -o - -w '\\n%{{http_code}}' 'http://127.0.0.1:9464{path}'"
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.cluster import Cluster, wait_for
+from tests.support.cluster import Cluster, wait_for
 
 JOBS = "/run/slipway/gpu/jobs"
 OVER = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")

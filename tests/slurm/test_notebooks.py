@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.apps import Kernel, Terminal
-from tests.attack.test_variables import ports_of_alice
-from tests.client import Api, Json, Visitor
-from tests.cluster import Cluster
-from tests.slurm.test_ssh import client_of, opened
+from tests.support.apps import Kernel, Terminal
+from tests.support.client import Api, Json, Visitor
+from tests.support.cluster import Cluster
+from tests.support.neighbours import ports_of_alice
+from tests.support.ssh_access import client_of, open_ssh
 
 NOTEBOOK = {
     "cells": [
@@ -84,7 +84,7 @@ def test_notebooks_run_in_the_terminal_before_and_after_jupyterlab_was_opened(
 def test_notebooks_run_over_ssh(alice: Api, cluster: Cluster, tmp_path: Path) -> None:
     session = alice.running()
     write(cluster, f"{home_of(session)}/n.ipynb", json.dumps(NOTEBOOK))
-    client = client_of(alice, opened(alice, session["id"]), tmp_path)
+    client = client_of(alice, open_ssh(alice, session["id"]), tmp_path)
     done = client.ssh(f"{EXECUTE} && {COUNT}")
     assert done.stdout.split()[-1:] == [b"1"], done.stderr
 

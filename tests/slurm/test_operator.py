@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.client import Api
-from tests.cluster import Cluster
+from tests.support.client import Api
+from tests.support.cluster import Cluster
 
 OPERATOR = "slipway-operator"
 AS_SOMEBODY = """

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster import Cluster
 from tests.oracle.__main__ import report
 from tests.oracle.cases import generate
 from tests.oracle.comparing import unexplained
 from tests.oracle.running import BATCH, Oracle
+from tests.support.cluster import Cluster
 
 SEED = 20261126
 CASES = 30

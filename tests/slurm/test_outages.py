@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
-from tests.client import SMALL, Api
-from tests.cluster import Cluster, gives_shares, wait_for
-from tests.slurm.test_crashes import OpenApps, watched
+from tests.support.client import SMALL, Api
+from tests.support.cluster import Cluster, wait_for
+from tests.support.open_apps import OpenApps, watched_app
+from tests.support.slurm_settings import short_job_age
 
 AWAY = 40.0
 """Seconds that slurmctld is stopped."""
-FORGETS = "MinJobAge=2"
 
 
 @pytest.mark.timeout(300)
@@ -22,7 +20,7 @@ def test_slurmctld_is_down(alice: Api, cluster: Cluster) -> None:
     session = alice.running()
     doomed = alice.running(resources={"cpus": 1, "memory": "300m"})["id"]
     open_apps = OpenApps(alice, session["id"])
-    with watched(open_apps.lab) as wrong:
+    with watched_app(open_apps.lab) as wrong:
         cluster.daemon("stop", "ctl", "slurmctld")
         away = threading.Event()
         threading.Timer(AWAY, away.set).start()
@@ -55,26 +53,11 @@ def test_slurmctld_is_down(alice: Api, cluster: Cluster) -> None:
     alice.wait_state(alice.launch(resources={"cpus": 1, "memory": "300m"})["id"], "RUNNING")
 
 
-@contextmanager
-def forgetful(cluster: Cluster) -> Iterator[None]:
-    """Let Slurm's queue forget jobs soon after their end."""
-    change = f"sed -i 's/^MinJobAge=.*/{FORGETS}/' /etc/slurm/slurm.conf"
-    before = cluster.shell("ctl", "grep ^MinJobAge= /etc/slurm/slurm.conf").strip()
-    cluster.shell("ctl", change)
-    cluster.daemon("restart", "ctl", "slurmctld")
-    try:
-        yield
-    finally:
-        cluster.shell("ctl", change.replace(FORGETS, before))
-        cluster.daemon("restart", "ctl", "slurmctld")
-        wait_for("slurmctld and its GPU", lambda: gives_shares(cluster))
-
-
 @pytest.mark.timeout(300)
 def test_accounting_is_down_while_a_session_ends(alice: Api, cluster: Cluster) -> None:
     """Gone from the queue and not yet in accounting is not "ended": the true cause comes later."""
     session = alice.running()["id"]
-    with forgetful(cluster):
+    with short_job_age(cluster):
         alice.wait_state(session, "RUNNING")
         cluster.daemon("stop", "ctl", "slurmdbd")
         cluster.daemon("stop", "portal", "worker")

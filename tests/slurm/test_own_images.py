@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.apps import Terminal
-from tests.client import OVER, Api, Json
-from tests.cluster import Cluster, wait_for
-from tests.own_images import (
+from tests.slurm.batch import Batch
+from tests.support.apps import Terminal
+from tests.support.client import Api
+from tests.support.cluster import Cluster
+from tests.support.own_images import (
     BUSYBOX,
     CLOSED,
     FOLDER,
@@ -18,12 +19,12 @@ from tests.own_images import (
     PASSWORD,
     USER,
     as_alice,
+    end_text,
+    launch_body,
+    launch_image,
     push,
     registry,
 )
-from tests.slurm.batch import Batch
-
-TINY: Json = {"cpus": 1, "memory": "300m"}
 
 
 @pytest.fixture(autouse=True)
@@ -32,18 +33,6 @@ def nothing_left(cluster: Cluster) -> Iterator[None]:
     as_alice(cluster, f"rm -rf .slipway/images {FOLDER}; mkdir -p {FOLDER}")
     yield
     as_alice(cluster, f"chmod -R u+w .slipway/images; rm -rf .slipway/images {FOLDER}")
-
-
-def body(image: str, **more: object) -> Json:
-    return {"image": image, "resources": TINY, **more}
-
-
-def launch(api: Api, image: str) -> str:
-    """Launch a session with an own image; returns its id."""
-    answer = api.ask("POST", "/sessions", 201, json=body(image))
-    found: str = answer["sessions"][0]["id"]
-    api.launched.append(found)
-    return found
 
 
 def seen_in(api: Api, session: str, command: str) -> str:
@@ -55,20 +44,9 @@ def seen_in(api: Api, session: str, command: str) -> str:
         window.close()
 
 
-def end_of(api: Api, session: str) -> str:
-    """Why a session did not start, as its page says."""
-    api.wait_state(session, *OVER, seconds=90)
-
-    def explained() -> str | None:
-        text: str = api.get(session)["end"]["text"]
-        return None if "finding out why" in text else text
-
-    return wait_for("why it ended", explained, 30)
-
-
 def test_a_file_in_a_storage_folder_runs(alice: Api, cluster: Cluster) -> None:
     as_alice(cluster, f"cp {BUSYBOX} {FOLDER}/mine.sif")
-    session = launch(alice, "images/mine.sif")
+    session = launch_image(alice, "images/mine.sif")
     found = alice.wait_state(session, "RUNNING")
     assert (found["environment"], found["version"]) == ("own", "mine.sif")
     assert found["image"] == "images/mine.sif"
@@ -85,7 +63,7 @@ def test_an_image_of_a_registry_is_pulled_once(alice: Api, cluster: Cluster) -> 
     with registry(cluster, OPEN) as host:
         push(cluster, OPEN, "team/tool:1.2", extra=b"first")
         image = f"docker://{host}/team/tool:1.2"
-        pair = [launch(alice, image) for _ in range(2)]
+        pair = [launch_image(alice, image) for _ in range(2)]
         for session in pair:
             alice.wait_state(session, "RUNNING", seconds=90)
         logs = [alice.ask("GET", f"/sessions/{session}/log")["log"] for session in pair]
@@ -97,7 +75,7 @@ def test_an_image_of_a_registry_is_pulled_once(alice: Api, cluster: Cluster) -> 
         assert "blue:first" in seen_in(alice, pair[0], 'echo "$TEAM:$(cat /etc/extra)"')
 
         push(cluster, OPEN, "team/tool:1.2", extra=b"second")
-        moved = launch(alice, image)
+        moved = launch_image(alice, image)
         alice.wait_state(moved, "RUNNING", seconds=90)
         assert "second" in seen_in(alice, moved, "cat /etc/extra")
         assert len(as_alice(cluster, "ls .slipway/images").split()) == 2
@@ -107,16 +85,16 @@ def test_a_private_registry_gets_the_saved_login(alice: Api, cluster: Cluster) -
     with registry(cluster, CLOSED) as host:
         push(cluster, CLOSED, "team/secret:1")
         image = f"docker://{host}/team/secret:1"
-        assert "wants a login" in end_of(alice, launch(alice, image))
+        assert "wants a login" in end_text(alice, launch_image(alice, image))
 
         wrong = {"user": USER, "password": "wrong"}
         alice.ask("PUT", f"/registries/{host}", 201, json=wrong)
-        assert "does not accept your saved login" in end_of(alice, launch(alice, image))
+        assert "does not accept your saved login" in end_text(alice, launch_image(alice, image))
 
         right = {"user": USER, "password": PASSWORD}
         saved = alice.ask("PUT", f"/registries/{host}", 200, json=right)
         assert (saved["registry"], saved["user"], saved["last_used"]) == (host, USER, None)
-        session = launch(alice, image)
+        session = launch_image(alice, image)
         found = alice.wait_state(session, "RUNNING", seconds=90)
         shown = cluster.run("ctl", "scontrol", "write", "batch_script", found["job_id"], "-")
         log = alice.ask("GET", f"/sessions/{session}/log")["log"]
@@ -139,7 +117,7 @@ def test_slipway_sbatch_pulls_into_the_same_cache(alice: Api, cluster: Cluster) 
         assert jobs.end(job, 120).state == "COMPLETED", jobs.output(job)
         assert jobs.output(job).count("batch") == 2
         jobs.clean()
-        session = launch(alice, f"docker://{host}/team/tool:1")
+        session = launch_image(alice, f"docker://{host}/team/tool:1")
         alice.wait_state(session, "RUNNING", seconds=60)
         assert "Pulling" not in alice.ask("GET", f"/sessions/{session}/log")["log"]
         assert len(as_alice(cluster, "ls .slipway/images").split()) == 1
@@ -154,6 +132,6 @@ def test_what_the_site_forbids_is_named(alice: Api) -> None:
         "../bob/x.sif": "write the path without //, . and ..",
     }
     for image, message in answers.items():
-        response = alice("POST", "/sessions", json=body(image))
+        response = alice("POST", "/sessions", json=launch_body(image))
         assert response.status_code == 422
         assert response.json()["errors"] == [{"field": "image", "message": message}]

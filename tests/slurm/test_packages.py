@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.apps import Kernel, Terminal
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
-from tests.slurm.test_ssh import client_of, opened
+from tests.support.apps import Kernel, Terminal
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
+from tests.support.ssh_access import client_of, open_ssh
 
 PROJECT = """
 [build-system]
@@ -99,7 +99,7 @@ def test_what_is_installed_is_in_the_folder_and_in_the_next_session(
 def test_over_ssh_they_are_found_as_well(alice: Api, folder: str, tmp_path: Path) -> None:
     session = alice.running(mounts=[folder])
     install(alice, session["id"])
-    client = client_of(alice, opened(alice, session["id"]), tmp_path)
+    client = client_of(alice, open_ssh(alice, session["id"]), tmp_path)
     assert client.ssh(f"python -c '{USE}'").stdout.strip() == b"42"
     told = client.ssh("echo $SSH_CONNECTION").stdout.split()
     assert len(told) == 4 and b"UNKNOWN" not in told

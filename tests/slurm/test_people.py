@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
-from tests.slurm.test_apply import SETTINGS, change
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
+from tests.support.portal_settings import SETTINGS, change_settings
 
 MACHINES = ("ctl", "login", "n1", "n2")
 SMALL: Json = {"resources": {"cpus": 1, "memory": "300m"}}
@@ -76,8 +76,8 @@ def _site(cluster: Cluster) -> Iterator[None]:
     try:
         pattern = 'account_pattern = "[A-Za-z][A-Za-z0-9._@-]{0,63}"'
         cluster.shell("portal", f"sed -i '/^host = \"login\"$/d; /^account_pattern/d' {SETTINGS}")
-        change(cluster, pattern, f'hosts = ["{AWAY}", "login"]', section="login")
-        change(cluster, f'admin_groups = ["{STAFF}"]', section="slurm")
+        change_settings(cluster, pattern, f'hosts = ["{AWAY}", "login"]', section="login")
+        change_settings(cluster, f'admin_groups = ["{STAFF}"]', section="slurm")
         cluster.take_settings(cluster.run("portal", "cat", SETTINGS))
         cluster.shell("login", f"getent group {STAFF} || groupadd {STAFF}")
         yield

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.client import Api, Json
-from tests.cluster import ROOT, Cluster, wait_for
-from tests.slurm.test_ssh import client_of, opened
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, wait_for
+from tests.support.paths import ROOT
+from tests.support.ssh_access import client_of, open_ssh
 
 ACCOUNTS = ROOT / "cluster" / "people" / "accounts"
 MASKS = {"gita": "0007"}
@@ -132,7 +133,7 @@ def test_slurm_has_the_session_that_was_asked_for(person: Person, session: Json)
 
 @pytest.mark.timeout(400)
 def test_ssh_into_the_session(person: Person, session: Json, tmp_path: Path) -> None:
-    client = client_of(person.api, opened(person.api, session["id"]), tmp_path)
+    client = client_of(person.api, open_ssh(person.api, session["id"]), tmp_path)
     done = client.ssh("umask; id -un; printf '<%s>' 'a  b' '!' '$HOME'; cat", stdin=b"typed")
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.decode() == f"{person.mask}\n{person.name}\n<a  b><!><$HOME>typed"

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.apps import Kernel, Terminal
-from tests.client import OVER, Api, Browser, Json
-from tests.cluster import Cluster, restart_portal, wait_for
+from tests.support.apps import Kernel, Terminal
+from tests.support.client import OVER, Api, Browser, Json
+from tests.support.cluster import Cluster, restart_portal, wait_for
 
 HOME = "/home/alice"
 ELSEWHERE = "/home/elsewhere"

@@ -16,8 +16,8 @@ from portal.adapters.slurm.commands import ENVIRONMENT
 from portal.adapters.slurm.pyslurm import child
 from portal.adapters.slurm.queue import squeue_argv, squeue_parse
 from portal.core.jobs.job import Job
-from tests.client import Api
-from tests.cluster import Cluster, wait_for
+from tests.support.client import Api
+from tests.support.cluster import Cluster, wait_for
 
 PYTHON = os.environ.get("SLIPWAY_PYSLURM_PYTHON", "python3")
 PLACE = "/tmp/slipway-pyslurm.py"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.client import SMALL, Api, Json
-from tests.cluster import Cluster, wait_for
+from tests.support.client import SMALL, Api, Json
+from tests.support.cluster import Cluster, wait_for
 
 ALLOWED = 3
 """Cores that the QOS permits per user (cluster/bin/make-accounts)."""

@@ -10,61 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.apps import Kernel, Terminal
-from tests.client import Api, Json
-from tests.cluster import Cluster, gives_shares, wait_for
-from tests.slurm.test_session import MB, SEEN_IN_CGROUP
+from tests.support.apps import Kernel, Terminal
+from tests.support.cgroups import MB, SEEN_IN_CGROUP
+from tests.support.client import Api, Json
+from tests.support.cluster import Cluster, gives_shares, wait_for
+from tests.support.recipes import FRAMEWORKS, PYTORCH, RANKS, TENSORFLOW, launch_recipe
 
-FRAMEWORKS = ("tensorflow/2.21", "tensorflow/2.8", "pytorch/2.6", "pytorch/1.13")
 SECONDS = 180
-
-TENSORFLOW = """
-import json, numpy
-import tensorflow as tf
-tf.random.set_seed(1)
-inputs = numpy.linspace(-1, 1, 64, dtype="float32").reshape(-1, 1)
-model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-model.compile(optimizer=tf.keras.optimizers.SGD(0.3), loss="mse")
-model.fit(inputs, 3 * inputs + 2, epochs=40, verbose=0)
-print(json.dumps([tf.__version__, float(model.predict(inputs[:1], verbose=0)[0][0])]))
-"""
-PYTORCH = """
-import json, torch
-torch.manual_seed(1)
-inputs = torch.linspace(-1, 1, 64).reshape(-1, 1)
-model = torch.nn.Linear(1, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
-for _ in range(200):
-    loss = torch.nn.functional.mse_loss(model(inputs), 3 * inputs + 2)
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-print(json.dumps([torch.__version__, model(inputs[:1]).item()]))
-"""
-RANKS = r"""cat > ranks.cpp <<'END'
-#include <mpi.h>
-#include <cstdio>
-int main(int argc, char **argv)
-{
-    MPI_Init(&argc, &argv);
-    int rank, ranks, sum;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    const int mine = 10 * (rank + 1);
-    MPI_Reduce(&mine, &sum, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
-    if (rank == 0) std::printf("%d ranks made %d\n", ranks, sum);
-    MPI_Finalize();
-}
-END
-mpicxx -O2 ranks.cpp -o ranks && echo "GCC $(gcc -dumpversion): $(mpirun -n 2 ./ranks)"
-"""
-
-
-def launch(api: Api, recipe: str, **resources: object) -> Json:
-    """Launch a session of a recipe's image."""
-    environment, _, version = recipe.partition("/")
-    wanted = {"cpus": 1, "memory": "1200m"} | resources
-    return api.launch(environment=environment, version=version, resources=wanted)
 
 
 def last_line(kernel: Kernel, code: str) -> list[float | str]:
@@ -90,7 +42,7 @@ def test_two_generations_of_tensorflow_and_pytorch_train_at_the_same_time(
     alice: Api, bob: Api
 ) -> None:
     started = [
-        (api, launch(api, recipe))
+        (api, launch_recipe(api, recipe))
         for api, recipe in zip((alice, bob, alice, bob), FRAMEWORKS, strict=True)
     ]
     running = [(api, api.wait_state(one["id"], "RUNNING")) for api, one in started]
@@ -110,7 +62,7 @@ def test_two_generations_of_tensorflow_and_pytorch_train_at_the_same_time(
     [pytest.param(one, marks=pytest.mark.needs_images(one)) for one in ("cpp/14", "cpp/10")],
 )
 def test_a_cpp_program_is_compiled_and_runs_with_two_ranks(alice: Api, recipe: str) -> None:
-    session = launch(alice, recipe, cpus=2, memory="800m")
+    session = launch_recipe(alice, recipe, cpus=2, memory="800m")
     alice.wait_state(session["id"], "RUNNING")
     terminal = Terminal(alice.open(session["id"], "terminal"))
     terminal.type("cat > build.sh <<'SCRIPT'\r" + RANKS.replace("\n", "\r") + "SCRIPT\r")
@@ -121,7 +73,7 @@ def test_a_cpp_program_is_compiled_and_runs_with_two_ranks(alice: Api, recipe: s
 
 @pytest.mark.needs_images("r/4.5")
 def test_r_shows_a_plot(alice: Api) -> None:
-    session = launch(alice, "r/4.5")
+    session = launch_recipe(alice, "r/4.5")
     alice.wait_state(session["id"], "RUNNING")
     kernel = Kernel(alice.open(session["id"], "jupyterlab"), language="ir")
     code = "library(ggplot2)\nprint(ggplot(mtcars, aes(wt, mpg)) + geom_point())\ncat(nrow(mtcars))"
@@ -136,7 +88,7 @@ def test_r_shows_a_plot(alice: Api) -> None:
 
 @pytest.mark.needs_images("julia/1.5")
 def test_julia_runs_in_a_terminal(alice: Api) -> None:
-    session = launch(alice, "julia/1.5")
+    session = launch_recipe(alice, "julia/1.5")
     alice.wait_state(session["id"], "RUNNING")
     terminal = Terminal(alice.open(session["id"], "terminal"))
     printed = terminal.run("julia -e 'println(VERSION, \" \", sum(1:100))'", 60)
@@ -147,7 +99,7 @@ def test_julia_runs_in_a_terminal(alice: Api) -> None:
 @pytest.mark.needs_images("cpp/10")
 def test_nvidia_smi_runs_in_an_image_with_an_old_c_library(alice: Api, cluster: Cluster) -> None:
     wait_for("Slurm to accept GPU jobs", lambda: gives_shares(cluster))
-    session = launch(alice, "cpp/10", memory="300m", fgpu=0.5)
+    session = launch_recipe(alice, "cpp/10", memory="300m", fgpu=0.5)
     alice.wait_state(session["id"], "RUNNING")
     terminal = Terminal(alice.open(session["id"], "terminal"))
     assert "ldd (Debian GLIBC 2.31" in terminal.run("ldd --version")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,8 +9,9 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection
 
-from tests.client import TIMEOUT, Api, Browser, Json, Visitor
-from tests.cluster import Cluster, healthy, wait_for
+from tests.support.client import TIMEOUT, Api, Browser, Json, Visitor
+from tests.support.cluster import Cluster, healthy, wait_for
+from tests.support.proxy import haproxy_workers, responsive, socket_command
 
 MANY = 300
 CHANGES = 12
@@ -35,36 +34,9 @@ def sockets(lab: Visitor) -> Iterator[list[ClientConnection]]:
         list(pool.map(lambda socket: socket.close(), found))
 
 
-def alive(sockets: list[ClientConnection]) -> int:
-    """The number of responsive WebSockets."""
-    waiting = []
-    for socket in sockets:
-        try:
-            waiting.append(socket.ping())
-        except ConnectionClosed:
-            continue
-    until = time.monotonic() + TIMEOUT
-    return sum(pong.wait(max(until - time.monotonic(), 0)) for pong in waiting)
-
-
-def command(socket: str, words: str) -> str:
-    """A shell command that sends a command to one of HAProxy's sockets."""
-    return f"echo '{words}' | nc -N -U /run/slipway/{socket}.sock"
-
-
-def workers(cluster: Cluster, host: str = "portal") -> list[str]:
-    """HAProxy's processes that have streams, newest first."""
-
-    def processes() -> str | None:
-        # The master's socket refuses connections while it re-executes itself.
-        return cluster.shell(host, command("master", "show proc"), check=False) or None
-
-    return re.findall(r"^(\d+)\s+worker", wait_for("HAProxy's master", processes), re.MULTILINE)
-
-
 def routes(cluster: Cluster) -> int | None:
     """The number of routes in HAProxy's map; None until the map is complete."""
-    text = cluster.shell("portal", command("haproxy", "show map /run/slipway/routes.map"))
+    text = cluster.shell("portal", socket_command("haproxy", "show map /run/slipway/routes.map"))
     keys = {line.split()[1] for line in text.splitlines() if line}
     return len(keys) - 1 if "slipway" in keys else None
 
@@ -77,14 +49,14 @@ def known_routes(cluster: Cluster) -> int:
 def test_many_websockets_survive_a_reload_and_a_restart(
     sockets: list[ClientConnection], cluster: Cluster, lab: Visitor
 ) -> None:
-    assert alive(sockets) == MANY
-    before = workers(cluster)
+    assert responsive(sockets) == MANY
+    before = haproxy_workers(cluster)
     cluster.daemon("restart", "portal", "web", "worker")
     cluster.daemon("reload", "portal", "haproxy")
-    wait_for("a new process", lambda: workers(cluster) != before)
+    wait_for("a new process", lambda: haproxy_workers(cluster) != before)
     wait_for("a healthy portal", lambda: healthy(cluster), 60)
-    assert alive(sockets) == MANY
-    assert set(before) < set(workers(cluster)), "the old process lives on with its streams"
+    assert responsive(sockets) == MANY
+    assert set(before) < set(haproxy_workers(cluster)), "the old process lives on with its streams"
     # New requests are served by the new process, with the old cookie.
     wait_for("the app by the new process", lambda: lab.get("/api/status").status_code == 200)
 
@@ -92,7 +64,7 @@ def test_many_websockets_survive_a_reload_and_a_restart(
 def test_changing_routes_reloads_nothing(
     cluster: Cluster, researcher: Api, session: Json, lab: Visitor
 ) -> None:
-    known, before = known_routes(cluster), workers(cluster)
+    known, before = known_routes(cluster), haproxy_workers(cluster)
     path = f"/sessions/{session['id']}/apps/jupyterlab"
 
     def enter(_: int) -> int:
@@ -102,7 +74,7 @@ def test_changing_routes_reloads_nothing(
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(enter, range(CHANGES))) == [303] * CHANGES
     assert routes(cluster) == known + CHANGES
-    assert workers(cluster) == before
+    assert haproxy_workers(cluster) == before
 
 
 def test_after_a_cold_start_the_routes_are_restored(cluster: Cluster, lab: Visitor) -> None:
@@ -122,11 +94,11 @@ def test_logging_out_and_ending_cut_open_connections(
     opened = Visitor(browser.post(path, allow_redirects=False).headers["Location"])
     opened.enter()
     by_login, by_token = opened.websocket(SOCKET), lab.websocket(SOCKET)
-    assert alive([by_login, by_token]) == 2
+    assert responsive([by_login, by_token]) == 2
     browser.post("/logout")
     with pytest.raises(ConnectionClosed):
         by_login.recv(timeout=5)
-    assert alive([by_token]) == 1
+    assert responsive([by_token]) == 1
     researcher.stop(session["id"])
     with pytest.raises(ConnectionClosed):
         by_token.recv(timeout=5)

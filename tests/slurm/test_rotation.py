@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 from websockets.sync.client import ClientConnection
 
-from tests.apps import Kernel
-from tests.client import Api, Json, Visitor
-from tests.cluster import Cluster, wait_for
+from tests.support.apps import Kernel
+from tests.support.client import Api, Json, Visitor
+from tests.support.cluster import Cluster, wait_for
 
 TRUSTED = "/etc/slipway/trust/user_ca.pub"
 SLIPWAY = ("runuser", "--user", "slipway", "--", "slipway")

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster import Cluster, wait_for
 from tests.slurm.batch import Batch, End
+from tests.support.cluster import Cluster, wait_for
 
 PYTHON = """#!/usr/bin/env python3
 #SLIPWAY --image=python/3.13

@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.cluster import Cluster
 from tests.slurm.batch import Batch, End
+from tests.support.cluster import Cluster
 
 # The loader and slurmstepd have words of their own about what they cannot use. Slurm 26.05 writes a
 # time in front of them, and not the name of slurmstepd.

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.cluster import ROOT, Cluster
 from tests.slurm.batch import Batch
+from tests.support.cluster import Cluster
+from tests.support.paths import ROOT
 
 OPTIONS = json.loads((ROOT / "tests" / "recorded" / "sbatch_options.json").read_text())
 VALUES = {

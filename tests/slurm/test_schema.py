@@ -19,13 +19,12 @@ from schemathesis.core.result import Ok
 from schemathesis.generation import GenerationMode
 from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance
 
-from tests.client import Api
-from tests.cluster import Cluster
+from tests.support.client import Api
+from tests.support.cluster import Cluster
 
 CHECKS = [not_a_server_error, content_type_conformance, response_schema_conformance]
 SAFE = settings(
     max_examples=2,
-    deadline=None,
     derandomize=True,
     database=None,
     phases=[Phase.generate],

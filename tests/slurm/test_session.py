@@ -7,25 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.apps import Kernel, Terminal
-from tests.client import NO_GPU, Api, Json, Visitor
-from tests.cluster import Cluster, wait_for
-
-MB = 1 << 20
-
-SEEN_IN_CGROUP = """
-import json, os
-root = "/sys/fs/cgroup"
-v2 = os.path.exists(f"{root}/memory.max")
-limit = f"{root}/memory.max" if v2 else f"{root}/memory/memory.limit_in_bytes"
-cores = f"{root}/cpuset.cpus.effective" if v2 else f"{root}/cpuset/cpuset.cpus"
-count = 0
-for part in open(cores).read().strip().split(","):
-    first, _, last = part.partition("-")
-    count += int(last or first) - int(first) + 1
-nproc = int(os.popen("nproc").read())
-print(json.dumps([int(open(limit).read()), count, len(os.sched_getaffinity(0)), nproc]))
-"""
+from tests.support.apps import Kernel, Terminal
+from tests.support.cgroups import MB, SEEN_IN_CGROUP
+from tests.support.client import NO_GPU, Api, Json, Visitor
+from tests.support.cluster import Cluster, wait_for
 
 
 @pytest.fixture(scope="module")

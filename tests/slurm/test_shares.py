@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.apps import Terminal
-from tests.client import OVER, Api
-from tests.cluster import Cluster, wait_for
+from tests.support.apps import Terminal
+from tests.support.client import OVER, Api
+from tests.support.cluster import Cluster, wait_for
 
 FOLDER = "/home/alice/storage/trial"
 BOB = "/folders/trial/shares/user/bob"

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import json
 import random
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 
 import pytest
 
-from tests.client import Api, Json
-from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
+from tests.support.client import Api
+from tests.support.cluster import Cluster, wait_for
+from tests.support.slurm_choices import LEARNT, Choice, portal_refusal, slurm_refusals
 
 ACCOUNTS = (None, "research", "crystals", "teaching", "nobody")
 QOS = (None, "normal", "urgent", "spare", "nothing")
@@ -22,56 +22,6 @@ RESERVATIONS = (None, "course", "nosuch")
 CONSTRAINTS = (None, "ssd", "tape", "ssd|tape", "ssd&tape")
 MINUTES = (None, 20, 45, 90, 600)
 CORES = (1, 2, 99)
-MEMORY_MB = 600
-LEARNT = 90.0
-"""Seconds until the portal has read changed limits."""
-
-
-@dataclass(frozen=True)
-class Choice:
-    """One combination of Slurm's options; None leaves the choice to Slurm."""
-
-    account: str | None = None
-    qos: str | None = None
-    partition: str | None = None
-    reservation: str | None = None
-    constraint: str | None = None
-    exclusive: bool = False
-    minutes: int | None = None
-    cores: int = 1
-
-    def __str__(self) -> str:
-        chosen = {name: value for name, value in asdict(self).items() if value}
-        return " ".join(f"{name}={value}" for name, value in chosen.items())
-
-    def argv(self) -> list[str]:
-        """The options of an sbatch command."""
-        named = {
-            "account": self.account,
-            "qos": self.qos,
-            "partition": self.partition,
-            "reservation": self.reservation,
-            "constraint": self.constraint,
-            "time": self.minutes,
-        }
-        words = [f"--{name}={value}" for name, value in named.items() if value is not None]
-        words += ["--exclusive"] if self.exclusive else []
-        return [*words, "--nodes=1", "--ntasks=1", f"--cpus-per-task={self.cores}"]
-
-    def body(self) -> Json:
-        """The fields of a launch request."""
-        named = {
-            "account": self.account,
-            "qos": self.qos,
-            "resource_group": self.partition,
-            "reservation": self.reservation,
-            "constraint": self.constraint,
-            "time_limit": self.minutes,
-        }
-        chosen: Json = {name: value for name, value in named.items() if value}
-        chosen["exclusive"] = self.exclusive
-        resources = {"cpus": self.cores, "memory": f"{MEMORY_MB}m"}
-        return chosen | {"environment": "python", "resources": resources}
 
 
 def choices(seed: int, count: int) -> list[Choice]:
@@ -106,49 +56,16 @@ def choices(seed: int, count: int) -> list[Choice]:
     return list(dict.fromkeys(found))
 
 
-SCRIPT = """
-cd /tmp
-while IFS= read -r options; do
-    eval "sbatch --test-only --mem=$1M $options --wrap=true" 2>&1 </dev/null | tr '\\n' ' '
-    echo
-done
-"""
-
-
-def slurms(cluster: Cluster, user: str, asked: list[Choice]) -> list[str]:
-    """What sbatch --test-only says to each as this user; "" where it accepts."""
-    lines = [" ".join(f"'{word}'" for word in one.argv()) for one in asked]
-    argv = ["sh", "-c", SCRIPT, "sh", str(MEMORY_MB)]
-    text = cluster.run("login", *argv, user=user, stdin="\n".join(lines) + "\n", seconds=240)
-    answers = text.splitlines()
-    assert len(answers) == len(asked), text[-2000:]
-    return ["" if re.search(r"Job \d+ to start at ", line) else line for line in answers]
-
-
-def ours(api: Api, one: Choice) -> str:
-    """Why we refuse a launch; "" where we accept it.
-
-    An estimate checks what a launch checks, and launches nothing.
-    """
-    answer = api("POST", "/sessions/estimate", json=one.body())
-    if answer.status_code == 200:
-        return ""
-    assert answer.status_code == 422, f"{one}: {answer.status_code} {answer.text}"
-    errors = answer.json()["errors"]
-    assert all(error["field"] and error["message"] for error in errors), f"{one}: {errors}"
-    return json.dumps(errors)
-
-
 @pytest.mark.parametrize(("user", "count"), [("alice", 220), ("bob", 60)])
 def test_we_accept_and_refuse_what_sbatch_does(
     cluster: Cluster, make_api: MakeApi, user: str, count: int
 ) -> None:
     api = make_api(user)
     asked = choices(17, count)
-    theirs = slurms(cluster, user, asked)
+    theirs = slurm_refusals(cluster, user, asked)
     differing = []
     for one, slurm in zip(asked, theirs, strict=True):
-        found = ours(api, one)
+        found = portal_refusal(api, one)
         if bool(found) != bool(slurm):
             differing.append(f"{one}\n    ours: {found or 'accepted'}\n    Slurm: {slurm or 'ok'}")
     accepted = sum(not line for line in theirs)
@@ -173,10 +90,10 @@ def test_reservations_of_others_are_refused(
     cluster: Cluster, alice: Api, bob: Api, workshop: str
 ) -> None:
     one = Choice(reservation=workshop)
-    (hers,), (his,) = slurms(cluster, "alice", [one]), slurms(cluster, "bob", [one])
+    (hers,), (his,) = slurm_refusals(cluster, "alice", [one]), slurm_refusals(cluster, "bob", [one])
     assert hers, "Slurm lets alice use bob's reservation"
-    wait_for("our refusal", lambda: "reservation" in ours(alice, one), LEARNT, 2.0)
-    wait_for("the same for bob", lambda: bool(ours(bob, one)) == bool(his), LEARNT, 2.0)
+    wait_for("our refusal", lambda: "reservation" in portal_refusal(alice, one), LEARNT, 2.0)
+    wait_for("the same for bob", lambda: bool(portal_refusal(bob, one)) == bool(his), LEARNT, 2.0)
 
 
 @pytest.mark.parametrize(

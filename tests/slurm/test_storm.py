@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 import pytest
 import requests
 
-from tests.client import OVER, SMALL, Api, Json
-from tests.cluster import Cluster, wait_for
 from tests.slurm.conftest import MakeApi
+from tests.support.client import OVER, SMALL, Api, Json
+from tests.support.cluster import Cluster, wait_for
 
 MANY = 40
 PEOPLE = ("alice", "bob", "admin")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
-from tests.client import OVER, SMALL, Api, Json
-from tests.cluster import Cluster, wait_for
+from tests.support.client import OVER, SMALL, Api, Json
+from tests.support.cluster import Cluster, wait_for
+from tests.support.slurm_settings import changed_limit
 
 LEARNT = 90
 """Seconds after which the worker has read a changed limit (it polls once a minute)."""
@@ -45,16 +44,6 @@ def agree(api: Api, cluster: Cluster) -> tuple[int, int] | None:
     before = held(cluster, api.user)
     shown = bars(api)
     return shown if before == shown == held(cluster, api.user) else None
-
-
-@contextmanager
-def changed(cluster: Cluster, what: str, limit: str, back: str) -> Iterator[None]:
-    """Change a limit for a while."""
-    cluster.run("ctl", "sacctmgr", "-i", "modify", *what.split(), "set", limit)
-    try:
-        yield
-    finally:
-        cluster.run("ctl", "sacctmgr", "-i", "modify", *what.split(), "set", back)
 
 
 def group(api: Api, name: str = "main") -> Json | None:
@@ -99,7 +88,7 @@ def test_jobs_from_the_command_line_count_too(bob: Api, cluster: Cluster) -> Non
 
 def test_a_request_beyond_the_qos_is_refused_by_name(alice: Api, cluster: Cluster) -> None:
     jobs = set(cluster.queue())
-    with changed(cluster, "qos normal", "MaxTRESPerJob=cpu=1", "MaxTRESPerJob=cpu=-1"):
+    with changed_limit(cluster, "qos normal", "MaxTRESPerJob=cpu=1", "MaxTRESPerJob=cpu=-1"):
         wait_for("the limit", lambda: (g := group(alice)) and g["max_cpus"] == 1, LEARNT, 1.0)
         answer = alice("POST", "/sessions", json=SMALL | {"resources": {**TINY, "cpus": 2}})
         assert answer.status_code == 422

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fake_files import end_file_servers
+from tests.support.file_servers import end_file_servers
 from tests.unit.compiled import compile_once
 
 compile_once()

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from portal.cli.check import check
 from portal.config import Settings, SettingsError, load_settings
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 SITE_APPS = "/usr/share/slipway/apps"
 """Where tests on the cluster put their own apps."""

@@ -14,7 +14,7 @@ import pytest
 
 from portal.config.sessions import BUNDLED
 from portal.version import described, release
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
 

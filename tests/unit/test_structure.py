@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 UNIT = ROOT / "tests" / "unit"
 PORTAL = ROOT / "portal"
@@ -77,9 +78,39 @@ def test_no_service_is_reached_through_another() -> None:
     assert found == []
 
 
+def test_helpers_of_tests_are_in_modules_of_their_own() -> None:
+    """No module imports from a test module: helpers live in tests/support.
+
+    tests/unit/postgresql collects the tests of other modules a second time, and only that.
+    """
+    tests = {path.relative_to(ROOT) for path in (ROOT / "tests").rglob("*.py")}
+    imports = {
+        f"{path}: {module}.{name}"
+        for path in tests
+        for module, name in imported_names((ROOT / path).read_text(encoding="utf-8"))
+        if ".test_" in f".{module}.{name}"
+        and module.startswith("tests.")
+        and not ("postgresql" in path.parts and name.startswith(("*", "test_")))
+    }
+    assert imports == set()
+
+
+def imported_names(source: str) -> Iterator[tuple[str, str]]:
+    """Every (module, name) that a source imports, wherever it does; `import a.b` has no name."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            yield from ((node.module or "", alias.name) for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names)
+
+
 def test_files_named_in_documents_exist() -> None:
     """Files and folders of the portal named in ARCHITECTURE.md and its pages exist."""
-    pages = [ROOT / "ARCHITECTURE.md", *(ROOT / "docs" / "developers").glob("*.md")]
+    pages = [
+        ROOT / "ARCHITECTURE.md",
+        ROOT / "DECISIONS.md",
+        *(ROOT / "docs" / "developers").glob("*.md"),
+    ]
     text = "".join(page.read_text(encoding="utf-8") for page in pages)
     folders = "core|services|adapters|store|node|web|cli|hub|templates|tests"
     names = set(re.findall(rf"`((?:{folders})/[\w/.-]+)`", text))

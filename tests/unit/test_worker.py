@@ -9,10 +9,10 @@ import time
 import pytest
 
 from portal import worker
-from portal.services.assembly import assemble
+from portal.services.assembly import Services
 from portal.services.owner_queue import OwnerQueue, run_now
 from portal.worker import PeriodicTask, TaskThread, Worker
-from tests.fakes import World
+from tests.support.fakes import World
 
 
 def test_a_hanging_thread_is_detected(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,7 +51,7 @@ def test_the_tasks_of_each_host_and_of_the_site(world: World, hosts: str) -> Non
     settings = world.services.settings
     state = settings.state.model_copy(update={"hosts": hosts, "host_name": "a"})
     found = settings.model_copy(update={"state": state})
-    subject = Worker(assemble(found, world.systems, run_now), OwnerQueue())
+    subject = Worker(Services(found, world.systems, run_now), OwnerQueue())
     here, site = names(subject._host_threads), names(subject._threads)
     several = {"follow", "compare", "settle", "traffic"}
     assert here == (several if hosts == "several" else {"restore", "revoke", "compare"})

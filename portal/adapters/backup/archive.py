@@ -16,15 +16,11 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+from portal.adapters.backup import gpg
 from portal.adapters.backup.database import sync
-from portal.adapters.backup.encrypted import (
-    MAGIC,
-    DecryptingReader,
-    EncryptingWriter,
-    NotDecrypted,
-)
+from portal.adapters.backup.encrypted import MAGIC, DecryptingReader
 from portal.adapters.backup.inflated import InflatingReader
 from portal.adapters.backup.manifest import (
     LONGEST_MANIFEST,
@@ -49,9 +45,8 @@ def write(target: Path, folder: Path, manifest: Manifest, passphrase: str = "") 
     try:
         with os.fdopen(descriptor, "wb") as stream:
             if passphrase:
-                encrypted = EncryptingWriter(stream, passphrase)
-                _write_members(encrypted, folder, manifest)
-                encrypted.finish()
+                with gpg.encrypting(stream, passphrase) as sealed:
+                    _write_members(sealed, folder, manifest)
             else:
                 _write_members(stream, folder, manifest)
             stream.flush()
@@ -78,7 +73,8 @@ def _write_members(stream: Any, folder: Path, manifest: Manifest) -> None:
 def is_encrypted(file: Path) -> bool:
     """Whether a backup needs a passphrase."""
     with open(file, "rb") as stream:
-        return stream.read(len(MAGIC)) == MAGIC
+        head = stream.read(len(MAGIC))
+    return head == MAGIC or gpg.is_encrypted(head)
 
 
 def read_manifest(file: Path, passphrase: str = "") -> Manifest:
@@ -111,19 +107,40 @@ def extract(file: Path, folder: Path, passphrase: str = "") -> Manifest:
 @contextmanager
 def _opened(file: Path, passphrase: str) -> Iterator[TarReader]:
     try:
-        with open(file, "rb") as stream:
-            source: Any = stream
-            if passphrase:
-                source = io.BufferedReader(DecryptingReader(stream, passphrase), _PIECE)
-            yield TarReader(io.BufferedReader(InflatingReader(source), _PIECE))
-            while passphrase and source.read(_PIECE):  # up to its authenticated end
-                pass
-    except NotDecrypted:
+        with _decrypted(file, passphrase) as source:
+            try:
+                yield TarReader(io.BufferedReader(InflatingReader(source), _PIECE))
+            except (BadBackup, zlib.error):
+                _authenticate(source, passphrase)  # the cause is a damaged file more often
+                raise
+            _authenticate(source, passphrase)
+    except gpg.NotDecrypted:
         raise BadBackup(f"{file}: the passphrase is wrong, or the file is damaged") from None
     except BadBackup as error:
         raise BadBackup(f"{file}: {error}") from None
     except zlib.error as error:
         raise BadBackup(f"{file} is no backup of Slipway, or is damaged ({error})") from None
+
+
+@contextmanager
+def _decrypted(file: Path, passphrase: str) -> Iterator[IO[bytes]]:
+    with open(file, "rb") as stream:
+        if not passphrase:
+            yield stream
+            return
+        is_early = stream.read(len(MAGIC)) == MAGIC
+        stream.seek(0)
+        if is_early:
+            yield io.BufferedReader(DecryptingReader(stream, passphrase), _PIECE)
+            return
+    with gpg.decrypting(file, passphrase) as source:
+        yield io.BufferedReader(source, _PIECE)
+
+
+def _authenticate(source: IO[bytes], passphrase: str) -> None:
+    """Read an encrypted backup to its end; raises NotDecrypted."""
+    while passphrase and source.read(_PIECE):
+        pass
 
 
 def _manifest(tar: TarReader) -> Manifest:

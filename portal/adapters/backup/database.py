@@ -14,9 +14,6 @@ from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import (
     Connection,
     Engine,
@@ -25,13 +22,12 @@ from sqlalchemy import (
     func,
     insert,
     inspect,
-    make_url,
     select,
     text,
 )
 
 from portal.store import tables
-from portal.store.engine import MIGRATIONS, open_database, upgrade
+from portal.store.engine import newest, open_database, revision_of, sqlite_file, upgrade
 
 KEPT = 5
 """Number of copies from before migrations that are kept."""
@@ -41,42 +37,6 @@ ROWS = 500
 
 class CopyFailed(Exception):
     """The database cannot be copied; the text says why."""
-
-
-def sqlite_file(url: str) -> Path | None:
-    """The file of a SQLite database; None for any other database."""
-    parts = make_url(url)
-    sqlite = parts.get_backend_name() == "sqlite" and parts.database
-    return Path(parts.database) if sqlite and parts.database else None
-
-
-def newest() -> str:
-    """The schema revision of this release."""
-    return _scripts().get_current_head() or ""
-
-
-def is_known(revision: str) -> bool:
-    """Whether this release can migrate from a schema revision."""
-    return revision in {script.revision for script in _scripts().walk_revisions()}
-
-
-def _scripts() -> ScriptDirectory:
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
-    return ScriptDirectory.from_config(config)
-
-
-def revision_of(url: str) -> str:
-    """A database's schema revision; "" before its first migration."""
-    file = sqlite_file(url)
-    if file is not None and not file.exists():
-        return ""
-    engine = open_database(url)
-    try:
-        with engine.execution_options(read_only=True).connect() as connection:
-            return MigrationContext.configure(connection).get_current_revision() or ""
-    finally:
-        engine.dispose()
 
 
 def copy_database(url: str, target: Path) -> str:

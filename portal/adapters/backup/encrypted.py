@@ -1,19 +1,21 @@
-"""Encrypts a stream with a passphrase: scrypt, then AES-256-GCM for each piece of it.
+"""Reads encrypted backups of releases up to 0.2.0. To be removed in release 1.0.
 
-A piece's nonce contains its number and whether it is the last one: exchanged, repeated or missing
-pieces are detected at decryption. Each file has its own key, since its salt is random.
+The key is derived by scrypt; each piece is encrypted with AES-256-GCM. A piece's nonce has its
+number, and whether it is the last one: pieces that were exchanged, repeated or cut off do not
+decrypt.
 """
 
 from __future__ import annotations
 
 import io
-import secrets
 import struct
 from typing import IO
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
+
+from portal.adapters.backup.gpg import NotDecrypted
 
 MAGIC = b"slipway-encrypted-backup-1\n"
 PIECE = 1024 * 1024
@@ -23,10 +25,6 @@ _COST, _BLOCK, _PARALLEL = 2**16, 8, 1
 """64 MiB of memory, and some tenths of a second, for each guess of a passphrase."""
 
 
-class NotDecrypted(Exception):
-    """The passphrase is wrong, or the file is damaged."""
-
-
 def _cipher(passphrase: str, salt: bytes) -> AESGCM:
     kdf = Scrypt(salt=salt, length=32, n=_COST, r=_BLOCK, p=_PARALLEL)
     return AESGCM(kdf.derive(passphrase.encode()))
@@ -34,41 +32,6 @@ def _cipher(passphrase: str, salt: bytes) -> AESGCM:
 
 def _nonce(number: int, last: bool) -> bytes:
     return struct.pack(">3xQB", number, last)
-
-
-class EncryptingWriter(io.RawIOBase):
-    """Encrypts written data; the file is complete only after `finish`."""
-
-    def __init__(self, target: IO[bytes], passphrase: str) -> None:
-        salt = secrets.token_bytes(_SALT)
-        self._target = target
-        self._cipher = _cipher(passphrase, salt)
-        self._number = 0
-        self._waiting = bytearray()
-        self._head = MAGIC + salt
-        target.write(self._head)
-
-    def writable(self) -> bool:
-        """Return True."""
-        return True
-
-    def write(self, data: object, /) -> int:
-        """Encrypt data; the last piece is buffered until `finish`."""
-        piece = bytes(data)  # type: ignore[call-overload]  # the base class says Buffer
-        self._waiting += piece
-        while len(self._waiting) > PIECE:
-            self._put(bytes(self._waiting[:PIECE]), last=False)
-            del self._waiting[:PIECE]
-        return len(piece)
-
-    def finish(self) -> None:
-        """Write the last piece."""
-        self._put(bytes(self._waiting), last=True)
-        self._waiting.clear()
-
-    def _put(self, piece: bytes, last: bool) -> None:
-        self._target.write(self._cipher.encrypt(_nonce(self._number, last), piece, self._head))
-        self._number += 1
 
 
 class DecryptingReader(io.RawIOBase):

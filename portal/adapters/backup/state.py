@@ -15,8 +15,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from portal.adapters.backup.database import load_database, sqlite_file, sync
+from portal.adapters.backup.database import load_database, sync
 from portal.config import StateSettings
+from portal.store.engine import sqlite_file
 
 DATABASE = "slipway.db"
 ENTRIES = ("secret_key", "ca", "keys")

@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from portal.adapters.images.folder import LINK, current_file, read_inventory
-from portal.core.images.sif import HEADER, id_of_digest, id_of_header
+from portal.core.images.sif import id_of_digest, id_of_header
 from portal.core.launch.site_files import SifFile
+from portal.node.common.sif import HEADER
 
 Version = tuple[int, int]
 _UNKNOWN: Version = (0, 0)

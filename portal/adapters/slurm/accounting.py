@@ -22,10 +22,10 @@ from portal.adapters.slurm.commands import (
     amount,
     exit_signal,
     is_job_id,
+    read_nodes,
     read_state,
     read_time,
 )
-from portal.adapters.slurm.node_lists import expand_nodes
 from portal.adapters.slurm.texts import output_texts
 from portal.core.cluster.jobs import JobReport
 from portal.core.jobs.job import Job, JobTexts
@@ -90,7 +90,7 @@ def _ran(words: list[str]) -> JobReport:
         job_id=job_id,
         user=user,
         state=read_state(state),
-        nodes=expand_nodes(nodes),
+        nodes=read_nodes(nodes),
         submitted=read_time(submitted),
         start=read_time(start),
         end=read_time(end),

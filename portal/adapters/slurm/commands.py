@@ -1,6 +1,6 @@
 """Slurm's commands, each a pair of argument list and output parser.
 
-squeue is in queue.py, sacct in accounting.py, limits in limits/, lists of nodes in node_lists.py.
+squeue is in queue.py, sacct in accounting.py, limits in limits/.
 One text format works for Slurm 22.05 to 26.05: -O with a unit separator after every field.
 User-written text is not queried here (see texts.py), so lines cannot be forged; a line with the
 wrong number of fields raises an error, since guessing could end a session.
@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from portal.core.cluster.inventory import Node, NodeGpus, Partition
 from portal.core.cluster.jobs import JobState, job_state
 from portal.core.cluster.limits import Tres
+from portal.node.common.gres import parse_gres, split_gres
+from portal.node.common.node_lists import expand_nodes
 
 SEPARATOR = "\x1f"
 
@@ -66,16 +69,15 @@ def sinfo_parse(text: str) -> list[Partition]:
     return sorted(partitions.values(), key=lambda entry: (not entry.default, entry.name))
 
 
-_GRES = re.compile(r"\b(?P<name>gpu|shard):(?:(?P<kind>[A-Za-z0-9][\w.-]*):)?(?P<number>\d+)\b")
-
-
 def node_gpus(text: str) -> tuple[NodeGpus, ...]:
     """The GPUs of a node by kind, from a list such as "gpu:a100:2(S:0-1),shard:a100:8"."""
-    counts: dict[str, dict[str, int]] = {"gpu": {}, "shard": {}}
-    for match in _GRES.finditer(text):
-        numbers, kind = counts[match["name"]], match["kind"] or ""
-        numbers[kind] = numbers.get(kind, 0) + int(match["number"])
-    gpus, shards = counts["gpu"], counts["shard"]
+    gpus: dict[str, int] = {}
+    shards: dict[str, int] = {}
+    for entry in split_gres(text):
+        with suppress(ValueError):  # a resource of another format, or "(null)"
+            gres = parse_gres(entry)
+            counts = {"gpu": gpus, "shard": shards}.get(gres.name, {})
+            counts[gres.type] = counts.get(gres.type, 0) + gres.count
     if gpus and "" in shards and "" not in gpus:  # untyped shards belong to the node's GPUs
         first = next(iter(gpus))
         shards[first] = shards.get(first, 0) + shards.pop("")
@@ -185,6 +187,14 @@ def read_state(word: str) -> JobState:
         return job_state(word)
     except ValueError as error:
         raise UnexpectedOutput(f"unknown job state {word!r}") from error
+
+
+def read_nodes(text: str) -> tuple[str, ...]:
+    """Expand a list of nodes; raises UnexpectedOutput."""
+    try:
+        return expand_nodes(text)
+    except ValueError as error:
+        raise UnexpectedOutput(str(error)) from error
 
 
 def read_time(text: str) -> datetime | None:

@@ -15,10 +15,10 @@ from portal.adapters.slurm.commands import (
     exit_code,
     exit_signal,
     parse_minutes,
+    read_nodes,
     read_state,
     read_time,
 )
-from portal.adapters.slurm.node_lists import expand_nodes
 from portal.core.cluster.jobs import JobReport, JobState, plausible_start
 from portal.core.jobs.job import Job
 
@@ -114,7 +114,7 @@ def _report(words: list[str]) -> JobReport:
         user=user,
         state=report_state,
         reason=reason or None,
-        nodes=expand_nodes(nodes),
+        nodes=read_nodes(nodes),
         submitted=read_time(submitted),
         start=_start(report_state, nodes, read_time(start)),
         end=read_time(end) if report_state.over else None,

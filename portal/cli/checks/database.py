@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from portal.cli.findings import Finding, warn
 from portal.config import Settings
 from portal.errors import DatabaseUnavailable
-from portal.store.engine import MIGRATIONS, open_database
+from portal.store.engine import OLDEST_RELEASE, is_known, is_too_old, newest, open_database
 from portal.store.urls import DatabaseUrlError, check_url
 from portal.wiring import workers_of
 
@@ -80,23 +78,24 @@ def check_hosts(settings: Settings) -> Iterator[Finding]:
 
 
 def _revision(current: str | None) -> Finding:
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
-    script = ScriptDirectory.from_config(config)
-    newest = script.get_current_head()
-    if current == newest:
+    if current == newest():
         return Finding(True, f"the database has this release's schema ({current})")
     if current is None:
         return Finding(False, "the database is empty: run `slipway init`")
-    known_revisions = {entry.revision for entry in script.walk_revisions()}
-    if current in known_revisions:
+    if is_too_old(current):
         return Finding(
             False,
-            f"the database's schema is {current}, this release's {newest}: run `slipway init`, "
+            f"the database's schema, {current}, is older than that of release {OLDEST_RELEASE}: "
+            f"install {OLDEST_RELEASE} and run `slipway init`, then install this release",
+        )
+    if is_known(current):
+        return Finding(
+            False,
+            f"the database's schema is {current}, this release's {newest()}: run `slipway init`, "
             "which migrates it, after a backup",
         )
     return Finding(
         False,
-        f"the database's schema, {current}, is of a newer release than this one ({newest}): "
+        f"the database's schema, {current}, is of a newer release than this one ({newest()}): "
         "install that release, or restore the backup from before it",
     )

@@ -171,7 +171,7 @@ def _order(factory: ImageFactory, name: ImageName, options: argparse.Namespace) 
     return Order(
         sources=sources,
         description=_description(sources, options),
-        place=folder,
+        folder=folder,
         fakeroot=options.fakeroot,
         if_changed=options.if_changed,
         compression=options.compression,
@@ -195,7 +195,7 @@ def _read(file: Path) -> str:
 
 def _test(factory: ImageFactory, options: argparse.Namespace) -> int:
     name = parse_name(options.name)
-    factory.tester.test(name, factory.recipes.folder(name))
+    factory.builder.test(name, factory.recipes.folder(name))
     return 0
 
 

@@ -20,6 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from portal.adapters.backup import archive
 from portal.adapters.backup.database import CopyFailed, copy_database
+from portal.adapters.backup.gpg import GpgFailed
 from portal.adapters.backup.manifest import FORMAT, BadBackup, Manifest, describe
 from portal.adapters.backup.state import BACKUPS, DATABASE, ENTRIES
 from portal.cli.state.account import fail, wrong_account
@@ -48,7 +49,7 @@ def _backup(settings: Settings, options: argparse.Namespace) -> int:
         encrypted = options.encrypt or options.passphrase_file is not None
         passphrase = read_passphrase(options.passphrase_file, new=True) if encrypted else ""
         manifest = back_up(settings, options.file, passphrase, settings_file(options.config))
-    except (NoPassphrase, CopyFailed) as error:
+    except (NoPassphrase, CopyFailed, GpgFailed) as error:
         return fail(str(error))
     except BadBackup as error:
         return fail(f"the backup could not be restored: {error}; move it elsewhere")

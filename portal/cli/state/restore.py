@@ -14,14 +14,22 @@ from pathlib import Path
 from sqlalchemy.exc import SQLAlchemyError
 
 from portal.adapters.backup import archive, database, state
-from portal.adapters.backup.database import CopyFailed, copy_database, sqlite_file
+from portal.adapters.backup.database import CopyFailed, copy_database
+from portal.adapters.backup.gpg import GpgFailed
 from portal.adapters.backup.manifest import BadBackup, Manifest
 from portal.adapters.backup.state import DATABASE, InUse
 from portal.adapters.certificates import CertificateAuthority
 from portal.cli.state.account import fail, wrong_account
 from portal.cli.state.passphrase import NoPassphrase, read_passphrase
 from portal.config import Settings, StateSettings
-from portal.store.engine import upgrade
+from portal.store.engine import (
+    OLDEST_RELEASE,
+    is_known,
+    is_too_old,
+    newest,
+    sqlite_file,
+    upgrade,
+)
 from portal.version import release
 
 
@@ -73,7 +81,7 @@ def _restore(settings: Settings, options: argparse.Namespace) -> int:
             return restore(settings.state, options.file, passphrase, options.force)
     except InUse as error:
         return fail(f"{error}: stop it first (systemctl stop slipway-web slipway-worker)")
-    except (NoPassphrase, BadBackup, CopyFailed) as error:
+    except (NoPassphrase, BadBackup, CopyFailed, GpgFailed) as error:
         return fail(f"{error}; nothing was changed")
     except (SQLAlchemyError, sqlite3.Error) as error:
         return fail(f"the database does not take it: {str(error).splitlines()[0]}")
@@ -124,11 +132,17 @@ def restore(settings: StateSettings, file: Path, passphrase: str, force: bool) -
 def _unfit(manifest: Manifest) -> str:
     """Why this release cannot use a backup; "" if it can."""
     revision = manifest.schema_revision
-    if database.is_known(revision):
+    if is_known(revision):
         return ""
+    if is_too_old(revision):
+        return (
+            f"the backup's schema, {revision}, is older than that of release {OLDEST_RELEASE}: "
+            f"install {OLDEST_RELEASE}, restore it there and run `slipway init`, then install this "
+            "release"
+        )
     return (
         f"the backup was made by a newer release ({manifest.release}, schema {revision}) than this "
-        f"one ({release()}, schema {database.newest()}): install that release or a newer one"
+        f"one ({release()}, schema {newest()}): install that release or a newer one"
     )
 
 

@@ -40,7 +40,7 @@ def route_key(secret_hash: str) -> str:
 
 @dataclass(frozen=True)
 class StartOrder:
-    """Parameters of a file server's start (node/file_server/server.py, Order)."""
+    """Parameters of a file server's start (node/file_server/order.py, Order)."""
 
     id: str
     certificate: str

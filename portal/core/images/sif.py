@@ -13,16 +13,12 @@ import uuid
 from typing import NamedTuple
 
 from portal.core.images.names import ImageError
+from portal.node.common.sif import DESCRIPTOR, HEADER, Header, code_of_machine, has_magic
 
-HEADER = struct.Struct("<32s10s3s3s16sqqqqqqqq")
-DESCRIPTOR = struct.Struct("<i?IIIqqqqqqq128s384s")
 MOST_BYTES = 128 * 1024
 """Enough of a file for its header and all descriptors."""
 LAUNCH = b"#!/usr/bin/env run-singularity\n"
 """The launch script that Apptainer writes at the start of the header."""
-_MAGIC = b"SIF_MAGIC"
-_ARCHITECTURES = {"i686": "1", "x86_64": "2", "armv7l": "3", "aarch64": "4", "ppc64le": "6",
-                  "s390x": "11", "riscv64": "12"}  # fmt: skip
 _PARTITION, _PRIMARY = 0x4004, 2
 
 
@@ -37,12 +33,11 @@ def primary_partition(head: bytes) -> Extent:
     """The system partition, from the first bytes of a file; raises ImageError."""
     if len(head) < HEADER.size:
         raise ImageError("this is not a SIF file: it is too short")
-    fields = HEADER.unpack_from(head)
-    magic, total, start = fields[1], fields[8], fields[9]
-    if not magic.startswith(_MAGIC):
+    if not has_magic(head):
         raise ImageError("this is not a SIF file")
-    for number in range(total):
-        position = start + number * DESCRIPTOR.size
+    header = Header(head)
+    for number in range(header.descriptors):
+        position = header.table + number * DESCRIPTOR.size
         if position < 0 or position + DESCRIPTOR.size > len(head):
             break
         kind, used, _, _, _, offset, size, *_, extra = DESCRIPTOR.unpack_from(head, position)
@@ -72,10 +67,10 @@ def without_times(head: bytes, digest: str, epoch: int) -> bytes:
 
 def id_of_header(head: bytes) -> str:
     """The id of a SIF file in hexadecimal, from its first bytes; "" if it has none."""
-    if len(head) < HEADER.size:
+    if len(head) < HEADER.size or not has_magic(head):
         return ""
-    fields = HEADER.unpack_from(head)
-    return fields[4].hex() if fields[1].startswith(_MAGIC) and any(fields[4]) else ""
+    id = Header(head).id
+    return id.hex() if any(id) else ""
 
 
 def id_of_digest(digest: str) -> str:
@@ -90,6 +85,7 @@ def _uuid(digest: str) -> bytes:
 
 def architecture_code(machine: str) -> str:
     """The code of a machine type (`uname -m`) for `apptainer sif add`; raises ImageError."""
-    if machine not in _ARCHITECTURES:
+    code = code_of_machine(machine)
+    if not code:
         raise ImageError(f"SIF files have no machine type {machine}")
-    return _ARCHITECTURES[machine]
+    return code.lstrip("0")

@@ -1,9 +1,8 @@
 """Fractional GPUs: conversion of the administrator's ratio to Slurm's shards, bytes and percent.
 
-The settings define what part of a GPU 1 fGPU is (`unit`) and the step between amounts. A GPU is
-divided into as many shards as needed for each such amount to be a whole number of shards. This is
-the only module that converts; root's helper on the nodes includes this file, so it depends on
-the standard library only.
+The settings define the part of a GPU that is 1 fGPU (`unit`) and the step between amounts. A GPU
+is divided into the smallest number of shards that makes each amount a whole number of them. This
+is the only module that converts between these units.
 """
 
 from __future__ import annotations
@@ -142,14 +141,14 @@ def percent_of(shards: int, of: int) -> int:
     return max(1, 100 * shards // of)
 
 
-def parse_ratio(written: object) -> Fraction:
+def parse_ratio(value: object) -> Fraction:
     """Parse a ratio of the settings, 0.25 or "1/3"; raises ValueError."""
-    if isinstance(written, Fraction):
-        return written
-    if isinstance(written, bool) or not isinstance(written, (int, float, str)):
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise ValueError('write a number, or a ratio such as "1/3"')
     try:
-        return Fraction(written if isinstance(written, str) else repr(written))
+        return Fraction(value if isinstance(value, str) else repr(value))
     except (ValueError, ZeroDivisionError):
         raise ValueError('write a number, or a ratio such as "1/3"') from None
 

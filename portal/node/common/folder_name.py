@@ -17,7 +17,7 @@ _BREAK = re.compile(f"[{_LINE_BREAKS}]")
 
 
 def name_problem(name: str) -> str:
-    """Why a session cannot have a storage folder of this name; "" if it can."""
+    """The reason why a session cannot mount a storage folder of this name; "" if it can."""
     if not name:
         return "write the folder's name"
     if name == HOME:

@@ -14,7 +14,7 @@ from collections import Counter
 MAX_DEPTH = 64
 """Nesting of lists and objects; documents that the portal reads are far shallower."""
 _FARTHEST: int = 10**30
-"""Outside every bound; stands for any number with more digits."""
+"""Replaces integers with more digits; outside every permitted range."""
 
 
 class NotJson(ValueError):

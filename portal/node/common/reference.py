@@ -28,7 +28,7 @@ class Reference:
         """"" unless the reference names it."""
 
     @property
-    def wanted(self) -> str:
+    def revision(self) -> str:
         """The digest, or else the tag, to request from the registry."""
         return self.digest or self.tag
 

@@ -1,7 +1,7 @@
 """System calls on one name in an open directory: this package's only way to users' files.
 
-Others can write in many of these folders, and exchange any name there between two calls. So a name
-is looked up once, without following links; what follows is done to the descriptor. `make check`
+Other users can write in many of these folders, and exchange any name between two calls. So a name
+is resolved once, without following links, and all further calls use the descriptor. `make check`
 refuses system calls that take paths elsewhere.
 """
 
@@ -38,7 +38,7 @@ def _openat2(folder: int, name: bytes, flags: int, mode: int) -> int:
 
 
 def _has_openat2() -> bool:
-    """Whether the kernel (5.6) has it, and nothing forbids it."""
+    """Whether the kernel has openat2(2) (since 5.6), and no filter forbids it."""
     try:
         os.close(_openat2(-100, b".", PATH | _ALWAYS, 0))  # AT_FDCWD
     except OSError:
@@ -60,7 +60,7 @@ def open_at(folder: int, name: bytes, flags: int, mode: int = 0o666) -> int:
 
 @contextlib.contextmanager
 def opened(folder: int, name: bytes, flags: int) -> Iterator[int]:
-    """As open_at, closed afterwards."""
+    """Open a name as open_at does, and close it afterwards."""
     descriptor = open_at(folder, name, flags)
     try:
         yield descriptor
@@ -76,7 +76,7 @@ def open_parent(folder: int, flags: int = PATH) -> int:
 def open_trusted(path: str | bytes, folder: int | None = None) -> int:
     """Open (PATH) a directory by a path whose links are trusted; raises OSError.
 
-    A path of the site's settings, or the user's own link in a folder where nobody else can write.
+    A path of the site's settings, or the user's own link where no other user can write.
     """
     return os.open(path, PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
 
@@ -87,7 +87,7 @@ def status_of_trusted(path: str) -> os.stat_result:
 
 
 def create(folder: int, name: bytes, mode: int, flags: int = os.O_WRONLY) -> int:
-    """Create a regular file that was not there; raises OSError. The umask applies."""
+    """Create a regular file exclusively; raises OSError. The umask applies."""
     return open_at(folder, name, flags | os.O_CREAT | os.O_EXCL, mode)
 
 
@@ -102,7 +102,7 @@ def symlink(target: bytes, folder: int, name: bytes) -> None:
 
 
 def link(from_folder: int, name: bytes, to_folder: int, new: bytes) -> None:
-    """link(2), of a link itself, too; raises OSError."""
+    """link(2), without following a symbolic link; raises OSError."""
     os.link(name, new, src_dir_fd=from_folder, dst_dir_fd=to_folder, follow_symlinks=False)
 
 
@@ -122,12 +122,12 @@ def remove_folder(folder: int, name: bytes) -> None:
 
 
 def status(folder: int, name: bytes) -> os.stat_result:
-    """The status of what has this name, a link itself; only to show or compare. Raises OSError."""
+    """lstat(2), only to show or compare; raises OSError."""
     return os.stat(name, dir_fd=folder, follow_symlinks=False)
 
 
 def leads_to(folder: int, name: bytes) -> os.stat_result:
-    """The status of what a link leads to, wherever that is; only to show. Raises OSError."""
+    """stat(2), which follows links to anywhere; only to show. Raises OSError."""
     return os.stat(name, dir_fd=folder)
 
 
@@ -137,7 +137,7 @@ def read_link(folder: int, name: bytes) -> bytes:
 
 
 def names(folder: int) -> list[bytes]:
-    """What is in a directory; raises OSError."""
+    """The names in a directory; raises OSError."""
     return [os.fsencode(name) for name in os.listdir(folder)]
 
 
@@ -148,21 +148,21 @@ def scan(folder: int) -> Iterator[tuple[bytes, bool]]:
             yield os.fsencode(entry.name), entry.is_dir(follow_symlinks=False)
 
 
-# What is open; a descriptor may be PATH unless it says otherwise
+# Open files; a descriptor may be PATH unless the function says otherwise
 
 
 def descriptor_path(descriptor: int) -> str:
-    """Where system calls that take only paths find exactly what is open."""
+    """A path of an open file, for system calls that take only paths."""
     return f"/proc/self/fd/{descriptor}"
 
 
 def reopen(descriptor: int, flags: int) -> int:
-    """Open for reading or writing what is open already; raises OSError."""
+    """Open an open file again with other flags; raises OSError."""
     return os.open(descriptor_path(descriptor), flags | os.O_CLOEXEC)
 
 
 def current_path(descriptor: int) -> str:
-    """The path that a directory has now; raises OSError."""
+    """The current path of a directory; raises OSError."""
     return os.readlink(descriptor_path(descriptor))
 
 
@@ -182,7 +182,7 @@ def change_mode(descriptor: int, mode: int) -> None:
 
 
 def set_times(descriptor: int, accessed: int, modified: int) -> None:
-    """Times in nanoseconds, of a link itself, too; raises OSError."""
+    """Set times in nanoseconds, also of a link; raises OSError."""
     os.utime(descriptor_path(descriptor), ns=(accessed, modified))
 
 

@@ -11,19 +11,21 @@ import socket
 import sys
 import time
 
-from portal.node.file_server.server import FileServer, Order, roots_of, uploads_of
+from portal.node.file_server.order import Order
+from portal.node.file_server.server import FileServer
 from portal.node.file_server.state import private_folder
+from portal.node.file_server.user_files import roots_of, uploads_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
 PATIENCE = 3.0
-"""Seconds that an earlier server gets to end."""
+"""Seconds that an earlier server has to end."""
 
 
 _WIDTH = 20
-"""Of the process's number in the lock's file; the server's id follows."""
+"""Characters of the PID in the lock file; the server's id follows."""
 
 
 class StartError(Exception):
@@ -31,13 +33,13 @@ class StartError(Exception):
 
 
 class StillRunningError(Exception):
-    """The server that the order excepts runs."""
+    """The server that the order must not replace is running."""
 
 
 def main() -> NoReturn:
     """Read an order (JSON) from stdin, start the server, print its port and end.
 
-    An earlier server of the same portal is replaced, except the one that the order excepts.
+    An earlier server of the same portal is replaced, except the one in `unless`.
     """
     try:
         order = _read_order()
@@ -58,7 +60,7 @@ def main() -> NoReturn:
         os._exit(0)
     _detach()
     os.chdir("/")
-    _note(lock, order.id)
+    _write_pid(lock, order.id)
     server = FileServer(order, listener)
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     server.serve_forever(poll_interval=1.0)
@@ -66,7 +68,7 @@ def main() -> NoReturn:
 
 
 def clean() -> NoReturn:
-    """Read an order from stdin, remove uploads that expired, print how many are left and end."""
+    """Read an order from stdin, remove expired uploads, print the number of others and end."""
     try:
         order = _read_order()
         left = uploads_of(order, roots_of(order)).clean()
@@ -85,7 +87,7 @@ def _read_order() -> Order:
 
 
 def _address() -> str:
-    """The address of this host at which the portal has reached it, as sshd tells it."""
+    """The address of this host that the portal connected to, from sshd."""
     words = os.environ.get("SSH_CONNECTION", "").split()
     return words[2] if len(words) == 4 else socket.gethostbyname(socket.gethostname())
 
@@ -99,7 +101,7 @@ def _detach() -> None:
 
 
 def _take_lock(order: Order) -> int:
-    """A locked file that lives as long as the server; an earlier server is ended."""
+    """Lock a file for as long as the server runs; ends an earlier server."""
     path = os.path.join(private_folder(), f"slipway-files-{order.scope}")
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     deadline = time.monotonic() + PATIENCE
@@ -111,7 +113,7 @@ def _take_lock(order: Order) -> int:
         if late:
             deadline += PATIENCE
         time.sleep(0.05)
-    _note(lock, order.id)
+    _write_pid(lock, order.id)
     return lock
 
 
@@ -129,7 +131,7 @@ def _end_earlier(lock: int, number: int) -> None:
             os.kill(process, number)
 
 
-def _note(lock: int, id: str) -> None:
+def _write_pid(lock: int, id: str) -> None:
     os.ftruncate(lock, 0)
     os.pwrite(lock, f"{os.getpid():<{_WIDTH}}{id}".encode(), 0)
 
@@ -137,7 +139,7 @@ def _note(lock: int, id: str) -> None:
 def listen(ports: tuple[int, int]) -> socket.socket:
     """Bind a free port of the range on IPv6 and IPv4; (0, 0) lets the kernel choose.
 
-    Whoever has bound a port for one address only has it for all.
+    A port that another program has bound on only one address counts as taken.
     """
     for port in range(ports[0], ports[1] + 1):
         listener = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)

@@ -1,4 +1,4 @@
-"""Calls of file systems that may not answer, such as NFS whose server is away."""
+"""Deadlines for file systems that may not answer, such as NFS without its server."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ MOST = 8
 
 
 class Deadlines:
-    """Runs calls in threads of their own and stops waiting for those that take too long.
+    """Runs each call in a thread, and abandons calls that take too long.
 
-    When all calls of a storage area are late, further ones are refused at once.
+    While all calls of a storage area are late, further ones are refused at once.
     """
 
     def __init__(self, most: int = MOST) -> None:
@@ -37,9 +37,9 @@ class Deadlines:
         seconds: float = SECONDS,
         late: Callable[[T], object] | None = None,
     ) -> T:
-        """The function's result; raises what it raises, or Refused (503, “away”).
+        """Return the function's result; raises its exception, or Refused (503, “away”).
 
-        `late` gets a result that nobody waits for any more, to release it.
+        `late` gets the result of an abandoned call, to release it.
         """
         result: list[T] = []
         call = _Call(
@@ -53,7 +53,7 @@ class Deadlines:
         return result.pop()
 
     def is_late(self, area: str) -> bool:
-        """Whether any call of a storage area is late at the moment."""
+        """Whether any call of a storage area is late."""
         with self._changed:
             return any(call.is_late for call in self._running.get(area, []))
 
@@ -78,12 +78,12 @@ class Deadlines:
 
 
 def away() -> Refused:
-    """The answer for a file system that does not answer."""
+    """The refusal while a file system does not answer."""
     return Refused(503, "away", "The file system does not answer. Try again in a minute.")
 
 
 class _Call:
-    """A call in a thread of its own."""
+    """A call in a thread."""
 
     def __init__(
         self, function: Callable[[], None], late: Callable[[], object], deadline: float
@@ -105,7 +105,7 @@ class _Call:
             self._error = error
 
     def wait(self, changed: threading.Condition) -> None:
-        """Wait for the end; raises what the function raised, or Refused."""
+        """Wait for the end; raises the function's exception, or Refused."""
         with changed:
             while not self.ended:
                 left = self.deadline - time.monotonic()
@@ -117,6 +117,6 @@ class _Call:
             raise self._error
 
     def release(self) -> None:
-        """Hand over a result that nobody has waited for."""
+        """Pass on the result of an abandoned call."""
         if self._abandoned:
             self._late()

@@ -1,4 +1,4 @@
-"""What is in a folder: entries as JSON, sorted, searched and paged."""
+"""Entries of folders as JSON: sorted, searched and paged."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import pwd
 import stat
 
+from portal.node.common.natural_sort import natural_key
 from portal.node.file_server import at
 from portal.node.file_server.errors import Refused
 from portal.node.file_server.location import PART_PREFIX, Location, shown
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MOST = 1000
-"""Entries of one answer."""
+"""Entries of one reply."""
 _KINDS = (
     (stat.S_ISREG, "file"),
     (stat.S_ISDIR, "folder"),
@@ -28,7 +29,7 @@ _KINDS = (
     (stat.S_ISSOCK, "socket"),
 )
 ORDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "name": lambda entry: _natural(entry["name"]),
+    "name": lambda entry: natural_key(entry["name"]),
     "size": lambda entry: entry["size"],
     "modified": lambda entry: entry["modified"],
 }
@@ -50,20 +51,20 @@ def listing(roots: Roots, location: Location, query: Mapping[str, str]) -> dict[
         names = [name for name in at.names(folder) if _is_listed(name, query)]
         if search:
             names = [name for name in names if search in shown(name).casefold()]
-        if sort == "name":  # only a page of a large folder is looked at in detail
-            names.sort(key=lambda name: _natural(shown(name)), reverse=reverse)
+        if sort == "name":  # stat(2) only for one page of a large folder
+            names.sort(key=lambda name: natural_key(shown(name)), reverse=reverse)
             folders_first = sorted(names, key=lambda name: not _is_folder(folder, name))
             page = [entry_at(location, folder, n) for n in folders_first[offset : offset + limit]]
         else:
             entries = [e for n in names if (e := entry_at(location, folder, n))]
-            entries.sort(key=lambda entry: _natural(entry["name"]))
+            entries.sort(key=lambda entry: natural_key(entry["name"]))
             entries.sort(key=ORDERS[sort], reverse=reverse)
             entries.sort(key=lambda entry: not entry["is_folder"])
             page = list(entries[offset : offset + limit])
         writable = at.may(folder, os.W_OK | os.X_OK)
-        own = _describe(location, os.fstat(folder))
+        description = _describe(location, os.fstat(folder))
     return {
-        "folder": own,
+        "folder": description,
         "entries": [entry for entry in page if entry],
         "total": len(names),
         "offset": offset,
@@ -73,30 +74,30 @@ def listing(roots: Roots, location: Location, query: Mapping[str, str]) -> dict[
 
 def entry(roots: Roots, location: Location) -> dict[str, Any]:
     """One entry; raises Refused."""
-    with roots.place(location, follow=False) as place:
-        found = entry_at(location.parent if location.names else location, place.folder, place.name)
-        if found is None:
+    with roots.resolve(location, follow=False) as dentry:
+        data = entry_at(location.parent if location.names else location, dentry.folder, dentry.name)
+        if data is None:
             raise FileNotFoundError(2, "gone")
-        return found | {"path": str(location), "name": shown(location.name) or location.root}
+        return data | {"path": str(location), "name": shown(location.name) or location.root}
 
 
 def make_folder(roots: Roots, location: Location) -> dict[str, Any]:
     """Create a folder; returns its entry. Raises Refused."""
-    with roots.place(location, follow=False, to_change=True) as place:
-        at.make_folder(place.folder, place.name)
+    with roots.resolve(location, follow=False, to_change=True) as dentry:
+        at.make_folder(dentry.folder, dentry.name)
     return entry(roots, location)
 
 
 def entry_at(parent: Location, folder: int, name: bytes) -> dict[str, Any] | None:
-    """The entry of a name in an open directory; None if it has gone meanwhile."""
+    """The entry of a name in an open directory; None if it was deleted meanwhile."""
     try:
         status = at.status(folder, name)
     except OSError:
         return None
-    found = _describe(parent.child(name), status)
+    data = _describe(parent.child(name), status)
     if stat.S_ISLNK(status.st_mode):
-        found |= _link(folder, name)
-    return found
+        data |= _link(folder, name)
+    return data
 
 
 def _describe(location: Location, status: os.stat_result) -> dict[str, Any]:
@@ -118,7 +119,7 @@ def _describe(location: Location, status: os.stat_result) -> dict[str, Any]:
 
 
 def _link(folder: int, name: bytes) -> dict[str, Any]:
-    """Where a link leads. What it leads to counts as a folder if that can be seen from here."""
+    """The target of a link, and whether that is an accessible folder."""
     try:
         target = at.read_link(folder, name)
     except OSError:
@@ -137,23 +138,6 @@ def _is_listed(name: bytes, query: Mapping[str, str]) -> bool:
     if name.startswith(PART_PREFIX):
         return False
     return query.get("hidden") == "true" or not name.startswith(b".")
-
-
-def _natural(name: str) -> list[tuple[int, int, str]]:
-    """Sort key: numbers in names by value, letters regardless of case."""
-    key, digits, word = [], "", ""
-    for character in name.casefold():
-        if character.isascii() and character.isdigit():
-            if word:
-                key.append((1, 0, word))
-                word = ""
-            digits += character
-        else:
-            if digits:
-                key.append((0, int(digits), ""))
-                digits = ""
-            word += character
-    return [*key, (0, int(digits), "") if digits else (1, 0, word)]
 
 
 def _number(query: Mapping[str, str], name: str, default: int) -> int:

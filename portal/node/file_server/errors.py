@@ -1,4 +1,4 @@
-"""What the server answers when it cannot do something."""
+"""Refusals: statuses, codes and texts of failed requests."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 class Refused(Exception):
     """A request that is answered with a status and a reason for the user.
 
-    `code` names the reason for programs; `field` the part of the request that is wrong; `folders`
-    the storage folders that it is about, percent-encoded.
+    `code` names the reason for programs, `field` the invalid part of the request, `folders` the
+    storage folders concerned, percent-encoded.
     """
 
     def __init__(
@@ -34,25 +34,25 @@ SHARED = "shared"
 
 
 def shared(names: Sequence[bytes]) -> Refused:
-    """The answer for storage folders that others have access to."""
+    """The refusal for storage folders that others have access to."""
     words = ", ".join(
         f"“{os.fsdecode(name).encode('utf-8', 'replace').decode()}”" for name in names[:5]
     )
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    further = f" and {len(names) - 5} more" if len(names) > 5 else ""
     return Refused(
         409,
         SHARED,
-        f"{words}{more} is shared with others. Take their access back on the Files page first.",
+        f"{words}{further} is shared with others. Take their access back on the Files page first.",
         folders=[quote(name, safe="") for name in names],
     )
 
 
 def no_such() -> Refused:
-    """The answer for what does not exist, or what the user may not know about."""
+    """The refusal for files that do not exist, or whose existence is not revealed to the user."""
     return Refused(404, "not_found", "There is no such file or folder.")
 
 
-_KNOWN = {
+_REFUSALS = {
     errno.ENOENT: (404, "not_found", "There is no such file or folder."),
     errno.ENOTDIR: (404, "not_found", "There is no such file or folder."),
     errno.EACCES: (403, "permission", "You have no permission to do this."),
@@ -80,8 +80,8 @@ _KNOWN = {
 
 
 def refusal_of(error: OSError) -> Refused:
-    """The answer to an error of the operating system."""
-    status, code, detail = _KNOWN.get(
+    """The refusal for an error of the operating system."""
+    status, code, detail = _REFUSALS.get(
         error.errno or 0,
         (500, "error", f"The file system reports: {error.strerror or 'an unknown error'}."),
     )

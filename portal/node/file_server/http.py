@@ -12,18 +12,15 @@ import threading
 import time
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
-from typing import cast
 from urllib.parse import parse_qsl, urlsplit
 
 from portal.node.file_server.errors import Refused, refusal_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
+    from socketserver import BaseServer
     from typing import Any
-
-    from portal.node.file_server.server import FileServer
-    from portal.node.file_server.uploads.uploads import Uploads
 
 MOST_JSON = 1024 * 1024
 """Bytes of a request's JSON."""
@@ -33,59 +30,59 @@ METHODS = (
 )
 _LENGTH = re.compile(r"[0-9]{1,18}")
 MOMENT = 10
-"""Milliseconds to wait for more of a body before what is there is handed on."""
+"""Milliseconds to wait for more of a body before a piece is passed on."""
 DISCARD_SECONDS = 2.0
 IDLE_SECONDS = 75.0
-"""Longer than HAProxy keeps an idle connection, so that we do not close one that it uses."""
+"""Longer than HAProxy keeps an idle connection, so that it never uses one that we close."""
 MOST_CONNECTIONS = 200
-"""Of clients that have shown the portal's certificate."""
-MOST_STRANGERS = 64
-"""Connections of clients that have not; anybody on this host's network may connect."""
+"""Connections of clients with a certificate of the portal's authority."""
+MOST_UNVERIFIED = 64
+"""Connections before the client's certificate is verified; any host of the network can connect."""
 
 
-class Places:
-    """Connections: those of clients that have shown their certificate, and the others' apart.
+class Connections:
+    """Open connections, with separate limits before and after the TLS handshake.
 
-    If the others' places are all taken, the one that has waited longest is cut.
+    Beyond the limit of unverified connections, the oldest of them is closed.
     """
 
-    def __init__(self, most: int = MOST_CONNECTIONS, strangers: int = MOST_STRANGERS) -> None:
-        self._most, self._most_strangers = most, strangers
+    def __init__(self, most: int = MOST_CONNECTIONS, unverified: int = MOST_UNVERIFIED) -> None:
+        self._most, self._most_unverified = most, unverified
         self._lock = threading.Lock()
-        self._admitted: set[socket.socket] = set()
+        self._verified: set[socket.socket] = set()
         # Oldest first.
-        self._strangers: dict[socket.socket, None] = {}
+        self._unverified: dict[socket.socket, None] = {}
 
     def enter(self, stream: socket.socket) -> None:
-        """A client has connected."""
+        """Add a new connection."""
         oldest = None
         with self._lock:
-            if len(self._strangers) >= self._most_strangers:
-                oldest = next(iter(self._strangers))
-                del self._strangers[oldest]
-            self._strangers[stream] = None
+            if len(self._unverified) >= self._most_unverified:
+                oldest = next(iter(self._unverified))
+                del self._unverified[oldest]
+            self._unverified[stream] = None
         if oldest is not None:
             with contextlib.suppress(OSError):
-                # Not by TLS, in which its own thread is.
+                # Not the TLS socket's method: its thread is using that.
                 socket.socket.shutdown(oldest, socket.SHUT_RDWR)
 
     def admit(self, stream: socket.socket) -> None:
-        """It has shown its certificate; OSError if there are too many."""
+        """Move a connection after its TLS handshake; raises OSError if there are too many."""
         with self._lock:
-            self._strangers.pop(stream, None)
-            if len(self._admitted) >= self._most:
+            self._unverified.pop(stream, None)
+            if len(self._verified) >= self._most:
                 raise OSError("too many connections")
-            self._admitted.add(stream)
+            self._verified.add(stream)
 
     def leave(self, stream: socket.socket) -> None:
-        """The connection is over."""
+        """Remove a closed connection."""
         with self._lock:
-            self._strangers.pop(stream, None)
-            self._admitted.discard(stream)
+            self._unverified.pop(stream, None)
+            self._verified.discard(stream)
 
 
 class Request(BaseHTTPRequestHandler):
-    """One connection; FileServer.answer handles its requests."""
+    """One connection, and the request on it that is being answered by `answer`."""
 
     protocol_version = "HTTP/1.1"
     server_version = "Slipway"
@@ -96,12 +93,25 @@ class Request(BaseHTTPRequestHandler):
     route: str
     """The path, still percent-encoded."""
     read_only: bool
-    """Whether the client may not change anything, by the name under which it connected."""
+    """Whether the client may only read, by the server name that it requested."""
     always: dict[str, str]
-    """Headers of the response, whatever it is."""
+    """Headers of every response to this request."""
     _remaining: int
     _chunked: bool
     _answered: bool
+
+    def __init__(
+        self,
+        connection: Any,
+        address: Any,
+        server: BaseServer,
+        *,
+        answer: Callable[[Request], None],
+        connections: Connections,
+    ) -> None:
+        self._answer, self._connections = answer, connections
+        # Handles all requests of the connection before it returns.
+        super().__init__(connection, address, server)
 
     def handle_one_request(self) -> None:
         """Handle the next request of the connection."""
@@ -121,51 +131,47 @@ class Request(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "0")
         self._remaining = int(length) if _LENGTH.fullmatch(length) else 0
         try:
-            cast("FileServer", self.server).answer(self)
+            self._answer(self)
         except Refused as error:
             self._refuse(error)
         except (ConnectionError, TimeoutError, ssl.SSLError):
             raise
         except OSError as error:
             self._refuse(refusal_of(error))
-        except Exception:  # a mistake of ours: the client should hear of it
+        except Exception:  # a bug: tell the client
             self._refuse(Refused(500, "error", "The file server cannot do this: report it."))
         if self._remaining or self._chunked:
             self.close_connection = True
             self._discard()
 
     def _discard(self) -> None:
-        """Receive the rest of a body for a moment: closing at once would reset the connection,
-        and the client might never see the answer.
+        """Receive the remaining body for a moment.
+
+        Closing at once would reset the connection, and the client might not receive the response.
         """
         self.request.settimeout(DISCARD_SECONDS)
         deadline = time.monotonic() + DISCARD_SECONDS
         with contextlib.suppress(OSError):
-            # Not TLS's own end, after which nothing could be received.
+            # Not TLS's close notification, after which nothing could be received.
             socket.socket.shutdown(self.request, socket.SHUT_WR)
             while time.monotonic() < deadline and self.rfile.read1(PIECE):
                 pass
-
-    @property
-    def uploads(self) -> Uploads:
-        """What is being written."""
-        return cast("FileServer", self.server).uploads
 
     # Reading
 
     @property
     def length(self) -> int | None:
-        """Bytes of the body that have not been read yet; None if the client did not say."""
+        """Bytes of the body that were not read yet; None if the length is unknown."""
         return None if self._chunked else self._remaining
 
     def handle_expect_100(self) -> bool:
-        """Do not ask for the body before it is clear that it will be read."""
+        """Do not send 100 Continue yet: body() does when a handler reads it."""
         return True
 
     def body(self, limit: int | None = None) -> Iterable[memoryview]:
-        """The request's body in pieces, as it arrives; raises Refused if it is longer.
+        """Yield the request's body in pieces, as it arrives; raises Refused if it is too long.
 
-        A piece is valid only until the next one is asked for.
+        A piece is valid only until the next one is requested.
         """
         if self.headers.get("Expect", "").lower() == "100-continue":
             self.send_response_only(HTTPStatus.CONTINUE)
@@ -185,7 +191,7 @@ class Request(BaseHTTPRequestHandler):
             yield buffer[:size]
 
     def _fill(self, buffer: memoryview) -> int:
-        """Receive until the buffer is full or nothing more comes; TLS gives 16 KB at a time."""
+        """Receive until the buffer is full or the client pauses; a TLS record has 16 KB at most."""
         size = 0
         while size < len(buffer):
             if size and not self._readable():
@@ -197,7 +203,7 @@ class Request(BaseHTTPRequestHandler):
         return size
 
     def _readable(self) -> bool:
-        """Whether more comes within a moment."""
+        """Whether more arrives within MOMENT."""
         return bool(self.request.pending() or self._poll.poll(MOMENT))
 
     def _chunks(self) -> Iterable[memoryview]:
@@ -226,14 +232,14 @@ class Request(BaseHTTPRequestHandler):
     def json(self) -> Any:
         """The request's body as a JSON object; raises Refused."""
         try:
-            found = json.loads(b"".join(map(bytes, self.body(MOST_JSON))) or b"{}")
+            data = json.loads(b"".join(map(bytes, self.body(MOST_JSON))) or b"{}")
         except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict):
+            data = None
+        if not isinstance(data, dict):
             raise Refused(422, "value", "This is not a JSON object.")
-        return found
+        return data
 
-    # Answering
+    # Responding
 
     def reply(
         self, status: int, headers: Mapping[str, str] | None = None, length: int | None = 0
@@ -268,7 +274,7 @@ class Request(BaseHTTPRequestHandler):
         self.wfile.write(b"0\r\n\r\n")
 
     def _refuse(self, error: Refused) -> None:
-        if self._answered:  # the client notices by the missing end
+        if self._answered:  # the client notices the incomplete body
             self.close_connection = True
             return
         text = json.dumps(
@@ -294,7 +300,7 @@ class Request(BaseHTTPRequestHandler):
         assert isinstance(self.request, ssl.SSLSocket)  # noqa: S101  # server.py made it
         self.request.settimeout(10.0)
         self.request.do_handshake()
-        cast("FileServer", self.server).places.admit(self.request)
+        self._connections.admit(self.request)
         self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._poll = select.poll()
         self._poll.register(self.request, select.POLLIN)

@@ -13,7 +13,7 @@ LONGEST = 4096
 LONGEST_NAME = 255
 SAFE = "!$'()*+,:;=@~"
 PART_PREFIX = b".slipway-"
-"""Begins the names of files that are being written: neither listed nor accessible."""
+"""Prefix of the names of incomplete files, which are neither listed nor accessible."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Location:
 
 
 def parse(text: str) -> Location:
-    """The location in a URL's path, still percent-encoded; raises Refused."""
+    """Parse a location in a percent-encoded URL path; raises Refused."""
     root, *names = text.strip("/").split("/")
     parts = tuple(check_name(unquote_to_bytes(name)) for name in names if name)
     if sum(map(len, parts)) + len(parts) > LONGEST:
@@ -53,7 +53,7 @@ def parse(text: str) -> Location:
 
 
 def check_name(name: bytes, field: str = "path") -> bytes:
-    """A name as a user may give it; raises Refused."""
+    """Validate a name that a user may choose; raises Refused."""
     if name in (b"", b".", b"..") or b"/" in name or b"\0" in name:
         raise Refused(
             422, "name", "A name must not be empty, “.” or “..”, and contain no “/”.", field
@@ -66,5 +66,5 @@ def check_name(name: bytes, field: str = "path") -> bytes:
 
 
 def shown(name: bytes) -> str:
-    """A name as text for people: characters that cannot be shown are replaced."""
+    """Decode a name for display; bytes that are not UTF-8 are replaced."""
     return os.fsdecode(name).encode("utf-8", "replace").decode()

@@ -1,4 +1,4 @@
-"""Renames that never replace anything, which POSIX's rename(2) cannot promise."""
+"""Renames that never replace a file, which rename(2) of POSIX cannot do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
 def rename_new(from_folder: int, name: bytes, to_folder: int, new: bytes) -> None:
-    """Rename; raises FileExistsError if the new name exists, whatever it is."""
+    """Rename; raises FileExistsError if the new name exists."""
     try:
         _renameat2(from_folder, name, to_folder, new, _NO_REPLACE)
     except OSError as error:
@@ -49,9 +49,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def _rename_new_without_flags(from_folder: int, name: bytes, to_folder: int, new: bytes) -> None:
-    """NFS, for example, has no flags: a name is taken by creating something there.
+    """Rename where renameat2(2) has no flags, as on NFS: first reserve the name by creating it.
 
-    A folder is renamed over an empty one of our own; rename(2) fails if that got contents.
+    A folder is renamed over an empty new one; rename(2) fails if that is no longer empty.
     """
     if stat.S_ISDIR(at.status(from_folder, name).st_mode):
         at.make_folder(to_folder, new, 0o700)
@@ -67,13 +67,13 @@ def _rename_new_without_flags(from_folder: int, name: bytes, to_folder: int, new
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
-        _rename_unless_seen(from_folder, name, to_folder, new)
+        _rename_unless_exists(from_folder, name, to_folder, new)
     else:
         at.unlink(from_folder, name)
 
 
-def _rename_unless_seen(from_folder: int, name: bytes, to_folder: int, new: bytes) -> None:
-    """The last resort, on file systems without hard links."""
+def _rename_unless_exists(from_folder: int, name: bytes, to_folder: int, new: bytes) -> None:
+    """Check, then rename: the last resort, on file systems without hard links."""
     try:
         at.status(to_folder, new)
     except FileNotFoundError:

@@ -1,67 +1,107 @@
-"""Files that are complete before they get their name: created beside it, then renamed.
+"""Atomic replacement of files: a part is written beside the file, then renamed.
 
-Others may write in the folder and exchange the unfinished part at any moment. So what happens to a
-part happens to its descriptor, and its name is used once, for the rename.
+Other users may write in the folder and exchange the part at any moment. So all changes use the
+part's descriptor, and its name is used once, for the rename.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import stat
 import threading
 from collections import deque
 
 from portal.node.file_server import at
 from portal.node.file_server.errors import Refused
+from portal.node.file_server.location import PART_PREFIX
 from portal.node.file_server.renames import rename_new
-from portal.node.file_server.roots import Place
+from portal.node.file_server.roots import Dentry
+from portal.node.file_server.writing import write_pieces
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 ACLS = ("system.posix_acl_access", "system.nfs4_acl")
 PERMISSIONS = 0o777
-"""Without set-user-ID, set-group-ID and sticky, which no file gets from here."""
+"""Without set-user-ID, set-group-ID and sticky, which are never set here."""
 
 
-def create_part(place: Place, part: bytes, flags: int = os.O_WRONLY) -> int:
+def new_part() -> bytes:
+    """A name for an incomplete file."""
+    return PART_PREFIX + secrets.token_hex(8).encode()
+
+
+def write(
+    dentry: Dentry,
+    body: Iterable[bytes | memoryview],
+    *,
+    replace: bool,
+    modified: float | None = None,
+    part: bytes = b"",
+) -> None:
+    """Write a file as a part, and rename it when it is complete.
+
+    Raises Refused as replacing.settle.
+    """
+    part = part or new_part()
+    file = create_part(dentry, part)
+    try:
+        for _ in write_pieces(file, body):
+            pass
+        if modified is not None:
+            set_modified(file, modified)
+        settle(dentry, part, file, replace=replace)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            at.unlink(dentry.folder, part)
+        raise
+    finally:
+        os.close(file)
+
+
+def create_part(dentry: Dentry, part: bytes, flags: int = os.O_WRONLY) -> int:
     """Create the part of a file; raises OSError.
 
-    Nobody may read more of it than of the user's own file that it replaces.
+    It is not more readable than the user's file that it replaces.
     """
     mode = 0o666
     with contextlib.suppress(OSError):
-        replaced = at.status(place.folder, place.name)
+        replaced = at.status(dentry.folder, dentry.name)
         if _is_own_file(replaced):
             mode &= replaced.st_mode | 0o600
-    return at.create(place.folder, part, mode, flags)
+    return at.create(dentry.folder, part, mode, flags)
 
 
-def settle(place: Place, part: bytes, file: int, *, replace: bool) -> None:
-    """Give a complete part, open as `file`, its final name.
+def settle(dentry: Dentry, part: bytes, file: int, *, replace: bool) -> None:
+    """Rename a complete part, open as `file`, to its final name.
 
     Raises Refused: 409 `exists` if there is such a file and `replace` is False, 409 `changed` if
     another user has exchanged the part or the file.
     """
     _written.add(os.fstat(file))
     if replace:
-        _keep_permissions(place, file)
-        at.rename(place.folder, part, place.folder, place.name)
+        _keep_permissions(dentry, file)
+        at.rename(dentry.folder, part, dentry.folder, dentry.name)
     else:
         try:
-            rename_new(place.folder, part, place.folder, place.name)
+            rename_new(dentry.folder, part, dentry.folder, dentry.name)
         except FileExistsError:
             raise Refused(409, "exists", "A file of this name exists already.") from None
-    _check_settled(place)
+    _check_settled(dentry)
 
 
 class _Written:
-    """The files that this process has written last, by device and inode."""
+    """The files that this process wrote last, by device and inode."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._files: deque[tuple[int, int]] = deque(maxlen=1000)
 
     def add(self, status: os.stat_result) -> None:
-        """Note a complete file, before it gets its name."""
+        """Add a complete file, before it is renamed."""
         with self._lock:
             self._files.append((status.st_dev, status.st_ino))
 
@@ -73,12 +113,13 @@ class _Written:
 _written = _Written()
 
 
-def _check_settled(place: Place) -> None:
-    """The rename has used a name: what has the final name now must be what was written, or what
-    another request has written, which came after this one.
+def _check_settled(dentry: Dentry) -> None:
+    """Check that the final name now leads to the part, or to that of a later request.
+
+    The rename used a name, which another user may have exchanged.
     """
     with contextlib.suppress(FileNotFoundError):
-        if at.status(place.folder, place.name) in _written:
+        if at.status(dentry.folder, dentry.name) in _written:
             return
     detail = "Somebody else changed this file while it was saved. Look at it, then save it again."
     raise Refused(409, "changed", detail)
@@ -88,15 +129,15 @@ def _is_own_file(status: os.stat_result) -> bool:
     return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
 
 
-def _keep_permissions(place: Place, file: int) -> None:
-    """Give a part what the file has that it replaces.
+def _keep_permissions(dentry: Dentry, file: int) -> None:
+    """Copy permissions from the file that is replaced to the part.
 
-    The user's own keeps its group, permissions, access control list and attributes. Somebody else's
-    was open to whom its owner liked: it only remains a program, and all else is the folder's.
+    A file of the user's passes on its group, permissions, access control list and attributes. One
+    of another user only passes on that it is executable; the folder decides about access.
     """
     with (
         contextlib.suppress(OSError),
-        at.opened(place.folder, place.name, at.PATH) as opened,
+        at.opened(dentry.folder, dentry.name, at.PATH) as opened,
     ):
         replaced, mode = os.fstat(opened), os.fstat(file).st_mode & PERMISSIONS
         if _is_own_file(replaced):
@@ -110,17 +151,17 @@ def _keep_own(opened: int, replaced: os.stat_result, file: int) -> None:
     if replaced.st_gid != os.fstat(file).st_gid:
         try:
             os.fchown(file, -1, replaced.st_gid)
-        except OSError:  # what the one group could do is not for the other
+        except OSError:  # the permissions were meant for another group
             mode &= ~0o070
     keep_attributes(opened, file, acls=True)
     os.fchmod(file, mode)
 
 
 def keep_attributes(source: int, target: int, *, acls: bool) -> None:
-    """Give a file or folder the extended attributes of another one, as far as it can have them.
+    """Copy extended attributes, as far as the file system accepts them.
 
-    `acls`: its access control list, too, or none if that has none. Never capabilities, nor what
-    belongs to the system's security.
+    `acls`: also the access control list, which is removed if the source has none. Capabilities and
+    security attributes are never copied.
     """
     names: list[str] = []
     with contextlib.suppress(OSError):
@@ -132,3 +173,9 @@ def keep_attributes(source: int, target: int, *, acls: bool) -> None:
         if name.startswith("user.") or (acls and name in ACLS):
             with contextlib.suppress(OSError):
                 at.set_attribute(target, name, at.attribute(source, name))
+
+
+def set_modified(file: int, seconds: float) -> None:
+    """Set the time of modification of an open file; raises OSError."""
+    nanoseconds = int(seconds * 1e9)
+    at.set_times(file, nanoseconds, nanoseconds)

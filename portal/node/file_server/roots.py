@@ -1,9 +1,9 @@
-"""Roots, and the walk from a root to a file: links are followed only as far as they stay inside.
+"""Roots, and path resolution below a root, which follows only links that stay inside.
 
-Others may have written into a folder, above all a shared one: a link in it could lead a request to
-any file of the user's. So each step opens one name without following links, and a link's target is
-walked in the same way. Only links directly in a root, where nobody else can write, are the user's
-word: a storage folder may be a link to a project's space.
+Other users may have written into a folder, above all a shared one: a link in it could lead a
+request to any of the user's files. So each step opens one name without following links, and a
+link's target is resolved in the same way. Links directly in a root, where no other user can write,
+are trusted: a storage folder may be a link to a project's space.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import stat
 from dataclasses import dataclass
 
 from portal.node.file_server import at
+from portal.node.file_server.access import nfs4_acl, posix_acl
+from portal.node.file_server.access.holds import Holds
+from portal.node.file_server.access.shared import SHARED, open_shared
 from portal.node.file_server.deadlines import Deadlines
 from portal.node.file_server.errors import Refused, no_such, refusal_of
 from portal.node.file_server.location import Location, shown
-from portal.node.file_server.storage import nfs4_acl, posix_acl
-from portal.node.file_server.storage.holds import Holds
-from portal.node.file_server.storage.shared import SHARED, open_shared
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,15 +35,15 @@ MOST_LINKS = 40
 
 @dataclass(frozen=True)
 class Root:
-    """A directory in which the user works."""
+    """A directory that the user has access to."""
 
     name: str
     path: str
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a location leads: a name in an open directory, or the directory itself (b".")."""
+class Dentry:
+    """A directory entry: a name in an open directory, or the directory itself (b".")."""
 
     location: Location
     folder: int
@@ -56,7 +56,7 @@ class Place:
 
 
 class Roots:
-    """The directories that a server gives access to, by name."""
+    """The directories that the server gives access to, by name."""
 
     def __init__(self, roots: Mapping[str, Root], shared: str = "") -> None:
         self._roots = dict(roots)
@@ -64,7 +64,7 @@ class Roots:
         self.deadlines = Deadlines()
         self.holds = Holds()
         self.storage: tuple[int, int] | None = None
-        """The identity of the storage area, as it was last seen (operations/protected.py)."""
+        """The last known identity of the storage area (operations/protected.py)."""
 
     def __iter__(self) -> Iterator[Root]:
         return iter(self._roots.values())
@@ -77,23 +77,22 @@ class Roots:
         return root
 
     @contextlib.contextmanager
-    def place(
+    def resolve(
         self, location: Location, *, follow: bool = True, to_change: bool = False
-    ) -> Iterator[Place]:
-        """The place of a location; `follow`: also a link as its last name.
+    ) -> Iterator[Dentry]:
+        """Resolve a location, whose last name need not exist; `follow`: also if that is a link.
 
-        `to_change`: also what is copied; links that somebody else could have put there lead
-        nowhere. The last name need not exist. Raises Refused; OSError of the body becomes
-        Refused, too.
+        `to_change`: for changes and copies, which refuse links that another user could have
+        created. Raises Refused, also for an OSError of the body.
         """
         try:
-            with self._walk(location, follow, to_change) as place:
-                yield place
+            with self._walk(location, follow, to_change) as dentry:
+                yield dentry
         except OSError as error:
             raise refusal_of(error) from error
 
     @contextlib.contextmanager
-    def _walk(self, location: Location, follow: bool, to_change: bool) -> Iterator[Place]:
+    def _walk(self, location: Location, follow: bool, to_change: bool) -> Iterator[Dentry]:
         if location.root == SHARED:
             path, opened = open_shared(location.names, self._shared)
             root, names = Root(SHARED, path), list(location.names[2:])
@@ -103,7 +102,7 @@ class Roots:
         walk = _Walk(root, opened, own=location.root != SHARED, to_change=to_change)
         try:
             name = walk.go(names, follow)
-            yield Place(location, walk.folder, name)
+            yield Dentry(location, walk.folder, name)
         finally:
             walk.close()
 
@@ -111,38 +110,38 @@ class Roots:
     def folder(self, location: Location, *, to_change: bool = False) -> Iterator[int]:
         """A readable descriptor of a folder; raises Refused."""
         with (
-            self.place(location, to_change=to_change) as place,
-            at.opened(place.folder, place.name, at.READ_FOLDER) as folder,
+            self.resolve(location, to_change=to_change) as dentry,
+            at.opened(dentry.folder, dentry.name, at.READ_FOLDER) as folder,
         ):
             yield folder
 
     def open(self, location: Location) -> int:
-        """A descriptor for reading a regular file; raises Refused, also if it takes too long."""
+        """Open a regular file for reading; raises Refused, also if it takes too long."""
 
         def opened() -> int:
-            with self.place(location) as place:
-                return open_file(place)
+            with self.resolve(location) as dentry:
+                return open_file(dentry)
 
         return self.deadlines.call(location.root, opened, late=os.close)
 
     def area(self, location: Location) -> Location:
-        """The storage area, or the folder that another user shares."""
+        """The storage area of a location, or the folder that another user shares."""
         return Location(location.root, location.names[:2] if location.root == SHARED else ())
 
     def probe(self, location: Location) -> None:
-        """Return when the file system answers, whatever it says."""
-        with contextlib.suppress(Refused), self.place(location) as place:
-            place.status()
+        """Return when the file system has answered, even with an error."""
+        with contextlib.suppress(Refused), self.resolve(location) as dentry:
+            dentry.status()
 
 
 class _Walk:
-    """The open directories from a root to where the walk is."""
+    """One path resolution: the open directories from a root to the current one."""
 
     def __init__(self, root: Root, opened: int, *, own: bool, to_change: bool) -> None:
         self._root = root
         self._to_change = to_change
         self._trusted = own
-        """Whether links in the first directory lead to wherever the user may go."""
+        """Whether links in the first directory may lead to any directory."""
         self._open: list[int] = [opened]
         self._links = 0
 
@@ -155,7 +154,7 @@ class _Walk:
             os.close(descriptor)
 
     def go(self, names: list[bytes], follow: bool) -> bytes:
-        """Walk to the last name's directory; returns that name, b"." for the root itself."""
+        """Resolve to the last name's directory; returns that name, b"." for the root itself."""
         waiting = names[::-1]
         while waiting:
             name = waiting.pop()
@@ -183,20 +182,20 @@ class _Walk:
         try:
             return at.read_link(self.folder, name)
         except OSError:
-            return None  # no link, or none that can be read: the next step says what is wrong
+            return None  # not a link, or not readable: the next step reports the error
 
     def _enter(self, name: bytes) -> bool:
-        """Go on in the folder behind a link of the user's own, as if it were the root."""
+        """Follow a trusted link to a folder, which then counts as the root."""
         if not self._trusted or len(self._open) > 1 or not self._is_own(name):
             return False
         try:
-            found = at.open_trusted(name, self.folder)
+            folder = at.open_trusted(name, self.folder)
         except NotADirectoryError:
             return False
         os.close(self._open.pop())
-        self._open.append(found)
+        self._open.append(folder)
         self._trusted = False
-        self._root = Root(self._root.name, at.current_path(found))
+        self._root = Root(self._root.name, at.current_path(folder))
         return True
 
     def _is_own(self, name: bytes) -> bool:
@@ -226,17 +225,17 @@ class _Walk:
 
 
 def is_own_link(folder: int, link: os.stat_result) -> bool:
-    """Whether only the user, or root, can have put a link into an open directory."""
+    """Whether only the user, or root, can have created a link in an open directory."""
     return link.st_uid in (os.getuid(), 0) and is_private(folder)
 
 
 def is_private(folder: int) -> bool:
-    """Whether nobody but the user, or root, can have put something into an open directory."""
+    """Whether only the user, or root, can have created files in an open directory."""
     status = os.fstat(folder)
     if status.st_uid not in (os.getuid(), 0) or status.st_mode & stat.S_IWOTH:
         return False
     lists = _access_lists(folder)
-    if not status.st_mode & stat.S_IWGRP:  # which bounds POSIX's list, too
+    if not status.st_mode & stat.S_IWGRP:  # the mask of a POSIX list, too
         return nfs4_acl.ATTRIBUTE not in lists or not _others_write(folder)
     return not lists and _is_own_group(status.st_gid)
 
@@ -249,7 +248,7 @@ def _access_lists(folder: int) -> set[str]:
 
 
 def _others_write(folder: int) -> bool:
-    """Whether an NFSv4 list lets somebody write who is named in it."""
+    """Whether an NFSv4 list lets a named user or group write."""
     try:
         entries = nfs4_acl.read(at.descriptor_path(folder))
     except (OSError, ValueError):
@@ -261,17 +260,17 @@ def _others_write(folder: int) -> bool:
 
 
 def _is_own_group(number: int) -> bool:
-    """Whether a group is the user's alone, as many systems give each user one."""
+    """Whether the user is the only member of a group (user private group)."""
     try:
         user, group = pwd.getpwuid(os.getuid()), grp.getgrgid(number)
     except KeyError:
         return False
-    own = (user.pw_name, user.pw_gid) == (group.gr_name, number)
-    return own and set(group.gr_mem) <= {user.pw_name}
+    is_private = (user.pw_name, user.pw_gid) == (group.gr_name, number)
+    return is_private and set(group.gr_mem) <= {user.pw_name}
 
 
 def planted(name: bytes) -> Refused:
-    """The answer for a link that is not followed to a change."""
+    """The refusal to follow a link for a change."""
     return Refused(
         403,
         "link",
@@ -281,7 +280,7 @@ def planted(name: bytes) -> Refused:
 
 
 def outside(name: bytes, target: bytes) -> Refused:
-    """The answer for a link that leads out of its root."""
+    """The refusal to follow a link out of its root."""
     return Refused(
         403,
         "outside",
@@ -290,15 +289,15 @@ def outside(name: bytes, target: bytes) -> Refused:
     )
 
 
-def open_file(place: Place, flags: int = os.O_RDONLY) -> int:
+def open_file(dentry: Dentry, flags: int = os.O_RDONLY) -> int:
     """Open a regular file; raises Refused for anything else, without touching it."""
-    return open_regular(place.folder, place.name, flags)
+    return open_regular(dentry.folder, dentry.name, flags)
 
 
 def open_regular(folder: int, name: bytes, flags: int = os.O_RDONLY) -> int:
     """Open a regular file of an open directory; raises Refused for anything else.
 
-    Opening a FIFO could wait for ever, and opening a device could change its state.
+    Opening a FIFO could block forever, and opening a device could change its state.
     """
     with at.opened(folder, name, at.PATH) as opened:
         mode = os.fstat(opened).st_mode
@@ -310,7 +309,7 @@ def open_regular(folder: int, name: bytes, flags: int = os.O_RDONLY) -> int:
 
 
 def kind_words(mode: int) -> str:
-    """What something is, in words."""
+    """The type of a file in words, by its mode."""
     for test, words in (
         (stat.S_ISLNK, "a link"),
         (stat.S_ISFIFO, "a named pipe"),

@@ -1,4 +1,4 @@
-"""Where the server keeps what must outlive its process."""
+"""Folders for state that outlives the server's process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def private_folder() -> str:
     """A folder on this host that only this user can enter; raises OSError."""
-    # Others may have taken the name in /tmp; the last one may be on a file system that is away.
+    # Another user may have the name in /tmp; the last one may be on a file system that is away.
     last = os.path.join(os.path.expanduser("~"), ".slipway", "run")
     for folder in (f"/run/user/{os.getuid()}", f"/tmp/slipway-{os.getuid()}", last):  # noqa: S108
         with contextlib.suppress(OSError):
@@ -25,8 +25,9 @@ def private_folder() -> str:
 
 
 def state_folders(roots: Mapping[str, str], kind: str) -> list[str]:
-    """Folders for records of a kind, the preferred one first: in the home directory, which every
-    host sees; on this host, for when the home directory is full or away.
+    """Folders for records of a kind, the preferred one first.
+
+    The home directory, which all hosts share; then this host, for when that is full or away.
     """
     home = roots.get("home") or os.path.expanduser("~")
     folders = [os.path.join(home, ".slipway", "files", kind)]

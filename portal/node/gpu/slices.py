@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from portal.node.common.fgpu import MIB, GpuKind, percent_of, share_of
+from portal.node.common.gres import Gres
 from portal.node.gpu import memory, untrusted
 from portal.node.gpu.nvml import Device
-from portal.node.gpu.slurm import Gres
 
 JOBS = Path("/run/slipway/gpu/jobs")
 COUNTERS_SIZE = 1 << 20

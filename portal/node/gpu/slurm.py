@@ -8,18 +8,15 @@ any bytes; answers are never searched for words, since a job's name may be any o
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from portal.node.common.gres import Gres, parse_gres, split_gres
+from portal.node.common.node_lists import expand_nodes
 from portal.node.gpu import untrusted
 
 SECONDS = 10
 
-_GRES = re.compile(r"(?P<name>\w+):(?:(?P<type>[\w.-]+):)?(?P<count>\d+)(?:\((?P<detail>[^)]*)\))?")
-_SHARES = re.compile(r"(\d+)/(\d+)")
-_BRACKET = re.compile(r"\[([^\]]*)\]")
 _OVER = {
     *("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "DEADLINE"),
     *("BOOT_FAIL", "PREEMPTED"),
@@ -34,17 +31,6 @@ class SlurmError(Exception):
 
 class NoSuchJob(SlurmError):
     """Slurm has no such job, or no longer."""
-
-
-@dataclass(frozen=True)
-class Gres:
-    """One generic resource (GRES) that a job holds on one node."""
-
-    name: str
-    type: str
-    count: int
-    shares: tuple[tuple[int, int], ...] = ()
-    """For shards: (held, total) of each GPU of the job, in the node's order."""
 
 
 @dataclass(frozen=True)
@@ -137,51 +123,21 @@ def parse(text: str, job: int, node: str) -> NodeJob:
         (data,) = jobs
         states = data["job_state"]
         words = {states} if isinstance(states, str) else set(states)
-        details = dict(zip(expand(data["nodes"]), data["gres_detail"]))
+        details = dict(zip(expand_nodes(data["nodes"]), data["gres_detail"]))
         return NodeJob(
             uid=data["user_id"],
             gid=data["group_id"],
             over=not _OVER.isdisjoint(words),
-            gres=tuple(parse_gres(details.get(node, ""))),
+            gres=_parse_gres(details.get(node, "")),
             completing="COMPLETING" in words,
         )
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise SlurmError(f"scontrol's output for job {job} cannot be parsed: {error!r}") from error
 
 
-def parse_gres(text: str) -> Iterator[Gres]:
+def _parse_gres(text: str) -> tuple[Gres, ...]:
     """Parse `gpu:a100:1(IDX:0)`, `shard:2(2/4)`, `shard:a100:2(0/8,2/8)` and lists of these."""
-    position = 0
-    while position < len(text):
-        match = _GRES.match(text, position)
-        if match is None:
-            raise SlurmError(f"unknown GRES format: {text!r}")
-        shares = ((int(count), int(of)) for count, of in _SHARES.findall(match["detail"] or ""))
-        yield Gres(
-            name=match["name"],
-            type=match["type"] or "",
-            count=int(match["count"]),
-            shares=tuple((count, of) for count, of in shares if count),
-        )
-        position = match.end() + 1  # the comma
-
-
-def expand(nodes: str) -> list[str]:
-    """The names in `n[1-2,04],login`, in Slurm's order."""
-    names: list[str] = []
-    for part in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", nodes):
-        names += _expand_one(part)
-    return names
-
-
-def _expand_one(part: str) -> list[str]:
-    match = _BRACKET.search(part)
-    if match is None:
-        return [part]
-    names: list[str] = []
-    for piece in match[1].split(","):
-        first, _, last = piece.partition("-")
-        for number in range(int(first), int(last or first) + 1):
-            middle = str(number).zfill(len(first))
-            names += _expand_one(part[: match.start()] + middle + part[match.end() :])
-    return names
+    try:
+        return tuple(parse_gres(entry) for entry in split_gres(text))
+    except ValueError as error:
+        raise SlurmError(str(error)) from error

@@ -46,8 +46,8 @@ caller_address: ContextVar[str] = ContextVar("caller_address", default="")
 class Administration:
     """Templates, image visibility, caps and the audit log.
 
-    Users without administrator rights get NotFound for everything that is reserved for
-    administrators, so that its existence is not disclosed.
+    Methods reserved for administrators raise NotFound for other users, so that the existence of
+    their data is not disclosed.
     """
 
     def __init__(
@@ -77,75 +77,77 @@ class Administration:
     def template(self, person: Person, name: str) -> Template:
         """One template, for an administrator; raises NotFound."""
         self.admit(person)
-        found = next((t for t in self._store.templates() if t.name == name), None)
-        if found is None:
+        template = next((t for t in self._store.templates() if t.name == name), None)
+        if template is None:
             raise NotFound("There is no such template.")
-        return found
+        return template
 
     def save_template(
-        self, person: Person, name: str, asked: TemplateRequest, seen: str | None = None
+        self, person: Person, name: str, request: TemplateRequest, etag: str | None = None
     ) -> Template:
         """Create or replace a template; raises InvalidRequest, or Conflict on concurrent changes.
 
-        `seen` is the ETag of the edited version, "" for a new one; None: the last write wins.
+        `etag` is that of the edited version, "" for a new one; None: the last write wins.
         """
         self.admit(person)
         if problems := name_problems(name):
             raise InvalidRequest(problems)
-        self._check_group(asked.resource_group)
-        self._check_options(asked)
+        self._check_group(request.resource_group)
+        self._check_options(request)
 
         def change(before: Template | None, last: int) -> tuple[Template, AuditEvent]:
-            if seen == "" and before is not None:
+            if etag == "" and before is not None:
                 text = "there is a template of this name already"
                 raise InvalidRequest([FieldError("name", text)])
-            place = asked.place if asked.place is not None else before.place if before else last
-            template = asked.named(name, place)
+            position = (
+                request.place if request.place is not None else before.place if before else last
+            )
+            template = request.named(name, position)
             action = "template.change" if before else "template.make"
             old = describe_template(before) if before else None
             detail = _changed(describe_template(template), old)
             return template, self._entry(person, action, name, detail)
 
-        return self._store.save_template(name, seen, change)
+        return self._store.save_template(name, etag, change)
 
     def _check_group(self, group: str | None) -> None:
-        known = [p.name for p in self._status.partitions()]
-        if group is not None and known and group not in known:
-            text = f"choose one of: {names_of(known)}"
+        names = [p.name for p in self._status.reported().partitions]
+        if group is not None and names and group not in names:
+            text = f"choose one of: {names_of(names)}"
             raise InvalidRequest([FieldError("resource_group", text)])
 
     def option_names(self) -> dict[str, list[str]]:
-        """The names that templates may set of Slurm's own options; empty where none is known."""
-        limits = self._status.limits() or Limits()
+        """The values that templates may set for Slurm's own options; empty where none are known."""
+        limits = self._status.reported().limits or Limits()
         return {
-            "account": sorted({one.account for one in limits.associations}),
-            "qos": sorted(one.name for one in limits.qos),
-            "reservation": sorted(one.name for one in limits.reservations),
-            "constraint": sorted({name for one in limits.features for name in one.features}),
+            "account": sorted({association.account for association in limits.associations}),
+            "qos": sorted(qos.name for qos in limits.qos),
+            "reservation": sorted(reservation.name for reservation in limits.reservations),
+            "constraint": sorted({name for node in limits.features for name in node.features}),
         }
 
-    def _check_options(self, asked: TemplateRequest) -> None:
+    def _check_options(self, request: TemplateRequest) -> None:
         """Refuse accounts and QOS that Slurm does not know; a reservation may come later."""
-        known = self.option_names()
-        wrong = [
+        names = self.option_names()
+        problems = [
             FieldError(name, f"Slurm has no {word} {value}")
             for name, word in (("account", "account"), ("qos", "QOS"))
-            if (value := getattr(asked, name)) and known[name] and value not in known[name]
+            if (value := getattr(request, name)) and names[name] and value not in names[name]
         ]
-        if wrong:
-            raise InvalidRequest(wrong)
+        if problems:
+            raise InvalidRequest(problems)
 
-    def drop_template(self, person: Person, name: str, seen: str | None = None) -> Template:
+    def drop_template(self, person: Person, name: str, etag: str | None = None) -> Template:
         """Delete a template; sessions launched with it are not affected.
 
-        Raises NotFound, or Conflict if it has changed since it was `seen`.
+        Raises NotFound, or Conflict if its ETag is not `etag`.
         """
         self.admit(person)
 
         def line(template: Template) -> AuditEvent:
             return self._entry(person, "template.delete", name, describe_template(template))
 
-        dropped = self._store.drop_template(name, seen, line)
+        dropped = self._store.drop_template(name, etag, line)
         if dropped is None:
             raise NotFound("There is no such template.")
         return dropped
@@ -154,8 +156,8 @@ class Administration:
         """Move a template up (-1) or down (+1); at either end it stays."""
         self.admit(person)
 
-        def line(place: int) -> AuditEvent:
-            return self._entry(person, "template.order", name, f"now at place {place + 1}")
+        def line(position: int) -> AuditEvent:
+            return self._entry(person, "template.order", name, f"now at place {position + 1}")
 
         if not self._store.move_template(name, by, line):
             raise NotFound("There is no such template.")
@@ -166,7 +168,7 @@ class Administration:
         """The catalog reduced to the images that this user may see and launch."""
         if person.admin:
             return catalog
-        settings, limits = self._store.site_settings(), self._status.limits()
+        settings, limits = self._store.site_settings(), self._status.reported().limits
         return settings.visible_catalog(person, catalog, limits)
 
     def refused_files(self, person: Person, catalog: Catalog) -> tuple[RefusedFile, ...]:
@@ -195,28 +197,28 @@ class Administration:
         catalog: Catalog,
         environment: str,
         version: str,
-        asked: ImageRequest,
-        seen: str | None = None,
+        request: ImageRequest,
+        etag: str | None = None,
     ) -> ImageRule:
         """Set who sees an image; running sessions are not affected."""
         self.image_rule(person, catalog, environment, version)
-        check_principals(asked, self._status.limits())
-        named = asked.model_dump() if asked.seen_by in NAMING else {"seen_by": asked.seen_by}
-        rule = ImageRule(environment=environment, version=version, **named)
+        check_principals(request, self._status.reported().limits)
+        fields = request.model_dump() if request.seen_by in NAMING else {"seen_by": request.seen_by}
+        rule = ImageRule(environment=environment, version=version, **fields)
 
         def change(before: ImageRule) -> tuple[ImageRule, AuditEvent]:
             detail = _changed(describe_rule(rule), describe_rule(before))
             return rule, self._entry(person, "image.show", f"{environment} {version}", detail)
 
-        return self._store.save_image_rule(environment, version, seen, change)
+        return self._store.save_image_rule(environment, version, etag, change)
 
     def principals(self, person: Person) -> tuple[list[str], list[str]]:
         """Slurm's accounts and users, as last read, for an administrator."""
         self.admit(person)
-        limits = self._status.limits()
-        found = limits.associations if limits else ()
-        accounts = sorted({a.account for a in found if a.account})
-        return accounts, sorted({a.user for a in found if a.user})
+        limits = self._status.reported().limits
+        associations = limits.associations if limits else ()
+        accounts = sorted({a.account for a in associations if a.account})
+        return accounts, sorted({a.user for a in associations if a.user})
 
     # Caps and limits
 
@@ -224,25 +226,27 @@ class Administration:
         """The site-wide caps."""
         return self._store.site_rules()
 
-    def save_rules(self, person: Person, asked: CapsRequest, seen: str | None = None) -> SiteRules:
+    def save_rules(
+        self, person: Person, request: CapsRequest, etag: str | None = None
+    ) -> SiteRules:
         """Replace the caps; existing sessions are not affected."""
         self.admit(person)
 
         def change(before: SiteRules) -> tuple[SiteRules, AuditEvent]:
-            rules = asked.rules(before, self._clock())
+            rules = request.rules(before, self._clock())
             detail = _changed(describe_caps(rules), describe_caps(before))
             return rules, self._entry(person, "caps.change", detail=detail)
 
-        return self._store.save_site_rules(seen, change)
+        return self._store.save_site_rules(etag, change)
 
     def limits(self, person: Person) -> LimitReport | None:
         """Slurm's limits as last read, each with its command; None before the first poll."""
         self.admit(person)
-        limits = self._status.limits()
-        return limit_report(limits, self._status.partitions()) if limits else None
+        reported = self._status.reported()
+        return limit_report(reported.limits, reported.partitions) if reported.limits else None
 
     def nodes(self, person: Person) -> Overview:
-        """Who holds what on which node, as last polled."""
+        """The use of each node by user, as last polled."""
         self.admit(person)
         return overview(self._status.nodes())
 
@@ -281,28 +285,30 @@ class Administration:
         )
 
     def events(
-        self, person: Person, wanted: AuditFilter, limit: int, before: int | None
+        self, person: Person, event_filter: AuditFilter, limit: int, before: int | None
     ) -> tuple[list[AuditEvent], int | None]:
         """One page of events, newest first, and the cursor of the next page."""
         self.admit(person)
-        found = self._store.events(wanted, limit + 1, before)
-        page = found[:limit]
-        return page, page[-1].id if len(found) > limit else None
+        events = self._store.events(event_filter, limit + 1, before)
+        page = events[:limit]
+        return page, page[-1].id if len(events) > limit else None
 
-    def export(self, person: Person, wanted: AuditFilter) -> Iterator[AuditEvent]:
+    def export(self, person: Person, event_filter: AuditFilter) -> Iterator[AuditEvent]:
         """All matching events, newest first, at most MAX_EXPORT; read in short transactions."""
         self.admit(person)
-        self.record(person.name, "journal.export", "", wanted.model_dump_json(exclude_none=True))
-        return self._all_events(wanted)
+        self.record(
+            person.name, "journal.export", "", event_filter.model_dump_json(exclude_none=True)
+        )
+        return self._all_events(event_filter)
 
-    def _all_events(self, wanted: AuditFilter) -> Iterator[AuditEvent]:
+    def _all_events(self, event_filter: AuditFilter) -> Iterator[AuditEvent]:
         before: int | None = None
         for _ in range(MAX_EXPORT // _PIECE):
-            found = self._store.events(wanted, _PIECE, before)
-            yield from found
-            if len(found) < _PIECE:
+            events = self._store.events(event_filter, _PIECE, before)
+            yield from events
+            if len(events) < _PIECE:
                 return
-            before = found[-1].id
+            before = events[-1].id
 
     def events_of(self, target: str, actions: Collection[str], limit: int) -> list[AuditEvent]:
         """Events with this target, newest first; callers check who may see the target."""

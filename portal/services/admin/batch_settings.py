@@ -36,15 +36,15 @@ class BatchSettings:
 
     def text(self) -> str:
         """The settings as JSON."""
-        found = batch_settings(
+        settings = batch_settings(
             self._site,
             self._catalog(),
             self._store.image_rules(),
-            self._status.limits(),
+            self._status.reported().limits,
             self._gpus,
             self._store.site_rules(),
         )
-        return json.dumps(found, indent=2) + "\n"
+        return json.dumps(settings, indent=2) + "\n"
 
     def publish(self) -> None:
         """Write the file if the settings have changed; raises Unavailable."""

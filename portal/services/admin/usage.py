@@ -1,4 +1,4 @@
-"""Who uses what, for administrators: now, and over time."""
+"""Usage by person, account, image and app, for administrators: now, and over time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NO_ACCOUNT = "no account"
 
 @dataclass(frozen=True)
 class InUse:
-    """What one person uses now; memory in MiB."""
+    """The current use of one person; memory in MiB."""
 
     user: str
     running: int
@@ -46,11 +46,11 @@ class InUse:
     last_used: datetime | None
     """When any of the sessions was last used; None if none was yet."""
     jobs: int
-    """All running jobs in Slurm, also those that are no sessions."""
+    """All running jobs in Slurm, including those that are not sessions."""
 
 
 class Usage:
-    """Sums over the sessions that the portal knows, and nothing else."""
+    """Sums over the sessions in the database."""
 
     def __init__(
         self,
@@ -68,17 +68,17 @@ class Usage:
         self._clock = clock
 
     def now(self, person: Person) -> list[InUse]:
-        """Who has sessions now, most cores first."""
+        """Users with live sessions, most cores first."""
         self._administration.admit(person)
-        jobs = {held.user: held for held in overview(self._status.nodes()).users}
+        jobs = {use.user: use for use in overview(self._status.nodes()).users}
         by_owner: defaultdict[str, list[Session]] = defaultdict(list)
         for session in self._sessions.live():
             by_owner[session.owner].append(session)
-        found = [_in_use(owner, some, jobs.get(owner)) for owner, some in by_owner.items()]
-        return sorted(found, key=lambda one: (-one.cpus, one.user))
+        rows = [_in_use(owner, owned, jobs.get(owner)) for owner, owned in by_owner.items()]
+        return sorted(rows, key=lambda row: (-row.cpus, row.user))
 
     def report(self, person: Person, query: UsageQuery) -> Report:
-        """What was used over time; raises InvalidRequest."""
+        """Usage over time; raises InvalidRequest."""
         self._administration.admit(person)
         now = self._clock()
         spans = spans_of(query, now)
@@ -106,11 +106,11 @@ class Usage:
         return UsageFilter(query.by, of)
 
     def _defaults(self) -> Mapping[str, str]:
-        limits = self._status.limits()
+        limits = self._status.reported().limits
         return limits.default_accounts if limits else {}
 
     def _name(self, by: By) -> Callable[[Share], str]:
-        """How the groups of a report are called."""
+        """The function that names a report's groups."""
         match by:
             case "account":
                 defaults = self._defaults()
@@ -124,14 +124,18 @@ class Usage:
 
 
 def _in_use(user: str, sessions: Sequence[Session], jobs: UserAllocation | None) -> InUse:
-    holding = [one for one in sessions if one.state in HOLDING]
+    holding = [session for session in sessions if session.state in HOLDING]
     return InUse(
         user=user,
         running=len(holding),
-        waiting=sum(one.state in WAITING and one.state not in HOLDING for one in sessions),
-        cpus=sum(one.cpus for one in holding),
-        memory_mb=sum(one.memory_mb for one in holding),
-        fgpu=round(sum(one.fgpu or 0.0 for one in holding), 3),
-        last_used=max((one.last_used for one in sessions if one.last_used), default=None),
+        waiting=sum(
+            session.state in WAITING and session.state not in HOLDING for session in sessions
+        ),
+        cpus=sum(session.cpus for session in holding),
+        memory_mb=sum(session.memory_mb for session in holding),
+        fgpu=round(sum(session.fgpu or 0.0 for session in holding), 3),
+        last_used=max(
+            (session.last_used for session in sessions if session.last_used), default=None
+        ),
         jobs=jobs.jobs if jobs else 0,
     )

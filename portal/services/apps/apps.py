@@ -1,4 +1,4 @@
-"""Opening, publishing and closing the apps of sessions."""
+"""Opening, publishing, stopping and closing the apps of sessions."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ from portal.errors import Conflict, FieldError, Forbidden, InvalidRequest, NotFo
 from portal.services.apps.origins import AppOrigins, AssignedOrigin
 from portal.services.apps.proxy import ProxyRoutes
 from portal.services.apps.starter import AppStarter
-from portal.store.access import AccessStore
-from portal.store.grants import NewTicket
+from portal.store.access import AccessStore, NewTicket
 from portal.store.sessions import SessionStore
 
 TICKET_LIFETIME = timedelta(seconds=60)
@@ -49,7 +48,7 @@ class Choices:
 
 
 class Apps:
-    """Opens, publishes and closes apps for session owners."""
+    """Opens, publishes, stops and closes apps for session owners."""
 
     def __init__(
         self,
@@ -94,32 +93,34 @@ class Apps:
         catalog = self._catalog()
         secret = secrets.token_urlsafe(32)
 
-        def ticket_if_nothing_changes(found: SessionApps) -> NewTicket | None:
-            spec = self._openable(catalog, person, found.session, app)
-            if not self._is_open(catalog, found, spec, options):
+        def ticket_if_nothing_changes(stored: SessionApps) -> NewTicket | None:
+            spec = self._openable(catalog, person, stored.session, app)
+            if not self._is_open(catalog, stored, spec, options):
                 return None
-            return self._ticket(person, found.session, spec, found.apps[app].label, secret)
+            return self._ticket(person, stored.session, spec, stored.apps[app].label, secret)
 
-        found, issued = self._store.issue_ticket(session_id, ticket_if_nothing_changes, MAX_TICKETS)
-        spec = self._openable(catalog, person, found.session, app)
+        stored, issued = self._store.issue_ticket(
+            session_id, ticket_if_nothing_changes, MAX_TICKETS
+        )
+        spec = self._openable(catalog, person, stored.session, app)
         if issued:
-            opened, state = found.apps[app], found.server(spec.server).state
+            opened, state = stored.apps[app], stored.server(spec.server).state
             return AppLink(opened.label, spec.path, secret, state, opened.public_since is not None)
-        return self._open(catalog, person, found, spec, options, secret)
+        return self._open(catalog, person, stored, spec, options, secret)
 
     def _open(
         self,
         catalog: Catalog,
         person: Person,
-        found: SessionApps,
+        stored: SessionApps,
         spec: AppSpec,
         options: AppOptions,
         secret: str,
     ) -> AppLink:
         """Apply the options and start the app before issuing the ticket."""
-        session = found.session
-        self._check(spec, options, found.apps.get(spec.name))
-        assigned = self._assign(session, spec, options, found.apps.get(spec.name))
+        session = stored.session
+        self._check(spec, options, stored.apps.get(spec.name))
+        assigned = self._assign(session, spec, options, stored.apps.get(spec.name))
         opened = assigned.opened
         agreed = self._apply(session, spec, opened, options)
         state = self._start(catalog, session, spec)
@@ -147,10 +148,10 @@ class Apps:
         return spec
 
     def _is_open(
-        self, catalog: Catalog, found: SessionApps, spec: AppSpec, options: AppOptions
+        self, catalog: Catalog, stored: SessionApps, spec: AppSpec, options: AppOptions
     ) -> bool:
-        """Whether opening this app requires nothing but a ticket."""
-        opened, server = found.apps.get(spec.name), found.apps.get(spec.server)
+        """Whether opening this app requires only a ticket."""
+        opened, server = stored.apps.get(spec.name), stored.apps.get(spec.server)
         if spec.kind != "web" or opened is None or server is None or opened.closed:
             return False
         if options.public is not None or options.port is not None:
@@ -161,24 +162,24 @@ class Apps:
             and (bool(opened.asked) or not spec.must_answer)
             and self._origins.keeps_origin(opened, spec, UNCHANGED)
             and self._origins.keeps_origin(server, catalog.apps[spec.server], UNCHANGED)
-            and not self._starter.has_to_start(found.session, server)
+            and not self._starter.has_to_start(stored.session, server)
         )
 
-    def _check(self, spec: AppSpec, options: AppOptions, known: OpenApp | None) -> None:
+    def _check(self, spec: AppSpec, options: AppOptions, stored: OpenApp | None) -> None:
         problems = []
         if options.public and not self.choices(spec).public:
             problems.append(FieldError("public", f"{spec.title} cannot be opened to everybody"))
-        if options.port is not None and (wrong := self._origins.check(spec, options.port)):
-            problems.append(wrong)
-        problems += check_words(spec, options, known)
+        if options.port is not None and (problem := self._origins.check(spec, options.port)):
+            problems.append(problem)
+        problems += check_words(spec, options, stored)
         if problems:
             raise InvalidRequest(problems)
 
     def _assign(
-        self, session: Session, spec: AppSpec, options: AppOptions, known: OpenApp | None
+        self, session: Session, spec: AppSpec, options: AppOptions, stored: OpenApp | None
     ) -> AssignedOrigin:
         """Assign an origin; if that moves the app, remove the routes to the previous one."""
-        assigned = self._origins.assign(session, spec, options, known)
+        assigned = self._origins.assign(session, spec, options, stored)
         if assigned.has_moved:
             opened = assigned.opened
             self._record(session.owner, "app.move", session.id, f"{opened.app} of {session.name}")
@@ -196,7 +197,7 @@ class Apps:
         if options.title is not None and options.title != opened.title:
             self._store.save_title(opened, options.title)
         if options.asked is not None and options.asked != opened.asked:
-            self._stop(session, spec)
+            self._stop_outdated(session, spec)
             agreed = self._store.save_answer(opened, options.asked)
         if options.public:
             self._publish(session, spec, opened)
@@ -225,7 +226,7 @@ class Apps:
             self._proxy.add_standing_routes(session, assigned.opened)
         return state
 
-    def _stop(self, session: Session, spec: AppSpec) -> None:
+    def _stop_outdated(self, session: Session, spec: AppSpec) -> None:
         """Stop an app whose process was started with an earlier answer."""
         server = self._server(session, spec.name)
         if server.state in (AppState.STARTING, AppState.READY):
@@ -294,6 +295,49 @@ class Apps:
             raise NotFound(_NO_SESSION)
         return session
 
+    # Stopping and restarting an app's process; access to it stays as it is
+
+    def stop_app(self, person: Person, session_id: str, app: str) -> None:
+        """Stop an app and everything that runs in it. Idempotent.
+
+        Raises NotFound, Conflict for a session that is over or an app that was never opened,
+        Unavailable if the session does not answer.
+        """
+        session, server, opened = self._running_server(person, session_id, app)
+        self._stop_server(session, opened)
+        self._record(person.name, "app.stop", session.id, _target(server, session))
+
+    def restart_app(self, person: Person, session_id: str, app: str) -> None:
+        """Stop an app, and start it as before; raises as `stop_app` does."""
+        session, server, opened = self._running_server(person, session_id, app)
+        self._stop_server(session, opened)
+        stopped = next(a for a in self._store.apps(session.id) if a.app == server.name)
+        if session.ready is None:
+            self._store.set_app(session.id, server.name, AppState.WANTED, "", "")
+        else:
+            self._starter.start(session, server, stopped)
+        self._record(person.name, "app.restart", session.id, _target(server, session))
+
+    def _stop_server(self, session: Session, opened: OpenApp) -> None:
+        if session.ready is None:  # no runner has a request yet
+            self._store.set_app(session.id, opened.app, AppState.STOPPED, "", "")
+            return
+        self._starter.stop(session, opened.app)
+        self._proxy.server_changed(session, opened.app, AppState.STOPPED)
+
+    def _running_server(
+        self, person: Person, session_id: str, app: str
+    ) -> tuple[Session, AppSpec, OpenApp]:
+        """The session, and the app whose process serves this one."""
+        session = self.get_own(person, session_id)
+        spec = _find(self.offered(session), app)
+        if session.state in OVER or session.state is State.ENDING:
+            raise Conflict("This session is over, and its apps with it.")
+        opened = next((a for a in self._store.apps(session.id) if a.app == spec.server), None)
+        if opened is None:
+            raise Conflict(f"{spec.title} has not been opened.")
+        return session, self._catalog().apps[spec.server], opened
+
     # Closing
 
     def make_private(self, person: Person, session_id: str, app: str) -> None:
@@ -305,10 +349,10 @@ class Apps:
         self._make_private(session, _find(self.offered(session), app))
 
     def _make_private(self, session: Session, spec: AppSpec) -> None:
-        known = next((a for a in self._store.apps(session.id) if a.app == spec.name), None)
+        opened = next((a for a in self._store.apps(session.id) if a.app == spec.name), None)
         # The route is removed even if the app is private: removing it may have failed before.
         keys = self._store.make_private(session.id, spec.name, self._clock())
-        if known is not None and known.public_since is not None:
+        if opened is not None and opened.public_since is not None:
             self._record(session.owner, "app.unpublish", session.id, _target(spec, session))
         self._proxy.revoke(*keys)
 

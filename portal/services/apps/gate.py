@@ -48,7 +48,7 @@ class GateStatus:
 
 @dataclass(frozen=True)
 class Admission:
-    """What a browser gets for its ticket."""
+    """The cookie and start page for a browser that has redeemed a ticket."""
 
     cookie: str | None
     """None if the browser keeps its existing cookie."""
@@ -59,7 +59,7 @@ class Admission:
 
 
 class AppGate:
-    """Admits browsers to apps according to the store; nothing a browser sends is trusted."""
+    """Admits browsers to apps; checks tickets and cookies against the database."""
 
     def __init__(
         self,
@@ -94,11 +94,11 @@ class AppGate:
             raise Unauthorized("This link has been used already. Open the app again.")
         if redeemed.dropped:
             self._proxy.revoke_later(*redeemed.dropped)
-        found, app = redeemed.session_apps, redeemed.opened.app
-        if found.server(self._catalog().server_of(app)).state is AppState.READY:
+        stored, app = redeemed.session_apps, redeemed.opened.app
+        if stored.server(self._catalog().server_of(app)).state is AppState.READY:
             # Also for a cookie that is kept: HAProxy may have lost its route.
-            self._proxy.add_route(redeemed.grant.key, found.session, app)
-        path = self._spec(found.session, app).path
+            self._proxy.add_route(redeemed.grant.key, stored.session, app)
+        path = self._spec(stored.session, app).path
         return Admission(cookie if redeemed.new else None, path, redeemed.mark)
 
     def status(self, label: str, cookies: Sequence[str] = ()) -> GateStatus:

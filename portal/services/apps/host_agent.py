@@ -1,4 +1,4 @@
-"""Keeps one of several portal hosts in step with the database, or lets it be shut off."""
+"""Keeps one of several portal hosts in step with the database, or HAProxy shuts it off."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ import logging
 import time
 from collections.abc import Callable
 
-from portal.config import StateSettings
 from portal.core.hosts import OPEN_SECONDS, SHUT_SECONDS, View
 from portal.core.interfaces.systems import Routes
 from portal.errors import PortalError
-from portal.services.apps.hosts import Hosts, OneHost, SeveralHosts
 from portal.services.apps.proxy import ProxyRoutes
-from portal.services.systems import Stores, Systems
 from portal.store.hosts import HostStore
 
 log = logging.getLogger(__name__)
@@ -25,8 +22,8 @@ class HostTaken(PortalError):
 class HostAgent:
     """Carries out revocations at this host's HAProxy and reports that to the others.
 
-    HAProxy asks `is_open` (adapters/haproxy/agent.py), and closes the apps by itself where the
-    answer is no, or where there is none.
+    HAProxy asks `is_open` (adapters/haproxy/agent.py), and closes the apps by itself if the
+    answer is no or missing.
     """
 
     def __init__(
@@ -45,45 +42,45 @@ class HostAgent:
         self._routes = routes
         self._proxy = proxy
         self._clock = clock
-        self._looked: float | None = None
-        """When the last look began that was carried out completely."""
+        self._last_success: float | None = None
+        """Start time of the last complete `follow`."""
 
     def is_open(self) -> bool:
-        """Whether this host has followed the database lately."""
-        looked = self._looked
-        return looked is not None and self._clock() - looked < OPEN_SECONDS
+        """Whether this host has completed `follow` within OPEN_SECONDS."""
+        last_success = self._last_success
+        return last_success is not None and self._clock() - last_success < OPEN_SECONDS
 
     def follow(self) -> None:
-        """Look once, and carry out what was revoked.
+        """Read the database once, and carry out pending revocations.
 
         Raises Unavailable while HAProxy does not answer, HostTaken, or the database's errors: then
         this host is not open for longer than OPEN_SECONDS.
         """
-        begun = self._clock()
+        started = self._clock()
         lost = self._routes.is_lost()
-        view = self._store.look(self._host)
+        view = self._store.view(self._host)
         reports = view.silent is not None and view.silent < SHUT_SECONDS
         if reports and self._machine != view.machine:
             text = f"another machine reports as the host {self._host}: set state.host_name"
             raise HostTaken(text)
-        if self._has_missed_some(view, begun):
+        if self._may_have_missed_revocations(view, started):
             self._catch_up()
         elif lost:
             self._proxy.restore()
         self._proxy.retry_revocations()
         self._store.report(self._host, self._machine)
-        self._looked = begun
+        self._last_success = started
 
-    def _has_missed_some(self, view: View, now: float) -> bool:
-        """Whether others may have relied on this host's being shut off."""
-        looked = self._looked
-        since = SHUT_SECONDS if looked is None else now - looked
+    def _may_have_missed_revocations(self, view: View, now: float) -> bool:
+        """Whether other hosts may have stopped waiting for this one, as if it were shut off."""
+        last_success = self._last_success
+        since = SHUT_SECONDS if last_success is None else now - last_success
         return not view.is_counted_on or since > SHUT_SECONDS - 1.0
 
     def _catch_up(self) -> None:
-        """Make the whole map match; first of all, be counted on again.
+        """Report to the other hosts, then make the whole map match.
 
-        In the other order, what is revoked meanwhile would be told to nobody.
+        In the other order this host would miss revocations that are stored meanwhile.
         """
         log.info("host %s: comparing all routes before the apps are opened", self._host)
         self._store.report(self._host, self._machine)
@@ -99,25 +96,5 @@ class HostAgent:
         self._store.settle()
 
     def note_traffic(self) -> None:
-        """Tell the worker's host what this host's HAProxy has counted."""
+        """Store the traffic counters of this host's HAProxy for the worker."""
         self._store.note_traffic(self._host, self._routes.traffic())
-
-
-def hosts_of(settings: StateSettings, stores: Stores) -> Hosts:
-    """This host, alone or as one of several."""
-    if settings.several_hosts:
-        return SeveralHosts(stores.hosts, settings.this_host)
-    return OneHost(stores.access)
-
-
-def agent_of(settings: StateSettings, systems: Systems, proxy: ProxyRoutes) -> HostAgent | None:
-    """The agent of one of several hosts; None for the only one."""
-    if not settings.several_hosts:
-        return None
-    return HostAgent(
-        store=systems.stores.hosts,
-        host=settings.this_host,
-        machine=systems.machine,
-        routes=systems.routes,
-        proxy=proxy,
-    )

@@ -15,28 +15,29 @@ from portal.store.access import AccessStore
 from portal.store.hosts import HostStore
 
 WAIT_SECONDS = SHUT_SECONDS + 2.0
-"""How long a request waits for the other hosts; after SHUT_SECONDS a silent one is shut off."""
+"""How long a request waits for the other hosts; one that does not report for SHUT_SECONDS is
+shut off."""
 _PAUSE = 0.05
 _ANY_TIME = datetime.min
 
 
 class Hosts(Protocol):
-    """What is known of the portal's hosts while routes are removed from this one's HAProxy."""
+    """The portal's hosts, each of which has to remove revoked routes from its HAProxy."""
 
     def pending(self, keys: Collection[str] | None = None) -> Sequence[Removal]:
         """Revocations that this host has to carry out: all, or those of these keys."""
         ...
 
     def confirm(self, removals: Collection[Removal]) -> None:
-        """Note that this host's HAProxy has carried them out."""
+        """Store that this host's HAProxy has carried them out."""
         ...
 
     def await_others(self, removals: Collection[Removal]) -> None:
-        """Wait until no host serves these keys any more; raises StillOpen."""
+        """Wait until every host has removed these keys; raises StillOpen."""
         ...
 
-    def traffic(self, here: Mapping[str, Traffic]) -> dict[str, Traffic]:
-        """The traffic that all hosts have counted; `here`: this one."""
+    def traffic(self, this_host: Mapping[str, Traffic]) -> dict[str, Traffic]:
+        """The traffic that all hosts have counted; `this_host`: the counters of this one."""
         ...
 
 
@@ -57,8 +58,8 @@ class OneHost(Hosts):
     def await_others(self, removals: Collection[Removal]) -> None:
         pass
 
-    def traffic(self, here: Mapping[str, Traffic]) -> dict[str, Traffic]:
-        return dict(here)
+    def traffic(self, this_host: Mapping[str, Traffic]) -> dict[str, Traffic]:
+        return dict(this_host)
 
 
 class SeveralHosts(Hosts):
@@ -73,7 +74,7 @@ class SeveralHosts(Hosts):
 
     def pending(self, keys: Collection[str] | None = None) -> Sequence[Removal]:
         if keys is None:
-            return self._store.look(self._host).pending
+            return self._store.view(self._host).pending
         return self._store.pending(self._host, keys)
 
     def confirm(self, removals: Collection[Removal]) -> None:
@@ -89,11 +90,11 @@ class SeveralHosts(Hosts):
         if removals:
             self._store.settle()
 
-    def traffic(self, here: Mapping[str, Traffic]) -> dict[str, Traffic]:
+    def traffic(self, this_host: Mapping[str, Traffic]) -> dict[str, Traffic]:
         requests: dict[str, int] = defaultdict(int)
         sent: dict[str, int] = defaultdict(int)
         others = [host.traffic for host in self._store.hosts() if host.name != self._host]
-        for counted in [here, *others]:
+        for counted in [this_host, *others]:
             for name, traffic in counted.items():
                 requests[name] += traffic.requests
                 sent[name] += traffic.bytes

@@ -27,8 +27,7 @@ from portal.core.interfaces.systems import Clock
 from portal.core.session.session import Session
 from portal.core.site_rules import SiteRules
 from portal.errors import Conflict, FieldError
-from portal.store.access import AccessStore
-from portal.store.origins import OriginAssignment
+from portal.store.access import AccessStore, OriginAssignment
 
 MOVE_PAUSE = timedelta(seconds=3)
 """Time before an app can move again, so that concurrent requests agree on one origin."""
@@ -38,7 +37,7 @@ _MAX_ATTEMPTS = 5
 
 @dataclass(frozen=True)
 class AssignedOrigin:
-    """The app at its origin, and what the assignment has changed."""
+    """The app at its origin, and the changes made by the assignment."""
 
     opened: OpenApp
     notice: str = ""
@@ -70,7 +69,7 @@ class AppOrigins:
         return self._origins.pool(spec.kind) if self._site_rules().preferred_ports else None
 
     def check(self, spec: AppSpec, port: int) -> FieldError | None:
-        """What is wrong with a requested port, regardless of whether it is free."""
+        """The problem with a requested port, if any, regardless of whether it is free."""
         pool = self.pool(spec)
         if pool is None:
             return FieldError("preferred_port", "ports cannot be chosen here")
@@ -83,32 +82,32 @@ class AppOrigins:
         return None
 
     def assign(
-        self, session: Session, spec: AppSpec, options: AppOptions, known: OpenApp | None
+        self, session: Session, spec: AppSpec, options: AppOptions, opened: OpenApp | None
     ) -> AssignedOrigin:
         """Assign an origin: the current one, or the requested port if its owner may have it.
 
-        `known` is the app as last read, None if it was never opened. Raises Conflict if no origin
+        `opened` is the app as last read, None if it was never opened. Raises Conflict if no origin
         is left, or the session is over.
         """
-        if known is not None and self.keeps_origin(known, spec, options):
-            return AssignedOrigin(known, self._notice(options, known, _AGAIN))
+        if opened is not None and self.keeps_origin(opened, spec, options):
+            return AssignedOrigin(opened, self._notice(options, opened, _AGAIN))
         for _ in range(_MAX_ATTEMPTS):
             assigned = self._store.assign_origin(
                 session.id,
-                known,
+                opened,
                 self._request(session, spec),
-                lambda origins: self._choose(origins, session, spec, options, known),
+                lambda origins: self._choose(origins, session, spec, options, opened),
                 self._clock(),
                 options.asked or "",
             )
             if assigned.opened is not None:
-                return self._result(assigned, known, options, spec)
+                return self._result(assigned, opened, options, spec)
         raise Conflict("All ports for apps are taken. Try again in a moment.")
 
     def _result(
         self,
         assigned: OriginAssignment,
-        known: OpenApp | None,
+        before: OpenApp | None,
         options: AppOptions,
         spec: AppSpec,
     ) -> AssignedOrigin:
@@ -116,18 +115,18 @@ class AppOrigins:
         if opened is None or not self._origins.fits(opened.label, spec.kind):
             raise Conflict("It was moved at the same time. Open it again.")
         notice = self._notice(options, opened, choice.refused if choice else _MEANWHILE)
-        has_moved = known is not None and choice is not None and opened.label != known.label
+        has_moved = before is not None and choice is not None and opened.label != before.label
         return AssignedOrigin(opened, notice, has_moved, assigned.revoked)
 
-    def keeps_origin(self, known: OpenApp, spec: AppSpec, options: AppOptions) -> bool:
-        """Whether the app keeps its origin, as far as is known without the store."""
-        if not self._origins.fits(known.label, spec.kind):
+    def keeps_origin(self, opened: OpenApp, spec: AppSpec, options: AppOptions) -> bool:
+        """Whether the app keeps its origin, as far as can be decided without the store."""
+        if not self._origins.fits(opened.label, spec.kind):
             return False
-        if options.public and not known.public_since:
+        if options.public and not opened.public_since:
             return False  # the store knows which other users have had this origin
         if options.port is None:
             return True
-        return known.moved is not None and self._clock() - known.moved < MOVE_PAUSE
+        return opened.moved is not None and self._clock() - opened.moved < MOVE_PAUSE
 
     def _request(self, session: Session, spec: AppSpec) -> OriginRequest:
         use = OriginUse(session.owner, session.environment, session.version, spec.name)
@@ -139,18 +138,20 @@ class AppOrigins:
         session: Session,
         spec: AppSpec,
         options: AppOptions,
-        known: OpenApp | None,
+        opened: OpenApp | None,
     ) -> OriginChoice:
         """The origin to assign, given the origins in the store."""
         request, now = self._request(session, spec), self._clock()
         usable = self._origins.usable(spec.kind)
         ports = PortChooser(usable, origins, request, self._port_policy, now)
-        asked = options.port if options.port is not None and self._may_move(known, now) else None
-        has_it = known is not None and asked is not None and known.label == str(asked)
-        refused = ports.refusal(asked) if asked is not None and not has_it else ""
-        if asked is not None and not refused:
-            return self._claim(origins, str(asked), request, now, asked=True)
-        if known is not None and self._may_stay(origins, known, spec, options):
+        requested = (
+            options.port if options.port is not None and self._may_move(opened, now) else None
+        )
+        has_it = opened is not None and requested is not None and opened.label == str(requested)
+        refused = ports.refusal(requested) if requested is not None and not has_it else ""
+        if requested is not None and not refused:
+            return self._claim(origins, str(requested), request, now, requested=True)
+        if opened is not None and self._may_stay(origins, opened, spec, options):
             return OriginChoice(None, refused, port_requested=bool(refused))
         if self._origins.has_name(spec.kind):
             name = choose_name(origins, request) or secrets.token_hex(10)
@@ -168,25 +169,25 @@ class AppOrigins:
         now: datetime,
         refused: str = "",
         *,
-        asked: bool = False,
+        requested: bool = False,
     ) -> OriginChoice:
         origin = claim_origin(
             origins.by_label.get(label), label, request, now, secrets.token_hex(8)
         )
-        return OriginChoice(origin, refused, asked)
+        return OriginChoice(origin, refused, requested)
 
     @staticmethod
-    def _may_move(known: OpenApp | None, now: datetime) -> bool:
+    def _may_move(opened: OpenApp | None, now: datetime) -> bool:
         """Whether the last request for a port was long enough ago."""
-        return known is None or known.moved is None or now - known.moved >= MOVE_PAUSE
+        return opened is None or opened.moved is None or now - opened.moved >= MOVE_PAUSE
 
     def _may_stay(
-        self, origins: KnownOrigins, known: OpenApp, spec: AppSpec, options: AppOptions
+        self, origins: KnownOrigins, opened: OpenApp, spec: AppSpec, options: AppOptions
     ) -> bool:
         """Whether the app can keep its current origin."""
-        if not self._origins.fits(known.label, spec.kind):
+        if not self._origins.fits(opened.label, spec.kind):
             return False
-        origin = origins.by_label.get(known.label)
+        origin = origins.by_label.get(opened.label)
         if not options.public or origin is None:
             return True
         # A public app gets neither an origin for which browsers may have another user's data, nor

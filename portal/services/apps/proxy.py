@@ -22,10 +22,10 @@ log = logging.getLogger(__name__)
 class ProxyRoutes:
     """Adds and removes the routes from browsers, and from SSH clients, to apps.
 
-    A grant is stored before its route is added, and checked again while nobody else changes the
-    map; a revocation is stored together with the keys that HAProxy must forget (AccessStore). So a
-    crash at any line leaves no route that should not exist for longer than until the worker's next
-    check, and what has been removed never comes back.
+    A grant is stored before its route is added, and checked again under the map's lock; a
+    revocation is stored together with the keys that HAProxy must forget (AccessStore). So after a
+    crash at any line, a route that should not exist lasts until the worker's next check at most,
+    and a removed route never comes back.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class ProxyRoutes:
             log.warning("%d routes: %s", len(keys), error)
 
     def _remove(self, removals: Sequence[Removal], keys: Collection[str]) -> Sequence[Removal]:
-        """Remove routes at this host; returns the revocations that it has carried out."""
+        """Remove routes at this host; returns the revocations that were carried out."""
         try:
             self._routes.remove(*keys)
         except Unavailable as error:
@@ -115,7 +115,7 @@ class ProxyRoutes:
             if catalog.server_of(opened.app) == server:
                 keys += [(key, opened.app) for key in self._standing_keys(opened)]
         if state is not AppState.READY:
-            # Nothing is revoked: until the app answers again, the gate does.
+            # Nothing is revoked: the gate answers until the app does again.
             self._routes.remove(*(key for key, _ in keys))
             return
         for key, app in keys:
@@ -132,7 +132,7 @@ class ProxyRoutes:
         if not self._routes.is_lost():
             return False
         self._routes.set_background_requests(self._background())
-        with self._routes.exclusively():  # what is revoked meanwhile must not come back
+        with self._routes.exclusively():  # keys revoked meanwhile must not come back
             self._routes.set_paths(self._paths())
             self._routes.fill(dict(self._expected()))
         return True
@@ -151,23 +151,25 @@ class ProxyRoutes:
         self._routes.set_background_requests(self._background())
         with self._routes.exclusively():
             self._routes.set_paths(self._paths())
-        known = self._routes.entries()
+        entries = self._routes.entries()
         # Read after the map, so that it includes routes added meanwhile.
         expected = dict(self._expected())
-        wrong = [key for key in known if key not in expected]
-        if wrong:
+        obsolete = [key for key in entries if key not in expected]
+        if obsolete:
             expected = dict(self._expected())
-            wrong = [key for key in wrong if key not in expected]
-            self._routes.remove(*wrong)
-        missing = {key for key, target in expected.items() if known.get(key) != target}
+            obsolete = [key for key in obsolete if key not in expected]
+            self._routes.remove(*obsolete)
+        missing = {key for key, target in expected.items() if entries.get(key) != target}
         if missing:
             with self._routes.exclusively():
                 for key, target in self._expected():
                     if key in missing:
                         self._routes.add(key, target)
-        if wrong or missing:
-            log.warning("routes: %d removed, %d added in HAProxy's map", len(wrong), len(missing))
-        return len(wrong) + len(missing)
+        if obsolete or missing:
+            log.warning(
+                "routes: %d removed, %d added in HAProxy's map", len(obsolete), len(missing)
+            )
+        return len(obsolete) + len(missing)
 
     def _paths(self) -> dict[str, str]:
         """The paths of JupyterHub's servers, with the keys of their routes."""
@@ -176,11 +178,11 @@ class ProxyRoutes:
     def _background(self) -> list[str]:
         """Requests that do not count as use, in the format of Routes.set_background_requests."""
         apps = self._catalog().apps.values()
-        found = [f"{app.name}/STATIC" for app in apps if app.static_page]
+        requests = [f"{app.name}/STATIC" for app in apps if app.static_page]
         for app in apps:
             for method, path in map(split_request, app.background):
-                found.append(f"{app.server}/{method}{path}")
-        return found
+                requests.append(f"{app.server}/{method}{path}")
+        return requests
 
     def _expected(self) -> Iterator[tuple[str, str]]:
         """The routes that should exist according to the database: key and target."""

@@ -26,19 +26,19 @@ class AppReports:
         self._catalog = catalog
         self._is_admin = is_admin
 
-    def note_image(self, session: Session, found: Sequence[str]) -> tuple[str, ...]:
-        """Return those of the site's apps that a session has found in its image.
+    def note_image(self, session: Session, detected: Sequence[str]) -> tuple[str, ...]:
+        """Return the site's apps that a session's runner has detected in its image.
 
-        They apply to this session only, since its owner controls what it reports. They are stored
-        for the image, and so for all users, only if the session is an administrator's.
+        They apply to this session only, since its owner controls the report. They are stored for
+        the image, and so for all users, only if the session is an administrator's.
         """
         catalog, image = self._catalog(), (session.environment, session.version)
-        known = tuple(name for name in dict.fromkeys(found) if name in catalog.apps)
+        apps = tuple(name for name in dict.fromkeys(detected) if name in catalog.apps)
         if session.image:
-            return known  # what it is named says nothing about other sessions
-        if known and known != catalog.detected.get(image) and self._is_admin(session.owner):
-            self._store.save_image_apps(*image, known)
-        return known
+            return apps  # a user-supplied image: other sessions may have another file of this name
+        if apps and apps != catalog.detected.get(image) and self._is_admin(session.owner):
+            self._store.save_image_apps(*image, apps)
+        return apps
 
     def note_app(
         self,
@@ -49,18 +49,19 @@ class AppReports:
         tail: str = "",
         details: str | None = None,
     ) -> None:
-        """Store what the runner reports about an app, and add or remove its routes. Idempotent.
+        """Store the runner's report about an app, and add or remove its routes. Idempotent.
 
         An app that was never opened is ignored. `tail` is the end of its log; None leaves the
         details unchanged.
         """
-        known = {opened.app: opened for opened in self._store.apps(session.id)}
-        if app not in known:
+        opened_apps = {opened.app: opened for opened in self._store.apps(session.id)}
+        if app not in opened_apps:
             return
         # A heartbeat may report a failure before the report that explains it. An app that starts
         # slowly is reported several times, each time with more of its log.
-        new, told = message or details, known[app].message and state is not AppState.STARTING
-        if known[app].state == state and (told or not new):
+        has_news = message or details
+        explained = opened_apps[app].message and state is not AppState.STARTING
+        if opened_apps[app].state == state and (explained or not has_news):
             return
         self._store.set_app(session.id, app, state, message, tail, details)
         self._proxy.server_changed(session, app, state)

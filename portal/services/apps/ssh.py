@@ -43,12 +43,12 @@ class SshAccess:
     def by_name(self, owner: str, name: str) -> SshEndpoint | None:
         """The endpoint of an owner's live session by its name for SSH clients.
 
-        Of several sessions of one name an open one, else the newest; None if there is none.
+        Of several sessions with this name, an open one, else the newest; None if there is none.
         """
-        named = [s for s in self._sessions.live() if (s.owner, s.name) == (owner, name)]
-        newest = sorted(named, key=lambda session: session.created, reverse=True)
-        found = [self._endpoint(session) for session in newest]
-        return next(iter(sorted(found, key=lambda one: not one.is_open)), None)
+        matches = [s for s in self._sessions.live() if (s.owner, s.name) == (owner, name)]
+        newest = sorted(matches, key=lambda session: session.created, reverse=True)
+        endpoints = [self._endpoint(session) for session in newest]
+        return next(iter(sorted(endpoints, key=lambda endpoint: not endpoint.is_open)), None)
 
     def _spec(self, session: Session) -> AppSpec:
         for spec in self._apps.offered(session):
@@ -82,10 +82,10 @@ class SshAccess:
         return self._files.public_keys(person.name)
 
     def add_public_key(self, person: Person, text: str) -> PublicKey:
-        """Let a key of the user's own into all of their sessions; raises InvalidRequest."""
+        """Authorize a public key of the user for all of their sessions; raises InvalidRequest."""
         key = read_public_key(text)
-        known = {each.id for each in self.public_keys(person)}
-        if key.id not in known and len(known) >= MAX_KEYS:
+        ids = {each.id for each in self.public_keys(person)}
+        if key.id not in ids and len(ids) >= MAX_KEYS:
             problem = f"you have {MAX_KEYS} keys already; remove one first"
             raise InvalidRequest([FieldError(FIELD, problem)])
         self._files.add_public_key(person.name, key)
@@ -93,7 +93,7 @@ class SshAccess:
         return key
 
     def remove_public_key(self, person: Person, key_id: str) -> None:
-        """Refuse a key from now on, and cut all SSH connections; raises NotFound."""
+        """Revoke a public key, and cut all SSH connections; raises NotFound."""
         key = next((each for each in self.public_keys(person) if each.id == key_id), None)
         if key is None:
             raise NotFound("You have no such key.")
@@ -104,8 +104,9 @@ class SshAccess:
     def _cut(self, person: Person) -> None:
         """Cut the SSH connections to all of the user's sessions.
 
-        Which of them used a removed key is not known. Their endpoints are open again afterwards;
-        if HAProxy does not answer in between, StillOpen is raised, and the worker goes on cutting.
+        It is not recorded which of them used a removed key. Their endpoints are open again
+        afterwards; if HAProxy does not answer in between, StillOpen is raised, and the worker
+        retries.
         """
         for session in self._sessions.live():
             if session.owner != person.name:

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class AppStarter:
-    """Asks runners to start and stop apps."""
+    """Sends start and stop requests to runners."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class AppStarter:
             return AppState.WANTED
         if self._store.set_starting(opened):
             return AppState.STARTING
-        # Its owner has changed the answer since it was read: it is restarted with the new one.
+        # Its owner has changed the answer in the meantime: restart it with the new one.
         log.info("session %s: %s restarts with another answer", session.id, spec.name)
         with contextlib.suppress(Unavailable):
             self._runners.stop_app(session, spec.name)
@@ -71,17 +71,17 @@ class AppStarter:
     def pending_starts(self, session: Session) -> list[StartRequest]:
         """Start requests for all WANTED apps, which become STARTING."""
         requests = []
-        for spec, opened in self._wanted(session):
+        for spec, opened in self._pending(session):
             if self._store.set_starting(opened):  # if not, retry_pending starts it
                 requests.append(self._request(session, spec, opened))
         return requests
 
     def retry_pending(self, session: Session) -> None:
         """Repeat start requests that did not reach the runner. Idempotent."""
-        for spec, opened in self._wanted(session):
+        for spec, opened in self._pending(session):
             self.start(session, spec, opened)
 
-    def _wanted(self, session: Session) -> list[tuple[AppSpec, OpenApp]]:
+    def _pending(self, session: Session) -> list[tuple[AppSpec, OpenApp]]:
         apps = self._catalog().apps
         pairs = [(apps.get(opened.app), opened) for opened in self._store.apps(session.id)]
         return [

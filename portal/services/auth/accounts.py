@@ -60,7 +60,7 @@ class AccountWatch:
         self._checks = checks
         self._checked: dict[str, datetime] = {}
         self._gone_since: dict[str, datetime] = {}
-        self._out: set[str] = set()
+        self._locked_out: set[str] = set()
 
     def check(self) -> None:
         """Run one check; raises Unavailable when the login node does not answer."""
@@ -71,7 +71,7 @@ class AccountWatch:
         refused = dict.fromkeys(gone, GONE) | self._refused(inside - gone)
         for user, why in refused.items():
             self._lock_out(user, why, [s for s in live if s.owner == user])
-        self._out &= set(refused)
+        self._locked_out &= set(refused)
 
     def _gone(self, names: Collection[str], now: datetime) -> set[str]:
         """The users whose accounts are considered removed."""
@@ -86,13 +86,13 @@ class AccountWatch:
     def _refused(self, names: Collection[str]) -> dict[str, str]:
         """The users who cannot log in, with the reason; least recently checked users first."""
         longest = datetime.min.replace(tzinfo=self._clock().tzinfo)
-        turn = sorted(names, key=lambda user: (self._checked.get(user, longest), user))
+        ordered = sorted(names, key=lambda user: (self._checked.get(user, longest), user))
         # Two checks a minute share the permitted number per minute.
-        chosen = turn[: -(-self._checks // 2)]
+        chosen = ordered[: -(-self._checks // 2)]
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="accounts") as pool:
-            found = dict(zip(chosen, pool.map(self._problem, chosen), strict=True))
+            problems = dict(zip(chosen, pool.map(self._problem, chosen), strict=True))
         self._checked = {user: self._checked[user] for user in names if user in self._checked}
-        return {user: why for user, why in found.items() if why}
+        return {user: why for user, why in problems.items() if why}
 
     def _problem(self, user: str) -> str:
         try:
@@ -110,12 +110,12 @@ class AccountWatch:
         # If it was locked from the beginning, passwords are verified by another mechanism.
         return PASSWORD if standing.password == LOCKED and before else ""
 
-    def _lock_out(self, user: str, why: str, sessions: Collection[Session]) -> None:
-        if user not in self._out:
-            self._record(user, "account.out", "", why)
-        self._out.add(user)
+    def _lock_out(self, user: str, reason: str, sessions: Collection[Session]) -> None:
+        if user not in self._locked_out:
+            self._record(user, "account.out", "", reason)
+        self._locked_out.add(user)
         try:
-            self._logins.revoke_all(user, user, why=why)
+            self._logins.revoke_all(user, user, why=reason)
         except PortalError as error:
             log.warning("account %s: not everything revoked yet: %s", user, error)
         for session in sessions:

@@ -1,4 +1,4 @@
-"""Who administers the site: users by name, and members of Unix groups of the login node."""
+"""The site's administrators: users by name, and members of Unix groups of the login node."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from portal.errors import PortalError
 
 log = logging.getLogger(__name__)
 
-MEMBER_TRUSTED = timedelta(minutes=1)
-"""How long a membership is believed without asking again."""
-OTHERS_TRUSTED = timedelta(minutes=10)
-"""The same for who is no member: asked again at their next log-in as well."""
-KEPT = timedelta(minutes=5)
+MEMBER_TTL = timedelta(minutes=1)
+"""Cache lifetime for members."""
+NON_MEMBER_TTL = timedelta(minutes=10)
+"""Cache lifetime for non-members, whose entry is also dropped at their next log-in."""
+STALE_TTL = timedelta(minutes=5)
 """How long the last answer counts while the login node does not answer."""
-SILENCE = timedelta(seconds=15)
-"""After a question without an answer nobody asks for this long: threads would wait one by one."""
+RETRY_AFTER = timedelta(seconds=15)
+"""Pause after a query without an answer: otherwise each thread would wait in turn."""
 WAIT_SECONDS = 3.0
-"""How long parallel requests of somebody unknown wait for the answer that one of them asks for."""
-MAX_KNOWN = 10_000
+"""How long concurrent requests of a user who is not cached wait for the query of the first."""
+MAX_CACHED = 10_000
 
 
 @dataclass
-class _Known:
+class _Membership:
     member: bool
-    asked: datetime
+    requested: datetime
     answered: datetime | None
     """None: never."""
 
@@ -45,76 +45,81 @@ class Administrators:
         self._groups = frozenset(groups)
         self._accounts = accounts
         self._clock = clock
-        self._known: dict[str, _Known] = {}
+        self._cache: dict[str, _Membership] = {}
         self._lock = threading.Lock()
         self._first = threading.Lock()
-        self._silent_until: datetime | None = None
+        self._retry_at: datetime | None = None
 
     def includes(self, user: str, since: datetime | None = None) -> bool:
-        """Whether the user is an administrator now; an unanswered question makes nobody one.
+        """Whether the user is an administrator now; False if the login node does not answer.
 
-        `since`: when the user logged in. Who was no member before that is asked about again, in
-        each process, as requests of one login come to all of them.
+        `since`: when the user logged in. Answers from before that time that the user is not a
+        member are dropped, in each process, since requests of one login reach all of them.
         """
         if user in self._users:
             return True
         if not self._groups:
             return False
         if since is not None:
-            self._forget_others(user, since)
-        waits = not self._is_known(user) and self._first.acquire(timeout=WAIT_SECONDS)
+            self._drop_non_member(user, since)
+        is_first = not self._is_cached(user) and self._first.acquire(timeout=WAIT_SECONDS)
         try:
             return self._is_member(user)
         finally:
-            if waits:
+            if is_first:
                 self._first.release()
 
-    def _is_known(self, user: str) -> bool:
+    def _is_cached(self, user: str) -> bool:
         with self._lock:
-            known = self._known.get(user)
-            return known is not None and known.answered is not None
+            cached = self._cache.get(user)
+            return cached is not None and cached.answered is not None
 
-    def _forget_others(self, user: str, since: datetime) -> None:
+    def _drop_non_member(self, user: str, since: datetime) -> None:
         with self._lock:
-            known = self._known.get(user)
-            if known is not None and known.answered and not known.member and known.asked < since:
-                del self._known[user]
+            cached = self._cache.get(user)
+            if (
+                cached is not None
+                and cached.answered
+                and not cached.member
+                and cached.requested < since
+            ):
+                del self._cache[user]
 
     def _is_member(self, user: str) -> bool:
         now = self._clock()
         if self._claim(user, now):
-            self._ask(user, now)
+            self._query(user, now)
         with self._lock:
-            known = self._known.get(user)
-            if known is None or known.answered is None:
+            cached = self._cache.get(user)
+            if cached is None or cached.answered is None:
                 return False
-            return known.member and now - known.answered <= KEPT
+            return cached.member and now - cached.answered <= STALE_TTL
 
     def _claim(self, user: str, now: datetime) -> bool:
-        """Whether this thread is to ask; others go on with the last answer."""
+        """Whether this thread should query; others use the cached answer."""
         with self._lock:
-            known = self._known.get(user)
-            if self._silent_until is not None and now < self._silent_until:
+            cached = self._cache.get(user)
+            if self._retry_at is not None and now < self._retry_at:
                 return False
-            if known is None:
-                if len(self._known) >= MAX_KNOWN:
-                    self._known.clear()
-                self._known[user] = _Known(member=False, asked=now, answered=None)
+            if cached is None:
+                if len(self._cache) >= MAX_CACHED:
+                    self._cache.clear()
+                self._cache[user] = _Membership(member=False, requested=now, answered=None)
                 return True
-            trusted = OTHERS_TRUSTED if known.answered and not known.member else MEMBER_TRUSTED
-            if now - known.asked < trusted:
+            ttl = NON_MEMBER_TTL if cached.answered and not cached.member else MEMBER_TTL
+            if now - cached.requested < ttl:
                 return False
-            known.asked = now
+            cached.requested = now
             return True
 
-    def _ask(self, user: str, now: datetime) -> None:
+    def _query(self, user: str, now: datetime) -> None:
         try:
             identity = self._accounts.identity(user)
         except PortalError as error:
             log.warning("groups of %s: not known: %s", user, error)
-            self._silent_until = now + SILENCE
+            self._retry_at = now + RETRY_AFTER
             return
         member = identity is not None and not identity.groups.isdisjoint(self._groups)
         with self._lock:
-            self._known[user] = _Known(member, asked=now, answered=now)
-            self._silent_until = None
+            self._cache[user] = _Membership(member, requested=now, answered=now)
+            self._retry_at = None

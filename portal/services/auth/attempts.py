@@ -19,10 +19,10 @@ from portal.store.attempts import AttemptStore
 
 refusals = logging.getLogger("slipway")
 """Logger of refused log-ins; its name is the beginning of the line, which must not change."""
-KNOWN_FOR = timedelta(days=180)
-"""How long networks are remembered from which an account has logged in."""
-NAMES = 10
-"""Names with audit events of their own, per network and hour."""
+NETWORK_LIFETIME = timedelta(days=180)
+"""How long the networks from which an account has logged in are remembered."""
+MAX_NAMES = 10
+"""Names with separate audit events, per network and hour."""
 _MINUTE, _HOUR = 60_000, 3_600_000
 
 
@@ -63,9 +63,9 @@ class LoginAttempts:
         return _HOUR // self._terms.per_hour
 
     def _key(self, user: str, network: str) -> str:
-        user = user.lower()  # spellings that a directory takes for the same account
-        known = self._store.knows(user, network)
-        return f"known {user} {network}" if known else f"account {user}"
+        user = user.lower()  # directories may ignore the case of names
+        has_logged_in = self._store.knows(user, network)
+        return f"known {user} {network}" if has_logged_in else f"account {user}"
 
     def succeeded(self, user: str) -> None:
         """The password was right: return the attempt, and remember the network."""
@@ -87,30 +87,30 @@ class LoginAttempts:
         """The password was wrong: the first time in each hour is written to the audit log.
 
         Each time is a line of the log, in a form that fail2ban reads (docs/monitoring). `user` is
-        "" for what cannot be an account's name: it may be a password in the wrong field.
+        "" for text that cannot be an account's name: it may be a password in the wrong field.
         """
         self._measures.login("refused")
         refusals.warning("login refused for %s from %s", user or "-", self._address.get() or "-")
         hour = _ms(self._clock()) // _HOUR
-        counted = self._store.refused(user, network_of(self._address.get()), hour, NAMES)
+        counted = self._store.refused(user, network_of(self._address.get()), hour, MAX_NAMES)
         if counted.count == 1:
             self._record(counted.user, "login.refused")
 
     def record_finished_hours(self) -> None:
-        """Write the counts of past hours to the audit log, then delete what has expired."""
+        """Write the counts of past hours to the audit log, then delete expired rows."""
         now = self._clock()
-        for done in self._store.refusals_before(_ms(now) // _HOUR):
-            if done.count > 1:
-                self._record_more(done)
-            self._store.drop_refusals(done)
-        self._store.expire(_ms(now), _ms(now - KNOWN_FOR))
+        for attempts in self._store.refusals_before(_ms(now) // _HOUR):
+            if attempts.count > 1:
+                self._record_further(attempts)
+            self._store.drop_refusals(attempts)
+        self._store.expire(_ms(now), _ms(now - NETWORK_LIFETIME))
 
-    def _record_more(self, done: FailedAttempts) -> None:
-        more = done.count - 1
-        text = f"{more} more {'time' if more == 1 else 'times'} within that hour"
-        before = self._address.set(done.network)
+    def _record_further(self, attempts: FailedAttempts) -> None:
+        count = attempts.count - 1
+        text = f"{count} more {'time' if count == 1 else 'times'} within that hour"
+        before = self._address.set(attempts.network)
         try:
-            self._record(done.user, "login.refused", "", text)
+            self._record(attempts.user, "login.refused", "", text)
         finally:
             self._address.reset(before)
 

@@ -34,7 +34,7 @@ from portal.store.logins import LoginStore
 
 MINUTE = timedelta(minutes=1)
 MAX_BROWSERS = 1000
-"""Browser logins per user: more than anyone needs; bounds what a script can create."""
+"""Browser logins per user: more than anyone needs; bounds the number from a script."""
 
 
 class Logins:
@@ -92,22 +92,22 @@ class Logins:
         parent = self._token_of(person)
         allowed = self.scopes_for(person)
         days = self.terms.token_days if days is None else days
-        wanted = tuple(s for s in SCOPES if s in (allowed if scopes is None else scopes))
-        if problems := self._problems(name, wanted, allowed, days):
+        chosen = tuple(s for s in SCOPES if s in (allowed if scopes is None else scopes))
+        if problems := self._problems(name, chosen, allowed, days):
             raise InvalidRequest(problems)
-        secret, login = self._make(person.name, TOKEN, name, wanted, timedelta(days=days))
+        secret, login = self._make(person.name, TOKEN, name, chosen, timedelta(days=days))
         end = login.expires if parent is None else min(parent.expires, login.expires)
         login = replace(login, expires=end, purpose=purpose or "")
         if not self._store.add_login(login, MAX_TOKENS):
             text = f"you have {MAX_TOKENS} tokens already; revoke one first"
             raise InvalidRequest([FieldError("name", text)])
-        self._record(person.name, "token.make", login.id, f"{name}: {' '.join(wanted)}")
+        self._record(person.name, "token.make", login.id, f"{name}: {' '.join(chosen)}")
         if purpose:
             self._revoke_replaced(login)
         return secret, login
 
     def _revoke_replaced(self, login: Login) -> None:
-        """Revoke what the token replaces: of two that are created at once, the later one stays."""
+        """Revoke the tokens that this one replaces: of two concurrent ones the later stays."""
         record = partial(self._record_revoked, by=login.user, why="replaced by a new one")
         for earlier in self.logins_of(login.user, TOKEN):
             same = (earlier.purpose, earlier.name) == (login.purpose, login.name)
@@ -117,23 +117,23 @@ class Logins:
     def scopes_for(self, person: Person) -> tuple[str, ...]:
         """The scopes that the user's new token may have."""
         parent = self._token_of(person)
-        own = SCOPES if person.admin or self.is_admin(person.name) else PLAIN_SCOPES
-        return tuple(s for s in own if parent is None or parent.allows(s))
+        available = SCOPES if person.admin or self.is_admin(person.name) else PLAIN_SCOPES
+        return tuple(s for s in available if parent is None or parent.allows(s))
 
     def _token_of(self, person: Person) -> Login | None:
-        found = self._store.login(person.login, self._clock())
-        return found if found is not None and found.kind == TOKEN else None
+        login = self._store.login(person.login, self._clock())
+        return login if login is not None and login.kind == TOKEN else None
 
     def _problems(
-        self, name: str, wanted: Sequence[str], allowed: Sequence[str], days: int
+        self, name: str, chosen: Sequence[str], allowed: Sequence[str], days: int
     ) -> list[FieldError]:
         problems = []
         if not (0 < len(name) <= MAX_NAME and name.isprintable() and name.strip() == name):
             text = f"use 1 to {MAX_NAME} printable characters, without spaces at the ends"
             problems.append(FieldError("name", text))
-        if not wanted:
+        if not chosen:
             problems.append(FieldError("scopes", "choose at least one"))
-        if beyond := [scope for scope in wanted if scope not in allowed]:
+        if beyond := [scope for scope in chosen if scope not in allowed]:
             text = f"{beyond[0]} is more than you may give; choose of: {', '.join(allowed)}"
             problems.append(FieldError("scopes", text))
         if not 1 <= days <= self.terms.token_days:
@@ -164,7 +164,7 @@ class Logins:
         return self._administrators.includes(user, since)
 
     def newcomer(self, user: str) -> Person:
-        """Somebody who has given the right password just now, and has no login yet."""
+        """A user who has just been authenticated by password, without a login yet."""
         return Person(user, self.is_admin(user, self._clock()), login="")
 
     def find(self, secret: str, kind: str) -> Login | None:
@@ -183,10 +183,10 @@ class Logins:
         return Person(login.user, admin, login.hash)
 
     def _by_group(self, login: Login) -> bool:
-        """Whether the provider's groups make an administrator.
+        """Whether the user is an administrator by the provider's groups.
 
-        They are known at a log-in only, so they hold for that login, and for the user's tokens
-        only while there is such a login.
+        The provider reports them at log-in only, so they hold for that login, and for the user's
+        tokens only while such a login is live.
         """
         issuer = self._admin_issuer
         if not issuer:
@@ -205,7 +205,7 @@ class Logins:
     def keep_alive(self, login: Login) -> None:
         """Store the use, at most once a minute; extends a browser login's expiry.
 
-        Nothing while the database is full or does not answer: that stops nobody who only reads.
+        Does nothing while the database is full or does not answer, so that reading still works.
         """
         now = self._clock()
         if login.created < login.used and now - login.used < MINUTE:
@@ -227,8 +227,8 @@ class Logins:
 
     def logins_of(self, user: str, kind: str | None = None) -> list[Login]:
         """A user's live logins (of one kind), newest first."""
-        found = self._store.logins(user, self._clock())
-        return [login for login in found if kind in (None, login.kind)]
+        logins = self._store.logins(user, self._clock())
+        return [login for login in logins if kind in (None, login.kind)]
 
     def active_users(self) -> list[UserLogins]:
         """All users with a live login or token, by name."""
@@ -250,11 +250,11 @@ class Logins:
 
     def revoke_provided(self, issuer: str, subject: str, sid: str) -> int:
         """Revoke the logins of a provider's session or subject, as it asked; their number."""
-        found = self._store.provider_logins(issuer, subject, sid, self._clock())
+        logins = self._store.provider_logins(issuer, subject, sid, self._clock())
         record = partial(self._record_revoked, why="the OpenID provider ended the session")
         return sum(
             len(self._revoke(login.user, partial(record, by=login.user), id=login.id))
-            for login in found
+            for login in logins
         )
 
     def revoke_all(self, user: str, by: str, kinds: Collection[str] = KINDS, why: str = "") -> int:
@@ -280,9 +280,11 @@ class Logins:
         return revoked
 
     def _record_revoked(self, login: Login, by: str, why: str = "") -> None:
-        what = f"token {login.name}" if login.kind == TOKEN else "browser"
+        subject = f"token {login.name}" if login.kind == TOKEN else "browser"
         detail = (
-            what + ("" if by == login.user else f" of {login.user}") + (f": {why}" if why else "")
+            subject
+            + ("" if by == login.user else f" of {login.user}")
+            + (f": {why}" if why else "")
         )
         self._record(by, f"{login.kind}.revoke", login.id, detail)
 

@@ -1,4 +1,4 @@
-"""Log-in by OpenID Connect: from the provider's answer to an account of the cluster."""
+"""Log-in by OpenID Connect: maps the provider's claims to an account of the cluster."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ProviderTerms:
     rule: AccountRule
     minimum_uid: int
     reserved: Collection[str]
-    """The portal's own accounts on the cluster, which are nobody's."""
+    """The portal's own accounts on the cluster, with which no person may log in."""
     logout: bool
 
 
@@ -55,7 +55,7 @@ class ProviderLogins:
         record: RecordEvent,
         count_refusal: Callable[[str], None],
     ) -> None:
-        """`count_refusal` counts those of nobody whom the provider knows."""
+        """`count_refusal` counts refused log-ins without a known account."""
         self._provider = provider
         self._terms = terms
         self._accounts = accounts
@@ -67,7 +67,10 @@ class ProviderLogins:
         self._count_refusal = count_refusal
 
     def begin(self, target: str) -> tuple[str, LoginAttempt]:
-        """Where the browser logs in, and what it keeps until then; raises Unavailable."""
+        """The provider's address for the browser, and the attempt that it stores in a cookie.
+
+        Raises Unavailable.
+        """
         attempt = LoginAttempt(
             state=secrets.token_urlsafe(32),
             nonce=secrets.token_urlsafe(32),
@@ -78,7 +81,7 @@ class ProviderLogins:
         return self._provider.authorization_url(attempt), attempt
 
     def finish(self, attempt: LoginAttempt, answer: AuthorizationResponse) -> tuple[str, Proof]:
-        """The account of whoever came back, and how it is proven.
+        """The account that the provider has authenticated, and the proof of that.
 
         Raises Unauthorized or Forbidden, which the audit log records, and Unavailable.
         """
@@ -100,28 +103,28 @@ class ProviderLogins:
         age = self._now() // 1000 - attempt.started
         if answer.state != attempt.state or not 0 <= age <= ATTEMPT_SECONDS:
             raise Unauthorized(USED)
-        found = self._provider.redeem(answer, attempt)
-        subject.append(found.claims["sub"])
-        user = account_of(found.claims, self._terms.rule, self._accounts_file())
-        admin = is_admin(found.claims, self._terms.rule)
+        redeemed = self._provider.redeem(answer, attempt)
+        subject.append(redeemed.claims["sub"])
+        user = account_of(redeemed.claims, self._terms.rule, self._accounts_file())
+        admin = is_admin(redeemed.claims, self._terms.rule)
         self._check_account(user)
-        sid = found.claims.get("sid")
+        sid = redeemed.claims.get("sid")
         proof = Proof(
             method=OIDC,
             issuer=self._terms.issuer,
             subject=subject[0],
             sid=sid if isinstance(sid, str) else "",
             admin=admin,
-            id_token=found.id_token,
+            id_token=redeemed.id_token,
         )
         return user, proof
 
     def _check_account(self, user: str) -> None:
-        """Whether the login node has the account, as a person's, and lets it in."""
+        """Raise Forbidden unless it is a person's account that may log in at the login node."""
         refused = f"The account “{user[:64]}” does not exist on the cluster, or may not be used."
         if user in self._terms.reserved:
             raise Forbidden(refused)
-        # Names that are none of an account, also by their case, have no identity.
+        # Names without an account, or spelled in another case, have no identity.
         identity = self._accounts.identity(user)
         if identity is None or identity.uid < self._terms.minimum_uid:
             raise Forbidden(refused)
@@ -135,7 +138,7 @@ class ProviderLogins:
         return key
 
     def logout_url(self, login: Login) -> str:
-        """Where the browser logs out at the provider, too; "" if it need not or cannot."""
+        """The provider's address for logging out there as well; "" if that is off or impossible."""
         ours = (login.method, login.issuer) == (OIDC, self._terms.issuer)
         if not self._terms.logout or not ours:
             return ""

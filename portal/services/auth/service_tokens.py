@@ -17,11 +17,11 @@ from portal.errors import FieldError, Forbidden, InvalidRequest, NotFound, Unaut
 from portal.store.service_tokens import ServiceTokenStore
 
 MAX_DAYS = 3650
-TRUSTED = timedelta(minutes=1)
-"""How long an account's groups are believed without asking the login node again."""
-NOTED = timedelta(hours=1)
-"""Reads for the same user are recorded once in this time; changes are always recorded."""
-MAX_KNOWN = 10_000
+IDENTITY_TTL = timedelta(minutes=1)
+"""How long an account's groups are cached."""
+READ_AUDIT_INTERVAL = timedelta(hours=1)
+"""Reads for the same user are audited once per interval; changes are always audited."""
+MAX_CACHED = 10_000
 
 
 class ServiceTokens:
@@ -42,17 +42,17 @@ class ServiceTokens:
         self._min_uid = min_uid
         self._clock = clock
         self._record = record
-        self._known: dict[str, tuple[datetime, Identity | None]] = {}
+        self._cache: dict[str, tuple[datetime, Identity | None]] = {}
 
     def make(
         self, by: str, name: str, users: Collection[str], groups: Collection[str], days: int
     ) -> tuple[str, ServiceToken]:
         """Create a token; the secret is returned once and never stored. Raises InvalidRequest."""
-        wrong = problems(name, users, groups, self._names)
+        invalid = problems(name, users, groups, self._names)
         if not 1 <= days <= MAX_DAYS:
-            wrong.append(FieldError("days", f"choose 1 to {MAX_DAYS} days"))
-        if wrong:
-            raise InvalidRequest(wrong)
+            invalid.append(FieldError("days", f"choose 1 to {MAX_DAYS} days"))
+        if invalid:
+            raise InvalidRequest(invalid)
         secret, now = MARK + secrets.token_urlsafe(32), self._clock()
         token = ServiceToken(
             hash=hash_secret(secret),
@@ -74,14 +74,14 @@ class ServiceTokens:
         return self._store.all()
 
     def revoke(self, by: str, id: str) -> None:
-        """Revoke a token; what was started with it goes on. Raises NotFound."""
+        """Revoke a token; sessions and jobs started with it go on. Raises NotFound."""
         token = self._store.remove(id)
         if token is None:
             raise NotFound(f"There is no service token {id}.")
         self._record(by, "service.revoke", id, token.name)
 
-    def person(self, secret: str, user: str, what: str, changes: bool) -> Person:
-        """The user that the token acts for in a request (`what`); never as an administrator.
+    def person(self, secret: str, user: str, request: str, changes: bool) -> Person:
+        """The user that the token acts for in a `request`; never as an administrator.
 
         Raises Unauthorized for an unknown token, Forbidden with the reason, and Unavailable while
         the login node does not answer.
@@ -91,21 +91,21 @@ class ServiceTokens:
             raise Unauthorized("This service token is unknown, has expired or was revoked.")
         if text := refusal(token, user, self._identity(user), self._min_uid):
             raise Forbidden(text)
-        self._note(token, user, what, changes)
+        self._note(token, user, request, changes)
         return Person(user, admin=False, login=token.hash, service=token.name)
 
     def _identity(self, user: str) -> Identity | None:
         now = self._clock()
-        asked, identity = self._known.get(user, (now - 2 * TRUSTED, None))
-        if now - asked > TRUSTED:
+        queried, identity = self._cache.get(user, (now - 2 * IDENTITY_TTL, None))
+        if now - queried > IDENTITY_TTL:
             identity = self._accounts.identity(user)
-            if len(self._known) >= MAX_KNOWN:
-                self._known.clear()
-            self._known[user] = (now, identity)
+            if len(self._cache) >= MAX_CACHED:
+                self._cache.clear()
+            self._cache[user] = (now, identity)
         return identity
 
-    def _note(self, token: ServiceToken, user: str, what: str, changes: bool) -> None:
+    def _note(self, token: ServiceToken, user: str, request: str, changes: bool) -> None:
         now = self._clock()
-        since = now if changes else now - NOTED
+        since = now if changes else now - READ_AUDIT_INTERVAL
         if self._store.note_use(token.id, user, now, since):
-            self._record(token.name, "service.use", user, what)
+            self._record(token.name, "service.use", user, request)

@@ -1,4 +1,4 @@
-"""What people do with their files, by way of their file server."""
+"""Operations on users' files, carried out by their file servers."""
 
 from __future__ import annotations
 
@@ -64,16 +64,16 @@ class Files:
     def search(
         self, person: Person, location: str, text: str, *, hidden: bool = False
     ) -> SearchResult:
-        """What is below a folder and has this text in its name."""
+        """The entries below a folder with this text in their names."""
         query = {"text": text, "hidden": "true" if hidden else None}
         return self._get(SearchResult, person, f"search/{location}", query)
 
     def usage(self, person: Person, location: str) -> Usage:
-        """What is below a folder; counted in the background, so ask again."""
+        """Number and size of the files below a folder; counted in the background, so poll it."""
         return self._get(Usage, person, f"usage/{location}")
 
     def quota(self, person: Person, root: str) -> Quota:
-        """How much may be stored in a storage area."""
+        """The quota of a storage area."""
         return self._get(Quota, person, f"quota/{quote(root, safe='')}")
 
     def uploads(self, person: Person) -> Uploads:
@@ -89,38 +89,38 @@ class Files:
     def rename(
         self, person: Person, location: str, name: str, *, shares_follow: bool = False
     ) -> Entry:
-        """Give a file or folder another name, which nothing has yet.
+        """Rename a file or folder; never replaces another one.
 
-        `shares_follow`: the caller takes the shares of a storage folder along. Raises FolderShared
-        without that.
+        `shares_follow`: the caller moves the shares of a storage folder to its new name. Raises
+        FolderShared without that.
         """
         body = {"name": name, "shares_follow": shares_follow}
         return self._post(Entry, person, f"rename/{location}", body)
 
     def drop_upload(self, person: Person, id: str) -> None:
-        """Give up an upload."""
+        """Cancel an upload."""
         self.ask(person, "DELETE", f"uploads/{quote(id, safe='')}")
 
     # Operations, which may take long
 
     def operate(self, person: Person, order: Json) -> Operation:
-        """Begin to copy, move or delete, or to change permissions.
+        """Start an operation: copy, move, delete, or change permissions.
 
-        `order`: kind, items, to, on_conflict, mode. It is over already if it took no time. Raises
+        `order`: kind, items, to, on_conflict, mode. Short operations have ended on return. Raises
         FolderShared.
         """
         return self._post(Operation, person, "operations", order)
 
     def operations(self, person: Person) -> Sequence[Operation]:
-        """Those that run, and those of the last hour."""
+        """The running operations, and those of the last hour."""
         return self._get(Operations, person, "operations").operations
 
     def operation(self, person: Person, id: str) -> Operation:
-        """One of them."""
+        """One operation."""
         return self._get(Operation, person, f"operations/{quote(id, safe='')}")
 
     def cancel(self, person: Person, id: str) -> Operation:
-        """Cancel it; what is done stays."""
+        """Cancel an operation; completed items are not undone."""
         return _parse(Operation, self.ask(person, "DELETE", f"operations/{quote(id, safe='')}"))
 
     def _get(
@@ -140,10 +140,10 @@ class Files:
         query: Query | None = None,
         body: Json | None = None,
     ) -> Json:
-        """Ask the user's server for an action (node/file_server/server.py); returns its JSON."""
-        given = {name: value for name, value in (query or {}).items() if value is not None}
+        """Ask the user's server for an action (node/file_server/control.py); returns its JSON."""
+        parameters = {name: value for name, value in (query or {}).items() if value is not None}
         path = f"/v1/{action}" + (f"/{location}" if location else "")
-        path += f"?{urlencode(given)}" if given else ""
+        path += f"?{urlencode(parameters)}" if parameters else ""
         reply = self._servers.ask(person, FileRequest(method, path, body))
         if reply.status >= 400:
             raise _error(reply)
@@ -158,7 +158,7 @@ def _parse(model: type[Model], data: Json) -> Model:
 
 
 def _error(reply: FileReply) -> PortalError:
-    """The error that a server's answer stands for; its words are the user's own process'."""
+    """The error for a server's answer, whose text is from a process of the user."""
     detail = str(reply.data.get("detail") or "Your file server cannot do this.")[:400]
     field = str(reply.data.get("field") or "path")[:40]
     if reply.data.get("code") == SHARED and (folders := _folders(reply.data.get("folders"))):
@@ -168,9 +168,9 @@ def _error(reply: FileReply) -> PortalError:
     return error
 
 
-def _folders(found: object) -> list[str]:
+def _folders(reported: object) -> list[str]:
     """Names of storage folders; [] if the portal cannot share all of them."""
-    names = [folder_name(text) for text in found] if isinstance(found, list) else []
+    names = [folder_name(text) for text in reported] if isinstance(reported, list) else []
     return [name for name in names if name is not None] if None not in names else []
 
 

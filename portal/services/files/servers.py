@@ -1,4 +1,4 @@
-"""A user's file server: started when it is needed, asked, and reached by browsers."""
+"""Users' file servers: starts them on demand, sends requests, and adds browsers' routes."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ log = logging.getLogger(__name__)
 START_PATIENCE = timedelta(seconds=30)
 """How long a claim to start a server holds: longer than a start may take."""
 SHORTEST_PAUSE, LONGEST_PAUSE = timedelta(seconds=5), timedelta(seconds=60)
-"""After a start that failed, during which nobody tries again."""
+"""Pause after a failed start, in which no start is tried."""
 PAUSE_FACTOR = 4
-"""The pause, relative to what the start took: so a user's slow starts take a fifth of the time."""
+"""Pause relative to the duration of the start: slow starts then take a fifth of the time."""
 MOST_GRANTS = 200
-"""Cookies and tokens of one user with access; whoever loses it is admitted again when it asks."""
+"""Cookies and tokens of one user with access; one that is dropped is admitted again on demand."""
 MOST_CLEANED = 100
-"""Users in one turn."""
+"""Users per call of clean_up."""
 CLEANING = timedelta(minutes=2)
-"""How long a turn may take: a user's shell may let it wait; the worker must not seem to hang."""
+"""Maximum duration of clean_up: a user's shell may be slow; the worker must not seem to hang."""
 PING = FileRequest("GET", "/v1/ping")
 
 MakeOrder = Callable[[str, str, str, str], StartOrder]
-"""User, id, certificate with key, and the clients' authority."""
+"""From user, id, certificate with key, and the clients' CA."""
 
 
 @dataclass(frozen=True)
 class _Failure:
-    """A start that failed."""
+    """A failed start."""
 
     instead_of: str
     """The id of the server that had ended; "" without one."""
@@ -56,9 +56,10 @@ class _Failure:
 
 
 class FileServers:
-    """Users' file servers. A crash between start and store costs only another start.
+    """Users' file servers, started on demand.
 
-    A start takes as long as the user's shell does, so only the request that begins it waits.
+    A start takes as long as the user's shell does, so only the request that begins it waits. After
+    a crash between start and store, the server is started again.
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class FileServers:
         self.ask(person, PING)
 
     def admit(self, person: Person, secret_hash: str, kind: str) -> None:
-        """Let a cookie or token of the user's reach the server through HAProxy.
+        """Give a cookie or token of the user access to the server through HAProxy.
 
         Stored before HAProxy is told, so that the worker restores the route. Raises Unavailable.
         """
@@ -121,7 +122,7 @@ class FileServers:
         return grant is not None and (grant.user, grant.login) == (person.name, person.login)
 
     def restart(self, secret_hash: str) -> None:
-        """Start the server of whoever has this cookie or token, if it does not answer.
+        """Start the server of the user with this cookie or token, if it does not answer.
 
         Raises NotFound or Unavailable.
         """
@@ -140,7 +141,7 @@ class FileServers:
         self._store.expire(self._clock())
 
     def clean_up(self) -> None:
-        """Remove uploads that expired, of users who have not come back since; once for each user.
+        """Remove expired uploads of users whose server has not run since; once for each user.
 
         A running server does it by itself.
         """
@@ -166,28 +167,30 @@ class FileServers:
         error.retry_seconds = ceil((failure.until - now).total_seconds())
         raise error
 
-    def _start(self, owner: str, dead: str, why: NoReply) -> None:
-        begun = self._clock()
-        if not self._store.claim_start(owner, dead, begun, begun + START_PATIENCE):
+    def _start(self, owner: str, ended_id: str, failure: NoReply) -> None:
+        started = self._clock()
+        if not self._store.claim_start(owner, ended_id, started, started + START_PATIENCE):
             raise Starting("Your file server is being started. Try again in a moment.")
         try:
             id, ca = secrets.token_hex(8), self._certificates.client_ca()
             order = self._make_order(owner, id, self._certificates.issue_gateway(id), ca)
-            # One that says nothing may be the user's own on a busy host, with work in progress.
-            order = replace(order, unless=dead if why is NoReply.SILENT else "")
+            # A server that does not answer may be busy, with work in progress.
+            order = replace(order, unless=ended_id if failure is NoReply.SILENT else "")
             address, port = self._host.start(owner, order)
         except BaseException as error:
             self._store.give_up_start(owner)
             if isinstance(error, Unavailable) and not isinstance(error, Starting):
-                self._note_failure(owner, dead, begun, error.text)
+                self._note_failure(owner, ended_id, started, error.text)
             raise
         self._store.save(FileServer(owner, id, address, port, self._clock()))
         with self._routes.exclusively():
             for key, target in self._store.routes(self._clock(), owner).items():
                 self._routes.add(key, target)
 
-    def _note_failure(self, owner: str, dead: str, begun: datetime, text: str) -> None:
+    def _note_failure(self, owner: str, ended_id: str, started: datetime, text: str) -> None:
         now = self._clock()
-        pause = min(max((now - begun) * PAUSE_FACTOR, SHORTEST_PAUSE), LONGEST_PAUSE)
-        known = {name: each for name, each in self._failures.items() if each.until > now}
-        self._failures = known | {owner: _Failure(dead, now + pause, text)}
+        pause = min(max((now - started) * PAUSE_FACTOR, SHORTEST_PAUSE), LONGEST_PAUSE)
+        failures = {
+            name: failure for name, failure in self._failures.items() if failure.until > now
+        }
+        self._failures = failures | {owner: _Failure(ended_id, now + pause, text)}

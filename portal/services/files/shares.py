@@ -1,10 +1,9 @@
 """Sharing of storage folders: rows in the database, and the file system's access control lists.
 
-A row is stored before access is given, and deleted after access has been taken back: a crash leaves
-no access that is not listed. What a crash has left unfinished is finished when it is next seen.
-Whether something is shared is decided by the file server, from the list of the folder itself and
-not from any name of it; it refuses to move or delete what is shared, until the portal has seen to
-the rows.
+A row is stored before access is given, and deleted after access has been revoked: a crash leaves no
+access that is not listed. A change that a crash has interrupted is completed when the share is next
+read. The file server decides by its ACL whether a folder is shared, not by its name; it refuses to
+move or delete a shared folder until the portal has updated the rows.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ PARTLY = "share"
 
 
 class FolderShares:
-    """What users share with each other."""
+    """The storage folders that users share with each other."""
 
     def __init__(
         self,
@@ -73,19 +72,19 @@ class FolderShares:
     def share(self, person: Person, key: ShareKey, access: Access) -> tuple[FolderShare, Json]:
         """Give a user or group access to an own folder, or change it.
 
-        Returns the share, and what the file server reports of it. Whether there is a user or group
-        of this name makes no difference. Raises InvalidRequest, NotFound, Conflict or Unavailable
-        (then the share is listed as unfinished).
+        Returns the share, and the file server's report. Accepts names without an account or group,
+        so that their existence is not disclosed. Raises InvalidRequest, NotFound, Conflict or
+        Unavailable (then the share is listed as unfinished).
         """
         if problems := check_share(key):
             raise InvalidRequest(problems)
         self._files.entry(person, _location(key.folder))
         before = self._store.get(key)
-        wanted = FolderShare(key, access, before.created if before else self._clock())
-        if not self._store.put(wanted, MOST):
+        share = FolderShare(key, access, before.created if before else self._clock())
+        if not self._store.put(share, MOST):
             raise Conflict(f"A folder can be shared with up to {MOST} users and groups.")
         self._record(person.name, "folder.share", f"{_words(key)} ({access})")
-        return self._give(person, wanted, before)
+        return self._give(person, share, before)
 
     def _give(
         self, person: Person, share: FolderShare, before: FolderShare | None
@@ -95,7 +94,7 @@ class FolderShares:
         try:
             report = self._files.ask(person, "PUT", "shares", _location(key.folder), body=body)
         except (Unavailable, DatabaseUnavailable):
-            raise  # unknown how far it is: it stays in the list
+            raise  # its progress is unknown: it stays in the list
         except PortalError as error:
             if error.code != PARTLY:
                 self._restore(key, before)
@@ -116,19 +115,19 @@ class FolderShares:
         return replace(share, state=ShareState.GIVEN)
 
     def take_back(self, person: Person, key: ShareKey) -> bool:
-        """End a share; returns whether it has ended, or still goes on in a large folder.
+        """End a share; returns whether it has ended, False while a large folder is processed.
 
         Raises NotFound, Conflict or Unavailable (then it is listed as unfinished).
         """
-        known = self._store.get(key)
-        if known is None:
+        share = self._store.get(key)
+        if share is None:
             raise NotFound("This folder is not shared so.")
-        self._store.set_state(key, known.access, ShareState.ENDING)
+        self._store.set_state(key, share.access, ShareState.ENDING)
         try:
             ended = self._end(person, key)
         except (Conflict, Forbidden) as error:
             if error.code != PARTLY:  # refused, so nothing has changed
-                self._store.set_state(key, known.access, known.state)
+                self._store.set_state(key, share.access, share.state)
             raise
         self._record(person.name, "folder.unshare", _words(key))
         return ended
@@ -137,7 +136,7 @@ class FolderShares:
         query = {"kind": key.kind, "name": key.name}
         try:
             report = self._files.ask(person, "DELETE", "shares", _location(key.folder), query)
-        except NotFound:  # the folder has gone, and its list with it
+        except NotFound:  # the folder is gone, and its ACL with it
             report = {}
         except Conflict:
             if self._files.entry(person, _location(key.folder)).kind == "folder":
@@ -149,51 +148,52 @@ class FolderShares:
         return True
 
     def of_folder(self, person: Person, folder: str) -> tuple[list[FolderShare], Json]:
-        """An own folder's shares, and the change that is going on; finishes what was cut off.
+        """An own folder's shares, and the running change, if any; completes interrupted changes.
 
         Raises NotFound, Conflict or Unavailable.
         """
-        found = self._files.ask(person, "GET", "shares", _location(folder))
-        reported = found.get("change")
+        reply = self._files.ask(person, "GET", "shares", _location(folder))
+        reported = reply.get("change")
         change: Json = reported if isinstance(reported, dict) else {}
         if change.get("running"):
             return self._store.of_owner(person.name, folder), change
-        there = self._adopt(person, folder, found.get("shares"))
+        listed = self._adopt(person, folder, reply.get("shares"))
         rows = self._store.of_owner(person.name, folder)
         for share in rows:
             if share.state is not ShareState.GIVEN:
                 with suppress(Conflict):  # it stays unfinished
                     self._finish(person, share, change)
-        if any(row.state is ShareState.GIVEN and row.key not in there for row in rows):
+        if any(row.state is ShareState.GIVEN and row.key not in listed for row in rows):
             self.mine(person)
         return self._store.of_owner(person.name, folder), change
 
     def _adopt(
-        self, person: Person, folder: str, listed: object, state: ShareState = ShareState.GIVEN
+        self, person: Person, folder: str, reported: object, state: ShareState = ShareState.GIVEN
     ) -> set[ShareKey]:
-        """List access that was given, changed or taken along without the portal, such as in a
-        shell; returns all that the folder's own list has.
+        """Store access that was given, changed or moved without the portal, as in a shell.
+
+        Returns the keys of all shares in the folder's ACL.
         """
-        known = {share.key: share for share in self._store.of_owner(person.name, folder)}
-        there = set()
-        # What it sends is the user's own process' word.
-        for one in _objects(listed):
-            kind = GROUP if one.get("kind") == GROUP else USER
-            key = ShareKey(person.name, folder, kind, str(one.get("name") or ""))
-            access = WRITE if one.get("access") == WRITE else READ
-            before = known.get(key)
-            there.add(key)
+        stored = {share.key: share for share in self._store.of_owner(person.name, folder)}
+        keys = set()
+        # The report is from a process of the user: not trusted.
+        for item in _objects(reported):
+            kind = GROUP if item.get("kind") == GROUP else USER
+            key = ShareKey(person.name, folder, kind, str(item.get("name") or ""))
+            access = WRITE if item.get("access") == WRITE else READ
+            before = stored.get(key)
+            keys.add(key)
             if before is None and not check_share(key):
                 self._store.put(FolderShare(key, access, self._clock(), state), MOST)
             elif before and before.state is state and before.access != access:
                 self._store.put(replace(before, access=access), MOST)
-        return there
+        return keys
 
     def _finish(self, person: Person, share: FolderShare, change: Json) -> None:
         key, ends = share.key, share.state is ShareState.ENDING
-        wanted = (key.kind, key.name, None if ends else share.access)
-        done = (change.get("kind"), change.get("name"), change.get("access")) == wanted
-        if not done or change.get("problem"):
+        target = (key.kind, key.name, None if ends else share.access)
+        is_same = (change.get("kind"), change.get("name"), change.get("access")) == target
+        if not is_same or change.get("problem"):
             if ends:
                 self._end(person, key)
             else:
@@ -204,44 +204,44 @@ class FolderShares:
             self._store.set_state(key, share.access, ShareState.GIVEN)
 
     def mine(self, person: Person) -> list[FolderShare]:
-        """All that the user shares: as the file system has it, or as stored if that is away."""
+        """All shares by the user: as in the file system, or as stored if that does not answer."""
         rows = self._store.of_owner(person.name)
         listed = [
             {"folder": quote(row.key.folder, safe=""), "kind": row.key.kind, "name": row.key.name}
             for row in rows
         ]
         try:
-            found = self._files.ask(person, "POST", "shares", body={"listed": listed})
-            self._compare(person, rows, found)
+            reply = self._files.ask(person, "POST", "shares", body={"listed": listed})
+            self._compare(person, rows, reply)
             return self._store.of_owner(person.name)
         except PortalError:
             return rows
 
-    def _compare(self, person: Person, rows: Sequence[FolderShare], found: Json) -> None:
-        """Forget what has ended without the portal, and list what has begun so."""
-        for row in _at(rows, found.get("missing")):
+    def _compare(self, person: Person, rows: Sequence[FolderShare], reply: Json) -> None:
+        """Remove and add the rows of shares that were ended or given without the portal."""
+        for row in _at(rows, reply.get("missing")):
             self._store.remove_unchanged(row)
-        for row in _at(rows, found.get("ended")):
+        for row in _at(rows, reply.get("ended")):
             if row.state is ShareState.GIVEN:
                 self._store.remove_unchanged(row)
         by_folder: dict[str, list[Json]] = {}
-        for one in _objects(found.get("shares"))[:MOST_ADOPTED]:
-            if (folder := folder_name(one.get("folder"))) is not None:
-                by_folder.setdefault(folder, []).append(one)
-        known = {row.key.folder for row in rows}
+        for item in _objects(reply.get("shares"))[:MOST_ADOPTED]:
+            if (folder := folder_name(item.get("folder"))) is not None:
+                by_folder.setdefault(folder, []).append(item)
+        folders = {row.key.folder for row in rows}
         for folder, shares in by_folder.items():
-            if folder in known or len(rows) < MOST_ADOPTED:
+            if folder in folders or len(rows) < MOST_ADOPTED:
                 self._adopt(person, folder, shares)
 
     def with_me(self, person: Person) -> list[SharedFolder]:
-        """What others share with the user, by name or a group; raises Unavailable."""
-        found = self._store.with_user(person.name)
+        """Folders that others share with the user, by name or group; raises Unavailable."""
+        shares = self._store.with_user(person.name)
         groups: frozenset[str] = frozenset()
         if self._store.has_groups():
             identity = self._accounts.identity(person.name)
             groups = identity.groups if identity else groups
-            found += self._store.with_groups(groups)
-        return shared_with(person.name, groups, found)
+            shares += self._store.with_groups(groups)
+        return shared_with(person.name, groups, shares)
 
     # Changes of folders that are shared
 
@@ -255,7 +255,7 @@ class FolderShares:
         folder = _folder(location)
         if folder not in (None, name) and self._store.of_owner(person.name, folder):
             with self.while_renaming(person, str(folder), name):
-                pass  # shares with names of which there is no account
+                pass  # shares with names without an account
         return entry
 
     def _rename_shared(self, person: Person, location: str, folder: str, name: str) -> Entry:
@@ -280,15 +280,15 @@ class FolderShares:
 
     @contextmanager
     def while_renaming(self, person: Person, folder: str, to: str) -> Iterator[None]:
-        """Take a folder's shares along when it gets another name.
+        """Move a folder's shares while it is renamed.
 
-        Meanwhile both names are listed, so that a crash leaves no access that is not.
+        Meanwhile both names are listed, so that a crash leaves no unlisted access.
         """
         copied = self._store.copy(person.name, folder, to, self._clock())
         try:
             yield
         except Unavailable:
-            raise  # unknown which name it has: both stay listed
+            raise  # its name is unknown: both stay listed
         except BaseException:
             for share in copied:
                 self._store.remove_unchanged(share)
@@ -297,9 +297,9 @@ class FolderShares:
 
     def end_all(self, person: Person, folder: str) -> None:
         """End a folder's shares, before it is deleted; raises Conflict or Unavailable."""
-        found = self._files.ask(person, "GET", "shares", _location(folder))
-        self._adopt(person, folder, found.get("shares"))
-        self._adopt(person, folder, found.get("ending"), ShareState.ENDING)
+        reply = self._files.ask(person, "GET", "shares", _location(folder))
+        self._adopt(person, folder, reply.get("shares"))
+        self._adopt(person, folder, reply.get("ending"), ShareState.ENDING)
         for share in self._store.of_owner(person.name, folder):
             if not self.take_back(person, share.key):
                 raise Conflict("Access of others is being taken back. Try again in a moment.")
@@ -316,7 +316,7 @@ def _folder(location: str) -> str | None:
 
 
 def _canonical(order: Json) -> Json:
-    """An order with its locations in their one spelling; raises InvalidRequest."""
+    """An order with canonical locations; raises InvalidRequest."""
     items, to = order.get("items"), order.get("to")
     changes: dict[str, Any] = {}
     if isinstance(items, list):
@@ -328,12 +328,12 @@ def _canonical(order: Json) -> Json:
     return {**order, **changes}
 
 
-def _objects(found: object) -> list[Json]:
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+def _objects(value: object) -> list[Json]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _at(rows: Sequence[FolderShare], numbers: object) -> list[FolderShare]:
-    """The rows at the places that a file server names."""
+    """The rows at the indices in a file server's answer."""
     places = numbers if isinstance(numbers, list) else []
     return [rows[n] for n in places if isinstance(n, int) and 0 <= n < len(rows)]
 

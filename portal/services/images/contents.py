@@ -1,4 +1,4 @@
-"""What is inside the images that a person may use."""
+"""The inventories of the images that a user may see."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from portal.errors import NotFound
 
 
 class ImageContents:
-    """Inventories, each read when somebody asks for it."""
+    """Inventories, each read on request."""
 
     def __init__(
         self,
@@ -25,7 +25,7 @@ class ImageContents:
         self._inventory = inventory
 
     def inside(self, person: Person, environment: str, version: str) -> Inside:
-        """One image that the person may see, retired ones too; raises NotFound."""
+        """The inventory of an image that the user may see, even if retired; raises NotFound."""
         image = self._visible(person, self._catalog()).image(environment, version)
         if image is None:
             raise NotFound("There is no such version of an environment.")

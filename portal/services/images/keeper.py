@@ -1,4 +1,4 @@
-"""Lists images with those who use them, retires versions and deletes what nobody uses."""
+"""Lists images with their users, retires versions and deletes unused files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ImageKeeper:
         jobs: Callable[[], Collection[QueuedJob]],
         clock: Clock,
     ) -> None:
-        """`sessions`: those that are not over; `jobs`: those that Slurm has not finished."""
+        """`sessions`: those that have not ended; `jobs`: those that Slurm has not finished."""
         self._store = store
         self._sessions = sessions
         self._jobs = jobs
@@ -48,7 +48,7 @@ class ImageKeeper:
             self._store.retire(name, None)
 
     def prune(self, dry_run: bool, names: Collection[ImageName] = ()) -> list[Removal]:
-        """Delete retired images and replaced files that nobody uses; returns what was decided.
+        """Delete unused retired images and replaced files; returns the decisions.
 
         `names`: only these images; empty means all. Raises ImageError if one does not exist.
         """
@@ -64,6 +64,6 @@ class ImageKeeper:
         return decided
 
     def _decide(self, name: ImageName) -> Removal | None:
-        """The users are read after the image: whoever comes later has a newer file."""
+        """Decide on an image. Sessions and jobs are read after it: later ones have a newer file."""
         image = self._store.get(name)
         return decide(image, self._sessions(), self._jobs(), self._clock())

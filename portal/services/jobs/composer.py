@@ -1,4 +1,4 @@
-"""Submits jobs: what a person composed is checked, sent to sbatch, and kept to be sent again."""
+"""Submits composed jobs: checks them, sends them to sbatch, and stores them for resubmission."""
 
 from __future__ import annotations
 
@@ -54,15 +54,14 @@ from portal.errors import (
     Unavailable,
 )
 from portal.services.admin.administration import Administration
-from portal.services.cluster import Cluster
-from portal.services.launch.submission import NOT_YET
+from portal.services.cluster import GPUS_UNKNOWN_YET, Cluster
 from portal.services.storage import GrantMounts
 from portal.store.submissions import SubmissionStore
 
 log = logging.getLogger(__name__)
 
-LOOK = "Look at your jobs before you submit it again."
-_UNDER_WAY = "This job is being submitted, or has been and the answer was lost. " + LOOK
+CHECK_JOBS = "Look at your jobs before you submit it again."
+_SUBMITTING = "This job is being submitted, or has been and the answer was lost. " + CHECK_JOBS
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _UTF16 = "this file is in UTF-16, by its byte-order mark (BOM): save it as UTF-8 without BOM"
 _NOT_TEXT = "this file is not text in UTF-8: submit it as a file instead"
@@ -120,14 +119,16 @@ class Composer:
         return [FieldError("image", problem)] if problem else []
 
     def _group_problem(self, person: Person, request: JobRequest) -> list[FieldError]:
-        asked = request.resource_group
-        if asked is None or not self._cluster.look().partitions:
+        requested = request.resource_group
+        if requested is None or not self._cluster.look().partitions:
             return []
-        groups = self._cluster.look().launch_options(person.name, asked).groups  # of any account
-        if any(group.name == asked for group in groups):
+        groups = (
+            self._cluster.look().launch_options(person.name, requested).groups
+        )  # of any account
+        if any(group.name == requested for group in groups):
             return []
-        known = ", ".join(group.name for group in groups)
-        text = f"choose one of: {known}" if known else "your account may use none here"
+        names = ", ".join(group.name for group in groups)
+        text = f"choose one of: {names}" if names else "your account may use none here"
         return [FieldError("resource_group", text)]
 
     def _account_problems(self, person: Person, request: JobRequest) -> list[FieldError]:
@@ -138,12 +139,12 @@ class Composer:
         return self._cluster.look().account_problems(person.name, request.resource_group, options)
 
     def command(self, request: JobRequest) -> str:
-        """The command that submits the same job, as a person types it."""
+        """The command that submits the same job, for a shell."""
         return shell_text(submit_command(request))
 
     def check(self, person: Person, request: JobRequest) -> str:
-        """What sbatch --test-only says of a job; raises InvalidRequest, Unavailable."""
-        self._look_at_file(person, request)
+        """The output of sbatch --test-only for a job; raises InvalidRequest, Unavailable."""
+        self._check_file(person, request)
         try:
             start = self._submitter.check(person.name, submit_command(request))
         except SubmissionRefused as error:
@@ -163,24 +164,24 @@ class Composer:
         key = key or uuid.uuid4().hex
         claimed = Submission(person.name, key, fingerprint, self._clock(), body)
         if earlier := self._store.claim(claimed):
-            return _again(earlier, fingerprint)
-        # Before it is sent: a shell that answers none of its commands could fill the database.
+            return _repeated(earlier, fingerprint)
+        # Before it is sent: a user whose shell never answers could fill the database.
         self._forget_old(person)
         number = self._send(person, request, key)
         self._store.sent(person.name, key, number)
-        self._administration.record(person.name, "job.submit", number, _described(request))
+        self._administration.record(person.name, "job.submit", number, _description(request))
         return number
 
     def _send(self, person: Person, request: JobRequest, key: str) -> str:
         try:
-            # After the key is claimed: a repeated request is answered whatever the file is now.
-            self._look_at_file(person, request)
+            # After the key is claimed: a repeated request does not depend on the file.
+            self._check_file(person, request)
             granted = request.model_copy(update={"mounts": self._granted(person, request)})
             command = self._after_maintenance(person, request, submit_command(granted))
         except (InvalidRequest, HomeUnusable, Unavailable) as error:
             self._store.release(person.name, key)
             if isinstance(error, OutcomeUnknown):
-                raise Unavailable(error.text) from error  # of reading the file: nothing was sent
+                raise Unavailable(error.text) from error  # while reading the file: nothing was sent
             raise
         try:
             return self._submitter.submit(person.name, command)
@@ -190,7 +191,7 @@ class Composer:
         except OutcomeUnknown as error:
             # The key stays in use: repeating the request must not submit a second job.
             log.warning("job of %s: submission unclear: %s", person.name, error)
-            text = error.text if LOOK in error.text else f"{error.text} {_UNDER_WAY}"
+            text = error.text if CHECK_JOBS in error.text else f"{error.text} {_SUBMITTING}"
             raise OutcomeUnknown(text) from error
         except (HomeUnusable, Unavailable):
             self._store.release(person.name, key)
@@ -199,9 +200,9 @@ class Composer:
     def _after_maintenance(
         self, person: Person, request: JobRequest, command: SubmitCommand
     ) -> SubmitCommand:
-        """The command of a job that starts when maintenance is over; raises UnderMaintenance.
+        """The command with a begin time after maintenance; raises UnderMaintenance.
 
-        A time that the job itself names stays: it may be later, and ours would replace it.
+        A begin time set by the job itself is kept: it may be later.
         """
         begin = self._launch_begin(person)
         if begin is None or names_begin(request.options, self._script_of(person, request)):
@@ -213,15 +214,15 @@ class Composer:
     def _refusal(
         self, person: Person, request: JobRequest, error: SubmissionRefused
     ) -> InvalidRequest | Unavailable:
-        """The refusal by its field; that it is too early, right after Slurm's restart."""
+        """The error for the refused field; Unavailable right after Slurm's restart."""
         if NO_GPUS_YET in error.text:
             script = self._script_of(person, request)
             if asks_for_known_gpus(request, script, self._cluster.look().partitions):
-                return Unavailable(NOT_YET)
+                return Unavailable(GPUS_UNKNOWN_YET)
         return refusal(error, request)
 
     def _script_of(self, person: Person, request: JobRequest) -> str:
-        """The script; a file that is submitted, as far as it can be read."""
+        """The script, or the content of the submitted file; "" if that cannot be read."""
         if request.script or not request.path:
             return request.script or ""
         try:
@@ -230,7 +231,7 @@ class Composer:
             return ""
 
     def _granted(self, person: Person, request: JobRequest) -> tuple[Mount, ...]:
-        """The mounts; `slipway sbatch` looks for the user's own folders itself."""
+        """The permitted mounts; `slipway sbatch` checks the user's own folders itself."""
         if not any(mount.owner for mount in request.mounts):
             return request.mounts
         return self._grant(person, request.mounts)
@@ -239,8 +240,8 @@ class Composer:
         before = self._clock() - timedelta(days=SUBMISSIONS_DAYS)
         self._store.delete(person.name, before, SCRIPTS_KEPT)
 
-    def _look_at_file(self, person: Person, request: JobRequest) -> None:
-        """Refuse a file that sbatch would not submit, in clearer words; raises InvalidRequest."""
+    def _check_file(self, person: Person, request: JobRequest) -> None:
+        """Raise InvalidRequest, with a clear message, for a file that sbatch would not submit."""
         if request.path is None:
             return
         try:
@@ -259,7 +260,7 @@ class Composer:
         return self._submitter.read_script(person.name, path)
 
     def read_script(self, person: Person, path: str) -> str:
-        """A file of the user's as text for the editor; raises InvalidRequest for "path"."""
+        """A file of the user as text for the editor; raises InvalidRequest for "path"."""
         try:
             content = self._read(person, script_path(path))
             text = content.decode("utf-8-sig")
@@ -273,11 +274,11 @@ class Composer:
         return normal_script(text)
 
     def submitted(self, person: Person, number: str) -> bool:
-        """Whether this user submitted the job of this number here."""
+        """Whether this user submitted the job with this number through the portal."""
         return self._store.of_job(person.name, number) is not None
 
     def again(self, person: Person, shown_id: str) -> dict[str, Any]:
-        """The body of a request for the same job as one of the user's own, as far as it is known.
+        """The body of a request that repeats one of the user's own jobs, as far as it is known.
 
         Raises NotFound.
         """
@@ -291,7 +292,7 @@ class Composer:
         return same_job(job, self._stored(person, number))
 
     def _stored(self, person: Person, number: str) -> StoredJob:
-        """What Slurm still has of a job's script."""
+        """A job's script as far as Slurm still has it."""
         try:
             script = self._submitter.stored_script(person.name, number)
         except (ScriptUnreadable, Unavailable) as error:
@@ -307,15 +308,15 @@ class Composer:
         return StoredJob(script, is_in, self._site_folders)
 
 
-def _again(earlier: Submission, fingerprint: str) -> str:
+def _repeated(earlier: Submission, fingerprint: str) -> str:
     if earlier.fingerprint != fingerprint:
         raise KeyReused("This Idempotency-Key was used for a different request.")
     if not earlier.job_id:
-        raise OutcomeUnknown(_UNDER_WAY)
+        raise OutcomeUnknown(_SUBMITTING)
     return earlier.job_id
 
 
-def _described(request: JobRequest) -> str:
+def _description(request: JobRequest) -> str:
     """For the audit log: never the script, which may contain secrets."""
     parts = (
         request.name,

@@ -1,7 +1,7 @@
-"""Follows Slurm's jobs in the worker: the queue, what the owners wrote, ends and history.
+"""Follows Slurm's jobs in the worker: the queue, the owners' texts, ends and history.
 
-The poll of the queue is the reconciler's, which leaves what it has read here. Everything that takes
-longer happens in threads of its own, so that sessions are not delayed.
+The reconciler polls the queue and passes it on (`note_queue`). Slower tasks run in separate
+threads, so that sessions are not delayed.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from portal.store.jobs.store import JobStore
 
 log = logging.getLogger(__name__)
 
-PIECE = 1000
-"""Jobs written in one transaction, so that other writers wait shortly."""
+BATCH = 1000
+"""Jobs written in one transaction, so that other writers wait briefly."""
 TEXTS_AT_ONCE = 2000
-"""Jobs of which the texts are read by one query: Slurm reads its whole queue for any number."""
+"""Jobs whose texts one query reads: Slurm reads its whole queue for any number."""
 ENDS_AT_ONCE = 200
-"""Jobs that accounting is asked about by one query."""
+"""Jobs per query of accounting."""
 GAP = timedelta(seconds=60)
-"""Without a look at the queue for so long, jobs may have come and gone: accounting is asked."""
+"""Longest time without a poll; after a longer one jobs may have been missed: read accounting."""
 SWEEP = timedelta(minutes=10)
-"""Between two questions of accounting about all that ended, without any gap: Slurm forgets jobs
-that are over after MinJobAge, which may be shorter than the time between two polls."""
+"""Interval of reading all ends from accounting, even without a gap: Slurm forgets ended jobs after
+MinJobAge, which may be shorter than the time between two polls."""
 SLICE, SHORTEST_SLICE = timedelta(hours=12), timedelta(minutes=1)
-"""Span of time of one question about history; a shorter one if the answer is too large."""
-AT_ONCE = timedelta(seconds=60)
-"""After so long, the rest of a gap is left to the next call: the worker must not seem to hang."""
+"""Time span of one query of history; shorter if the answer is too large."""
+TIME_BUDGET = timedelta(seconds=60)
+"""Then the rest of a gap is left to the next call: the worker must not seem to hang."""
 OVERLAP = timedelta(minutes=5)
 """Tolerated difference between Slurm's clock and the portal's."""
 
 
 class JobFollower:
-    """What the worker does for the Jobs page. Each method is called by one thread only."""
+    """The worker's tasks for the Jobs page. Each method is called by one thread only."""
 
     def __init__(
         self,
@@ -48,19 +48,19 @@ class JobFollower:
         scheduler: JobScheduler,
         clock: Clock,
         history: timedelta,
-        kept: timedelta,
+        retention: timedelta,
     ) -> None:
         self._store = store
         self._scheduler = scheduler
         self._clock = clock
         self._history = history
-        self._kept = kept
+        self._retention = retention
         self._latest: tuple[Mapping[str, Job], datetime] | None = None
-        self._known: Mapping[str, Job] | None = None
-        self._seen: datetime | None = None
+        self._stored: Mapping[str, Job] | None = None
+        self._last_poll: datetime | None = None
         """When the queue was last stored."""
         self._until: datetime | None = None
-        """The end of the span that accounting is to be asked about; None: there is none."""
+        """End of the span to read from accounting; None: nothing to read."""
         self._swept: datetime | None = None
         """The end of the last gap or sweep."""
         self._slice = SLICE
@@ -69,94 +69,95 @@ class JobFollower:
 
     # The queue
 
-    def note_queue(self, queue: Mapping[str, Job], asked: datetime) -> None:
-        """Leave a poll of the queue for `follow`; jobs that did not change are the same objects."""
-        self._latest = (queue, asked)
+    def note_queue(self, queue: Mapping[str, Job], polled: datetime) -> None:
+        """Pass a poll of the queue to `follow`; unchanged jobs are the same objects."""
+        self._latest = (queue, polled)
 
     def follow(self) -> None:
-        """Store what changed since the last poll that was stored."""
+        """Store the changes since the last stored poll."""
         latest = self._latest
-        if latest is None or latest[0] is self._known:
+        if latest is None or latest[0] is self._stored:
             return
-        queue, asked = latest
-        known: Mapping[str, Job] = self._known or {}
-        before = known.keys() if self._known is not None else self._store.live_ids()
-        changed = [job for job_id, job in queue.items() if known.get(job_id) is not job]
-        for start in range(0, len(changed), PIECE):
-            self._store.save(changed[start : start + PIECE], asked)
+        queue, polled = latest
+        previous: Mapping[str, Job] = self._stored or {}
+        before = previous.keys() if self._stored is not None else self._store.live_ids()
+        changed = [job for job_id, job in queue.items() if previous.get(job_id) is not job]
+        for start in range(0, len(changed), BATCH):
+            self._store.save(changed[start : start + BATCH], polled)
         if left := [job_id for job_id in before if job_id not in queue]:
-            self._store.leave(left, asked)
-        self._known = queue
-        self._remember(asked)
+            self._store.leave(left, polled)
+        self._stored = queue
+        self._note_gap(polled)
 
-    def _remember(self, asked: datetime) -> None:
-        """Have accounting asked once in a while, and after a gap: also when a clock was set."""
-        seen, swept = self._seen, self._swept
-        self._seen = asked
-        gap = seen is None or not asked - GAP <= seen <= asked
-        if gap or swept is None or asked - swept > SWEEP:
-            self._swept = asked
+    def _note_gap(self, polled: datetime) -> None:
+        """Request a read of accounting per SWEEP, and after a gap, or if the clock was set back."""
+        last, swept = self._last_poll, self._swept
+        self._last_poll = polled
+        gap = last is None or not polled - GAP <= last <= polled
+        if gap or swept is None or polled - swept > SWEEP:
+            self._swept = polled
             with self._lock:
-                self._until = asked
+                self._until = polled
 
     def read_texts(self) -> None:
-        """Read what the owners of new jobs wrote; raises Unavailable."""
-        wanted = self._store.without_texts(self._texts_at_once)
-        if not wanted:
+        """Read the owners' texts of new jobs; raises Unavailable."""
+        ids = self._store.without_texts(self._texts_at_once)
+        if not ids:
             return
         try:
-            found = self._scheduler.texts(wanted)
-        except Unavailable:  # the answer may have been too large: names are as long as users like
+            texts = self._scheduler.texts(ids)
+        except Unavailable:  # the answer may have been too large: names have any length
             self._texts_at_once = max(self._texts_at_once // 4, 1)
             raise
         self._texts_at_once = min(self._texts_at_once * 2, TEXTS_AT_ONCE)
-        self._store.save_texts(found)
+        self._store.save_texts(texts)
 
     # Accounting
 
     def settle(self) -> None:
-        """Ask accounting how jobs ended; raises Unavailable."""
+        """Read from accounting how jobs ended; raises Unavailable."""
         now = self._clock()
-        wanted = [job.id for job in self._store.unsettled(now, ENDS_AT_ONCE)]
-        if not wanted:
+        ids = [job.id for job in self._store.unsettled(now, ENDS_AT_ONCE)]
+        if not ids:
             return
-        found = self._scheduler.ended(wanted)
-        over = {job_id: job for job_id, job in found.items() if job.report.state.over}
-        self._store.settle(over.values())
-        # Also those of which accounting has an earlier run only: the others are not asked about.
-        self._store.postpone(wanted, now)
+        reports = self._scheduler.ended(ids)
+        ended = {job_id: job for job_id, job in reports.items() if job.report.state.over}
+        self._store.settle(ended.values())
+        # Also those of which accounting has only an earlier run.
+        self._store.postpone(ids, now)
 
     def catch_up(self) -> None:
-        """Read what ended since accounting was last asked, in slices, until the gap is filled or
-        time is up; raises Unavailable."""
-        called = self._clock()
-        while self._until is not None and self._clock() - called < AT_ONCE:
+        """Read the jobs that ended since accounting was last read, in slices, until the gap is
+        filled or TIME_BUDGET is spent; raises Unavailable.
+        """
+        started = self._clock()
+        while self._until is not None and self._clock() - started < TIME_BUDGET:
             until = self._until
             oldest = until - self._history
             # The portal's clock may have been ahead when it was read.
-            begun = min(max(self._store.known_until() or oldest, oldest), until)
-            end = min(begun + self._slice, until)
-            if self._fill(begun, end) and end == until:
-                with self._lock:  # a new gap may have been seen in the meantime
+            start = min(max(self._store.known_until() or oldest, oldest), until)
+            end = min(start + self._slice, until)
+            if self._fill(start, end) and end == until:
+                with self._lock:  # a new gap may have been noted in the meantime
                     self._until = None if self._until == until else self._until
 
-    def _fill(self, begun: datetime, end: datetime) -> bool:
-        """Store the jobs that were over in a span of time; False if that was too much at once."""
+    def _fill(self, begin: datetime, end: datetime) -> bool:
+        """Store the jobs that ended in a time span; False if the answer was too large."""
         try:
-            jobs = self._scheduler.history(begun - OVERLAP, end)
+            jobs = self._scheduler.history(begin - OVERLAP, end)
         except Unavailable:
-            if self._slice <= SHORTEST_SLICE:  # it is down, rather than asked for too much
+            if self._slice <= SHORTEST_SLICE:  # it is down: the span cannot be the cause
                 raise
             self._slice = max(self._slice / 4, SHORTEST_SLICE)
             return False
-        over = [job for job in jobs if job.report.state.over and job.report.end is not None]
-        for start in range(0, len(over), PIECE):
-            self._store.settle(over[start : start + PIECE])
+        ended = [job for job in jobs if job.report.state.over and job.report.end is not None]
+        for start in range(0, len(ended), BATCH):
+            self._store.settle(ended[start : start + BATCH])
         self._store.set_known_until(end)
         self._slice = min(self._slice * 4, SLICE)
         return True
 
     def forget(self) -> None:
         """Delete jobs that ended long ago."""
-        while self._store.delete_ended(self._clock() - self._kept):
+        while self._store.delete_ended(self._clock() - self._retention):
             pass

@@ -21,8 +21,8 @@ from portal.core.jobs.actions import (
     JobTarget,
     job_target,
     refusal,
-    targets,
 )
+from portal.core.jobs.actions import targets as records_of
 from portal.core.jobs.ends import explain_end
 from portal.core.jobs.job import Job, JobTab
 from portal.core.jobs.pending import explain_pending
@@ -30,17 +30,17 @@ from portal.core.jobs.query import MAX_AT_ONCE, JobPage, JobQuery
 from portal.core.session.pending_reasons import Reason
 from portal.errors import Conflict, FieldError, InvalidRequest, NotFound, Unavailable
 from portal.services.admin.administration import Administration
-from portal.services.extending import LEASE, Extender, Minutes, Queue
+from portal.services.extending import LEASE, Extender, Minutes
 from portal.store.jobs.store import JobStore
 
-_NONE = "There is no such job."
+_NO_JOB = "There is no such job."
 _ONLY_RUNNING = "Only a running job can be given more time."
 _NOT_HERE = "Time cannot be extended here."
 _IS_SESSION = "This job runs a session. Extend it on the Sessions page."
 
 
 class Jobs:
-    """The jobs that a user may see, and what can be done to them."""
+    """The jobs that a user may see, and actions on them."""
 
     def __init__(
         self,
@@ -58,9 +58,8 @@ class Jobs:
         self._scheduler = scheduler
         self._administration = administration
         self._extender = extender
-        self._usual = extend_minutes
+        self._default = extend_minutes
         self._clock = clock
-        self._queue = Queue("job")
 
     # Reading
 
@@ -68,7 +67,7 @@ class Jobs:
         """The job, if this user may see it; else NotFound, whether or not it exists."""
         job = self._store.get(shown_id)
         if job is None or not _may_see(person, job):
-            raise NotFound(_NONE)
+            raise NotFound(_NO_JOB)
         return job
 
     def query(self, person: Person, query: JobQuery) -> JobPage:
@@ -92,7 +91,7 @@ class Jobs:
         return explain_pending(job)
 
     def end_text(self, job: Job) -> str:
-        """How it ended, in plain words; "" while it lives."""
+        """How it ended, in plain words; "" for a live job."""
         return explain_end(job)
 
     def ahead_of(self, jobs: Sequence[Job]) -> dict[str, int]:
@@ -102,70 +101,72 @@ class Jobs:
     # Acting
 
     def act(self, person: Person, action: JobAction, ids: Iterable[str]) -> list[JobOutcome]:
-        """Do this to all of these jobs, or arrays; what became of each, in this order.
+        """Apply an action to all of these jobs or arrays; the outcome of each, in this order.
 
         Raises NotFound unless the user may see all of them, InvalidRequest for too many.
         """
-        asked = self.asked(person, ids)
-        refused = {one.id: text for one in asked if (text := refusal(action, one))}
-        possible = [one for one in asked if one.id not in refused]
+        targets = self.targets(person, ids)
+        refused = {target.id: text for target in targets if (text := refusal(action, target))}
+        possible = [target for target in targets if target.id not in refused]
         problems = self._do(action, possible)
-        done = [one for one in possible if not problems[one.id]]
+        succeeded = [target for target in possible if not problems[target.id]]
         if action is JobAction.CANCEL:
-            live = [job.id for one in done for job in one.jobs if not job.report.state.over]
+            jobs = [job for target in succeeded for job in target.jobs]
+            live = [job.id for job in jobs if not job.report.state.over]
             self._store.note_cancelled(live, person.name)
-        lines = [(one.title, _description(person, one)) for one in done]
+        lines = [(target.title, _description(person, target)) for target in succeeded]
         self._administration.record_all(person.name, f"job.{action}", lines)
-        texts = {**{one.id: SUCCESS_TEXTS[action] for one in done}, **refused}
+        texts = {**{target.id: SUCCESS_TEXTS[action] for target in succeeded}, **refused}
         return [
-            JobOutcome(one.id, one in done, texts.get(one.id) or problems[one.id]) for one in asked
+            JobOutcome(target.id, target in succeeded, texts.get(target.id) or problems[target.id])
+            for target in targets
         ]
 
-    def asked(self, person: Person, given: Iterable[str]) -> list[JobTarget]:
-        """What the numbers of an action refer to, each once, in this order.
+    def targets(self, person: Person, shown_ids: Iterable[str]) -> list[JobTarget]:
+        """The jobs and arrays with these numbers, each once, in this order.
 
         Raises as `act` does.
         """
-        ids = list(dict.fromkeys(given))
+        ids = list(dict.fromkeys(shown_ids))
         if len(ids) > MAX_AT_ONCE:
             raise InvalidRequest([FieldError("ids", f"name at most {MAX_AT_ONCE} jobs")])
-        numbers = {one for one in ids if re.fullmatch("[0-9]{1,10}", one, re.ASCII)}
-        found = self._store.get_many(numbers)
-        shown = [job for one in ids if one not in numbers if (job := self._store.get(one))]
-        missing = NotFound(_NONE if len(ids) == 1 else "Not all of these jobs exist.")
-        if any(not _may_see(person, job) for job in (*found, *shown)):
+        numbers = {id for id in ids if re.fullmatch("[0-9]{1,10}", id, re.ASCII)}
+        jobs = self._store.get_many(numbers)
+        shown = [job for id in ids if id not in numbers if (job := self._store.get(id))]
+        missing = NotFound(_NO_JOB if len(ids) == 1 else "Not all of these jobs exist.")
+        if any(not _may_see(person, job) for job in (*jobs, *shown)):
             raise missing
-        of_record = {job.id: job for job in found}
+        by_record = {job.id: job for job in jobs}
         tasks: dict[str, list[Job]] = {}
-        for job in found:
+        for job in jobs:
             tasks.setdefault(job.array_id, []).append(job)
-        asked = []
-        for one in ids:
-            record = of_record.get(one) or (None if one in numbers else self._store.get(one))
-            known = tasks.get(one, []) or ([record] if record else [])
-            if not known:
+        targets = []
+        for id in ids:
+            record = by_record.get(id) or (None if id in numbers else self._store.get(id))
+            matches = tasks.get(id, []) or ([record] if record else [])
+            if not matches:
                 raise missing
-            asked.append(job_target(one, known))
-        return asked
+            targets.append(job_target(id, matches))
+        return targets
 
     def _do(self, action: JobAction, possible: Sequence[JobTarget]) -> dict[str, str]:
-        """Tell Slurm, as the owners; why it was not done, or "", for each."""
-        wanted = {one.id: targets(action, one) for one in possible}
-        number = sum(map(len, wanted.values()))
+        """Send an action to Slurm as the jobs' owners; the problem of each target, or ""."""
+        records = {target.id: records_of(action, target) for target in possible}
+        number = sum(map(len, records.values()))
         if action is not JobAction.CANCEL and number > MAX_SINGLE:
             text = f"{action} at most {MAX_SINGLE} jobs at once; these are {number}"
             raise InvalidRequest([FieldError("ids", text)])
         answers: dict[str, str] = {}
-        for owner in dict.fromkeys(one.owner for one in possible):
-            mine = [t for one in possible if one.owner == owner for t in wanted[one.id]]
-            answers |= self._tell(owner, action, list(dict.fromkeys(mine)))
+        for owner in dict.fromkeys(target.owner for target in possible):
+            mine = [r for target in possible if target.owner == owner for r in records[target.id]]
+            answers |= self._send(owner, action, list(dict.fromkeys(mine)))
         unknown = "Slurm did not answer for it. Look at its state, then try again."
         return {
-            one.id: next((a for t in wanted[one.id] if (a := answers.get(t, unknown))), "")
-            for one in possible
+            target.id: next((a for r in records[target.id] if (a := answers.get(r, unknown))), "")
+            for target in possible
         }
 
-    def _tell(self, owner: str, action: JobAction, mine: list[str]) -> dict[str, str]:
+    def _send(self, owner: str, action: JobAction, mine: list[str]) -> dict[str, str]:
         try:
             if action is JobAction.CANCEL:
                 self._scheduler.cancel(owner, *mine)
@@ -184,13 +185,17 @@ class Jobs:
             raise Conflict(_IS_SESSION)
         if not self._scheduler.may_extend:
             raise Conflict(f"{_NOT_HERE} Ask the administrators.")
-        with self._alone(job) as begun:
+        with self._alone(job) as started:
             running = self._running(job)
-            # By its shown number: the last task of an array has the array's own number, by which
-            # Slurm would change all tasks, and the first component that of the heterogeneous job.
+            # By its shown number: the last task of an array has the array's number, by which Slurm
+            # would change all tasks, and the first component that of the heterogeneous job.
             report = replace(running.report, job_id=running.shown_id)
             added = self._extender.extend(
-                report, minutes, self._usual, begun, lambda: self._running(job).report.time_limit
+                report,
+                minutes,
+                self._default,
+                started,
+                lambda: self._running(job).report.time_limit,
             )
         detail = f"{added} minutes"
         self._administration.record(person.name, "job.extend", job.shown_id, detail)
@@ -204,21 +209,21 @@ class Jobs:
             now = self._clock()
             return now if self._store.claim(job.id, now, LEASE) else None
 
-        def give_back(begun: datetime) -> None:
-            self._store.release_claim(job.id, begun)
+        def release_lock(started: datetime) -> None:
+            self._store.release_claim(job.id, started)
 
-        return self._queue.alone(job.id, claim, give_back)
+        return self._extender.alone(job.id, claim, release_lock)
 
     def _running(self, job: Job) -> Job:
         """The job as Slurm has it now; raises Conflict unless it runs."""
-        found = self._slurm.find(job.id) if job.report.state is JobState.RUNNING else None
-        same = found is not None and found.report.user == job.report.user
-        if found is None or not same or found.report.state is not JobState.RUNNING:
+        current = self._slurm.find(job.id) if job.report.state is JobState.RUNNING else None
+        same = current is not None and current.report.user == job.report.user
+        if current is None or not same or current.report.state is not JobState.RUNNING:
             raise Conflict(_ONLY_RUNNING)
-        return found
+        return current
 
     def extensions(self, job: Job) -> Extensions:
-        """By how much a running job can be extended now; nothing for others."""
+        """The possible extensions of a running job; none for others."""
         if job.report.state is not JobState.RUNNING or job.session:
             return Extensions()
         if not self._scheduler.may_extend:
@@ -235,5 +240,5 @@ def _of(person: Person, query: JobQuery) -> JobQuery:
     return query.model_copy(update={"owner": owner})
 
 
-def _description(person: Person, asked: JobTarget) -> str:
-    return asked.name if asked.owner == person.name else f"{asked.name} of {asked.owner}"
+def _description(person: Person, target: JobTarget) -> str:
+    return target.name if target.owner == person.name else f"{target.name} of {target.owner}"

@@ -25,7 +25,7 @@ MAX_READ = 1 << 20
 LARGEST = 2**62
 """Offsets in bytes beyond this are past the end of every file."""
 SAME_READING = timedelta(minutes=10)
-"""Pages that follow an output poll every few seconds: within this time it is one audit event."""
+"""Polls of a page that follows an output; within this time they are one audit event."""
 OF_A_SESSION = "This job runs a session, whose log is on the session's own page."
 
 
@@ -56,8 +56,8 @@ class JobOutputs:
     ) -> FilePiece:
         """Up to `limit` bytes of a job's output from a byte offset on; None: its last ones.
 
-        There is nothing in a file that a job has not written yet. Raises NotFound, Conflict with
-        the reason if there is nothing to read, Unavailable.
+        A file that is not written yet is empty. Raises NotFound, Conflict with the reason if there
+        is no output to read, Unavailable.
         """
         job = self._get_job(person, shown_id)
         path = path_of(job, stream)

@@ -17,7 +17,7 @@ from portal.store.job_templates import JobTemplateStore
 KIND = "job template"
 NAME, SHARED = "template", "shared"
 """Fields of errors: the name of the template is not that of the job."""
-_NONE = "There is no such job template, or it is not shared with you."
+_NO_TEMPLATE = "There is no such job template, or it is not shared with you."
 
 
 class JobTemplates:
@@ -36,15 +36,15 @@ class JobTemplates:
         self._record = record
 
     def list(self, person: Person) -> list[JobTemplate]:
-        """All that the user may use, without scripts: their own first, then by name."""
+        """The templates that the user may use, without scripts: their own first, then by name."""
         return self._store.visible(person.name, self._accounts(person))
 
     def get(self, person: Person, owner: str, name: str) -> JobTemplate:
         """One template with its script; NotFound unless the user may use it."""
-        found = self._store.get(TemplateKey(owner, name))
-        if found is None or not found.may_see(person.name, self._accounts(person)):
-            raise NotFound(_NONE)
-        return found
+        template = self._store.get(TemplateKey(owner, name))
+        if template is None or not template.may_see(person.name, self._accounts(person)):
+            raise NotFound(_NO_TEMPLATE)
+        return template
 
     def accounts(self, person: Person) -> Sequence[str]:
         """The user's own Slurm accounts, with which they can share; the default one first."""
@@ -81,8 +81,8 @@ class JobTemplates:
         saved = self._store.save(template, replace, MAX_TEMPLATES)
         check_saved(saved, KIND, name, MAX_TEMPLATES, NAME)
         if shared is not Shared.NOBODY and (before is None or before.shared is not shared):
-            what = "with everybody" if shared is Shared.SITE else f"with {template.account}"
-            self._record(person.name, "job_template.share", name, what)
+            audience = "with everybody" if shared is Shared.SITE else f"with {template.account}"
+            self._record(person.name, "job_template.share", name, audience)
         return template, saved is SaveResult.NEW
 
     def _shared_with(self, person: Person, shared: Shared, account: str) -> str:
@@ -111,12 +111,12 @@ class JobTemplates:
 
         Raises NotFound.
         """
-        found = self.get(person, owner, name)
+        template = self.get(person, owner, name)
         foreign = owner != person.name
-        if foreign and not (person.admin and found.shared is Shared.SITE):
-            raise NotFound(_NONE)
-        if not self._store.remove(found.key):
-            raise NotFound(_NONE)
+        if foreign and not (person.admin and template.shared is Shared.SITE):
+            raise NotFound(_NO_TEMPLATE)
+        if not self._store.remove(template.key):
+            raise NotFound(_NO_TEMPLATE)
         if foreign:
             self._record(person.name, "job_template.delete", name, f"of {owner}")
 

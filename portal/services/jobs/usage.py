@@ -1,4 +1,4 @@
-"""What jobs use, asked of Slurm only while somebody looks, and once for all who do."""
+"""Resource use of jobs, read from Slurm only for open pages, once for all of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from portal.store.jobs.pages import JobPageStore
 
 
 class JobUse:
-    """Asks Slurm and stores the answers."""
+    """Reads the use of jobs from Slurm and stores it."""
 
     def __init__(
         self,
@@ -24,43 +24,43 @@ class JobUse:
         store: JobPageStore,
         meter: JobMeter,
         clock: Clock,
-        kept: timedelta,
+        retention: timedelta,
     ) -> None:
         self._get_job = get_job
         self._store = store
         self._meter = meter
         self._clock = clock
-        self._kept = kept
+        self._retention = retention
 
-    def known(self, job: Job) -> JobUsage | None:
-        """What Slurm last told of the job's present or last run; asks nobody."""
+    def stored(self, job: Job) -> JobUsage | None:
+        """The stored use of the job's current or last run; does not ask Slurm."""
         return usage_of(job, self._store.usage(job.id))
 
-    def look(self, person: Person, shown_id: str) -> JobUsage | None:
-        """The same, but Slurm is asked if nobody else has asked lately; raises NotFound."""
+    def refresh(self, person: Person, shown_id: str) -> JobUsage | None:
+        """The use, read from Slurm if the stored one is due for that; raises NotFound."""
         job = self._get_job(person, shown_id)
-        known, now = self.known(job), self._clock()
-        every = is_due(job, known)
-        if every is None or not self._store.claim_usage(job.id, now, now - every):
-            return known
-        usage = self._ask(job, known)
+        stored, now = self.stored(job), self._clock()
+        interval = is_due(job, stored)
+        if interval is None or not self._store.claim_usage(job.id, now, now - interval):
+            return stored
+        usage = self._ask(job, stored)
         if usage is not None:
             self._store.save_usage(job.id, usage)
-        return usage or known
+        return usage or stored
 
-    def _ask(self, job: Job, known: JobUsage | None) -> JobUsage | None:
-        """What Slurm says now; with the reason if it does not answer."""
+    def _ask(self, job: Job, stored: JobUsage | None) -> JobUsage | None:
+        """The use as Slurm reports it now; with the reason if it does not answer."""
         now = self._clock()
         try:
             if job.tab is JobTab.ENDED:
                 ended = self._meter.ended(job)
                 return ended_usage(job, ended, now) if ended else None
             steps = self._meter.running(job)
-            return live_usage(job, steps, self._clock(), known) if steps else None
+            return live_usage(job, steps, self._clock(), stored) if steps else None
         except Unavailable as error:
-            usage = known or JobUsage(at=now, start=job.report.start)
+            usage = stored or JobUsage(at=now, start=job.report.start)
             return replace(usage, problem=error.text)
 
     def forget(self) -> None:
-        """Delete what was stored about jobs at which nobody has looked for long."""
-        self._store.forget(self._clock() - self._kept)
+        """Delete the stored use of jobs whose pages have not been open for long."""
+        self._store.forget(self._clock() - self._retention)

@@ -1,8 +1,9 @@
-"""Checks launch requests: what is wrong with the fields, and what can never be granted."""
+"""Checks launch requests: invalid fields, and requests that can never be granted."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import NamedTuple
 
@@ -25,10 +26,11 @@ from portal.core.session.session import Home
 from portal.errors import FieldError, InvalidRequest
 from portal.services.admin.administration import Administration
 from portal.services.cluster import Cluster
+from portal.store.sessions import SessionStore
 
 
 class LaunchView(NamedTuple):
-    """All that decides about a person's launch, of one moment."""
+    """Everything that a decision on a launch depends on, read at one time."""
 
     person: Person
     now: datetime
@@ -40,15 +42,15 @@ class LaunchView(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """A request that is permitted, and the decision; a launch decides nothing again."""
+    """A permitted request with its decision, which the launch does not repeat."""
 
     view: LaunchView
     request: LaunchRequest
     decision: Decision
     key: str | None = None
-    """The client's key, by which a repeated request is recognised."""
+    """The client's idempotency key."""
     is_new: bool = True
-    """Whether no launch with this key is known."""
+    """Whether no launch with this key is stored."""
 
 
 class LaunchChecks:
@@ -57,6 +59,8 @@ class LaunchChecks:
     def __init__(
         self,
         *,
+        store: SessionStore,
+        snapshot: Callable[[], AbstractContextManager[None]],
         cluster: Cluster,
         catalog: Callable[[], Catalog],
         clock: Clock,
@@ -65,6 +69,8 @@ class LaunchChecks:
         gpus: Gpus,
         hub_base_url: str,
     ) -> None:
+        self._store = store
+        self._snapshot = snapshot
         self._cluster = cluster
         self._catalog = catalog
         self._clock = clock
@@ -73,48 +79,66 @@ class LaunchChecks:
         self._gpus = gpus
         self._hub_base_url = hub_base_url
 
-    def look(self, person: Person) -> LaunchView:
-        """Read all that decides about a launch."""
-        cluster, settings = self._cluster.look(), self._administration.site_settings()
-        catalog = self._catalog()
-        visible = settings.visible_catalog(person, catalog, cluster.limits)
-        return LaunchView(person, self._clock(), cluster, settings, catalog, visible)
-
     def parse(self, data: object) -> LaunchRequest:
         """Validate untrusted input, expanding a template; raises InvalidRequest."""
         return parse_launch(fill(data, self._administration.templates()))
 
-    def prepare(self, view: LaunchView, data: object, *, is_new: bool = True) -> Plan:
-        """Validate untrusted input and decide; InvalidRequest names all wrong fields."""
+    def prepare(self, person: Person, data: object, key: str | None = None) -> Plan:
+        """Validate untrusted input and decide; InvalidRequest names all wrong fields.
+
+        `key`: the client's idempotency key, if the request is about to be launched.
+        """
+        view, is_new = self._look(person, key)
         body = fill(data, view.settings.templates)
         try:
             request = parse_launch(body)
         except InvalidRequest as error:
             raise self._with_other_problems(view, body, error) from None
-        return self.plan(view, request, is_new=is_new)
+        return self._decide(view, request, key, is_new)
+
+    def plan(self, person: Person, request: LaunchRequest, key: str | None = None) -> Plan:
+        """The same for a request that is validated already."""
+        view, is_new = self._look(person, key)
+        return self._decide(view, request, key, is_new)
+
+    def _look(self, person: Person, key: str | None) -> tuple[LaunchView, bool]:
+        """The view for a decision, and whether the key is new; one transaction."""
+        with self._snapshot():
+            is_new = key is None or not self._store.has_key(person.name, key)
+            cluster, settings = self._cluster.look(), self._administration.site_settings()
+            catalog = self._catalog()
+            visible = settings.visible_catalog(person, catalog, cluster.limits)
+            view = LaunchView(person, self._clock(), cluster, settings, catalog, visible)
+        return view, is_new
 
     def _with_other_problems(
         self, view: LaunchView, body: object, error: InvalidRequest
     ) -> InvalidRequest:
-        """The error with those of the fields that can be decided about nevertheless."""
+        """The error, with the problems of the fields that are valid by themselves."""
         valid = without(body, error.errors)
         if valid is None:
             return error
-        named = {problem.field for problem in error.errors}
-        if IMAGE in named:  # in the place of an environment
-            named.add("environment")
+        invalid = {problem.field for problem in error.errors}
+        if IMAGE in invalid:  # replaces an environment
+            invalid.add("environment")
         try:
-            self.plan(view, valid)
+            self._decide(view, valid)
         except InvalidRequest as other:
-            problems = [problem for problem in other.errors if problem.field not in named]
+            problems = [problem for problem in other.errors if problem.field not in invalid]
             return InvalidRequest([*error.errors, *problems], more=error.more)
         return error
 
-    def plan(self, view: LaunchView, request: LaunchRequest, *, is_new: bool = True) -> Plan:
+    def _decide(
+        self,
+        view: LaunchView,
+        request: LaunchRequest,
+        key: str | None = None,
+        is_new: bool = True,
+    ) -> Plan:
         """Decide on a request; raises InvalidRequest.
 
-        Without `is_new` it repeats a launch whose own jobs are in the queue already: limits on
-        submitted jobs do not refuse it.
+        Without `is_new` it repeats a launch whose jobs are in the queue already: limits on
+        submitted jobs do not apply.
         """
         if problems := self._problems(view, request):
             raise InvalidRequest(problems)
@@ -134,10 +158,10 @@ class LaunchChecks:
             raise InvalidRequest(problems, more=error.more) from None
         if refused:
             raise InvalidRequest(refused)
-        return Plan(view, request, decision, is_new=is_new)
+        return Plan(view, request, decision, key, is_new)
 
     def _problems(self, view: LaunchView, request: LaunchRequest) -> Sequence[FieldError]:
-        """The first kind of problem that no other choice would end."""
+        """The problems that no other choice of resources would solve; the first kind only."""
         home, hub = self._job_settings.home, request.hub
         if home is Home.PERSISTENT and (problems := check_in_own_home(request.mounts)):
             return problems
@@ -146,7 +170,7 @@ class LaunchChecks:
         return self._image_problems(view, request.image) if request.image else ()
 
     def _image_problems(self, view: LaunchView, image: str) -> Sequence[FieldError]:
-        """Why an own image is refused, as far as its name tells; its job recognises the file."""
+        """Problems of a user-supplied image by its name; the job checks the file itself."""
         if problems := image_problems(image, self._job_settings.own_images):
             return problems
         if not image.startswith("/"):

@@ -21,7 +21,6 @@ from portal.node.common.fgpu import of_gres
 from portal.services.cluster import Cluster
 from portal.services.launch.checks import Plan
 from portal.services.launch.launcher import Draft
-from portal.services.launch.submission import is_known
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +29,7 @@ PAUSE = timedelta(seconds=5)
 
 
 @dataclass
-class _Asked:
+class _Query:
     request: str
     """Its hash, since a request may contain passwords."""
     time: datetime
@@ -53,7 +52,7 @@ class Estimates:
         self._clock = clock
         self._draft = draft
         self._launch_begin = launch_begin
-        self._last: dict[str, _Asked] = {}
+        self._last: dict[str, _Query] = {}
         self._lock = threading.Lock()
 
     def estimate(self, plan: Plan) -> Estimate | None:
@@ -66,34 +65,34 @@ class Estimates:
             return Estimate(None, "", error.text)
         if limit := self._held_back(plan.view.cluster, session):
             return Estimate(None, "", f"It has to wait until other sessions have ended: {limit}.")
-        asked = _Asked(hash_secret(request.model_dump_json()), self._clock())
+        query = _Query(hash_secret(request.model_dump_json()), self._clock())
         with self._lock:
             last = self._last.get(person.name)
-            if last is not None and asked.time - last.time < PAUSE:
-                return last.answer if last.request == asked.request else _ask_later()
+            if last is not None and query.time - last.time < PAUSE:
+                return last.answer if last.request == query.request else _ask_later()
             fresh = {
-                who: earlier
-                for who, earlier in self._last.items()
-                if asked.time - earlier.time < PAUSE
+                user: earlier
+                for user, earlier in self._last.items()
+                if query.time - earlier.time < PAUSE
             }
-            self._last = fresh | {person.name: asked}
+            self._last = fresh | {person.name: query}
         try:
-            asked.answer = self._scheduler.estimate(person.name, script)
+            query.answer = self._scheduler.estimate(person.name, script)
         except GresUnknown as error:
-            if not is_known(self._cluster, session):
-                asked.answer = Estimate(None, "", error.errors[0].message)
+            if not self._cluster.has_gpu_for(session):
+                query.answer = Estimate(None, "", error.errors[0].message)
         except Unavailable as error:
             log.info("no estimate for %s: %s", person.name, error)
         except Exception:  # Slurm may change the format; launches must not depend on it
             log.exception("reading an estimate")
-        return asked.answer
+        return query.answer
 
     def _held_back(self, cluster: ClusterView, session: Session) -> str:
-        wanted = Tres(session.cpus, session.memory_mb, *of_gres(session.gres))
+        requested = Tres(session.cpus, session.memory_mb, *of_gres(session.gres))
         group = session.partition or ""
         limits, use = cluster.limits, cluster.use
         return limit_reached(
-            session.owner, group, wanted, limits, use, session.gpu_kind, session.slurm
+            session.owner, group, requested, limits, use, session.gpu_kind, session.slurm
         )
 
 

@@ -1,4 +1,4 @@
-"""Launches sessions: stored first, then submitted; several of one launch all or none."""
+"""Launches sessions: stored first, then submitted; all sessions of a launch or none."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 import secrets
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -20,20 +20,25 @@ from portal.core.job.batch_script import render_script
 from portal.core.job.description import JobSettings, build_job
 from portal.core.job.runner_protocol import runner_spec
 from portal.core.launch.names import names_for
-from portal.core.launch.request import LaunchRequest
 from portal.core.launch.site_files import RefusedFile
 from portal.core.notices.maintenance import UnderMaintenance
 from portal.core.session.relaunch import describe_launch
 from portal.core.session.session import LIVE, Session, State
 from portal.core.session.transitions import stop, submitted
-from portal.errors import HomeUnusable, InvalidRequest, OutcomeUnknown, Unavailable
+from portal.errors import (
+    GresUnknown,
+    HomeUnusable,
+    InvalidRequest,
+    NodesUnknown,
+    OutcomeUnknown,
+    Unavailable,
+)
 from portal.node.common.fgpu import to_number
 from portal.services.admin.administration import Administration
-from portal.services.cluster import Cluster, refuse_while_down
-from portal.services.job_control import JobControl
-from portal.services.launch.checks import LaunchChecks, LaunchView, Plan
-from portal.services.launch.submission import submit_job
+from portal.services.cluster import GPUS_UNKNOWN_YET, NODES_UNKNOWN_YET, Cluster, refuse_while_down
+from portal.services.launch.checks import Plan
 from portal.services.storage import GrantMounts
+from portal.services.teardown import Teardown
 from portal.store.sessions import SessionStore
 
 log = logging.getLogger(__name__)
@@ -45,7 +50,7 @@ UNDONE = "Slipway, since Slurm did not accept all sessions of this launch"
 
 
 class Draft(NamedTuple):
-    """What a launch would submit."""
+    """The session and batch script that a launch would submit."""
 
     session: Session
     script: str
@@ -60,18 +65,15 @@ class Launcher:
         store: SessionStore,
         cluster: Cluster,
         scheduler: Scheduler,
-        job_control: JobControl,
+        teardown: Teardown,
         files: UserFiles,
         certificates: Certificates,
         catalog: Callable[[], Catalog],
         clock: Clock,
         job_settings: JobSettings,
         administration: Administration,
-        checks: LaunchChecks,
-        snapshot: Callable[[], AbstractContextManager[None]],
-        close_apps: Callable[[str], None],
         registry_login: Callable[[str, str], Mapping[str, str] | None],
-        refused_files: Callable[[str], Sequence[RefusedFile]],
+        may_administer: Callable[[str], bool],
         grant: GrantMounts,
         measures: Measures,
         launch_begin: Callable[[Person], datetime | None],
@@ -79,44 +81,18 @@ class Launcher:
         self._store = store
         self._cluster = cluster
         self._scheduler = scheduler
-        self._job_control = job_control
+        self._teardown = teardown
         self._files = files
         self._certificates = certificates
         self._catalog = catalog
         self._clock = clock
         self._job_settings = job_settings
         self._administration = administration
-        self._checks = checks
-        self._snapshot = snapshot
-        self._close_apps = close_apps
         self._registry_login = registry_login
-        self._refused_files = refused_files
+        self._may_administer = may_administer
         self._grant = grant
         self._measures = measures
         self._launch_begin = launch_begin
-
-    def parse(self, data: object) -> LaunchRequest:
-        """Validate untrusted input, expanding a template; raises InvalidRequest."""
-        return self._checks.parse(data)
-
-    def prepare(self, person: Person, data: object, key: str | None = None) -> Plan:
-        """Validate untrusted input and decide; InvalidRequest names all wrong fields.
-
-        `key`: by which the client's repetitions are recognised, if it is about to be launched.
-        """
-        view, is_new = self._look(person, key)
-        return self._checks.prepare(view, data, is_new=is_new)._replace(key=key)
-
-    def plan(self, person: Person, request: LaunchRequest, key: str | None = None) -> Plan:
-        """The same for a request that is validated already."""
-        view, is_new = self._look(person, key)
-        return self._checks.plan(view, request, is_new=is_new)._replace(key=key)
-
-    def _look(self, person: Person, key: str | None) -> tuple[LaunchView, bool]:
-        """All that decides about a launch, and whether the key is new; one transaction."""
-        with self._snapshot():
-            is_new = key is None or not self._store.has_key(person.name, key)
-            return self._checks.look(person), is_new
 
     def launch(self, plan: Plan, preset: str = "") -> list[Session]:
         """Store the sessions, then submit their jobs; idempotent for the same key.
@@ -129,10 +105,10 @@ class Launcher:
         launch never creates two jobs and never loses one.
         """
         person, request = plan.view.person, plan.request
-        # A repeated request is answered with its sessions, whatever has begun since.
+        # A repeated request returns its sessions even if maintenance has begun since.
         begin = self._launch_begin(person) if plan.is_new else None
         refuse_while_down(plan.view.cluster.status, self._clock())
-        # The user's own folders and others' are looked for; what is shared read-only stays so.
+        # Missing and unshared folders are refused; folders shared read-only are mounted so.
         granted = request.model_copy(update={"mounts": self._grant(person, request.mounts)})
         tokens = [secrets.token_urlsafe(32) for _ in range(request.count)]
         created = self._sessions(plan._replace(request=granted), tokens, begin, preset)
@@ -150,8 +126,10 @@ class Launcher:
             self._note(person, "session.refused", stored, error.text)
             raise
 
-    def _note(self, person: Person, action: str, created: Sequence[Session], why: str = "") -> None:
-        lines = [(session.id, why or describe_launch(session)) for session in created]
+    def _note(
+        self, person: Person, action: str, created: Sequence[Session], detail: str = ""
+    ) -> None:
+        lines = [(session.id, detail or describe_launch(session)) for session in created]
         self._administration.record_all(person.name, action, lines)
 
     def draft(self, plan: Plan) -> Draft:
@@ -213,37 +191,50 @@ class Launcher:
     def _submit_all(
         self, created: list[tuple[Session, str]], image: Image, env: Mapping[str, str]
     ) -> list[Session]:
-        begun = self._clock()
-        known: list[Session] = []
+        started = self._clock()
+        sessions: list[Session] = []
         unclear: set[str] = set()
         for session, token in created:
-            if self._clock() - begun > PATIENCE:
-                known.append(session)
+            if self._clock() - started > PATIENCE:
+                sessions.append(session)
                 continue
             try:
-                known.append(self._submit(session, image, token, env))
+                sessions.append(self._submit(session, image, token, env))
             except OutcomeUnknown as error:
                 log.warning("session %s: submission unclear: %s", session.id, error)
-                known.append(session)
+                sessions.append(session)
                 unclear.add(session.id)
             except (InvalidRequest, HomeUnusable, Unavailable):
                 self._undo(created[0][0].id, unclear)
                 raise
-        return known
+        return sessions
 
     def _submit(
         self, session: Session, image: Image, token: str, env: Mapping[str, str]
     ) -> Session:
         spec = self._spec(session, token, env)
         script = self._script(session, image)
-        job_id = submit_job(self._scheduler, self._cluster, session, spec, script)
+        job_id = self._submit_job(session, spec, script)
         self._measures.launch("submit", (self._clock() - session.submitted).total_seconds())
         changed = self._store.apply(session.id, submitted(job_id)) or self._store.change(
             session.id, LIVE, job_id=job_id
         )
         if changed is not None and changed.state is State.ENDING:
-            self._job_control.cancel([changed])  # it was stopped while Slurm was accepting it
+            self._teardown.cancel([changed])  # it was stopped while Slurm was accepting it
         return changed or session
+
+    def _submit_job(self, session: Session, spec: str, script: str) -> str:
+        """Submit the job and return its id; raises InvalidRequest, Unavailable, OutcomeUnknown."""
+        try:
+            return self._scheduler.submit(session.owner, session.id, spec, script)
+        except GresUnknown as error:
+            if self._cluster.has_gpu_for(session):
+                raise Unavailable(GPUS_UNKNOWN_YET) from error
+            raise
+        except NodesUnknown as error:
+            if self._cluster.has_node_for(session):
+                raise Unavailable(NODES_UNKNOWN_YET) from error
+            raise
 
     def _script(self, session: Session, image: Image) -> str:
         job = build_job(session, image, self._job_settings, self._clock())
@@ -266,6 +257,11 @@ class Launcher:
             registry=self._registry_login(session.owner, session.image),
             refused=[file for file in refused if not (file.retired and is_requeued)],
         )
+
+    def _refused_files(self, owner: str) -> tuple[RefusedFile, ...]:
+        """The site's image files that a session's owner may not start as own images."""
+        person = Person(owner, self._may_administer(owner), login="")
+        return self._administration.refused_files(person, self._catalog())
 
     def prepare_requeued(self, session: Session) -> None:
         """Create an empty folder and a new secret for a requeued session.
@@ -304,7 +300,7 @@ class Launcher:
         """
         ended = self._store.apply_to_batch(batch, stop(UNDONE, self._clock()))
         for session in ended:
-            self._close_apps(session.id)
+            self._teardown.close_apps(session.id)
         return ended
 
     def _undo(self, batch: str, unclear: Iterable[str]) -> None:

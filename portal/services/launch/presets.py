@@ -16,7 +16,7 @@ from portal.core.session.relaunch import to_request_body
 from portal.errors import NotFound
 from portal.store.presets import PresetStore
 
-_NONE = "You have no preset of this name."
+_NO_PRESET = "You have no preset of this name."
 
 
 class Presets:
@@ -32,10 +32,10 @@ class Presets:
 
     def get(self, person: Person, name: str) -> Preset:
         """One of the user's presets; raises NotFound."""
-        found = self._store.get(person.name, name)
-        if found is None:
-            raise NotFound(_NONE)
-        return found
+        preset = self._store.get(person.name, name)
+        if preset is None:
+            raise NotFound(_NO_PRESET)
+        return preset
 
     def save(
         self, person: Person, name: str, request: LaunchRequest, replace: bool = True
@@ -57,4 +57,4 @@ class Presets:
     def remove(self, person: Person, name: str) -> None:
         """Delete a preset; raises NotFound."""
         if not self._store.remove(person.name, name):
-            raise NotFound(_NONE)
+            raise NotFound(_NO_PRESET)

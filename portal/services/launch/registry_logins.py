@@ -1,4 +1,4 @@
-"""Users' logins for registries, which the jobs that pull their images get."""
+"""Users' logins for registries, for the jobs that pull their images."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from portal.store.registry_logins import RegistryLoginStore
 
 
 class RegistryLogins:
-    """A user's logins, visible to that user only; passwords to nobody."""
+    """A user's logins, visible to that user only; passwords are never shown."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class RegistryLogins:
         return self._store.all(person.name)
 
     def save(self, person: Person, registry: str, login: RegistryLogin) -> tuple[SavedLogin, bool]:
-        """Save a login, in the place of an earlier one; returns it, and whether it is new.
+        """Save or replace a login; returns it, and whether it is new.
 
         Raises InvalidRequest.
         """
@@ -63,13 +63,13 @@ class RegistryLogins:
         return ""
 
     def remove(self, person: Person, registry: str) -> None:
-        """Forget a login; raises NotFound."""
+        """Delete a login; raises NotFound."""
         if not self._store.remove(person.name, registry):
             raise NotFound("You have saved no login for this registry.")
         self._record(person.name, "registry.forget", registry)
 
     def for_image(self, owner: str, image: str) -> dict[str, str] | None:
-        """What a session's job gets to pull its image; None without a login. Raises Unavailable."""
+        """The login with which a session's job pulls its image, if any; raises Unavailable."""
         if not image.startswith(SCHEME):
             return None
         host = parse(image).host

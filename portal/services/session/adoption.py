@@ -1,9 +1,9 @@
 """Adopts jobs of sessions that the portal has lost, by an empty database or an older backup.
 
-A running session's runner asks for it (`claim`); what waits in Slurm's queue is looked for by the
-worker (`adopt_waiting`). In both cases Slurm says whose job it is, and a file in that user's
-home, read as that user, proves that the session is this portal's and that the caller is its
-runner. So nobody gets a session under somebody else's name, and an owner can only imitate own ones.
+A running session's runner requests it (`claim`); the worker searches for waiting ones in Slurm's
+queue (`adopt_waiting`). In both cases Slurm reports the job's owner, and a file in that user's
+home, read as that user, proves that the session belongs to this portal and that the caller is its
+runner. So no user gets a session under another name, and an owner can only forge own sessions.
 """
 
 from __future__ import annotations
@@ -45,23 +45,23 @@ from portal.store.sessions import SessionStore
 log = logging.getLogger(__name__)
 
 ACTOR = "Slipway"
-"""The actor in the journal."""
-BELIEVED = timedelta(seconds=5)
-"""How long what Slurm and the owner's file said is used again: anybody may call, as often as they
-like, and with the id of any job that they see in the queue."""
-HEARD = timedelta(minutes=1)
-"""A session whose own runner has reported so recently is not lost: nothing is asked about it."""
-LOOKED = timedelta(minutes=10)
-"""After this a waiting job that was found not to be a session is looked at again."""
-AGAIN = timedelta(minutes=1)
-"""After this one is looked at again whose owner's home did not answer."""
-EACH = 20
-"""Waiting jobs of one owner that are looked at, at once."""
+"""The actor in audit events."""
+EVIDENCE_LIFETIME = timedelta(seconds=5)
+"""How long the answers of Slurm and the owner's file are cached: anyone may call at any rate, with
+the id of any job in the queue."""
+HEARTBEAT_LIMIT = timedelta(minutes=1)
+"""A session whose runner has reported within this time is not lost: Slurm is not asked."""
+RECHECK_AFTER = timedelta(minutes=10)
+"""Time before a waiting job that was not a session is checked again."""
+RETRY_AFTER = timedelta(minutes=1)
+"""The same for a job whose owner's home did not answer."""
+MOST_PER_OWNER = 20
+"""Waiting jobs of one owner that are checked at once."""
 
 
 @dataclass(frozen=True)
 class _Evidence:
-    """The job that a name belongs to, and the proof in its owner's home."""
+    """The job with a session's name, and the proof in its owner's home."""
 
     at: datetime
     report: JobReport | None
@@ -69,7 +69,7 @@ class _Evidence:
 
 
 class Adoption:
-    """Makes sessions of jobs that are the portal's own."""
+    """Restores sessions from jobs that the portal submitted."""
 
     def __init__(
         self,
@@ -93,50 +93,54 @@ class Adoption:
         self._callback = callback
         self._hub_base_url = hub_base_url
         self._clock = clock
-        self._seen: dict[str, _Evidence] = {}
-        self._look_at: dict[str, datetime] = {}
-        """When waiting jobs are looked at again, by number."""
-        self._refused: set[str] = set()
-        """Owners with too many sessions, who are named in the log once."""
+        self._evidence_cache: dict[str, _Evidence] = {}
+        self._due: dict[str, datetime] = {}
+        """When waiting jobs are checked again, by number."""
+        self._refused_owners: set[str] = set()
+        """Owners with too many sessions, logged once."""
 
     # Running sessions
 
     def claim(self, session_id: str, token: str, message: AdoptMessage) -> Session:
-        """Take a running session in, for its runner; returns it, also if it is known. Idempotent.
+        """Adopt a running session for its runner; returns it, even if it is stored. Idempotent.
 
-        Raises SessionUnknown unless Slurm and its owner's home confirm what the caller says, and
+        Raises SessionUnknown unless Slurm and its owner's home confirm the caller's message, and
         Gone for a session that is over.
         """
         token_hash = hash_secret(token)
-        known = self._store.get(session_id)
-        if known is not None and hmac.compare_digest(known.token_hash, token_hash):
-            if known.state in OVER or known.state is State.ENDING:
+        stored = self._store.get(session_id)
+        if stored is not None and hmac.compare_digest(stored.token_hash, token_hash):
+            if stored.state in OVER or stored.state is State.ENDING:
                 raise Gone("The session is over.")
-            return known
-        if known is not None and known.usage_at and self._clock() - known.usage_at < HEARD:
+            return stored
+        if (
+            stored is not None
+            and stored.usage_at
+            and self._clock() - stored.usage_at < HEARTBEAT_LIMIT
+        ):
             raise SessionUnknown
         report = self._proven(session_id, token_hash, message)
-        if known is not None:
-            return self._renew_token(known, report, token_hash)
-        return self._take_in(session_id, report, read_claims(message.about), token_hash, {})
+        if stored is not None:
+            return self._renew_token(stored, report, token_hash)
+        return self._store_session(session_id, report, read_claims(message.about), token_hash, {})
 
     def _proven(self, session_id: str, token_hash: str, message: AdoptMessage) -> JobReport:
         """The job that is running the caller, as Slurm and its owner's home confirm."""
         if not is_session_id(session_id) or not self._is_running(session_id, message):
             raise SessionUnknown
-        found = self._evidence(session_id)
-        report = found.report
+        evidence = self._evidence(session_id)
+        report = evidence.report
         if (
             report is None
             or report.job_id != message.job_id
             or not runs_on(report, message.node)
-            or not hmac.compare_digest(found.proof, token_hash)
+            or not hmac.compare_digest(evidence.proof, token_hash)
         ):
             raise SessionUnknown
         return report
 
     def _is_running(self, session_id: str, message: AdoptMessage) -> bool:
-        """Whether the worker has seen this job run there: others cost Slurm nothing."""
+        """Whether this job runs there by the last poll, so that other calls cause no query."""
         return any(
             job.id == message.job_id
             and _may_be(job, session_id)
@@ -146,55 +150,59 @@ class Adoption:
 
     def _evidence(self, session_id: str) -> _Evidence:
         now = self._clock()
-        self._seen = {one: e for one, e in self._seen.items() if now - e.at < BELIEVED}
-        known = self._seen.get(session_id)
-        if known is None:
+        self._evidence_cache = {
+            key: entry
+            for key, entry in self._evidence_cache.items()
+            if now - entry.at < EVIDENCE_LIFETIME
+        }
+        evidence = self._evidence_cache.get(session_id)
+        if evidence is None:
             report = earliest_job(self._scheduler.named(session_id))
             proof = b""
             if report is not None:
                 proof = self._files.session_file(report.user, session_id, PROOF, MAX_PROOF)
-            known = _Evidence(now, report, proof.decode("ascii", "replace").strip())
-            self._seen[session_id] = known
-        return known
+            evidence = _Evidence(now, report, proof.decode("ascii", "replace").strip())
+            self._evidence_cache[session_id] = evidence
+        return evidence
 
-    def _renew_token(self, known: Session, report: JobReport, token_hash: str) -> Session:
-        """Accept the runner of a known session, whose token the backup did not have yet."""
-        if (known.owner, known.job_id) != (report.user, report.job_id):
+    def _renew_token(self, session: Session, report: JobReport, token_hash: str) -> Session:
+        """Accept the runner of a stored session whose token is newer than the backup."""
+        if (session.owner, session.job_id) != (report.user, report.job_id):
             raise SessionUnknown
         changed = self._store.change_if(
-            known.id, STOPPABLE, {"job_id": known.job_id}, token_hash=token_hash
+            session.id, STOPPABLE, {"job_id": session.job_id}, token_hash=token_hash
         )
         if changed is None:
             raise SessionUnknown
-        self._tell(changed, "its runner has another token")
+        self._record_adoption(changed, "its runner has another token")
         return changed
 
     # Waiting sessions
 
     def adopt_waiting(self) -> None:
-        """Look at the waiting jobs that may be lost sessions, each in its owner's queue."""
+        """Check the waiting jobs that may be lost sessions, each in its owner's queue."""
         self._jobs.link_sessions()
-        found = self._jobs.without_session(EACH)
-        now, ids = self._clock(), {job.id for job in found}
-        for job_id, due in list(self._look_at.items()):
+        jobs = self._jobs.without_session(MOST_PER_OWNER)
+        now, ids = self._clock(), {job.id for job in jobs}
+        for job_id, due in list(self._due.items()):
             if job_id not in ids or due <= now:
-                self._look_at.pop(job_id, None)
-        for job in found:
-            if job.id not in self._look_at:
-                self._look_at[job.id] = now + LOOKED
-                self._look_later(job)
+                self._due.pop(job_id, None)
+        for job in jobs:
+            if job.id not in self._due:
+                self._due[job.id] = now + RECHECK_AFTER
+                self._check_later(job)
 
-    def _look_later(self, job: Job) -> None:
+    def _check_later(self, job: Job) -> None:
         name = f"adopt {job.id}"
-        self._run_for_owner(f"{job.report.user}/adopt", name, lambda: self._look(job))
+        self._run_for_owner(f"{job.report.user}/adopt", name, lambda: self._check(job))
 
-    def _look(self, job: Job) -> None:
-        """Take a waiting job in, if its owner's home has its specification, of this portal."""
+    def _check(self, job: Job) -> None:
+        """Adopt a waiting job if its owner's home has its specification by this portal."""
         session_id, owner = job.texts.name, job.report.user
         try:
             data = self._files.session_file(owner, session_id, SPEC, MAX_SPEC)
         except PortalError:
-            self._look_at[job.id] = self._clock() + AGAIN
+            self._due[job.id] = self._clock() + RETRY_AFTER
             raise
         spec = read_spec(data, session_id, self._callback)
         if spec is not None and self._store.get(session_id) is None:
@@ -202,16 +210,16 @@ class Adoption:
 
     def _adopt_waiting(self, session_id: str, job: Job, spec: WaitingSpec) -> None:
         report = earliest_job(self._scheduler.named(session_id))
-        # If it has started meanwhile, its runner calls.
+        # If it has started in the meantime, its runner calls `claim`.
         if report is None or report.job_id != job.id or report.user != job.report.user:
             return
         if report.state is JobState.PENDING:
             token_hash = hash_secret(spec.token)
-            self._take_in(session_id, report, spec.claims, token_hash, dict(spec.env))
+            self._store_session(session_id, report, spec.claims, token_hash, dict(spec.env))
 
     # Both
 
-    def _take_in(
+    def _store_session(
         self,
         session_id: str,
         report: JobReport,
@@ -219,20 +227,20 @@ class Adoption:
         token_hash: str,
         env: dict[str, str],
     ) -> Session:
-        """Store the session; the journal and the log say so, once."""
+        """Store the session; recorded once in the audit log and the log."""
         self._refuse_too_many(report.user)
         now = self._clock()
-        made = adopt(session_id, report, self._allowed(claims, report.user), token_hash, now)
-        stored = self._stored(made, env)
+        session = adopt(session_id, report, self._allowed(claims, report.user), token_hash, now)
+        stored = self._stored(session, env)
         changed = self._store.apply(session_id, follow(stored, report, now))
-        self._tell(stored, "adopted")
+        self._record_adoption(stored, "adopted")
         return changed or stored
 
     def _stored(self, session: Session, env: dict[str, str]) -> Session:
         try:
             return self._store.add([session], None, "", env)[0][0]
         except Conflict:
-            # Another call was faster, or JupyterHub has started another server at its path.
+            # A concurrent call was faster, or JupyterHub has started another server at its path.
             if self._store.get(session.id) is not None:
                 raise SessionUnknown from None
             return self._store.add([session.model_copy(update={"hub_prefix": ""})], None, "", env)[
@@ -249,16 +257,16 @@ class Adoption:
     def _refuse_too_many(self, owner: str) -> None:
         counts = self._store.counts(ListQuery(owner=owner), self._clock())
         if sum(counts.get(state, 0) for state in LIVE) < MAX_LIVE_SESSIONS:
-            self._refused.discard(owner)
+            self._refused_owners.discard(owner)
             return
-        if owner not in self._refused:
-            self._refused.add(owner)
+        if owner not in self._refused_owners:
+            self._refused_owners.add(owner)
             log.warning("%s has %d sessions: no more are adopted", owner, MAX_LIVE_SESSIONS)
         raise SessionUnknown
 
-    def _tell(self, session: Session, what: str) -> None:
-        log.warning("session %s of %s, job %s: %s", session.id, session.owner, session.job_id, what)
-        detail = f"{session.name} of {session.owner}, job {session.job_id}: {what}"
+    def _record_adoption(self, session: Session, text: str) -> None:
+        log.warning("session %s of %s, job %s: %s", session.id, session.owner, session.job_id, text)
+        detail = f"{session.name} of {session.owner}, job {session.job_id}: {text}"
         self._record(ACTOR, "session.adopt", session.id, detail)
 
 

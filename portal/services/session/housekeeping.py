@@ -31,22 +31,21 @@ log = logging.getLogger(__name__)
 START_INTERVAL = timedelta(seconds=5)
 """Time before a start request that did not reach its runner is repeated."""
 SLOW_START = timedelta(seconds=20)
-"""How long a session may start before its log is looked at: most are ready after four seconds."""
+"""Starting time after which a session's log is read: most are ready after four seconds."""
 LAST_BYTES = 4096
-"""Bytes of such a log, for its last line."""
+"""Bytes read from the end of such a log, for its last line."""
 LOG_LAG = timedelta(seconds=5)
 """How long to wait for a log that does not exist yet: network file systems have a delay."""
 LOG_GIVEN_UP = timedelta(minutes=10)
 ACCOUNTING_GIVEN_UP = timedelta(days=1)
-"""How long accounting is asked who cancelled a job."""
-CLEANED_AGAIN = timedelta(minutes=10)
-"""The longest pause until files that could not be deleted are tried again: their owner may
-have left."""
+"""How long accounting is queried for the user who cancelled a job."""
+LONGEST_PAUSE = timedelta(minutes=10)
+"""Longest pause between attempts to delete a session's files: their owner may have left."""
 
 
 @dataclass(frozen=True)
 class _Pause:
-    """When a session whose files could not be deleted is tried again."""
+    """The pause before the files of a session are deleted in another attempt."""
 
     length: timedelta
     until: datetime
@@ -65,8 +64,8 @@ class Housekeeping:
         launcher: Launcher,
         app_starter: AppStarter,
         session_queue: SessionQueue,
-        variables_kept: timedelta,
-        samples_kept: timedelta,
+        variables_retention: timedelta,
+        samples_retention: timedelta,
         clock: Clock,
     ) -> None:
         self._store = store
@@ -76,8 +75,8 @@ class Housekeeping:
         self._launcher = launcher
         self._app_starter = app_starter
         self._session_queue = session_queue
-        self._variables_kept = variables_kept
-        self._samples_kept = samples_kept
+        self._variables_retention = variables_retention
+        self._samples_retention = samples_retention
         self._clock = clock
         self._pauses: dict[str, _Pause] = {}
         """By session; each failure doubles the pause."""
@@ -104,11 +103,11 @@ class Housekeeping:
         """Show the last line of their logs for sessions that are slow to start."""
         now = self._clock()
         for session in self._store.live():
-            begun = session.started
-            # An image that is being pulled tells more by itself.
-            told = session.progress and not session.progress.startswith(LOG_SAYS)
-            slow = begun is not None and now - begun > SLOW_START
-            if session.state is State.STARTING and slow and not told:
+            started = session.started
+            # The progress of an image that is being pulled says more.
+            has_progress = session.progress and not session.progress.startswith(LOG_SAYS)
+            slow = started is not None and now - started > SLOW_START
+            if session.state is State.STARTING and slow and not has_progress:
                 self._session_queue.run(session, "slow start", self._read_slow_start)
 
     def _read_slow_start(self, session: Session) -> None:
@@ -136,8 +135,8 @@ class Housekeeping:
         try:
             self._clean_now(session)
         except PortalError:
-            known = self._pauses.get(session.id)
-            length = min(known.length * 2, CLEANED_AGAIN) if known else timedelta(seconds=1)
+            last = self._pauses.get(session.id)
+            length = min(last.length * 2, LONGEST_PAUSE) if last else timedelta(seconds=1)
             self._pauses[session.id] = _Pause(length, self._clock() + length)
             raise
 
@@ -168,13 +167,13 @@ class Housekeeping:
         return _explained(session, tail(data))
 
     def ask_who_cancelled(self) -> None:
-        """Ask accounting who cancelled the sessions for which it did not answer in time."""
+        """Read from accounting who cancelled the sessions for which it did not answer in time."""
         ended = self._store.unexplained(CANCELLED_BY_UNKNOWN, self._clock() - ACCOUNTING_GIVEN_UP)
         if not ended:
             return
-        known = self._scheduler.ended([s.job_id for s in ended if s.job_id])
+        reports = self._scheduler.ended([s.job_id for s in ended if s.job_id])
         for session in ended:
-            report = known.get(session.job_id or "")
+            report = reports.get(session.job_id or "")
             if report is not None and report.user == session.owner and report.state.over:
                 cause, text = explain_end(session, report)
                 facts = Facts(cause=cause, end_text=text)
@@ -184,7 +183,7 @@ class Housekeeping:
 
     def forget_variables(self) -> None:
         """Delete the environment variables of sessions that ended long enough ago."""
-        self._store.forget_variables(self._clock() - self._variables_kept)
+        self._store.forget_variables(self._clock() - self._variables_retention)
 
     def forget_hub_env(self) -> None:
         """Delete the variables of JupyterHub's servers in sessions that are over."""
@@ -192,7 +191,7 @@ class Housekeeping:
 
     def forget_samples(self) -> None:
         """Delete the use over time of sessions that ended long enough ago."""
-        self._samples.forget_samples(self._clock() - self._samples_kept)
+        self._samples.forget_samples(self._clock() - self._samples_retention)
 
 
 def _explained(session: Session, lines: str) -> Facts:

@@ -16,7 +16,7 @@ from portal.core.session.transitions import stop_unused
 from portal.core.site_rules import SiteRules
 from portal.errors import PortalError
 from portal.services.apps.proxy import ProxyRoutes
-from portal.services.job_control import JobControl
+from portal.services.teardown import Teardown
 from portal.store.sessions import SessionStore
 from portal.store.status import StatusStore
 
@@ -35,8 +35,7 @@ class IdleCuller:
         store: SessionStore,
         status: StatusStore,
         proxy: ProxyRoutes,
-        job_control: JobControl,
-        close_apps: Callable[[str], None],
+        teardown: Teardown,
         catalog: Callable[[], Catalog],
         site_rules: Callable[[], SiteRules],
         record: RecordEvent,
@@ -45,8 +44,7 @@ class IdleCuller:
         self._store = store
         self._status = status
         self._proxy = proxy
-        self._job_control = job_control
-        self._close_apps = close_apps
+        self._teardown = teardown
         self._catalog = catalog
         self._site_rules = site_rules
         self._record = record
@@ -59,10 +57,10 @@ class IdleCuller:
         sample = TrafficSample(now, self._proxy.traffic())
         running = {s.id: s for s in self._store.live() if s.state is State.RUNNING}
         used = used_sessions(running, before, sample, self._idle_traffic())
-        news = [s for s in used if should_record_use(running[s], rules, now)]
-        if news:
-            self._store.note_use(news, now)
-        # After the use that it shows: a crash in between records the use twice and never loses it.
+        to_record = [s for s in used if should_record_use(running[s], rules, now)]
+        if to_record:
+            self._store.note_use(to_record, now)
+        # After the use that it shows: a crash in between records use twice, but never loses it.
         self._status.save_measured(sample)
         slurm = self._status.slurm_status()
         for session in running.values():
@@ -70,15 +68,15 @@ class IdleCuller:
                 continue
             try:
                 self._end(session, slurm, now)
-            except PortalError as error:  # must not prevent the others
+            except PortalError as error:  # must not prevent ending the others
                 log.warning("session %s: %s", session.id, error)
 
     def _idle_traffic(self) -> dict[str, int]:
         """Bytes per minute that an unused open window sends, by app server."""
-        found: dict[str, int] = {}
+        noise: dict[str, int] = {}
         for app in self._catalog().apps.values():
-            found[app.server] = max(app.noise, found.get(app.server, 0))
-        return found
+            noise[app.server] = max(app.noise, noise.get(app.server, 0))
+        return noise
 
     def _end(self, session: Session, slurm: SlurmStatus, now: datetime) -> None:
         """End a session, unless it has been used since it was read."""
@@ -88,8 +86,8 @@ class IdleCuller:
         if changed is None:
             return
         log.info("session %s: not used since %s", session.id, session.last_used)
-        self._job_control.cancel_later(changed)
+        self._teardown.cancel_later(changed)
         since = f"not used since {session.last_used:%Y-%m-%d %H:%M} UTC"
         detail = f"{session.name} of {session.owner}: {since}"
         self._record(ACTOR, "session.idle", session.id, detail)
-        self._close_apps(session.id)
+        self._teardown.close_apps(session.id)

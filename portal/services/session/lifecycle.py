@@ -17,7 +17,7 @@ from portal.core.session.status import shown_limit
 from portal.errors import Conflict, Unavailable
 from portal.services.admin.administration import Administration
 from portal.services.cluster import Cluster
-from portal.services.extending import LEASE, LIMITS_UNKNOWN, Extender, Minutes, Queue, room_in
+from portal.services.extending import LEASE, LIMITS_UNKNOWN, Extender, Minutes, room_in
 from portal.store.sessions import SessionStore
 
 _ONLY_RUNNING = "Only a running session can be given more time."
@@ -44,57 +44,56 @@ class Lifecycle:
         self._scheduler = scheduler
         self._administration = administration
         self._clock = clock
-        self._usual = extend_minutes
-        self._queue = Queue("session")
+        self._default = extend_minutes
         self._extender = Extender("session", cluster, scheduler, clock)
 
     def extend(self, person: Person, session_id: str, minutes: Minutes = None) -> Session:
         """Extend a running session's time limit by `minutes`, by as much as the limits permit
         ("max"), or by the default as far as they permit.
 
-        Never beyond what the job's account, QOS and partition permit its owner. Concurrent
-        requests are serialised across all processes. Raises Conflict, InvalidRequest, Unavailable.
+        Never beyond the limits of the job's account, QOS and partition. Concurrent requests are
+        serialised across all processes. Raises Conflict, InvalidRequest, Unavailable.
         """
         session = self._get_session(person, session_id)
         if not self._scheduler.may_extend:
             raise Conflict("Time cannot be extended here. Ask the administrators.")
-        with self._alone(session) as begun:
-            return self._extend(person, session, minutes, begun)
+        with self._alone(session) as started:
+            return self._extend(person, session, minutes, started)
 
     def _extend(
         self,
         person: Person,
         session: Session,
         minutes: Minutes,
-        begun: datetime,
+        started: datetime,
     ) -> Session:
         report = self._running_job(session)
-        wanted = self._extender.extend(
-            report, minutes, self._usual, begun, lambda: self._running_job(session).time_limit
+        added = self._extender.extend(
+            report, minutes, self._default, started, lambda: self._running_job(session).time_limit
         )
         changed = None
         if report.start and report.time_limit:
-            deadline = report.start + timedelta(minutes=report.time_limit + wanted)
+            deadline = report.start + timedelta(minutes=report.time_limit + added)
             changed = self._store.change(session.id, {State.RUNNING}, deadline=deadline)
-        self._administration.record(person.name, "session.extend", session.id, f"{wanted} minutes")
+        self._administration.record(person.name, "session.extend", session.id, f"{added} minutes")
         return changed or session
 
     def _alone(self, session: Session) -> AbstractContextManager[datetime]:
         """Hold the session's lock across all processes; yields its start. Raises Conflict."""
 
-        def give_back(begun: datetime) -> None:
-            self._store.change_if(session.id, LIVE | OVER, {"extending": begun}, extending=None)
+        def release_lock(started: datetime) -> None:
+            self._store.change_if(session.id, LIVE | OVER, {"extending": started}, extending=None)
 
-        return self._queue.alone(session.id, lambda: self._claim(session.id), give_back)
+        return self._extender.alone(session.id, lambda: self._claim(session.id), release_lock)
 
     def _claim(self, session_id: str) -> datetime | None:
-        known, now = self._store.get(session_id), self._clock()
-        if known is None or known.state is not State.RUNNING:
+        stored, now = self._store.get(session_id), self._clock()
+        if stored is None or stored.state is not State.RUNNING:
             raise Conflict(_ONLY_RUNNING)
-        if known.extending is not None and now - known.extending <= LEASE:
+        if stored.extending is not None and now - stored.extending <= LEASE:
             return None
-        as_known = {"extending": known.extending}
-        changed = self._store.change_if(session_id, {State.RUNNING}, as_known, extending=now)
+        unchanged = {"extending": stored.extending}
+        changed = self._store.change_if(session_id, {State.RUNNING}, unchanged, extending=now)
         return now if changed else None
 
     def _running_job(self, session: Session) -> JobReport:
@@ -108,18 +107,18 @@ class Lifecycle:
         partitions = self._cluster.look().partitions_for(session.owner, session.slurm)
         if partitions is None:
             raise Unavailable(LIMITS_UNKNOWN)
-        found = group_for(session.partition, partitions)
-        if not isinstance(found, UserPartition):
+        partition = group_for(session.partition, partitions)
+        if not isinstance(partition, UserPartition):
             raise Conflict("Its owner may no longer use this resource group.")
-        return found
+        return partition
 
     def next_extension(self, session: Session) -> int:
         """Minutes that the default extension would add now; 0 if it cannot be extended."""
         room = self.room(session)
-        return self._usual if room is None else min(self._usual, room)
+        return self._default if room is None else min(self._default, room)
 
     def room(self, session: Session) -> int | None:
-        """Minutes by which it can be extended now; None without a limit, 0 for not at all."""
+        """Minutes by which it can be extended now; None without a limit, 0 if it cannot be."""
         limit = shown_limit(session)
         if not self._scheduler.may_extend or session.state is not State.RUNNING or limit is None:
             return 0
@@ -132,7 +131,7 @@ class Lifecycle:
     def extensions(
         self, session: Session, groups: Sequence[UserPartition] | None = None
     ) -> Extensions:
-        """By how much a running session can be extended now; nothing for others.
+        """The possible extensions of a running session; none for others.
 
         `groups` are the partitions of its owner, if they have been read already.
         """
@@ -162,8 +161,8 @@ class Lifecycle:
             return session
         self._scheduler.release(session.owner, session.job_id)
         # Only one of several concurrent requests finds the hold stored and is recorded.
-        held = {"pending_reason": session.pending_reason}
-        changed = self._store.change_if(session.id, {State.PENDING}, held, pending_reason=None)
+        hold = {"pending_reason": session.pending_reason}
+        changed = self._store.change_if(session.id, {State.PENDING}, hold, pending_reason=None)
         if changed is not None:
             self._administration.record(person.name, "session.release", session.id)
         return changed or self._store.get(session.id) or session
@@ -180,7 +179,7 @@ class Lifecycle:
         if changed is not None:
             self._administration.record(person.name, "session.keep", session.id, session.name)
             return changed
-        now = self._store.get(session.id) or session
-        if now.state in OVER or now.state is State.ENDING:  # ended concurrently
+        current = self._store.get(session.id) or session
+        if current.state in OVER or current.state is State.ENDING:  # ended concurrently
             raise Conflict("This session is over. Launch it again.")
-        return now
+        return current

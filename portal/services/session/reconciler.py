@@ -26,9 +26,9 @@ from portal.core.session.transitions import (
 )
 from portal.errors import PortalError
 from portal.services.cluster import ClusterReader
-from portal.services.job_control import JobControl
 from portal.services.owner_queue import SessionQueue
 from portal.services.session.recovery import Recovery
+from portal.services.teardown import Teardown
 from portal.store.sessions import SessionStore
 
 log = logging.getLogger(__name__)
@@ -49,8 +49,7 @@ class Reconciler:
         scheduler: Scheduler,
         reader: ClusterReader,
         recovery: Recovery,
-        job_control: JobControl,
-        close_apps: Callable[[str], None],
+        teardown: Teardown,
         session_queue: SessionQueue,
         note_queue: Callable[[Mapping[str, Job], datetime], object],
         clock: Clock,
@@ -59,42 +58,41 @@ class Reconciler:
         self._scheduler = scheduler
         self._reader = reader
         self._recovery = recovery
-        self._job_control = job_control
-        self._close_apps = close_apps
+        self._teardown = teardown
         self._session_queue = session_queue
         self._note_queue = note_queue
         self._clock = clock
         self._starting: dict[str, datetime] = {}
-        """Since when this worker has seen sessions start: a backup may be hours old."""
+        """When this worker first saw sessions start: the stored time may be from an old backup."""
 
     def poll(self) -> bool:
         """Poll Slurm's queue once; False if Slurm does not answer (recorded, nothing changes)."""
-        # Read before Slurm is asked, so that Slurm's answer is newer for each of them.
+        # Read before the poll, so that Slurm's answer is newer for each of them.
         live = self._store.live()
-        asked = self._clock()
+        polled = self._clock()
         try:
             queue = self._scheduler.jobs()
         except PortalError as error:
-            self._reader.note_failure(asked, error.text)
+            self._reader.note_failure(polled, error.text)
             return False
         except Exception as error:  # unexpected output must not end any session
             log.exception("reading the queue")
-            self._reader.note_failure(asked, f"unreadable answer: {error}")
+            self._reader.note_failure(polled, f"unreadable answer: {error}")
             return False
-        self._note_queue(queue, asked)
+        self._note_queue(queue, polled)
         jobs = {job_id: job.report for job_id, job in queue.items()}
         self._reader.note_jobs(jobs.values(), self._clock())
         ahead = self._positions(live, jobs)
         starting = {session.id for session in live if session.ready is None}
-        self._starting = {one: at for one, at in self._starting.items() if one in starting}
+        self._starting = {id: since for id, since in self._starting.items() if id in starting}
         over = [session for session in live if self._follow(session, jobs, ahead)]
         self._conclude(over, jobs)
         return True
 
     @staticmethod
     def _positions(live: Sequence[Session], jobs: Mapping[str, JobReport]) -> dict[str, int]:
-        """The places of sessions in the queue; those of other jobs are not needed here."""
-        ours = [found for session in live if (found := jobs.get(session.job_id or ""))]
+        """Number of jobs ahead of each pending job, in the partitions where sessions wait."""
+        ours = [report for session in live if (report := jobs.get(session.job_id or ""))]
         groups = {report.partition for report in ours if report.state is JobState.PENDING}
         if not groups:
             return {}
@@ -120,16 +118,16 @@ class Reconciler:
         transition = follow(session, report, now)
         if was_requeued(session, report):
             # First, so that it is repeated after a crash: no route leads to the old run.
-            self._close_apps(session.id)
+            self._teardown.close_apps(session.id)
         changed = self._store.apply(session.id, transition)
         if (changed or session).state is State.STARTING:
             self._starting.setdefault(session.id, now)
         stopped = session.stop_requested
         if stopped and now - stopped > CANCEL_INTERVAL and not report.state.over:
-            self._job_control.cancel_later(session)
+            self._teardown.cancel_later(session)
         elif never_called(session, now) and self._has_waited(session, now):
             self._store.apply(session.id, stop_unheard(now))
-            self._job_control.cancel_later(session)
+            self._teardown.cancel_later(session)
 
     def _has_waited(self, session: Session, now: datetime) -> bool:
         """Whether this worker, too, has waited for the session's runner for long enough."""
@@ -161,10 +159,10 @@ class Reconciler:
     def _accounting_may_lag(self, queued: JobReport | None) -> bool:
         """Whether to wait for accounting, which alone records who cancelled a job."""
         ended = queued.end if queued and queued.state.over else None
-        # abs: by a clock of Slurm's that is ahead, the end may be in the future for long.
+        # abs: if Slurm's clock is ahead, the end may be far in the future.
         return ended is not None and abs(self._clock() - ended) < ACCOUNTING_LAG
 
     def _end(self, session: Session, report: JobReport) -> None:
         fresh = self._store.get(session.id) or session
         if self._store.apply(session.id, end(fresh, report, self._clock())):
-            self._close_apps(session.id)
+            self._teardown.close_apps(session.id)

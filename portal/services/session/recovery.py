@@ -4,7 +4,6 @@ neither in the queue nor in accounting."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from portal.core.cluster.jobs import JobReport
@@ -17,8 +16,8 @@ from portal.core.session.transitions import (
     finish_unsubmitted,
 )
 from portal.errors import HomeUnusable, InvalidRequest
-from portal.services.job_control import JobControl
 from portal.services.launch.launcher import Launcher
+from portal.services.teardown import Teardown
 from portal.store.sessions import SessionStore
 
 log = logging.getLogger(__name__)
@@ -40,15 +39,13 @@ class Recovery:
         store: SessionStore,
         scheduler: Scheduler,
         launcher: Launcher,
-        job_control: JobControl,
-        close_apps: Callable[[str], None],
+        teardown: Teardown,
         clock: Clock,
     ) -> None:
         self._store = store
         self._scheduler = scheduler
         self._launcher = launcher
-        self._job_control = job_control
-        self._close_apps = close_apps
+        self._teardown = teardown
         self._clock = clock
         self._searched: dict[str, datetime] = {}
         """When lost sessions were last searched for."""
@@ -80,7 +77,9 @@ class Recovery:
         """Whether to search for a lost session now; True once per interval."""
         now = self._clock()
         self._searched = {
-            known: when for known, when in self._searched.items() if now - when < SEARCH_INTERVAL
+            id: searched
+            for id, searched in self._searched.items()
+            if now - searched < SEARCH_INTERVAL
         }
         if session.id in self._searched or now - (session.lost or now) <= LOST_SETTLED:
             return False
@@ -98,26 +97,26 @@ class Recovery:
             self._adopt(session, report)
 
     def _job_of(self, session: Session) -> JobReport | None:
-        found = self._scheduler.find(session.id, session.owner)
-        found = found or self._scheduler.ended_named(session.id, session.owner, session.created)
+        reports = self._scheduler.find(session.id, session.owner)
+        reports = reports or self._scheduler.ended_named(session.id, session.owner, session.created)
         # Slurm may have a record of a refused attempt besides the running job.
-        return max(found, key=_precedence, default=None)
+        return max(reports, key=_precedence, default=None)
 
     def _adopt(self, session: Session, report: JobReport) -> None:
         log.info("session %s: found its job %s", session.id, report.job_id)
         changed = self._store.apply(session.id, adopt(session, report, self._clock()))
         if changed is not None and changed.state is State.ENDING:
-            self._job_control.cancel_later(changed)
+            self._teardown.cancel_later(changed)
         elif changed is not None and changed.state in OVER:
-            self._close_apps(session.id)
+            self._teardown.close_apps(session.id)
 
     def _finish_unknown(self, session: Session) -> None:
         if self._store.apply(session.id, finish_unknown(session, self._clock())):
-            self._close_apps(session.id)
+            self._teardown.close_apps(session.id)
 
     def _give_up(self, session: Session, text: str) -> None:
         # All or none: the whole launch is ended before this session's end is stored.
-        self._job_control.cancel(self._launcher.end_batch(session.batch or session.id))
+        self._teardown.cancel(self._launcher.end_batch(session.batch or session.id))
         self._store.apply(session.id, fail_to_start(text, self._clock()))
 
 

@@ -34,7 +34,7 @@ from portal.store.samples import SampleStore
 from portal.store.sessions import SessionStore
 
 LONGEST_OUTAGE = 24 * 3600.0
-"""Seconds: no runner that could not report for longer is believed about when a kill was."""
+"""Seconds; upper bound for the age of a memory kill that a runner reports."""
 MAX_THREADS_PER_CORE = 8
 """Upper bound for all processors."""
 
@@ -78,8 +78,8 @@ class RunnerCalls:
     def authenticate(self, session_id: str, token: str) -> Session:
         """The live session whose runner holds this token.
 
-        Raises Unauthorized, Gone, and SessionUnknown: a portal that has lost a session does not
-        say that it has ended.
+        Raises Unauthorized, Gone, and SessionUnknown: an unknown session may have been lost, and
+        is not reported as ended.
         """
         session = self._store.get(session_id)
         if session is None:
@@ -109,18 +109,18 @@ class RunnerCalls:
         return ReadyAnswer(certificate, self._app_starter.pending_starts(changed))
 
     def _measure(self, session: Session) -> None:
-        """Note how long each phase of a start took; after a requeue nobody waits for it."""
+        """Measure the phases of a start; not after a requeue, when no user waits for it."""
         if session.started is None or session.ready is None or session.restarts:
             return
-        for phase, begun, ended in (
+        for phase, started, ended in (
             ("queue", session.submitted, session.started),
             ("start", session.started, session.ready),
             ("total", session.created, session.ready),
         ):
-            self._measures.launch(phase, (ended - begun).total_seconds())
+            self._measures.launch(phase, (ended - started).total_seconds())
 
     def renew(self, session: Session, message: RenewalMessage) -> RenewalAnswer:
-        """The authorities of now, and a certificate for the gateway of a session that has one."""
+        """The current authorities, and a new certificate for a session's gateway."""
         if session.ready is None:
             raise Conflict("The session's gateway has not been certified yet.")
         return RenewalAnswer(
@@ -130,7 +130,7 @@ class RunnerCalls:
         )
 
     def note_progress(self, session: Session, message: ProgressMessage) -> None:
-        """Store what the job of an authenticated session does before its container starts."""
+        """Store the progress of an authenticated session's job before its container starts."""
         facts = Facts(progress=message.shown, progress_at=self._clock())
         self._store.change(session.id, WAITING, **facts)
 
@@ -160,14 +160,14 @@ class RunnerCalls:
     def record_usage(self, session: Session, usage: Heartbeat) -> HeartbeatAnswer:
         """Store a heartbeat, and its states of apps whose own report was lost.
 
-        Returns what the session's terminals show.
+        Returns the values shown in the session's terminals.
         """
         now = self._clock()
         percent = _cpu_percent(session, usage.cpu_seconds, now)
         facts = Facts(usage_at=now, cpu_percent=percent, **usage.meters())
         facts["memory_peak"] = max(session.memory_peak or 0, usage.memory_bytes)
         if usage.oom_kills > session.oom_kills:
-            # A new kill has a notice of its own, even if that of an earlier one was dismissed.
+            # A new kill has a new notice, even if that of an earlier one was dismissed.
             age = timedelta(seconds=min(usage.oom_age, LONGEST_OUTAGE))
             facts["oom_at"] = now - age
             facts["oom_program"], facts["oom_seen"] = usage.oom_program, None
@@ -176,8 +176,8 @@ class RunnerCalls:
         self._samples.record(session.id, LIVE, facts, usage.reading(now))
         for app, state in usage.apps.items():
             self._app_reports.note_app(session, app, state)
-        found = fingerprint(self._certificates.server_ca(), self._certificates.client_ca())
-        return _answer(session, self._site_rules(), now, found)
+        authorities = fingerprint(self._certificates.server_ca(), self._certificates.client_ca())
+        return _answer(session, self._site_rules(), now, authorities)
 
     def _counts_as_use(
         self, session: Session, percent: float | None, usage: Heartbeat, now: datetime
@@ -188,13 +188,13 @@ class RunnerCalls:
 
 
 def _answer(session: Session, rules: SiteRules, now: datetime, authorities: str) -> HeartbeatAnswer:
-    found = countdown(session, rules, now)
-    left = None if found.ends is None else max(int((found.ends - now).total_seconds()), 0)
+    end = countdown(session, rules, now)
+    left = None if end.ends is None else max(int((end.ends - now).total_seconds()), 0)
     return HeartbeatAnswer(
         name=session.name,
         kept=retention_text(session),
         seconds_left=left,
-        unused=found.unused,
+        unused=end.unused,
         ready=session.ready is not None,
         authorities=authorities,
     )
@@ -202,8 +202,8 @@ def _answer(session: Session, rules: SiteRules, now: datetime, authorities: str)
 
 def _is_proven(session: Session, message: ReadyMessage) -> bool:
     """Whether Slurm has already confirmed that this job holds this node."""
-    known = session.job_id, session.node
-    same = session.ready is not None and known == (message.job_id, message.node)
+    confirmed = session.job_id, session.node
+    same = session.ready is not None and confirmed == (message.job_id, message.node)
     return same and session.address is not None
 
 

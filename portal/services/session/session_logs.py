@@ -15,7 +15,7 @@ from portal.store.sessions import SessionStore
 MAX_READ = 1 << 20
 """Bytes per read."""
 SAME_READING = timedelta(minutes=10)
-"""Pages that follow a log poll every few seconds; polls within this time are one audit event."""
+"""Polls of a page that follows a log; within this time they are one audit event."""
 
 
 class SessionLogs:
@@ -65,12 +65,12 @@ class SessionLogs:
         recent = session.log_read is not None and now - session.log_read < SAME_READING
         if recent and session.log_read_by == person.name:
             return
-        known = {"log_read": session.log_read, "log_read_by": session.log_read_by}
-        wanted = Facts(log_read=now, log_read_by=person.name)
+        unchanged = {"log_read": session.log_read, "log_read_by": session.log_read_by}
+        facts = Facts(log_read=now, log_read_by=person.name)
         # A concurrent reading by another administrator is recorded in addition to this one.
-        if not self._store.change_if(session.id, LIVE | OVER, known, **wanted):
+        if not self._store.change_if(session.id, LIVE | OVER, unchanged, **facts):
             later = self._store.get(session.id)
             if later is None or later.log_read_by == person.name:
                 return
-            self._store.change(session.id, LIVE | OVER, **wanted)
+            self._store.change(session.id, LIVE | OVER, **facts)
         self._record(person.name, "log.read", session.id, f"{session.name} of {session.owner}")

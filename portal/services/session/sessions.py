@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
+from portal.core.admin.timeline import EVENTS, Moment, timeline
 from portal.core.auth.person import Person
+from portal.core.cluster.effective_limits import UserPartition
 from portal.core.interfaces.systems import Clock
-from portal.core.session.ended_lately import LATELY, SHOWN, EndedLately, Notice
+from portal.core.job.samples import Point, at_most, to_points
+from portal.core.policy import group_for
+from portal.core.session.ended_lately import (
+    LATELY,
+    SHOWN,
+    EndedLately,
+    Notice,
+    Shortage,
+    larger,
+    longer,
+)
 from portal.core.session.holders import NOTHING, Holdings, needs_holders
 from portal.core.session.query import ListQuery, Page, count_tabs
 from portal.core.session.relaunch import session_to_request_body
 from portal.core.session.session import LIVE, OVER, Facts, Session
 from portal.core.session.transitions import stop
+from portal.core.units import format_size
 from portal.errors import Conflict, NotFound
 from portal.services.admin.administration import Administration
 from portal.services.cluster import Cluster
-from portal.services.job_control import JobControl
+from portal.services.teardown import Teardown
+from portal.store.samples import SampleStore
 from portal.store.sessions import SessionStore
+
+MOST_EVENTS = 200
+"""Events of one session's timeline, the newest ones."""
 
 
 class Sessions:
@@ -28,18 +45,18 @@ class Sessions:
         self,
         *,
         store: SessionStore,
-        job_control: JobControl,
+        samples: SampleStore,
+        teardown: Teardown,
         administration: Administration,
-        close_apps: Callable[[str], None],
         clock: Clock,
         cluster: Cluster,
     ) -> None:
         self._store = store
-        self._cluster = cluster
-        self._job_control = job_control
+        self._samples = samples
+        self._teardown = teardown
         self._administration = administration
-        self._close_apps = close_apps
         self._clock = clock
+        self._cluster = cluster
 
     # Reading
 
@@ -52,17 +69,17 @@ class Sessions:
 
     def get_many(self, person: Person, session_ids: Iterable[str]) -> list[Session]:
         """These sessions in this order, if this user may see all of them; else NotFound."""
-        wanted = list(dict.fromkeys(session_ids))
-        found = {s.id: s for s in self._store.get_many(wanted) if person.may_see(s)}
-        if len(found) < len(wanted):
-            one = "There is no such session."
-            raise NotFound(one if len(wanted) == 1 else "Not all of these sessions exist.")
-        return [found[session] for session in wanted]
+        ids = list(dict.fromkeys(session_ids))
+        by_id = {s.id: s for s in self._store.get_many(ids) if person.may_see(s)}
+        if len(by_id) < len(ids):
+            text = "There is no such session."
+            raise NotFound(text if len(ids) == 1 else "Not all of these sessions exist.")
+        return [by_id[session] for session in ids]
 
     def names(self, person: Person, session_ids: Iterable[str]) -> dict[str, str]:
-        """The names of those of these sessions that exist and that this user may see, by id."""
-        found = self._store.get_many(list(session_ids))
-        return {session.id: session.name for session in found if person.may_see(session)}
+        """Names by id of the sessions that exist and that this user may see."""
+        sessions = self._store.get_many(list(session_ids))
+        return {session.id: session.name for session in sessions if person.may_see(session)}
 
     def query(self, person: Person, query: ListQuery) -> Page:
         """One page of the sessions that this user may see."""
@@ -78,6 +95,18 @@ class Sessions:
         """Owners by which this user can filter; [] for users who see only their own sessions."""
         return self._store.owners() if person.admin else []
 
+    def use_over_time(self, person: Person, session_id: str, count: int) -> list[Point]:
+        """Use over time in at most `count` points, oldest first; raises NotFound."""
+        session = self.get(person, session_id)
+        samples = at_most(self._samples.samples(session.id), count)
+        return to_points(samples, session.started, session.cpus)
+
+    def timeline(self, person: Person, session_id: str) -> list[Moment]:
+        """The events of a session, oldest first; raises NotFound."""
+        session = self.get(person, session_id)
+        events = self._administration.events_of(session.id, EVENTS, MOST_EVENTS)
+        return timeline(session, events)
+
     def ending(self, person: Person, before: datetime) -> list[Session]:
         """The user's running sessions with a deadline before a time, soonest first."""
         return self._store.ending(person.name, before)
@@ -91,52 +120,54 @@ class Sessions:
         return self._store.ended_unseen(person.name, self._clock() - LATELY, SHOWN)
 
     def dismiss(self, person: Person, session_id: str, notice: Notice) -> Session:
-        """Dismiss a notice about a session of the user's own; idempotent.
+        """Dismiss a notice about one of the user's own sessions; idempotent.
 
         Raises NotFound, and Conflict for the notice of an end that has not happened.
         """
-        session = self._own(person, session_id)
+        session = self._get_own(person, session_id)
         if notice is Notice.MEMORY:
             # Not for a kill that was reported after this session was read.
-            known = {"oom_kills": session.oom_kills}
+            unchanged = {"oom_kills": session.oom_kills}
             facts = Facts(oom_seen=session.oom_seen or self._clock())
-            changed = self._store.change_if(session.id, LIVE | OVER, known, **facts)
+            changed = self._store.change_if(session.id, LIVE | OVER, unchanged, **facts)
         elif session.state not in OVER:
             raise Conflict("This session has not ended.")
         else:
             changed = self._store.change(
                 session.id, OVER, end_seen=session.end_seen or self._clock()
             )
-        return changed or self._own(person, session_id)
+        return changed or self._get_own(person, session_id)
 
     def dismiss_ends(self, person: Person, until: datetime) -> int:
         """Dismiss the notices of all of the user's ends up to a time; returns how many."""
         return self._store.see_ends(person.name, until, self._clock())
 
-    def _own(self, person: Person, session_id: str) -> Session:
+    def _get_own(self, person: Person, session_id: str) -> Session:
         session = self._store.get(session_id)
         if session is None or session.owner != person.name:
             raise NotFound("There is no such session of yours.")
         return session
 
     def holdings(self, viewer: str, sessions: Iterable[Session]) -> Holdings:
-        """What explains why these sessions wait; one query if other sessions may explain it.
+        """The sessions and limits that may explain why these sessions wait; reads only if needed.
 
-        The viewer has to be allowed to see the sessions.
+        The viewer must be permitted to see the sessions.
         """
         owners = {session.owner for session in sessions if needs_holders(session)}
         if not owners:
             return NOTHING
-        found = self._store.holding(owners)
+        holders = self._store.holding(owners)
         cluster = self._cluster.look()
-        return Holdings(cluster.limits, cluster.use, tuple(found), viewer)
+        return Holdings(cluster.limits, cluster.use, tuple(holders), viewer)
+
+    # Launching again
 
     def clone_body(self, person: Person, session_id: str) -> dict[str, Any]:
         """The request body that clones a session of the user; raises NotFound, Conflict.
 
         For the owner only: it contains values of environment variables.
         """
-        session = self._own(person, session_id)
+        session = self._get_own(person, session_id)
         env = self._store.env(session.id)
         if session.env_names and not env:
             names = ", ".join(session.env_names)
@@ -145,6 +176,33 @@ class Sessions:
                 "its end. Start a new session and enter them again."
             )
         return session_to_request_body(session, env)
+
+    def enlargement(
+        self, session: Session, resource: Shortage, groups: Sequence[UserPartition] | None = None
+    ) -> int | None:
+        """Minutes of a longer time limit, or MiB of more memory; None if it had the maximum.
+
+        Twice as much, as far as its owner's limits permit. `groups` are the partitions of its
+        owner, if they have been read already.
+        """
+        if groups is None:
+            groups = self._cluster.look().partitions_for(session.owner, session.slurm) or []
+        group = group_for(session.partition, groups)
+        partition = group if isinstance(group, UserPartition) else None
+        if resource is Shortage.TIME:
+            return longer(session, partition.max_minutes if partition else None)
+        return larger(session, partition.max_memory_mb if partition else None)
+
+    def enlarged(
+        self, body: dict[str, Any], session: Session, resource: Shortage
+    ) -> dict[str, Any]:
+        """The request body of a session's copy with more time or memory, if that is possible."""
+        amount = self.enlargement(session, resource)
+        if amount is None:
+            return body
+        if resource is Shortage.TIME:
+            return body | {"time_limit": amount}
+        return body | {"resources": body["resources"] | {"memory": format_size(amount)}}
 
     # Ending
 
@@ -160,14 +218,14 @@ class Sessions:
         They are marked in one transaction before their jobs are cancelled: if Slurm does not
         answer or the portal crashes, the reconciler cancels the jobs.
         """
-        wanted = [session.id for session in self.get_many(person, session_ids)]
-        changed = self._store.apply_to_all(wanted, stop(person.name, self._clock(), reason))
-        self._job_control.cancel(changed)
+        ids = [session.id for session in self.get_many(person, session_ids)]
+        changed = self._store.apply_to_all(ids, stop(person.name, self._clock(), reason))
+        self._teardown.cancel(changed)
         lines = [(session.id, _description(person, session)) for session in changed]
         self._administration.record_all(person.name, "session.end", lines)
         for session in changed:
-            self._close_apps(session.id)
-        return self.get_many(person, wanted)
+            self._teardown.close_apps(session.id)
+        return self.get_many(person, ids)
 
 
 def _description(person: Person, session: Session) -> str:

@@ -1,4 +1,4 @@
-"""What jobs use and who read their output, in the database."""
+"""Usage of jobs, and readings of their output by administrators, in the database."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from portal.store.tables import JobReadingRow, JobUsageRow
 
 
 class JobPageStore:
-    """Scripts and outputs of jobs whose page was opened. Every method is one transaction."""
+    """Usage and readings of jobs whose page was opened. Every method is one transaction."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._readers = engine.execution_options(read_only=True)
 
     def usage(self, job_id: str) -> JobUsage | None:
-        """The use when Slurm was last asked."""
+        """A job's usage as last read from Slurm."""
         with reading(self._readers) as db:
             row = db.get(JobUsageRow, job_id)
             return _read(row.usage) if row else None
 
     def claim_usage(self, job_id: str, now: datetime, latest: datetime) -> bool:
-        """Whether the caller is to ask Slurm now: nobody else has since `latest`."""
+        """Claim the next reading from Slurm; False if there has been one since `latest`."""
         mine = col(JobUsageRow.job) == job_id
         with Database(self._engine) as db:
             free = mine & (col(JobUsageRow.asked) <= latest)
@@ -47,7 +47,7 @@ class JobPageStore:
             return True
 
     def save_usage(self, job_id: str, usage: JobUsage) -> None:
-        """Store what Slurm told."""
+        """Store a job's usage."""
         text = _USAGE.dump_json(usage).decode()
         with Database(self._engine) as db:
             row = db.get(JobUsageRow, job_id) or JobUsageRow(job=job_id, asked=usage.at)
@@ -56,15 +56,15 @@ class JobPageStore:
             db.commit()
 
     def reading(self, job_id: str) -> Reading | None:
-        """The last time that an administrator read the job's output."""
+        """The last reading of the job's output by an administrator."""
         with reading(self._readers) as db:
             row = db.get(JobReadingRow, job_id)
             return Reading(row.by, row.at) if row else None
 
     def note_reading(self, job_id: str, reading: Reading, since: datetime) -> bool:
-        """Store that an administrator reads it; False if the same one has since that time."""
-        known = self.reading(job_id)  # pages poll: most of them need not wait to write
-        if known is not None and known.by == reading.by and known.at > since:
+        """Store a reading; False if the same administrator has one since that time."""
+        last = self.reading(job_id)  # pages poll: most of them need not wait to write
+        if last is not None and last.by == reading.by and last.at > since:
             return False
         with Database(self._engine) as db:
             db.merge(JobReadingRow(job=job_id, by=reading.by, at=reading.at))
@@ -72,12 +72,12 @@ class JobPageStore:
         return True
 
     def forget(self, before: datetime) -> int:
-        """Delete what was stored before a time; returns how many jobs' records."""
+        """Delete records from before a time; returns their number."""
         with Database(self._engine) as db:
-            found = db.exec(delete(JobUsageRow).where(col(JobUsageRow.asked) < before)).rowcount
-            found += db.exec(delete(JobReadingRow).where(col(JobReadingRow.at) < before)).rowcount
+            count = db.exec(delete(JobUsageRow).where(col(JobUsageRow.asked) < before)).rowcount
+            count += db.exec(delete(JobReadingRow).where(col(JobReadingRow.at) < before)).rowcount
             db.commit()
-            return found
+            return count
 
 
 _USAGE = TypeAdapter(JobUsage)
@@ -86,5 +86,5 @@ _USAGE = TypeAdapter(JobUsage)
 def _read(text: str) -> JobUsage | None:
     try:
         return _USAGE.validate_json(text) if text else None
-    except ValidationError:  # of another version of the portal: it is asked for again
+    except ValidationError:  # stored by another version of the portal; it will be read again
         return None

@@ -54,12 +54,12 @@ _PIECE = 500
 
 
 def query_page(db: Database, query: JobQuery, now: datetime) -> JobPage:
-    """Read one page: one row for each array, unless its tasks are asked for."""
+    """Read one page: one row for each array, unless the query selects an array's tasks."""
     key = _KEYS[query.sort.key]
     listing = Listing(query.sort, key, JOBS.c.number, query.place, query.limit)
     piece = read_piece(db, select(JOBS.c.number).where(*_conditions(query, now)), listing)
-    found = {int(job.id): job for job in jobs_where(db, JOBS.c.number.in_(piece.rows))}
-    jobs = [found[number] for number in piece.rows]
+    by_number = {int(job.id): job for job in jobs_where(db, JOBS.c.number.in_(piece.rows))}
+    jobs = [by_number[number] for number in piece.rows]
     states = {} if query.array else _states(db, query.state, jobs)
     rows = (JobRow(job, states.get(job.array_id, {})) for job in jobs)
     return JobPage(tuple(rows), piece.following, piece.previous)
@@ -77,29 +77,29 @@ def count_tabs(db: Database, query: JobQuery, now: datetime) -> dict[JobTab, int
 
 
 def _conditions(query: JobQuery, now: datetime) -> list[Any]:
-    found = list(_of_list(query))
+    conditions = list(_of_list(query))
     if query.owner is not None:
-        found.append(JOBS.c.owner == query.owner)
+        conditions.append(JOBS.c.owner == query.owner)
     if query.days is not None:
-        found.append(JOBS.c.submitted >= now - timedelta(days=query.days))
+        conditions.append(JOBS.c.submitted >= now - timedelta(days=query.days))
     if query.account is not None:
-        found.append(JOBS.c.account == query.account)
+        conditions.append(JOBS.c.account == query.account)
     if query.sessions != "yes":
         is_session = JOBS.c.session.is_not(None)
-        found.append(is_session if query.sessions == "only" else ~is_session)
+        conditions.append(is_session if query.sessions == "only" else ~is_session)
     if of_tasks := _of_tasks(query, JOBS):
         if query.array is not None:
-            return [*found, *of_tasks]
+            return [*conditions, *of_tasks]
         on_tab = [] if query.state is None else [_TASKS.c.tab == query.state.value]
         same = _TASKS.c.array_id == JOBS.c.array_id
         any_task = exists().where(same, *on_tab, *_of_tasks(query, _TASKS))
-        whole = and_(JOBS.c.array_id.is_not(None), any_task)
-        found.append(or_(and_(*of_tasks), whole))
-    return found
+        of_array = and_(JOBS.c.array_id.is_not(None), any_task)
+        conditions.append(or_(and_(*of_tasks), of_array))
+    return conditions
 
 
 def _of_list(query: JobQuery) -> Iterable[Any]:
-    """What makes a row part of this list."""
+    """The conditions for rows of this list."""
     if query.state is not None:
         yield JOBS.c.tab == query.state.value
     if query.array is not None:
@@ -112,13 +112,13 @@ def _of_list(query: JobQuery) -> Iterable[Any]:
 
 def _of_tasks(query: JobQuery, rows: Any) -> list[Any]:
     """The filters that a single task of an array has to match."""
-    found = []
+    conditions = []
     if query.slurm_state is not None:
-        found.append(rows.c.state == query.slurm_state.value)
-    if query.partition is not None:  # a job that waits may have several
+        conditions.append(rows.c.state == query.slurm_state.value)
+    if query.partition is not None:  # a pending job may have several
         listed = literal(",") + rows.c.partition + literal(",")
-        found.append(listed.contains(f",{query.partition},", autoescape=True))
-    return [*found, *(_has(rows, word, query.owner is None) for word in query.words)]
+        conditions.append(listed.contains(f",{query.partition},", autoescape=True))
+    return [*conditions, *(_has(rows, word, query.owner is None) for word in query.words)]
 
 
 def _has(rows: Any, word: str, owners: bool) -> Any:
@@ -126,17 +126,19 @@ def _has(rows: Any, word: str, owners: bool) -> Any:
     texts = [rows.c.name, rows.c.partition, rows.c.account, type_coerce(rows.c.nodes, String)]
     if owners:  # among one user's jobs every row would match
         texts.append(rows.c.owner)
-    found = [text.icontains(word, autoescape=True) for text in texts]
+    conditions = [text.icontains(word, autoescape=True) for text in texts]
     if match := re.fullmatch(r"([0-9]{1,10})(?:_\[?([0-9]{1,9})?.*|\+[0-9]*)?", word, re.ASCII):
         number = int(match[1])
-        found += [column == number for column in (rows.c.number, rows.c.array_id, rows.c.het_id)]
-    return or_(*found)
+        conditions += [
+            column == number for column in (rows.c.number, rows.c.array_id, rows.c.het_id)
+        ]
+    return or_(*conditions)
 
 
 def _states(
     db: Database, tab: JobTab | None, jobs: Iterable[Job]
 ) -> dict[str, dict[JobState, int]]:
-    """How many tasks of each array are in each state, by the array's number."""
+    """The number of tasks in each state, by array."""
     heads = {int(job.array_id): job for job in jobs if job.array_id}
     if not heads:
         return {}
@@ -144,13 +146,13 @@ def _states(
     query = select(*columns, func.count()).where(JOBS.c.array_id.in_(heads))
     if tab is not None:
         query = query.where(JOBS.c.tab == tab.value)
-    found: dict[str, dict[JobState, int]] = defaultdict(dict)
+    counts: dict[str, dict[JobState, int]] = defaultdict(dict)
     for array, state, number in db.execute(query.group_by(*columns)):
-        found[str(array)][JobState(state)] = number
-    for array, head in heads.items():  # the tasks that have not started are one record
+        counts[str(array)][JobState(state)] = number
+    for array, head in heads.items():  # tasks that have not started are one record
         if head.id == head.array_id:
-            found[str(array)][head.report.state] += count_tasks(head.tasks) - 1
-    return dict(found)
+            counts[str(array)][head.report.state] += count_tasks(head.tasks) - 1
+    return dict(counts)
 
 
 # Single jobs
@@ -163,14 +165,14 @@ def jobs_where(
     limit: int | None = None,
     texts: bool = True,
 ) -> list[Job]:
-    """The jobs of these rows, with their texts or with their names only."""
-    wanted = select(*_COLUMNS).where(*conditions).order_by(order).limit(limit)
-    rows = [row._mapping for row in db.execute(wanted)]
-    written: dict[int, RowMapping] = {}
+    """The jobs of these rows, with all their texts or with their names only."""
+    query = select(*_COLUMNS).where(*conditions).order_by(order).limit(limit)
+    rows = [row._mapping for row in db.execute(query)]
+    texts_by_number: dict[int, RowMapping] = {}
     for piece in pieces([row["number"] for row in rows if texts], _PIECE):
-        found = db.execute(select(TEXTS).where(TEXTS.c.number.in_(piece)))
-        written |= {row.number: row._mapping for row in found}
-    return [job_of(row, texts_of(row["name"], written.get(row["number"]))) for row in rows]
+        text_rows = db.execute(select(TEXTS).where(TEXTS.c.number.in_(piece)))
+        texts_by_number |= {row.number: row._mapping for row in text_rows}
+    return [job_of(row, texts_of(row["name"], texts_by_number.get(row["number"]))) for row in rows]
 
 
 _SHOWN = re.compile(
@@ -181,7 +183,7 @@ _SHOWN = re.compile(
 
 
 def by_shown_id(db: Database, shown_id: str) -> Job | None:
-    """The job of a number as Slurm shows it; of a task that has not started, its array's record."""
+    """A job by its number as Slurm shows it; a task that has not started is its array's record."""
     match = _SHOWN.fullmatch(shown_id)
     if match is None:
         return None
@@ -199,9 +201,9 @@ def by_shown_id(db: Database, shown_id: str) -> Job | None:
 
 
 def _task(db: Database, array: int, task: str) -> Job | None:
-    own = jobs_where(db, JOBS.c.array_id == array, JOBS.c.tasks == str(int(task)))
-    if own:
-        return own[-1]
+    tasks = jobs_where(db, JOBS.c.array_id == array, JOBS.c.tasks == str(int(task)))
+    if tasks:
+        return tasks[-1]
     together = jobs_where(db, JOBS.c.number == array, JOBS.c.array_id == array)
     return next((job for job in together if has_task(job.tasks, int(task))), None)
 
@@ -210,9 +212,9 @@ def _task(db: Database, array: int, task: str) -> Job | None:
 
 
 def ahead(db: Database, jobs: Collection[Job]) -> dict[str, int]:
-    """As core.cluster.queue.queue_positions, for these jobs; each row is counted once for all.
+    """The same positions as core.cluster.queue.queue_positions, for these jobs.
 
-    Jobs are counted between neighbours, so that a page costs no more than its last job.
+    Rows are counted between neighbouring jobs, so that each row is counted once.
     """
     queues: dict[str, list[Job]] = defaultdict(list)
     for job in jobs:
@@ -220,39 +222,39 @@ def ahead(db: Database, jobs: Collection[Job]) -> dict[str, int]:
         waits = report.state is JobState.PENDING and report.reason in QUEUE_REASONS
         if waits and report.priority > 0 and report.submitted is not None:
             queues[report.partition].append(job)
-    found: dict[str, int] = {}
+    positions: dict[str, int] = {}
     for partition, queue in queues.items():
         total, before = 0, None
-        for job in sorted(queue, key=_place):
+        for job in sorted(queue, key=_queue_key):
             total += db.scalar(_between(partition, before, job)) or 0
-            found[job.id], before = total, job
-    return found
+            positions[job.id], before = total, job
+    return positions
 
 
-def _place(job: Job) -> tuple[int, Any, int]:
+def _queue_key(job: Job) -> tuple[int, Any, int]:
     return -job.report.priority, job.report.submitted, int(job.id)
 
 
 def _between(partition: str, before: Job | None, job: Job) -> Select[Any]:
-    """The number of jobs ahead of this one, but not ahead of the one before."""
+    """The query of the number of jobs between `before` (None: the head of the queue) and `job`."""
     columns = JOBS.c.place, JOBS.c.submitted, JOBS.c.number
-    here = tuple_(*columns)
+    position = tuple_(*columns)
     reasons = [reason for reason in QUEUE_REASONS if reason is not None]
     conditions = [
         JOBS.c.tab == JobTab.PENDING.value,
         JOBS.c.partition == partition,
         JOBS.c.place < 0,
         or_(JOBS.c.reason.is_(None), JOBS.c.reason.in_(reasons)),
-        here < tuple_(*map(literal, _place(job), (column.type for column in columns))),
+        position < tuple_(*map(literal, _queue_key(job), (column.type for column in columns))),
     ]
     if before is not None:
-        earlier = map(literal, _place(before), (column.type for column in columns))
-        conditions.append(here >= tuple_(*earlier))
+        earlier = map(literal, _queue_key(before), (column.type for column in columns))
+        conditions.append(position >= tuple_(*earlier))
     return select(func.count()).select_from(JOBS).where(*conditions)
 
 
 def owners(db: Database) -> list[str]:
-    """All owners, in order: each is found in the index, without reading the rows between."""
+    """All owners, sorted; a recursive query (loose index scan) finds each in the index."""
     first = select(func.min(JOBS.c.owner).label("owner")).cte("owners", recursive=True)
     following = select(func.min(JOBS.c.owner)).where(JOBS.c.owner > first.c.owner)
     step = select(following.scalar_subquery()).where(first.c.owner.is_not(None))

@@ -1,4 +1,4 @@
-"""Jobs that Slurm has not finished, as far as the worker knows."""
+"""Queued and running jobs, as last polled by the worker."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def queued_jobs(engine: Engine) -> list[QueuedJob]:
-    """All jobs that wait or run, without those of sessions.
+    """All pending and running jobs, except for those of sessions.
 
-    A requeued job has a new time of submission in Slurm, and the script that it always had.
+    Slurm gives a requeued job a new time of submission, but keeps its script; it gets LONG_AGO.
     """
     live = JOBS.c.tab.in_(_LIVE)
-    wanted = select(JOBS.c.number, JOBS.c.owner, JOBS.c.submitted, JOBS.c.restarts)
+    columns = select(JOBS.c.number, JOBS.c.owner, JOBS.c.submitted, JOBS.c.restarts)
     with Database(engine) as db:
-        rows = db.execute(wanted.where(live, JOBS.c.session.is_(None))).all()
+        rows = db.execute(columns.where(live, JOBS.c.session.is_(None))).all()
     return [
         QueuedJob(str(row.number), row.owner, LONG_AGO if row.restarts else row.submitted)
         for row in rows
@@ -35,12 +35,12 @@ def queued_jobs(engine: Engine) -> list[QueuedJob]:
 
 
 def count_queued(db: Database, part: QueuePart) -> int:
-    """How many jobs wait or run in this part of the queue; each task of an array is one.
+    """The number of pending and running jobs in this part of the queue; each array task is one.
 
-    Jobs that are completing do not count any more, as in Slurm.
+    As in Slurm, jobs that are completing do not count.
     """
     live = [JOBS.c.tab.in_(_LIVE), JOBS.c.state != JobState.COMPLETING.value, *_within(part)]
-    # The tasks that have not started are one record.
+    # Tasks that have not started are one record.
     array = and_(JOBS.c.tab == JobTab.PENDING.value, JOBS.c.array_id.is_not(None))
     alone = db.execute(
         select(func.count()).select_from(JOBS).where(*live, not_(array))
@@ -50,13 +50,13 @@ def count_queued(db: Database, part: QueuePart) -> int:
 
 
 def _within(part: QueuePart) -> list[Any]:
-    found: list[Any] = []
+    conditions: list[Any] = []
     if part.user is not None:
-        found.append(JOBS.c.owner == part.user)
+        conditions.append(JOBS.c.owner == part.user)
     if part.qos is not None:
-        found.append(or_(JOBS.c.qos == part.qos, JOBS.c.partition.in_(sorted(part.of_qos))))
+        conditions.append(or_(JOBS.c.qos == part.qos, JOBS.c.partition.in_(sorted(part.of_qos))))
     if part.accounts is not None:
-        found.append(JOBS.c.account.in_(sorted(part.accounts)))
+        conditions.append(JOBS.c.account.in_(sorted(part.accounts)))
     if part.partitions is not None:
-        found.append(JOBS.c.partition.in_(sorted(part.partitions)))
-    return found
+        conditions.append(JOBS.c.partition.in_(sorted(part.partitions)))
+    return conditions

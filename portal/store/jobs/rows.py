@@ -1,4 +1,4 @@
-"""Jobs as rows of the database, and back."""
+"""Conversion of jobs to rows of the database, and back."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ NOT_YET = datetime(9999, 12, 31, tzinfo=UTC)
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_TIMES = (NOT_YET, NEVER)
 NO_LIMIT = 2**31 - 1
-"""The time limit of jobs that have none, so that lists sort them after the longest one."""
+"""The time limit of jobs without one, so that lists sort them after the longest one."""
 MAX_NAME, MAX_PATH = 200, 4096
-"""Characters that are stored of users' texts."""
+"""Characters of users' texts that are stored."""
 
 Values = dict[str, Any]
 
 
 def table(row: type[SQLModel]) -> Table:
-    """The table of a row's class, for statements without objects, which are faster."""
-    found: Table = row.__table__  # type: ignore[attr-defined]
-    return found
+    """The table of a row's class, for SQLAlchemy Core statements, which are faster."""
+    mapped: Table = row.__table__  # type: ignore[attr-defined]
+    return mapped
 
 
 JOBS = table(JobRow)
@@ -41,11 +41,11 @@ QUEUE_COLUMNS = (
     "time_limit", "restarts", "exit_code", "signal", "partition", "priority", "account", "qos",
     "cpus", "memory_mb", "shards", "gpus", "array_id", "tasks", "het_id", "het_offset",
 )  # fmt: skip
-"""What the queue says of a job."""
+"""Columns that the queue reports."""
 
 
 def queue_values(job: Job, now: datetime) -> Values:
-    """The columns of what the queue, or accounting, says."""
+    """The columns of a job that the queue or accounting reported."""
     report, tab = job.report, job.tab
     submitted = report.submitted or now
     over = tab is JobTab.ENDED
@@ -69,13 +69,13 @@ def queue_values(job: Job, now: datetime) -> Values:
 
 
 def _status_key(report: JobReport) -> str:
-    """What lists sort it by: its state, and while it is pending the reason as well."""
+    """The sort key of a job's status: its state, and the reason while it is pending."""
     reason = report.reason if report.state is JobState.PENDING else None
     return f"{report.state.value} {reason or ''}".strip()
 
 
 def text_values(texts: JobTexts) -> Values:
-    """The columns of what the owner wrote, but for the name; bounded, and without NUL."""
+    """The columns of a job's texts except for its name; clipped, and without NUL."""
     return {
         name: getattr(texts, name).replace("\0", "")[:MAX_PATH]
         for name in ("directory", "command", "stdout", "stderr", "dependency")
@@ -83,7 +83,7 @@ def text_values(texts: JobTexts) -> Values:
 
 
 def shown_name(name: str) -> str:
-    """A job's name as it is stored: what a page cannot show is replaced."""
+    """A job's name as it is stored: unprintable characters are replaced."""
     return visible(name[:MAX_NAME])
 
 
@@ -92,7 +92,7 @@ def _time(value: datetime) -> datetime | None:
 
 
 def job_of(values: RowMapping, texts: JobTexts) -> Job:
-    """The job of a row; the name is the row's."""
+    """The job of a row, with these texts."""
     over = values["tab"] == JobTab.ENDED
     report = JobReport(
         job_id=str(values["number"]),
@@ -116,7 +116,8 @@ def job_of(values: RowMapping, texts: JobTexts) -> Job:
         session=values["session"],
         gone=values["gone"],
     )
-    # Patterns are replaced here: the record of an array's tasks becomes that of its last task.
+    # Patterns are expanded on reading: the record of an array's pending tasks becomes that of its
+    # last task.
     stdout, stderr = expand_path(texts.stdout, job), expand_path(texts.stderr, job)
     return replace(job, texts=replace(texts, stdout=stdout, stderr=stderr))
 
@@ -129,13 +130,13 @@ _SAME = (
 
 
 def texts_of(name: str, row: RowMapping | None) -> JobTexts:
-    """The texts of a job with this name."""
+    """A job's texts from its row in job_text; without one, its name only."""
     if row is None:
         return JobTexts(name)
-    kept = {key: row[key] for key in ("directory", "command", "stdout", "stderr", "dependency")}
-    return JobTexts(name, **kept)
+    texts = {key: row[key] for key in ("directory", "command", "stdout", "stderr", "dependency")}
+    return JobTexts(name, **texts)
 
 
 def pieces(values: Sequence[Any], size: int) -> list[Sequence[Any]]:
-    """The values in pieces: databases bound the number of parameters."""
+    """Split values into pieces, because databases limit the number of parameters."""
     return [values[start : start + size] for start in range(0, len(values), size)]

@@ -1,4 +1,4 @@
-"""Jobs of sessions that the portal had lost, or has lost still."""
+"""Finds jobs of sessions that are missing from the portal, or were."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from portal.store.jobs.rows import JOBS, Values
 from portal.store.tables import SessionRow
 
 MOST = 1000
-"""Jobs of all owners that are looked at once."""
+"""Maximum of jobs of all owners at a time."""
 
 
 def session_like(db: Database, each: int) -> list[Job]:
-    """Pending jobs named like sessions that nobody knows: `each` of one owner, the first ones."""
-    known = exists().where(col(SessionRow.id) == JOBS.c.name)
+    """Pending jobs named like sessions, but without a session; the first `each` of an owner."""
+    has_session = exists().where(col(SessionRow.id) == JOBS.c.name)
     columns = JOBS.c.number, JOBS.c.owner, JOBS.c.name
-    wanted = select(*columns).where(*_named_like_sessions(JobTab.PENDING), ~known)
+    query = select(*columns).where(*_named_like_sessions(JobTab.PENDING), ~has_session)
     count: Counter[str] = Counter()
     chosen: list[int] = []
-    for number, owner, name in db.execute(wanted.order_by(JOBS.c.number)):
+    for number, owner, name in db.execute(query.order_by(JOBS.c.number)):
         if is_session_id(name) and count[owner] < each and len(chosen) < MOST:
             count[owner] += 1
             chosen.append(number)
@@ -36,23 +36,23 @@ def session_like(db: Database, each: int) -> list[Job]:
 
 
 def unlinked(db: Database) -> list[Values]:
-    """The live jobs whose session is known by now, as parameters of an update."""
-    its = (
+    """Live jobs whose session has been stored since, as parameters of an update."""
+    same_session = (
         col(SessionRow.id) == JOBS.c.name,
         col(SessionRow.owner) == JOBS.c.owner,
         # Slurm's numbers are texts there.
         col(SessionRow.job_id) == cast(JOBS.c.number, String),
     )
-    wanted = select(JOBS.c.number, JOBS.c.name).where(
-        *_named_like_sessions(JobTab.PENDING, JobTab.RUNNING), exists().where(*its)
+    query = select(JOBS.c.number, JOBS.c.name).where(
+        *_named_like_sessions(JobTab.PENDING, JobTab.RUNNING), exists().where(*same_session)
     )
-    return [{"_number": number, "_session": name} for number, name in db.execute(wanted)]
+    return [{"_number": number, "_session": name} for number, name in db.execute(query)]
 
 
 def _named_like_sessions(*tabs: JobTab) -> tuple[Any, ...]:
     return (
         JOBS.c.tab.in_([tab.value for tab in tabs]),
-        JOBS.c.tab_head.in_([True, False]),  # so that the index serves
+        JOBS.c.tab_head.in_([True, False]),  # so that the index can be used
         JOBS.c.left.is_(None),
         JOBS.c.session.is_(None),
         JOBS.c.array_id.is_(None),

@@ -1,5 +1,5 @@
-"""Slurm's jobs in the database. One worker writes them; the web application only reads, but for
-an extension's lock."""
+"""Slurm's jobs in the database. One worker writes them; the web application only reads, except for
+the lock of an extension."""
 
 from __future__ import annotations
 
@@ -15,29 +15,32 @@ from portal.core.cluster.queue import QueuePart
 from portal.core.jobs.job import Job, JobTab, JobTexts
 from portal.core.jobs.query import JobPage, JobQuery
 from portal.store.jobs import query as job_query
-from portal.store.jobs.heads import choose_heads, delete_requeued
 from portal.store.jobs.merge import (
     ACCOUNTING_LAG,
+    by_number,
+    choose_heads,
+    delete_requeued,
     from_accounting,
     from_queue,
     keeps_accounting,
     keeps_queue,
     merge,
+    save_texts,
 )
 from portal.store.jobs.queued import count_queued
 from portal.store.jobs.rows import JOBS, TEXTS, pieces
 from portal.store.jobs.sessions import session_like, unlinked
-from portal.store.jobs.texts import by_number, save_texts
 from portal.store.reading import reading
 from portal.store.tables import JobHistoryRow
 
 PIECE = 500
-"""Rows of one statement."""
+"""Maximum of rows in one statement."""
 SHORTEST, LONGEST = timedelta(seconds=10), timedelta(hours=1)
-"""Between two questions about a job that accounting does not know."""
+"""Interval between two queries for a job that accounting does not have."""
 GIVE_UP = timedelta(days=7)
+"""Age of an end after which accounting is not queried for it any more."""
 _UNTOLD = JOBS.c.texted.is_(False) & JOBS.c.tab.in_([tab.value for tab in JobTab])
-"""Jobs whose texts are not known; the tabs are named so that the index serves."""
+"""Jobs without texts; the condition names all tabs so that the index can be used."""
 
 
 class JobStore:
@@ -47,124 +50,123 @@ class JobStore:
         self._engine = engine
         self._readers = engine.execution_options(read_only=True)
 
-    # What the queue says
+    # From the queue
 
     def save(self, changed: Iterable[Job], now: datetime) -> None:
-        """Store what the queue says of these jobs; what accounting told of an end is kept."""
+        """Store the queue's report of these jobs; keeps ends that accounting reported."""
         with Database(self._engine) as db:
             for piece in pieces(list(changed), PIECE):
                 merge(db, {int(job.id): from_queue(job, now) for job in piece}, keeps_queue)
             db.commit()
 
     def leave(self, ids: Collection[str], now: datetime) -> None:
-        """Mark jobs that the queue no longer has; accounting says how they ended."""
+        """Mark jobs that have left the queue; accounting will be queried for their ends."""
         with Database(self._engine) as db:
             for piece in pieces(sorted(map(int, ids)), PIECE):
                 delete_requeued(db, piece)
-                these = JOBS.c.number.in_(piece), JOBS.c.left.is_(None)
+                matching = JOBS.c.number.in_(piece), JOBS.c.left.is_(None)
                 live = JOBS.c.tab != JobTab.ENDED.value
-                asked = {"left": now, "ask_at": now + ACCOUNTING_LAG}
-                db.execute(update(JOBS).where(*these, live).values(**asked))
-                db.execute(update(JOBS).where(*these).values(left=now))
+                values = {"left": now, "ask_at": now + ACCOUNTING_LAG}
+                db.execute(update(JOBS).where(*matching, live).values(**values))
+                db.execute(update(JOBS).where(*matching).values(left=now))
             db.commit()
 
     def live_ids(self) -> set[str]:
-        """The numbers of all jobs that the queue had last and of which it was to tell more, for a
-        worker that starts."""
+        """Numbers of the last poll's jobs that are live or lack texts, for a starting worker."""
         live = JOBS.c.tab.in_([JobTab.PENDING.value, JobTab.RUNNING.value])
-        # Texts of jobs that left the queue while no worker ran would be asked for again and again.
-        wanted = select(JOBS.c.number).where(JOBS.c.left.is_(None))
+        # Only of the queue: a job that left it while no worker ran never gets its texts.
+        listed = select(JOBS.c.number).where(JOBS.c.left.is_(None))
         with reading(self._readers) as db:
-            found = [*db.scalars(wanted.where(live)), *db.scalars(wanted.where(_UNTOLD))]
-            return set(map(str, found))
+            numbers = [*db.scalars(listed.where(live)), *db.scalars(listed.where(_UNTOLD))]
+            return set(map(str, numbers))
 
     def extended(self, job_id: str, limit: int | None, deadline: datetime | None) -> None:
-        """Store a running job's new limit, in minutes; nothing if it does not run any more."""
-        # Only these columns: the worker may have stored the job's end since Slurm was asked.
+        """Store a running job's new limit, in minutes; no change if it is not running any more."""
+        # Only these columns: the worker may have stored the job's end meanwhile.
         runs = JOBS.c.number == int(job_id), JOBS.c.state == JobState.RUNNING.value
         with Database(self._engine) as db:
             db.execute(update(JOBS).where(*runs).values(time_limit=limit, deadline=deadline))
             db.commit()
 
     def note_cancelled(self, ids: Collection[str], by: str) -> None:
-        """Store who cancelled jobs, by the numbers of their records, to explain their ends."""
+        """Store the user who cancelled these jobs (numbers of records), to explain their ends."""
         with Database(self._engine) as db:
             for piece in pieces(sorted(map(int, ids)), PIECE):
                 db.execute(update(JOBS).where(JOBS.c.number.in_(piece)).values(stopped_by=by))
             db.commit()
 
-    # What the owners wrote
+    # Texts
 
     def save_texts(self, texts: Mapping[str, JobTexts]) -> None:
-        """Store the texts of jobs, by number; jobs of sessions are recognised by their names."""
+        """Store the texts of jobs, by number, and link jobs that are named after sessions."""
         with Database(self._engine) as db:
             for piece in pieces(sorted(texts, key=int), PIECE):
                 save_texts(db, {int(number): texts[number] for number in piece})
             db.commit()
 
     def without_session(self, each: int) -> list[Job]:
-        """Pending jobs of which no session is known, and whose names could be sessions' ids.
+        """Pending jobs whose name could be a session's id, without a stored session.
 
-        At most `each` of one owner, the first submitted ones; without texts but the name.
+        The first `each` of an owner; of their texts only the name.
         """
         with reading(self._readers) as db:
             return session_like(db, each)
 
     def link_sessions(self) -> None:
-        """Mark the live jobs of sessions that were not known when the jobs' texts were stored."""
+        """Link the live jobs of sessions that were stored after the jobs' texts."""
         with reading(self._readers) as db:
-            found = unlinked(db)
-        if found:
+            links = unlinked(db)
+        if links:
             with Database(self._engine) as db:
-                by_number(db, {"session": bindparam("_session")}, found)
+                by_number(db, {"session": bindparam("_session")}, links)
                 db.commit()
 
     def without_texts(self, limit: int) -> list[str]:
-        """Numbers of jobs in the queue whose texts are not known, newest first."""
-        wanted = (
+        """Numbers of jobs in the queue whose texts are missing, newest first."""
+        query = (
             select(JOBS.c.number)
             .where(_UNTOLD, JOBS.c.left.is_(None))
             .order_by(JOBS.c.number.desc())
             .limit(limit)
         )
         with reading(self._readers) as db:
-            return list(map(str, db.scalars(wanted)))
+            return list(map(str, db.scalars(query)))
 
-    # What accounting says
+    # From accounting
 
     def unsettled(self, now: datetime, limit: int) -> list[Job]:
-        """Jobs whose end accounting is to be asked about, the longest due first."""
+        """Jobs for whose end accounting is due to be queried, the longest due first."""
         with reading(self._readers) as db:
             due = (JOBS.c.ask_at <= now,)
             return job_query.jobs_where(db, *due, order=JOBS.c.ask_at, limit=limit)
 
     def settle(self, ended: Iterable[Job]) -> None:
-        """Store what accounting says of jobs that are over; texts that are known are kept."""
+        """Store accounting's report of ended jobs; keeps texts that are already stored."""
         with Database(self._engine) as db:
             over = [job for job in ended if job.report.state.over and job.report.submitted]
             for piece in pieces(over, PIECE):
-                found = {int(job.id): job for job in piece}
-                values = {number: from_accounting(job) for number, job in found.items()}
+                by_id = {int(job.id): job for job in piece}
+                values = {number: from_accounting(job) for number, job in by_id.items()}
                 merge(db, values, keeps_accounting)
-                untold = select(JOBS.c.number).where(
-                    JOBS.c.number.in_(list(found)), JOBS.c.texted.is_(False)
+                textless = select(JOBS.c.number).where(
+                    JOBS.c.number.in_(list(by_id)), JOBS.c.texted.is_(False)
                 )
-                wanted = [n for n in db.scalars(untold) if found[n].texts != JobTexts()]
-                save_texts(db, {number: found[number].texts for number in wanted})
+                unknown = [n for n in db.scalars(textless) if by_id[n].texts != JobTexts()]
+                save_texts(db, {number: by_id[number].texts for number in unknown})
             db.commit()
 
     def postpone(self, ids: Collection[str], now: datetime) -> None:
-        """Accounting does not know the end of these jobs: it is asked again later, ever more
-        seldom. Those that the queue lacks are gone from now on."""
+        """Query accounting for these jobs later, with growing intervals, since it lacks their ends.
+        Those that are not in the queue either are marked as gone."""
         with Database(self._engine) as db:
             for piece in pieces(sorted(map(int, ids)), PIECE):
-                # Since accounting was asked, the queue may have told that a job lives again.
-                asked = JOBS.c.number.in_(piece), JOBS.c.ask_at.is_not(None)
+                # The queue may have reported meanwhile that a job is live again.
+                conditions = JOBS.c.number.in_(piece), JOBS.c.ask_at.is_not(None)
                 gone = JOBS.c.left.is_not(None), JOBS.c.tab != JobTab.ENDED.value
                 first = JOBS.c.gone.is_(None)
-                db.execute(update(JOBS).where(*asked, *gone, first).values(gone=now))
+                db.execute(update(JOBS).where(*conditions, *gone, first).values(gone=now))
                 columns = JOBS.c.number, JOBS.c.gone, JOBS.c.ended, JOBS.c.tab
-                rows = db.execute(select(*columns).where(*asked)).all()
+                rows = db.execute(select(*columns).where(*conditions)).all()
                 over = JobTab.ENDED.value
                 later = [
                     {"_number": n, "_at": _next(now, ended if tab == over else since or now)}
@@ -175,25 +177,25 @@ class JobStore:
             db.commit()
 
     def known_until(self) -> datetime | None:
-        """The time until which accounting has been asked for all that ended; None at first."""
+        """The time up to which all ended jobs were read from accounting; None at first."""
         with reading(self._readers) as db:
             row = db.get(JobHistoryRow, 1)
             return row.known_until if row else None
 
     def set_known_until(self, moment: datetime) -> None:
-        """Store that time."""
+        """Store the time up to which all ended jobs were read from accounting."""
         with Database(self._engine) as db:
             db.merge(JobHistoryRow(id=1, known_until=moment))
             db.commit()
 
     def delete_ended(self, before: datetime) -> int:
-        """Delete jobs that ended, or were gone, before a time; returns how many."""
-        # In any order, so that the index of ends serves.
+        """Delete jobs that ended, or were gone, before a time; returns their number."""
+        # Unordered, so that the index of ends can be used.
         over = JOBS.c.tab == JobTab.ENDED.value, JOBS.c.tab_head.in_([True, False])
         old = (*over, JOBS.c.ended < before), (JOBS.c.gone < before,)
-        found = select(JOBS.c.number, JOBS.c.array_id).limit(PIECE * 10)
+        query = select(JOBS.c.number, JOBS.c.array_id).limit(PIECE * 10)
         with reading(self._readers) as db:
-            rows = {row for which in old for row in db.execute(found.where(*which)).all()}
+            rows = {row for conditions in old for row in db.execute(query.where(*conditions)).all()}
         with Database(self._engine) as db:
             for piece in pieces([number for number, _ in rows], PIECE):
                 db.execute(delete(TEXTS).where(TEXTS.c.number.in_(piece)))
@@ -202,7 +204,7 @@ class JobStore:
             db.commit()
         return len(rows)
 
-    # What pages show
+    # For pages
 
     def query(self, query: JobQuery, now: datetime) -> JobPage:
         """One page of the list."""
@@ -215,10 +217,10 @@ class JobStore:
             return job_query.count_tabs(db, query, now)
 
     def queued(self, part: QueuePart) -> int:
-        """How many jobs wait or run in this part of the queue, for MaxSubmitJobs and its like.
+        """The number of pending and running jobs in this part of the queue, for MaxSubmitJobs etc.
 
-        Every task of an array counts. The queue as last polled: jobs that were submitted in the
-        last seconds are missing, and those that ended in them are counted.
+        Every task of an array counts. The queue is that of the last poll: jobs submitted since are
+        missing, and jobs that ended since are counted.
         """
         with reading(self._readers) as db:
             return count_queued(db, part)
@@ -229,51 +231,51 @@ class JobStore:
             return job_query.by_shown_id(db, shown_id)
 
     def get_many(self, ids: Collection[str]) -> list[Job]:
-        """Jobs by the numbers of their records or of their arrays, without texts but the name.
+        """Jobs by the numbers of their records or of their arrays; of their texts only the name.
 
-        Of an array: its tasks that are not over, or else one of them.
+        Of an array: its tasks that are not over, else one of them.
         """
-        numbers = [int(one) for one in ids if one.isascii() and one.isdecimal() and len(one) <= 10]
-        found: dict[str, Job] = {}
+        numbers = [int(id) for id in ids if id.isascii() and id.isdecimal() and len(id) <= 10]
+        jobs: dict[str, Job] = {}
         with reading(self._readers) as db:
             for piece in pieces(numbers, PIECE):
-                # Of the tasks that are over, one says so: there may be hundreds of thousands.
+                # Of the tasks that are over only the head: there may be hundreds of thousands.
                 live = or_(JOBS.c.tab != JobTab.ENDED.value, JOBS.c.all_head.is_(True))
                 tasks = and_(JOBS.c.array_id.in_(piece), live)
-                which = or_(JOBS.c.number.in_(piece), tasks)
-                found |= {job.id: job for job in job_query.jobs_where(db, which, texts=False)}
-        return list(found.values())
+                condition = or_(JOBS.c.number.in_(piece), tasks)
+                jobs |= {job.id: job for job in job_query.jobs_where(db, condition, texts=False)}
+        return list(jobs.values())
 
     def ahead(self, jobs: Collection[Job]) -> dict[str, int]:
-        """Number of jobs ahead of each pending one whose place in the queue matters, by number."""
+        """Number of jobs ahead of each pending one that waits for its turn, by job number."""
         with reading(self._readers) as db:
             return job_query.ahead(db, jobs)
 
     def owners(self) -> list[str]:
-        """Everybody who has jobs here."""
+        """All owners of jobs, sorted."""
         with reading(self._readers) as db:
             return job_query.owners(db)
 
     # One extension at a time
 
     def claim(self, job_id: str, now: datetime, lease: timedelta) -> bool:
-        """Take a job's lock for an extension; False if it is taken, and not longer than this."""
+        """Take a job's lock for an extension; False if it was taken less than `lease` ago."""
         free = or_(JOBS.c.extending.is_(None), JOBS.c.extending < now - lease)
         return self._set_extending(job_id, free, now)
 
     def release_claim(self, job_id: str, begun: datetime) -> None:
-        """Give back the lock that was taken at this time."""
+        """Release the lock that was taken at this time."""
         self._set_extending(job_id, JOBS.c.extending == begun, None)
 
     def _set_extending(self, job_id: str, when: Any, value: datetime | None) -> bool:
-        changed = update(JOBS).where(JOBS.c.number == int(job_id), when).values(extending=value)
+        statement = update(JOBS).where(JOBS.c.number == int(job_id), when).values(extending=value)
         with Database(self._engine) as db:
-            done: Any = db.execute(changed)
+            result: Any = db.execute(statement)
             db.commit()
-            return bool(done.rowcount)
+            return bool(result.rowcount)
 
 
 def _next(now: datetime, since: datetime) -> datetime | None:
-    """When to ask again about an end that is this old; None: never."""
+    """When to query accounting again for an end at `since`; None: never."""
     waited = now - since
     return None if waited > GIVE_UP else now + min(max(waited, SHORTEST), LONGEST)

@@ -1,6 +1,6 @@
 """The database's tables. They do not validate: values are validated before they are stored."""
 
-from portal.store.tables.admin import ImageRuleRow, JournalRow, SiteRuleRow
+from portal.store.tables.admin import AnnouncementRow, ImageRuleRow, JournalRow, SiteRuleRow
 from portal.store.tables.apps import (
     AppRow,
     EndedAppRow,
@@ -21,13 +21,18 @@ from portal.store.tables.auth import (
 )
 from portal.store.tables.cluster import ClusterNodesRow, ClusterRow, HeartbeatRow
 from portal.store.tables.columns import MountList, UtcDateTime, WordTuple
-from portal.store.tables.compose import JobTemplateRow, SubmissionRow
 from portal.store.tables.files import FileServerRow, FolderShareRow
 from portal.store.tables.hosts import HostRow, LeaseRow, RemovedRow
-from portal.store.tables.job_pages import JobReadingRow, JobUsageRow
-from portal.store.tables.jobs import JobHistoryRow, JobRow, JobTextRow
+from portal.store.tables.jobs import (
+    JobHistoryRow,
+    JobReadingRow,
+    JobRow,
+    JobTemplateRow,
+    JobTextRow,
+    JobUsageRow,
+    SubmissionRow,
+)
 from portal.store.tables.launch import PresetRow, RegistryLoginRow, TemplateRow
-from portal.store.tables.notices import AnnouncementRow
 from portal.store.tables.session import (
     LaunchKeyRow,
     SampleRow,

@@ -1,4 +1,4 @@
-"""The administrators' settings and the audit log."""
+"""The administrators' settings, announcements and the audit log."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from sqlmodel import Field, SQLModel
 from portal.store.tables.columns import WordTuple, time_column
 
 OPENED = text("action = 'app.open'")
-"""The lines that tell which apps were opened in which sessions."""
+"""Condition for the events of opened apps."""
 
 
 class ImageRuleRow(SQLModel, table=True):
-    """Who sees an image; fields as in core.admin.images.ImageRule."""
+    """Visibility of an image; fields as in core.admin.images.ImageRule."""
 
     __tablename__ = "image_rule"
 
@@ -51,3 +51,20 @@ class JournalRow(SQLModel, table=True):
     target: str = ""
     detail: str = ""
     address: str = ""
+
+
+class AnnouncementRow(SQLModel, table=True):
+    """An announcement; fields as in core.notices.announcements.Announcement."""
+
+    __tablename__ = "announcement"
+
+    id: str = Field(primary_key=True)
+    text: str
+    link_title: str = ""
+    link_url: str = ""
+    level: str
+    starts: datetime | None = time_column(default=None)
+    ends: datetime | None = time_column(default=None)
+    dismissable: bool = True
+    on_login: bool = False
+    created: datetime = time_column()

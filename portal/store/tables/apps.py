@@ -60,7 +60,7 @@ class PendingRemovalRow(SQLModel, table=True):
 
 
 class EndedAppRow(SQLModel, table=True):
-    """The app that was last at an origin, for its owner, who may still have its address open."""
+    """The app that was last at an origin, for an owner who still has its address open."""
 
     __tablename__ = "ended_app"
 

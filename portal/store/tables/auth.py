@@ -51,7 +51,7 @@ class ServiceTokenRow(SQLModel, table=True):
 
 
 class ServiceUseRow(SQLModel, table=True):
-    """When a service's token was last used for a user, as far as the audit log says it."""
+    """The last use of a service's token for a user that the audit log has."""
 
     __tablename__ = "service_use"
 

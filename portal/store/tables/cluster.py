@@ -25,7 +25,7 @@ class ClusterRow(SQLModel, table=True):
 
 
 class ClusterNodesRow(SQLModel, table=True):
-    """Who holds what on which node, as JSON; one row, apart from what every page reads."""
+    """Allocations of each node, as JSON; one row, apart from the columns that every page reads."""
 
     __tablename__ = "cluster_nodes"
 
@@ -34,7 +34,7 @@ class ClusterNodesRow(SQLModel, table=True):
 
 
 class HeartbeatRow(SQLModel, table=True):
-    """When something last gave a sign of life."""
+    """The last heartbeat of a process."""
 
     __tablename__ = "heartbeat"
 

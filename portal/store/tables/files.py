@@ -21,9 +21,9 @@ class FileServerRow(SQLModel, table=True):
     port: int = 0
     started: datetime | None = time_column(default=None)
     starting: datetime | None = time_column(default=None)
-    """Until when another process may start one."""
+    """When the claim to start one expires."""
     cleaned: datetime | None = time_column(default=None)
-    """When what it had left unfinished was removed; None since its last start."""
+    """When its unfinished files were removed; None since its last start."""
 
 
 class FolderShareRow(SQLModel, table=True):

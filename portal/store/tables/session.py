@@ -25,7 +25,7 @@ class SessionRow(SQLModel, table=True):
         Index("session_tab", "owner", "state", "created", "id"),
         Index("session_tab_of_all", "state", "created", "id"),
         Index("session_unseen", "owner", "end_seen", "ended"),
-        # With all columns of the sums in store/usage.py, which then read no row.
+        # Covering indexes of the sums in store/usage.py.
         Index("session_usage_started", "started", "ended", *_USAGE),
         Index("session_usage_ended", "ended", "started", *_USAGE),
         # Two live sessions cannot have the same path.
@@ -120,7 +120,7 @@ class SessionRow(SQLModel, table=True):
 
 
 class SessionEnvRow(SQLModel, table=True):
-    """Environment variables of a session, as JSON; separate, since no list or page needs them."""
+    """Environment variables of a session, as sealed JSON; separate, as lists do not need them."""
 
     __tablename__ = "session_env"
 

@@ -37,7 +37,7 @@ blueprint = guarded("admin")
 
 @blueprint.before_request
 def guard() -> None:
-    """Runs before anything is read or checked, so that no response reveals what exists here."""
+    """Refuse other users before anything is read, so that no response reveals what exists."""
     services().administration.admit(person())
 
 
@@ -57,8 +57,10 @@ def get_resource_template(name: str) -> Reply[TemplateOut]:
 )
 def save_resource_template(name: str) -> Reply[TemplateOut]:
     """Create or replace a template."""
-    asked = read_model(TemplateRequest)
-    return _template(services().administration.save_template(person(), name, asked, expected_tag()))
+    template = read_model(TemplateRequest)
+    return _template(
+        services().administration.save_template(person(), name, template, expected_tag())
+    )
 
 
 @blueprint.delete("/admin/templates/<name>")
@@ -80,31 +82,31 @@ def _template(template: Template) -> Reply[TemplateOut]:
 @blueprint.get("/admin/images")
 @operation("All images, and who can see each", ImageRuleListOut)
 def list_image_rules() -> ImageRuleListOut:
-    """All images, and who can see each."""
-    found = services().administration.rules_of(person(), services().catalog())
-    return ImageRuleListOut(images=[ImageRuleOut.of(image, rule) for image, rule in found])
+    """All images with their visibility."""
+    pairs = services().administration.rules_of(person(), services().catalog())
+    return ImageRuleListOut(images=[ImageRuleOut.of(image, rule) for image, rule in pairs])
 
 
 @blueprint.get("/admin/images/<environment>/<version>")
 @operation("Who can see an image", ImageRuleOut)
 def get_image_rule(environment: str, version: str) -> Reply[ImageRuleOut]:
-    """Who can see one image."""
+    """The visibility of an image."""
     catalog = services().catalog()
-    found, rule = services().administration.image_rule(person(), catalog, environment, version)
-    return tagged(ImageRuleOut.of(found, rule), rule)
+    image, rule = services().administration.image_rule(person(), catalog, environment, version)
+    return tagged(ImageRuleOut.of(image, rule), rule)
 
 
 @blueprint.put("/admin/images/<environment>/<version>")
 @operation("Set who can see an image", ImageRuleOut, body=ImageRequest, header=IF_MATCH)
 def set_image_rule(environment: str, version: str) -> Reply[ImageRuleOut]:
     """Set who can see an image."""
-    asked = read_model(ImageRequest)
+    body = read_model(ImageRequest)
     administration, catalog = services().administration, services().catalog()
     rule = administration.save_image_rule(
-        person(), catalog, environment, version, asked, expected_tag()
+        person(), catalog, environment, version, body, expected_tag()
     )
-    found, _ = administration.image_rule(person(), catalog, environment, version)
-    return tagged(ImageRuleOut.of(found, rule), rule)
+    image, _ = administration.image_rule(person(), catalog, environment, version)
+    return tagged(ImageRuleOut.of(image, rule), rule)
 
 
 # Caps and limits
@@ -113,7 +115,7 @@ def set_image_rule(environment: str, version: str) -> Reply[ImageRuleOut]:
 @blueprint.get("/admin/caps")
 @operation("The caps", CapsOut)
 def get_caps() -> Reply[CapsOut]:
-    """The administrators' caps on what Slurm has no limit for."""
+    """The administrators' caps on resources for which Slurm has no limit."""
     return _caps(services().administration.site_rules())
 
 
@@ -134,18 +136,18 @@ def _caps(rules: SiteRules) -> Reply[CapsOut]:
 @operation("Slurm's limits, in plain words", LimitsOut)
 def get_limits() -> LimitsOut:
     """Slurm's limits in plain words, each with the command that changes it."""
-    found = services().administration.limits(person())
-    if found is None:
+    limits = services().administration.limits(person())
+    if limits is None:
         raise Unavailable("Slurm's limits have not been read yet. Try again in a minute.")
-    return LimitsOut.of(found)
+    return LimitsOut.of(limits)
 
 
 @blueprint.get("/admin/nodes")
 @operation("Who holds what on which node", NodeListOut)
 def list_nodes() -> NodeListOut:
-    """What each node has, and who holds how much of it."""
-    found = services().administration.nodes(person())
-    return NodeListOut(nodes=[NodeOut.of(node) for node in found.nodes])
+    """The resources of each node, and the users who hold them."""
+    cluster_nodes = services().administration.nodes(person())
+    return NodeListOut(nodes=[NodeOut.of(node) for node in cluster_nodes.nodes])
 
 
 # Usage
@@ -165,8 +167,8 @@ def get_usage_report() -> UsageReportOut:
 @blueprint.get("/admin/usage/now")
 @operation("Who uses what now", UsageNowOut)
 def get_usage_now() -> UsageNowOut:
-    """Who has sessions now, and what they hold."""
-    return UsageNowOut(people=[InUseOut.of(one) for one in services().usage.now(person())])
+    """The users who have sessions now, with the resources they hold."""
+    return UsageNowOut(people=[InUseOut.of(use) for use in services().usage.now(person())])
 
 
 # The audit log
@@ -175,11 +177,11 @@ def get_usage_now() -> UsageNowOut:
 @blueprint.get("/journal")
 @operation("Who did what, newest first", JournalPageOut, query=AuditQuery)
 def list_journal() -> JournalPageOut:
-    """Who did what, newest first."""
+    """The entries of the audit log, newest first."""
     query = read_query(AuditQuery)
     before = read_cursor(query.cursor)
-    found, following = services().administration.events(person(), query, query.limit, before)
+    events, following = services().administration.events(person(), query, query.limit, before)
     return JournalPageOut(
-        entries=[JournalEntryOut.of(event) for event in found],
+        entries=[JournalEntryOut.of(event) for event in events],
         next_cursor=None if following is None else str(following),
     )

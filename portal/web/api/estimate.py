@@ -21,7 +21,7 @@ blueprint = guarded("estimate", for_services=True)
 )
 def estimate_start() -> EstimateOut:
     """Slurm's estimate for a launch request, and the free resources; nothing is launched."""
-    plan = services().launcher.prepare(person(), read_json())
+    plan = services().launch_checks.prepare(person(), read_json())
     request, cluster = plan.request, plan.view.cluster
     estimate = services().estimates.estimate(plan)
     usage = cluster.usage_for(person().name, request.resource_group, request.slurm)

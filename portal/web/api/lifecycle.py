@@ -44,7 +44,7 @@ def keep_session(session_id: str) -> SessionOut:
 
 
 class DismissRequest(BaseModel):
-    """The notice to dismiss: of the session's end, or of a process killed for want of memory."""
+    """The notice to dismiss: of the session's end, or of a process that ran out of memory."""
 
     model_config = REQUEST
 
@@ -64,10 +64,10 @@ class DismissEndsRequest(BaseModel):
     "Dismiss a notice about a session of one's own; idempotent", SessionOut, body=DismissRequest
 )
 def dismiss_end(session_id: str) -> SessionOut:
-    """Dismiss a notice; a later kill for want of memory has a new one."""
-    found = services().sessions.get(person(), session_id)
+    """Dismiss a notice; a later process that runs out of memory causes a new one."""
+    session = services().sessions.get(person(), session_id)
     notice = read_model(DismissRequest).notice
-    return session_response(services().sessions.dismiss(person(), found.id, notice))
+    return session_response(services().sessions.dismiss(person(), session.id, notice))
 
 
 @blueprint.post("/sessions/dismiss")
@@ -75,7 +75,7 @@ def dismiss_end(session_id: str) -> SessionOut:
     "Dismiss the notices of all ends up to a time; idempotent", NoContent, body=DismissEndsRequest
 )
 def dismiss_ends() -> NoContent:
-    """Dismiss the notices of all of one's own sessions that had ended by then."""
+    """Dismiss the notices of all of the caller's sessions that had ended by then."""
     services().sessions.dismiss_ends(person(), read_model(DismissEndsRequest).until)
     return NoContent()
 

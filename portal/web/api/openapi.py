@@ -101,7 +101,7 @@ _TAGS = {
     "notices": "announcements",
     "openapi": "cluster",
 }
-"""The tag of each part of the API whose name is none."""
+"""The tags of those parts of the API whose tag differs from the part's name."""
 
 
 class _Schemas(GenerateJsonSchema):
@@ -112,7 +112,7 @@ class _Schemas(GenerateJsonSchema):
         return super().normalize_name(name).removesuffix("Out")
 
     def field_title_should_be_set(self, schema: Any) -> bool:
-        """Never."""
+        """Omit all field titles."""
         return False
 
 
@@ -127,16 +127,16 @@ def document(public_url: str) -> dict[str, Any]:
         security=[{"token": []}],
     )
     spec.components.security_scheme("token", {"type": "http", "scheme": "bearer"})
-    found = list(_operations())
-    schemas, components = _schemas([one for *_, one in found])
+    operations = list(_operations())
+    schemas, components = _schemas([declared for *_, declared in operations])
     for name, schema in components.items():
         spec.components.schema(name, schema)
     problem = {"schema": schemas[Problem, "serialization"]}
-    described = {"description": "What went wrong", "content": {"application/problem+json": problem}}
-    spec.components.response("Problem", described)
-    for path, method, endpoint, one in found:
-        described = _named(endpoint) | _described(one, schemas)
-        spec.path(path, operations={method: described}, parameters=_in_path(path))
+    content = {"application/problem+json": problem}
+    spec.components.response("Problem", {"description": "What went wrong", "content": content})
+    for path, method, endpoint, declared in operations:
+        item = _naming(endpoint) | _operation_object(declared, schemas)
+        spec.path(path, operations={method: item}, parameters=_in_path(path))
     return spec.to_dict()
 
 
@@ -152,12 +152,12 @@ def _operations() -> Iterator[tuple[str, str, str, Operation]]:
     for rule in app.url_map.iter_rules():
         path = re.sub(r"<(?:location:)?(\w+)>", r"{\1}", rule.rule.removeprefix(PREFIX))
         for method in sorted((rule.methods or set()) - {"HEAD", "OPTIONS"}):
-            described = OPERATIONS[app.view_functions[rule.endpoint]]
-            yield path, method.lower(), rule.endpoint, described
+            declared = OPERATIONS[app.view_functions[rule.endpoint]]
+            yield path, method.lower(), rule.endpoint, declared
 
 
-def _named(endpoint: str) -> dict[str, Any]:
-    """How generated clients call an operation: by its view's name, in a group of related ones."""
+def _naming(endpoint: str) -> dict[str, Any]:
+    """The operation's id (its view's name) and tag, by which generated clients name it."""
     part, _, view = endpoint.removeprefix("api_").partition(".")
     return {"operationId": view, "tags": [_TAGS.get(part, part.replace("_", "-"))]}
 
@@ -171,55 +171,57 @@ def _schemas(operations: list[Operation]) -> tuple[Schemas, dict[str, Any]]:
 
     Query schemas are returned inline, since their fields become parameters.
     """
-    wanted: dict[tuple[type[BaseModel], Mode], None] = {(Problem, "serialization"): None}
-    for one in operations:
-        if not issubclass(one.response, NoContent):
-            wanted[one.response, "serialization"] = None
-        wanted |= {(model, "validation"): None for model in (one.body, one.query) if model}
-    references, found = models_json_schema(
-        list(wanted), ref_template=_COMPONENTS + "{model}", schema_generator=_Schemas
+    models: dict[tuple[type[BaseModel], Mode], None] = {(Problem, "serialization"): None}
+    for declared in operations:
+        if not issubclass(declared.response, NoContent):
+            models[declared.response, "serialization"] = None
+        models |= {
+            (model, "validation"): None for model in (declared.body, declared.query) if model
+        }
+    references, definitions = models_json_schema(
+        list(models), ref_template=_COMPONENTS + "{model}", schema_generator=_Schemas
     )
-    components = found["$defs"]
-    for query in {one.query for one in operations if one.query}:
+    components = definitions["$defs"]
+    for query in {declared.query for declared in operations if declared.query}:
         name = references[query, "validation"]["$ref"].removeprefix(_COMPONENTS)
         references[query, "validation"] = components.pop(name)
-    references = {of: _renamed(reference) for of, reference in references.items()}
+    references = {of: _with_final_refs(reference) for of, reference in references.items()}
     components = _unique(components)
     _state_alternatives(components[LaunchRequest.__name__])
     return references, components
 
 
 def _unique(components: dict[str, Any]) -> dict[str, Any]:
-    """Each under its own name, which is its title; raises ValueError for two of the same name."""
+    """The schemas by their final names, as titles too; raises ValueError for duplicates."""
     unique: dict[str, Any] = {}
     for name, schema in components.items():
         new = _name(name)
         if new in unique or not new.isalnum():
             raise ValueError(f"two models of the API have the same name: {name}")
-        unique[new] = _renamed(schema) | {"title": new}
+        unique[new] = _with_final_refs(schema) | {"title": new}
     return unique
 
 
 def _name(component: str) -> str:
-    """pydantic tells the two forms of a model apart that is both sent and received."""
+    """The name of a component; pydantic marks the input form of models with two forms."""
     name, _, form = component.partition("-")
     return f"{name}Request" if form == "Input" else name
 
 
-def _renamed(schema: Any) -> Any:
-    """The schema, with references to the components' own names."""
+def _with_final_refs(schema: Any) -> Any:
+    """A copy of the schema with references to the components' final names."""
     if isinstance(schema, dict):
         return {
             key: _COMPONENTS + _name(value.removeprefix(_COMPONENTS))
             if key == "$ref"
-            else _renamed(value)
+            else _with_final_refs(value)
             for key, value in schema.items()
         }
-    return [_renamed(one) for one in schema] if isinstance(schema, list) else schema
+    return [_with_final_refs(item) for item in schema] if isinstance(schema, list) else schema
 
 
 def _state_alternatives(schema: dict[str, Any]) -> None:
-    """A launch request names a template or resources, and an environment or an own image."""
+    """Require a template or resources, and an environment or an own image, in a launch request."""
     text = "one of /templates, in place of resources"
     schema["properties"]["template"] = {"type": ["string", "null"], "description": text}
     schema.pop("required")
@@ -229,24 +231,24 @@ def _state_alternatives(schema: dict[str, Any]) -> None:
     ]
 
 
-def _described(one: Operation, schemas: Schemas) -> dict[str, Any]:
-    done: dict[str, Any] = {"description": "Done"}
-    if not issubclass(one.response, NoContent):
-        done = _json(schemas[one.response, "serialization"], "Done")
-    responses = {str(status): done for status in one.statuses}
+def _operation_object(declared: Operation, schemas: Schemas) -> dict[str, Any]:
+    success: dict[str, Any] = {"description": "Done"}
+    if not issubclass(declared.response, NoContent):
+        success = _json(schemas[declared.response, "serialization"], "Done")
+    responses = {str(status): success for status in declared.statuses}
     operation: dict[str, Any] = {
-        "summary": one.summary,
+        "summary": declared.summary,
         "responses": responses | {"default": {"$ref": "#/components/responses/Problem"}},
     }
-    if one.body:
-        body = _json(schemas[one.body, "validation"], "")
-        operation["requestBody"] = body | {"required": one.body_required}
-    parameters = _in_query(schemas[one.query, "validation"]) if one.query else []
-    parameters += [dict(one.header)] if one.header else []
+    if declared.body:
+        body = _json(schemas[declared.body, "validation"], "")
+        operation["requestBody"] = body | {"required": declared.body_required}
+    parameters = _in_query(schemas[declared.query, "validation"]) if declared.query else []
+    parameters += [dict(declared.header)] if declared.header else []
     if parameters:
         operation["parameters"] = parameters
-    if one.security is not None:
-        operation["security"] = one.security
+    if declared.security is not None:
+        operation["security"] = declared.security
     return operation
 
 

@@ -18,8 +18,8 @@ blueprint = admin.blueprint
 @operation("All users who are logged in", PresenceListOut)
 def list_people() -> PresenceListOut:
     """All users who have a login or a token."""
-    found = services().logins.active_users()
-    return PresenceListOut(people=[PresenceOut.of(logins) for logins in found])
+    users = services().logins.active_users()
+    return PresenceListOut(people=[PresenceOut.of(logins) for logins in users])
 
 
 @blueprint.get("/admin/people/<name>/logins")
@@ -36,7 +36,7 @@ def _login(login: Login) -> LoginOut:
 @blueprint.delete("/admin/people/<name>/logins")
 @operation("Revoke all logins and tokens of a user", NoContent)
 def log_person_out(name: str) -> NoContent:
-    """Revoke all of them, and with them all browsers' access to this user's apps."""
+    """Revoke all logins and tokens, and thereby all browsers' access to this user's apps."""
     services().logins.revoke_all(name, person().name)
     return NoContent()
 

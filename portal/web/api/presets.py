@@ -12,7 +12,7 @@ from portal.web.api.models.base import NoContent
 from portal.web.api.models.presets import PresetListOut, PresetOut, PresetRequest
 from portal.web.api.models.sessions import SessionListOut
 from portal.web.api.operation import IDEMPOTENCY_KEY, Reply, operation
-from portal.web.api.sessions import launched
+from portal.web.api.sessions import launch_response
 from portal.web.context import person, services
 from portal.web.http.body import read_json, read_model, read_nothing
 from portal.web.http.idempotency import key_of_request
@@ -24,15 +24,15 @@ blueprint = guarded("presets", for_services=True)
 @operation("List presets", PresetListOut)
 def list_presets() -> PresetListOut:
     """The caller's presets, by name."""
-    found = services().presets.list(person())
-    return PresetListOut(presets=[PresetOut.of(preset) for preset in found])
+    presets = services().presets.list(person())
+    return PresetListOut(presets=[PresetOut.of(preset) for preset in presets])
 
 
 @blueprint.put("/presets/<name>")
 @operation("Create or replace a preset", PresetOut, other_statuses=(201,), body=LaunchRequest)
 def save_preset(name: str) -> Reply[PresetOut]:
     """Save a launch request under a name; a preset of the same name is replaced."""
-    preset, new = _save(name, services().launcher.parse(read_json()))
+    preset, new = _save(name, services().launch_checks.parse(read_json()))
     return Reply(PresetOut.of(preset), status=201 if new else 200)
 
 
@@ -46,11 +46,11 @@ def _save(name: str, request: LaunchRequest, replace: bool = True) -> tuple[Pres
 @blueprint.post("/sessions/<session_id>/preset")
 @operation("Save a session as a preset", PresetOut, status=201, body=PresetRequest)
 def save_session_as_preset(session_id: str) -> PresetOut:
-    """Save what one of the caller's sessions was launched with; 409 if the name is taken."""
+    """Save the launch request of one of the caller's sessions; 409 if the name is taken."""
     body = services().sessions.clone_body(person(), session_id)
     name = read_model(PresetRequest).name
-    body.pop("name", None)  # the next session gets a name of its own
-    return PresetOut.of(_save(name, services().launcher.parse(body), replace=False)[0])
+    body.pop("name", None)  # the next session gets its own name
+    return PresetOut.of(_save(name, services().launch_checks.parse(body), replace=False)[0])
 
 
 @blueprint.delete("/presets/<name>")
@@ -79,5 +79,5 @@ def relaunch_session(session_id: str) -> SessionListOut:
 
 
 def _launch(body: dict[str, Any], preset: str = "") -> SessionListOut:
-    launcher = services().launcher
-    return launched(launcher.launch(launcher.prepare(person(), body, key_of_request()), preset))
+    plan = services().launch_checks.prepare(person(), body, key_of_request())
+    return launch_response(services().launcher.launch(plan, preset))

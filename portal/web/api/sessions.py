@@ -64,7 +64,7 @@ class EndRequest(BaseModel):
 
 
 class AppRequest(BaseModel):
-    """Options for opening an app; those that are omitted stay as they are."""
+    """Options for opening an app; omitted ones stay unchanged."""
 
     model_config = REQUEST
 
@@ -88,8 +88,8 @@ class AppRequest(BaseModel):
 def list_sessions() -> SessionPageOut:
     """Sessions, by default newest first; administrators see those of all users."""
     page = services().sessions.query(person(), read_query(ListQuery))
-    found = [session.for_list() for session in session_responses(page.sessions)]
-    return SessionPageOut(sessions=found, next_cursor=page.following)
+    items = [session.for_list() for session in session_responses(page.sessions)]
+    return SessionPageOut(sessions=items, next_cursor=page.following)
 
 
 @blueprint.post("/sessions")
@@ -103,11 +103,11 @@ def list_sessions() -> SessionPageOut:
 def launch_sessions() -> SessionListOut:
     """Launch sessions, all or none; a repeated Idempotency-Key returns the same sessions."""
     key = key_of_request()
-    launcher = services().launcher
-    return launched(launcher.launch(launcher.prepare(person(), read_json(), key)))
+    plan = services().launch_checks.prepare(person(), read_json(), key)
+    return launch_response(services().launcher.launch(plan))
 
 
-def launched(created: list[Session]) -> SessionListOut:
+def launch_response(created: list[Session]) -> SessionListOut:
     """The response to every kind of launch."""
     return SessionListOut(sessions=session_responses(created))
 
@@ -131,8 +131,8 @@ def end_session(session_id: str) -> SessionOut:
 @operation("End many sessions, all or none", SessionListOut, status=202, body=EndRequest)
 def end_sessions() -> SessionListOut:
     """End many sessions; none of them if one does not exist or belongs to another user."""
-    wanted = read_model(EndRequest)
-    ended = services().sessions.stop_all(person(), wanted.ids, wanted.reason)
+    body = read_model(EndRequest)
+    ended = services().sessions.stop_all(person(), body.ids, body.reason)
     return SessionListOut(sessions=session_responses(ended))
 
 
@@ -155,15 +155,15 @@ def read_session_log(session_id: str) -> LogOut:
 @operation("Show a session's use over time", UseOverTimeOut)
 def get_session_usage(session_id: str) -> UseOverTimeOut:
     """CPU, memory and GPU use since its start, in at most 300 points."""
-    points = services().session_history.use(person(), session_id, MOST)
+    points = services().sessions.use_over_time(person(), session_id, MOST)
     return UseOverTimeOut(points=[UsePointOut.of(point) for point in points])
 
 
 @blueprint.get("/sessions/<session_id>/timeline")
 @operation("Show what happened to a session", TimelineOut)
 def get_session_timeline(session_id: str) -> TimelineOut:
-    """When it was requested, queued, started, ready, extended, and when it ended."""
-    moments = services().session_history.timeline(person(), session_id)
+    """The times of its request, queueing, start, readiness, extensions and end."""
+    moments = services().sessions.timeline(person(), session_id)
     return TimelineOut(moments=[MomentOut.of(moment) for moment in moments])
 
 
@@ -171,8 +171,8 @@ def get_session_timeline(session_id: str) -> TimelineOut:
 @operation("Open an app", OpenAppOut, body=AppRequest, body_required=False)
 def open_app(session_id: str, app: str) -> OpenAppOut:
     """Start an app if necessary; the address admits one browser, once, within a minute."""
-    wanted = read_model(AppRequest, optional=True).options()
-    link = services().apps.open_app(person(), session_id, app, wanted)
+    options = read_model(AppRequest, optional=True).options()
+    link = services().apps.open_app(person(), session_id, app, options)
     url = enter_url(link)
     return OpenAppOut(
         url=url,
@@ -203,7 +203,7 @@ def close_app(session_id: str, app: str) -> NoContent:
 def stop_app(session_id: str, app: str) -> NoContent:
     """Stop an app that has been opened; opening it starts it again."""
     read_nothing()
-    services().app_control.stop(person(), session_id, app)
+    services().apps.stop_app(person(), session_id, app)
     return NoContent()
 
 
@@ -212,5 +212,5 @@ def stop_app(session_id: str, app: str) -> NoContent:
 def restart_app(session_id: str, app: str) -> NoContent:
     """Restart an app that has been opened, with the same answer and access."""
     read_nothing()
-    services().app_control.restart(person(), session_id, app)
+    services().apps.restart_app(person(), session_id, app)
     return NoContent()

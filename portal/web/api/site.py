@@ -1,4 +1,4 @@
-"""What the site offers, and who the caller is."""
+"""The site's offers, and the caller's account."""
 
 from __future__ import annotations
 
@@ -29,28 +29,30 @@ blueprint = guarded("site", for_services=True)
 def list_environments() -> EnvironmentListOut:
     """The environments that the caller may launch, with their versions, newest first."""
     catalog = services().administration.visible_catalog(person(), services().catalog())
-    seen_by = _seen_by(catalog) if person().admin else {}
-    found: dict[str, list[VersionOut]] = {}
+    visibility = _visibility(catalog) if person().admin else {}
+    versions_by_name: dict[str, list[VersionOut]] = {}
     for image in catalog.images:
-        found.setdefault(image.environment, []).append(_version(catalog, image, seen_by))
+        versions_by_name.setdefault(image.environment, []).append(
+            _version(catalog, image, visibility)
+        )
     return EnvironmentListOut(
         environments=[
             EnvironmentOut(name=name, title=catalog.environment_title(name), versions=versions)
-            for name, versions in found.items()
+            for name, versions in versions_by_name.items()
         ]
     )
 
 
-def _seen_by(catalog: Catalog) -> dict[str, str]:
-    """Who can see each image, by the image's path; for administrators, who see all images."""
+def _visibility(catalog: Catalog) -> dict[str, str]:
+    """The visibility of each image, by the image's path; for administrators."""
     rules = services().administration.rules_of(person(), catalog)
     return {image.path: rule.seen_by for image, rule in rules}
 
 
-def _version(catalog: Catalog, image: Image, seen_by: Mapping[str, str]) -> VersionOut:
+def _version(catalog: Catalog, image: Image, visibility: Mapping[str, str]) -> VersionOut:
     apps = catalog.apps_of(image.environment, image.version)
     label = catalog.naming(image.environment, image.version).version
-    return VersionOut.of(image, label, apps, seen_by.get(image.path))
+    return VersionOut.of(image, label, apps, visibility.get(image.path))
 
 
 @blueprint.get("/resource-groups")
@@ -60,8 +62,10 @@ def list_resource_groups() -> ResourceGroupListOut:
     options = read_query(AccountQuery).options
     gpus = services().gpus
     cap = site_rules().max_shared_memory_mb
-    found = cluster_view().partitions_with(person().name, options)
-    groups = [ResourceGroupOut.of(one, gpus.offers(one), cap) for one in found]
+    partitions = cluster_view().partitions_with(person().name, options)
+    groups = [
+        ResourceGroupOut.of(partition, gpus.offers(partition), cap) for partition in partitions
+    ]
     return ResourceGroupListOut(resource_groups=groups)
 
 
@@ -69,23 +73,23 @@ def list_resource_groups() -> ResourceGroupListOut:
 @operation("List resource templates", OfferedTemplateListOut)
 def list_resource_templates() -> OfferedTemplateListOut:
     """The resource templates, and whether the caller may launch with them."""
-    found, rules = services().administration.templates(), site_rules()
+    templates, rules = services().administration.templates(), site_rules()
     whys = cluster_view().template_misfits(
-        person().name, found, rules, services().gpus, services().clock()
+        person().name, templates, rules, services().gpus, services().clock()
     )
-    pairs = zip(found, whys, strict=True)
+    pairs = zip(templates, whys, strict=True)
     return OfferedTemplateListOut(
-        templates=[OfferedTemplateOut.offer(one, why) for one, why in pairs]
+        templates=[OfferedTemplateOut.offer(template, why) for template, why in pairs]
     )
 
 
 @blueprint.get("/usage")
 @operation("Your usage and limits in a resource group", UsageOut, query=UseQuery)
 def get_usage() -> UsageOut:
-    """What the caller holds in a resource group, may hold there, and could get right now."""
-    asked = read_query(UseQuery)
-    found = cluster_view().usage_with(person().name, asked.resource_group, asked.options)
-    return UsageOut.of(found)
+    """The caller's usage and limits in a resource group, and the resources free for them now."""
+    query = read_query(UseQuery)
+    usage = cluster_view().usage_with(person().name, query.resource_group, query.options)
+    return UsageOut.of(usage)
 
 
 @blueprint.get("/me")

@@ -39,8 +39,8 @@ class AddKeyRequest(BaseModel):
 @operation("List your public SSH keys", PublicKeyListOut)
 def list_ssh_keys() -> PublicKeyListOut:
     """The keys that the caller added; id_container's is not among them."""
-    found = services().ssh.public_keys(person())
-    return PublicKeyListOut(keys=[PublicKeyOut.of(key) for key in found])
+    keys = services().ssh.public_keys(person())
+    return PublicKeyListOut(keys=[PublicKeyOut.of(key) for key in keys])
 
 
 @blueprint.post("/me/ssh-keys")

@@ -30,8 +30,8 @@ class FolderRequest(BaseModel):
 @operation("What can be mounted", FolderListOut)
 def list_folders() -> FolderListOut:
     """The folders that can be mounted: the home directory and the storage folders."""
-    found = services().storage.list(person())
-    return FolderListOut(folders=[FolderOut.of(folder) for folder in found])
+    folders = services().storage.list(person())
+    return FolderListOut(folders=[FolderOut.of(folder) for folder in folders])
 
 
 @blueprint.post("/folders")

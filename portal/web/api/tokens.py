@@ -32,14 +32,14 @@ class TokenRequest(BaseModel):
     username: Annotated[str | None, Field(max_length=256)] = None
     password: Annotated[str | None, Field(max_length=1024, repr=False)] = None
     code: Annotated[str | None, Field(max_length=256, repr=False)] = None
-    """What the login node asks for besides the password, such as a verification code."""
+    """The second factor of the login node, such as a verification code."""
     name: Annotated[str, Field(min_length=1, max_length=MAX_NAME)] = UNNAMED
     scopes: Annotated[list[Scope] | None, Field(min_length=1)] = None
     """By default, all scopes that its owner may have."""
     days: Annotated[int | None, Field(ge=1)] = None
     """Its lifetime in days; by default, the longest that the site allows."""
     purpose: Purpose | None = None
-    """For programs that keep it, one of each user: it replaces the earlier one of that name."""
+    """For a program that stores one token per user: it replaces the previous one of that name."""
 
 
 @blueprint.before_request
@@ -53,9 +53,9 @@ def guard() -> None:
 @operation("Your tokens", TokenListOut)
 def list_tokens() -> TokenListOut:
     """The caller's tokens, without their secrets."""
-    who = person()
-    found = services().logins.logins_of(who.name, TOKEN)
-    return TokenListOut(tokens=[token_response(login, who) for login in found])
+    caller = person()
+    logins = services().logins.logins_of(caller.name, TOKEN)
+    return TokenListOut(tokens=[token_response(login, caller) for login in logins])
 
 
 @blueprint.post("/tokens")
@@ -69,20 +69,24 @@ def list_tokens() -> TokenListOut:
 def make_token() -> Reply[NewTokenOut]:
     """Create a token; only this response contains its secret."""
     body = read_model(TokenRequest)
-    who = _creator(body)
+    creator = _creator(body)
     secret, login = services().logins.make_token(
-        who, body.name, body.scopes, body.days, body.purpose
+        creator, body.name, body.scopes, body.days, body.purpose
     )
-    created = NewTokenOut(token=secret, **dict(token_response(login, who)))
+    created = NewTokenOut(token=secret, **dict(token_response(login, creator)))
     return Reply(created, headers={"Cache-Control": "no-store"})
 
 
 def _creator(body: TokenRequest) -> Person:
     """The caller: the owner of the token that was sent, or of the password in the body."""
-    sent = [name for name in ("username", "password", "code") if getattr(body, name) is not None]
+    credentials = [
+        name for name in ("username", "password", "code") if getattr(body, name) is not None
+    ]
     if "Authorization" in request.headers:
-        if sent:
-            raise InvalidRequest([FieldError(sent[0], "send a token or a password, not both")])
+        if credentials:
+            raise InvalidRequest(
+                [FieldError(credentials[0], "send a token or a password, not both")]
+            )
         return person()
     if body.username is None or body.password is None:
         missing = "username" if body.username is None else "password"
@@ -108,7 +112,7 @@ def revoke_token(token_id: str) -> NoContent:
     return NoContent()
 
 
-def token_response(login: Login, who: Person) -> TokenOut:
-    """The response model of a token; `who` is the caller."""
+def token_response(login: Login, caller: Person) -> TokenOut:
+    """The response model of a token, for the caller."""
     admin = services().logins.may_administer(login.user)
-    return TokenOut.of(login, current=login.hash == who.login, admin=admin)
+    return TokenOut.of(login, current=login.hash == caller.login, admin=admin)

@@ -25,11 +25,11 @@ def bearer() -> str:
 
 
 def require_token(for_services: bool = False, area: str = "") -> None:
-    """Authenticate the request by its token, or by a service's if these may send it.
+    """Authenticate the request by a user's token, or a service's token if `for_services`.
 
-    `area`: "files:" if scopes of their own are needed.
+    `area`: "files:" if the token needs scopes of that area.
 
-    Raises Unauthorized for an invalid token, and Forbidden for one that does not permit it.
+    Raises Unauthorized for an invalid token, and Forbidden for one without the scope.
     """
     user = request.headers.get(ACTING_FOR)
     if user is None:
@@ -59,5 +59,5 @@ def _require_own(area: str) -> None:
 def _require_service(user: str) -> None:
     if not 0 < len(user) <= _MAX_USER:
         raise Forbidden(f"{ACTING_FOR}: name one user.")
-    what = f"{request.method} {request.path}"
-    set_person(services().service_tokens.person(bearer(), user, what, changes=not _reads()))
+    action = f"{request.method} {request.path}"
+    set_person(services().service_tokens.person(bearer(), user, action, changes=not _reads()))

@@ -53,7 +53,7 @@ UNATTENDED = frozenset(
 
 
 _WIZARD, _COMPOSER = "wizard", "composer"
-KEPT = MappingProxyType(
+PRESERVED_FORMS = MappingProxyType(
     dict.fromkeys(
         ("pages.launch", "pages.choose_again", "pages.review", "pages.make_folder", "pages.keep"),
         _WIZARD,
@@ -70,13 +70,13 @@ KEPT = MappingProxyType(
         _COMPOSER,
     )
 )
-"""Endpoints whose forms take long to fill in, and which form: its fields are kept over a login."""
-SHOWN_AT = MappingProxyType(
+"""The long form that each endpoint receives; its fields are preserved over a login."""
+FORM_PAGES = MappingProxyType(
     {_WIZARD: "/sessions/new?step=environment", _COMPOSER: "/jobs/new/again"}
 )
-"""Where each form is shown with the fields that were kept."""
+"""The path that shows each form with its preserved fields."""
 OWNER = "who"
-"""Their field with the user who filled it in."""
+"""Form field with the name of the user who filled the form in."""
 _KEPT_TEXT = "You are logged out. Log in: what you entered is kept."
 _PAIRS = TypeAdapter(Annotated[list[tuple[str, str]], Field(max_length=1000)])
 
@@ -84,7 +84,7 @@ LOGGED_OUT = "You are logged out."
 
 
 class BrowserUser(UserMixin):  # type: ignore[misc]
-    """Flask-Login's user: the secret in the cookie, and the login that it belongs to."""
+    """Flask-Login's user: the secret in the cookie, and its login."""
 
     def __init__(self, secret: str, login: Login) -> None:
         self._secret = secret
@@ -122,7 +122,7 @@ def require_login() -> ResponseReturnValue | None:
         return None
     if "HX-Request" in request.headers:  # the login page must not be swapped into a fragment
         return "", 401, {"HX-Redirect": "/login"}
-    if request.endpoint in KEPT and _from_our_page():
+    if request.endpoint in PRESERVED_FORMS and _from_our_page():
         return login_page(401, request.form.get(OWNER, ""), _KEPT_TEXT, _sent_fields())
     if request.method != "GET":
         return redirect("/login", 303)
@@ -130,13 +130,13 @@ def require_login() -> ResponseReturnValue | None:
 
 
 def _sent_fields() -> tuple[str, str]:
-    """Which form was sent, and its fields as JSON."""
+    """The name of the form that was sent, and its fields as JSON."""
     pairs = [pair for pair in request.form.items(True) if pair[0] != "csrf_token"]
-    return KEPT[request.endpoint or ""], json.dumps(pairs, ensure_ascii=False)
+    return PRESERVED_FORMS[request.endpoint or ""], json.dumps(pairs, ensure_ascii=False)
 
 
 def _from_our_page() -> bool:
-    # Reads the form of somebody who is not logged in, as the login page itself does.
+    # Reads the form without a login, as the login page itself does.
     try:
         validate_csrf(request.form.get("csrf_token"))
     except ValidationError:
@@ -160,11 +160,11 @@ def login_page(
     sent: tuple[str, str] | None = None,
     target: str = "",
 ) -> Response:
-    """The login page, with what is kept over the login: a path, and the fields of a form."""
+    """The login page; it preserves a path and the fields of a form over the login."""
     target = target or local_path(request.values.get("next")) or ""
-    form, kept = sent or (request.form.get("kept_form", ""), request.form.get("kept", ""))
+    form, fields = sent or (request.form.get("kept_form", ""), request.form.get("kept", ""))
     page = render_template(
-        "login.html", name=name, problem=problem, target=target, kept=kept, kept_form=form
+        "login.html", name=name, problem=problem, target=target, kept=fields, kept_form=form
     )
     return make_response(page, status)
 
@@ -178,25 +178,25 @@ def login() -> ResponseReturnValue:
     except (Unauthorized, Forbidden, Unavailable) as error:
         return login_page(error.status, name, error.text)
     open_login(user)
-    return _kept_page(user) or redirect_to(local_path(request.form.get("next")) or "/sessions")
+    return _restored_page(user) or redirect_to(local_path(request.form.get("next")) or "/sessions")
 
 
 @blueprint.post("/login/kept")
 def login_kept() -> ResponseReturnValue:
-    """Give the fields of a form back, which the login page kept while another window logged in."""
+    """Restore the fields of a form that the login page held while another window logged in."""
     if not current_user.is_authenticated:
-        owner = dict(kept_fields(request.form.get("kept", ""))).get(OWNER, "")
+        owner = dict(preserved_fields(request.form.get("kept", ""))).get(OWNER, "")
         return login_page(401, owner, _KEPT_TEXT)
-    return _kept_page(current_user.person.name) or redirect("/sessions", 303)
+    return _restored_page(current_user.person.name) or redirect("/sessions", 303)
 
 
-def _kept_page(user: str) -> Response | None:
-    """The page with the fields that were kept; None if there are none of this user's."""
-    kept = kept_fields(request.form.get("kept", ""))
-    if not kept or (OWNER, user) not in kept:
+def _restored_page(user: str) -> Response | None:
+    """The page with the preserved fields; None if there are none of this user's."""
+    fields = preserved_fields(request.form.get("kept", ""))
+    if not fields or (OWNER, user) not in fields:
         return None
-    place = SHOWN_AT.get(request.form.get("kept_form", ""), SHOWN_AT[_WIZARD])
-    return make_response(render_template("login_kept.html", sent=kept, place=place))
+    path = FORM_PAGES.get(request.form.get("kept_form", ""), FORM_PAGES[_WIZARD])
+    return make_response(render_template("login_kept.html", fields=fields, path=path))
 
 
 def _check(name: str) -> str:
@@ -205,15 +205,15 @@ def _check(name: str) -> str:
 
 
 def open_login(user: str, proof: Proof = BY_PASSWORD) -> None:
-    """Log this browser in, with a new secret; ends the login that it had."""
+    """Log this browser in with a new secret; ends its previous login."""
     _log_out_previous()
     session.clear()  # nothing planted before the login may survive it
     secret, entry = services().logins.open_browser(user, proof)
     login_user(BrowserUser(secret, entry))
 
 
-def kept_fields(text: str) -> list[tuple[str, str]]:
-    """The fields of a form that came with the login; [] if there are none, or invalid ones."""
+def preserved_fields(text: str) -> list[tuple[str, str]]:
+    """Parse the fields of a form that were sent with the login; [] if missing or invalid."""
     try:
         return [(name, value) for name, value in _PAIRS.validate_json(text)]
     except PydanticError:
@@ -222,14 +222,14 @@ def kept_fields(text: str) -> list[tuple[str, str]]:
 
 @blueprint.get("/login/state")
 def login_state() -> ResponseReturnValue:
-    """Who is logged in, and a token for forms: for pages that outlived their login."""
+    """The user and a CSRF token, for pages whose login has expired or changed."""
     user = current_user.person.name if current_user.is_authenticated else ""
     return {"user": user, "csrf_token": generate_csrf()}
 
 
 @blueprint.post("/login/again")
 def login_again() -> ResponseReturnValue:
-    """Log in from a page that outlived its login, without leaving it."""
+    """Log in again from a page whose login has expired, without leaving it."""
     try:
         user = _check(request.form.get("username", ""))
     except (Unauthorized, Forbidden, Unavailable) as error:
@@ -252,14 +252,14 @@ def logout() -> ResponseReturnValue:
     refusal = require_login()
     if refusal is not None:
         return refusal
-    who, made = person(), current_user.login
+    caller, login_entry = person(), current_user.login
     # First, so that this browser is logged out even if app access cannot be revoked right now.
     logout_user()
     session.clear()
-    services().logins.log_out(who)
+    services().logins.log_out(caller)
     provider = services().provider_logins
-    if provider is not None and (url := provider.logout_url(made)):
-        # Not a redirect, which the pages' policy for forms permits to no other site.
+    if provider is not None and (url := provider.logout_url(login_entry)):
+        # Not a redirect: the pages' form-action policy permits none to another site.
         return make_response(render_template("logged_out.html", url=url))
     flash(LOGGED_OUT)
     return redirect("/login", 303)

@@ -40,7 +40,7 @@ def check_password(name: str, password: str, code: str = "") -> str:
 
 
 def _refusal() -> str:
-    # The same for every cause: it must not tell that the password alone was right.
+    # The same for every cause, so that it does not reveal that the password alone was right.
     if services().settings.login.second_factor:
         return "The name, the password or the code is wrong."
     return "The name or the password is wrong."

@@ -1,4 +1,4 @@
-"""Log-in by OpenID Connect: to the provider and back, and logging out there."""
+"""Log-in by OpenID Connect: redirects to the provider, its call-back, and log-outs."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ blueprint = Blueprint("provider", __name__)
 
 PATH = "/login/oidc"
 DONE = "/login/done"
-"""Where a log-in in a window of its own ends; the page that opened it notices."""
+"""The final page of a log-in in a separate window; the page that opened it notices."""
 MOST_ATTEMPTS = 4
-"""Log-ins that one browser has under way; older ones are dropped, as each has a cookie."""
+"""Pending log-ins of a browser; older ones are dropped, since each has a cookie."""
 MAX_CODE = 3500
 MAX_COOKIE = 4000
-"""Browsers drop a cookie whose name and value are longer than 4096 bytes, without a word."""
+"""Browsers drop a cookie whose name and value are longer than 4096 bytes, silently."""
 _ATTEMPT = TypeAdapter(LoginAttempt)
 
 
 def provider_logins() -> ProviderLogins:
-    """The log-in by OpenID Connect; raises NotFound where the site has none."""
-    found = services().provider_logins
-    if found is None:
+    """The log-in by OpenID Connect; raises NotFound if it is not configured."""
+    logins = services().provider_logins
+    if logins is None:
         raise NotFound("This site has no log-in by OpenID Connect.")
-    return found
+    return logins
 
 
 def _serializer() -> URLSafeTimedSerializer:
@@ -70,7 +70,7 @@ def start() -> ResponseReturnValue:
     """Send the browser to the provider, with a cookie that only this log-in needs."""
     logins, target = provider_logins(), local_path(request.args.get("next")) or ""
     if request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
-        return redirect("/login", 303)  # no other page starts one
+        return redirect("/login", 303)  # other sites must not start a log-in
     if current_user.is_authenticated:
         return redirect_to(target or "/sessions")
     try:
@@ -79,29 +79,29 @@ def start() -> ResponseReturnValue:
         return login_page(error.status, problem=error.text)
     response = make_response(redirect(url, 303))
     _drop_old(response)
-    kept = _serializer().dumps(asdict(attempt))
-    if len(kept) > MAX_COOKIE:
-        kept = _serializer().dumps(asdict(replace(attempt, target="")))
+    cookie = _serializer().dumps(asdict(attempt))
+    if len(cookie) > MAX_COOKIE:
+        cookie = _serializer().dumps(asdict(replace(attempt, target="")))
     response.set_cookie(
         _cookie_of(attempt.state),
-        kept,
+        cookie,
         max_age=ATTEMPT_SECONDS,
         path="/",  # as the prefix __Host- demands
         secure=services().settings.web.secure,
         httponly=True,
-        samesite="Lax",  # the provider leads back by a navigation from another site
+        samesite="Lax",  # the provider's redirect is a navigation from another site
     )
     return response
 
 
 def _drop_old(response: Response) -> None:
-    """Keep only the newest log-ins under way: cookies must not fill the request's headers."""
-    under_way = []
+    """Keep only the newest pending log-ins: cookies must not fill the request's headers."""
+    pending = []
     for name, value in request.cookies.items():
         if name.startswith(_prefix()):
             attempt = _read(value)
-            under_way.append((attempt.started if attempt else 0, name))
-    for _started, name in sorted(under_way)[: max(0, len(under_way) - MOST_ATTEMPTS + 1)]:
+            pending.append((attempt.started if attempt else 0, name))
+    for _started, name in sorted(pending)[: max(0, len(pending) - MOST_ATTEMPTS + 1)]:
         _forget(response, name)
 
 
@@ -112,28 +112,28 @@ def _forget(response: Response, name: str) -> None:
 
 def _read(value: str) -> LoginAttempt | None:
     try:
-        # The signature has a time by the system's clock; the attempt's own is checked later.
-        found = _serializer().loads(value)
-        return _ATTEMPT.validate_python(found)
+        # The signature's time is by the system's clock; the attempt's time is checked later.
+        data = _serializer().loads(value)
+        return _ATTEMPT.validate_python(data)
     except (BadData, ValidationError):
         return None
 
 
 @blueprint.get(f"{PATH}/callback")
 def callback() -> ResponseReturnValue:
-    """Where the provider sends the browser back: check its answer, and log in."""
+    """Check the provider's response, and log in."""
     logins = provider_logins()
     if request.headers.get("Sec-Fetch-Dest", "document") != "document":
-        raise Unauthorized(USED)  # no frame, image or script of another page
-    answer = _answer()
-    name = _cookie_of(answer.state)
+        raise Unauthorized(USED)  # not a frame, image or script of another page
+    authorization = _answer()
+    name = _cookie_of(authorization.state)
     attempt = _read(request.cookies.get(name, ""))
     if wait := services().login_attempts.take(""):
         raise TooManyRequests(retry_after=wait)
     try:
         if attempt is None:
             raise Unauthorized(USED)
-        user, proof = logins.finish(attempt, answer)
+        user, proof = logins.finish(attempt, authorization)
     except PortalError as error:
         target = local_path(attempt.target) if attempt else None
         response = login_page(error.status, problem=error.text, target=target or "")
@@ -147,7 +147,7 @@ def callback() -> ResponseReturnValue:
 
 
 def _is_same(user: str, proof: Proof) -> bool:
-    """Whether another tab has logged in meanwhile: its login goes on, with the apps it opened."""
+    """Whether another tab has logged in meanwhile; its login, with open apps, is kept."""
     if not current_user.is_authenticated:
         return False
     login: Login = current_user.login
@@ -162,8 +162,8 @@ def _is_same(user: str, proof: Proof) -> bool:
 
 
 def _answer() -> AuthorizationResponse:
-    """The provider's parameters; each may be there once."""
-    sent = {}
+    """The provider's parameters, each at most once; raises Unauthorized."""
+    parameters = {}
     for field, name in (
         ("state", "state"),
         ("code", "code"),
@@ -173,13 +173,13 @@ def _answer() -> AuthorizationResponse:
         values = request.args.getlist(name)
         if len(values) > 1 or any(len(value) > MAX_CODE for value in values):
             raise Unauthorized(USED)
-        sent[field] = values[0] if values else ""
-    return AuthorizationResponse(**sent)
+        parameters[field] = values[0] if values else ""
+    return AuthorizationResponse(**parameters)
 
 
 @blueprint.get(DONE)
 def done() -> ResponseReturnValue:
-    """A log-in that a page asked for in a window of its own."""
+    """The final page of a log-in in a separate window."""
     if not current_user.is_authenticated:
         return redirect("/login", 303)
     return render_template("login_done.html", name=current_user.person.name)
@@ -187,7 +187,7 @@ def done() -> ResponseReturnValue:
 
 @blueprint.get(f"{PATH}/logged-out")
 def logged_out() -> ResponseReturnValue:
-    """Where the provider sends the browser after logging out there."""
+    """The page after logging out at the provider."""
     provider_logins()
     flash(LOGGED_OUT)
     return redirect("/login", 303)
@@ -195,7 +195,7 @@ def logged_out() -> ResponseReturnValue:
 
 @blueprint.post(f"{PATH}/back-channel")
 def back_channel() -> ResponseReturnValue:
-    """The provider ends a session (OpenID Connect Back-Channel Logout 1.0); no browser asks."""
+    """End a session for the provider (OpenID Connect Back-Channel Logout 1.0)."""
     headers = {"Cache-Control": "no-store"}
     try:
         provider_logins().end_session(request.form.get("logout_token", ""))

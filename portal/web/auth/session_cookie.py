@@ -1,8 +1,8 @@
-"""Reads the session cookie, of which another origin may have planted more.
+"""Reads the session cookie among duplicates that other origins may have planted.
 
-Ports do not separate cookies, and on plain http no prefix of their names does. A cookie that was
-planted for a deeper path comes first there and is not sent to /login: if it counted, the two would
-redirect to each other for ever. So all of them are tried: who is logged in at /login is everywhere.
+Ports do not separate cookies, nor does a name prefix on plain http. A cookie that was planted for
+a deeper path comes first there and is not sent to /login: if only the first one counted, the two
+would redirect to each other for ever. So all are tried: a login at /login is valid everywhere.
 """
 
 from __future__ import annotations

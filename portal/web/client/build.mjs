@@ -1,5 +1,5 @@
 // Bundles the pages' scripts and style sheets: node build.mjs OUT [tests]
-// The names of the results have a hash of their content; OUT/manifest.json says which is which.
+// The names of the outputs contain a hash of their content; OUT/manifest.json maps sources to outputs.
 import { createHash } from "node:crypto";
 import { copyFile, readFile, readdir, writeFile } from "node:fs/promises";
 import path from "node:path";
@@ -22,20 +22,20 @@ const manifest = {};
 /** @param {string} file */
 const relative = (file) => path.relative(out, path.resolve(HERE, file));
 
-// The parts that an entry loads at once, with the parts that these load; not those that are loaded when needed.
+// The chunks that an entry imports statically, transitively; without those that are imported on demand.
 /** @param {import("esbuild").Metafile["outputs"]} outputs @param {string} file */
-function partsOf(outputs, file, found = new Set()) {
+function partsOf(outputs, file, chunks = new Set()) {
   for (const { path: part, kind } of outputs[file].imports) {
-    if (kind !== "import-statement" || found.has(part)) continue;
-    found.add(part);
-    partsOf(outputs, part, found);
+    if (kind !== "import-statement" || chunks.has(part)) continue;
+    chunks.add(part);
+    partsOf(outputs, part, chunks);
   }
-  return found;
+  return chunks;
 }
 
 /** @param {string[]} entryPoints @param {import("esbuild").BuildOptions} [options] */
 async function bundle(entryPoints, options = {}) {
-  const names = new Set(entryPoints); // parts that are loaded when needed are entries as well
+  const names = new Set(entryPoints); // chunks that are imported on demand are entry points, too
   const { metafile: { outputs } } = await esbuild.build({ ...COMMON, entryPoints, ...options, metafile: true });
   for (const [file, { entryPoint }] of Object.entries(outputs)) {
     if (!entryPoint || !names.has(entryPoint)) continue;
@@ -63,5 +63,5 @@ if (tests) {
     ...COMMON, entryPoints: ["uploads/queue.js"], format: "iife", globalName: "queue", entryNames: "tests/uploads",
   });
 }
-const sorted = Object.fromEntries(Object.entries(manifest).sort(([one], [other]) => (one < other ? -1 : 1)));
+const sorted = Object.fromEntries(Object.entries(manifest).sort(([a], [b]) => (a < b ? -1 : 1)));
 await writeFile(path.join(out, "manifest.json"), `${JSON.stringify(sorted, null, 1)}\n`);

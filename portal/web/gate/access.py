@@ -1,4 +1,4 @@
-"""Which app a request at an app's origin is about, and whether its browser may know."""
+"""Determines the app of a request at an app's origin, and checks the browser's access."""
 
 from __future__ import annotations
 

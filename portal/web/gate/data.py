@@ -1,6 +1,6 @@
-"""Below /data/: HAProxy leads those whom it knows to their file server; the others come here.
+"""Requests below /data/ for which HAProxy has no route to the user's file server.
 
-Browsers with a login and programs with a token are admitted, and sent back to the same address.
+Browsers with a login and programs with a token are admitted, and redirected to the same URL.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ csrf.exempt(blueprint)
 METHODS = ["GET", "HEAD", "PUT", "POST", "PATCH", "DELETE", "OPTIONS"]
 METHODS += ["PROPFIND", "PROPPATCH", "MKCOL", "COPY", "MOVE", "LOCK", "UNLOCK"]
 SAFE = ("GET", "HEAD", "OPTIONS", "PROPFIND")
-KNOWN = "X-Slipway-Files"
+FAILED_ROUTE = "X-Slipway-Files"
 """Set by HAProxy: the hash of a cookie or token whose file server does not answer."""
 
 
@@ -35,9 +35,9 @@ KNOWN = "X-Slipway-Files"
 @blueprint.route("/<location:path>", methods=METHODS, provide_automatic_options=False)
 def enter(path: str = "") -> ResponseReturnValue:  # noqa: ARG001
     """Admit a browser or program to its user's file server."""
-    if known := request.headers.get(KNOWN):
-        services().file_servers.restart(known)
-        if request.method not in SAFE:  # a part of its body may have been sent already
+    if secret_hash := request.headers.get(FAILED_ROUTE):
+        services().file_servers.restart(secret_hash)
+        if request.method not in SAFE:  # part of the body may have been sent already
             raise Unavailable("Your file server has been started again. Send this once more.")
         return _again()
     if "Authorization" in request.headers:
@@ -53,7 +53,7 @@ def enter(path: str = "") -> ResponseReturnValue:  # noqa: ARG001
 
 
 def _again() -> Response:
-    # The path as it was sent: decoded and encoded again, it might be another one.
+    # The path as it was sent: decoding and encoding might change it.
     target = here()
     response = redirect_to(target if target.startswith("/data/") else "/files", 307)
     response.headers["Cache-Control"] = "no-store"
@@ -78,20 +78,20 @@ def _admit_program() -> Response:
 
 
 def cookie_name() -> str:
-    """The name of the cookie by which HAProxy finds a browser's file server."""
+    """The cookie by which HAProxy routes a browser to its user's file server."""
     return "__Host-slipway-files" if services().settings.web.secure else "slipway-files"
 
 
-def admit_browser(who: Person, response: Response) -> None:
+def admit_browser(user: Person, response: Response) -> None:
     """Let this browser reach its user's file server; raises Unavailable."""
     servers, name = services().file_servers, cookie_name()
-    known = (request.cookies.getlist(name) or [""])[-1]  # HAProxy takes the last one, too
-    if known and servers.is_admitted(who, hash_secret(known)):
-        servers.ensure(who)
+    cookie = (request.cookies.getlist(name) or [""])[-1]  # HAProxy takes the last one, too
+    if cookie and servers.is_admitted(user, hash_secret(cookie)):
+        servers.ensure(user)
         return
-    # The same for all requests of a login, so that none of them adds another route.
+    # The same secret for all requests of a login, so that each login has a single route.
     secret = hmac.digest(current_user.get_id().encode(), b"files", "sha256").hex()
-    servers.admit(who, hash_secret(secret), WRITE)
+    servers.admit(user, hash_secret(secret), WRITE)
     response.set_cookie(
         name,
         secret,

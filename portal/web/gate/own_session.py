@@ -1,7 +1,7 @@
-"""The session of an app, for its owner's browser at the app's own origin: time left, and extending.
+"""Time left and extension of an app's session, for its owner's browser at the app's origin.
 
-JupyterLab's extension (images/toolkit/jupyter) uses it. Only a browser with the app's cookie gets
-an answer, only about this session, and only to requests of this origin itself.
+Used by JupyterLab's extension (images/toolkit/jupyter). Responds only to a browser with the app's
+cookie, only about this session, and only to requests of this origin itself.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ blueprint = Blueprint("own_session", __name__)
 
 ADDRESS = "/.slipway/session"
 READS = Rate(per_second=1.0, at_once=10)
-"""A window asks four times a minute, and a browser may have many."""
+"""A window polls four times a minute, and a browser may have many."""
 EXTENSIONS = Rate(per_second=0.1, at_once=5)
 pace = RateLimiter()
 
 
 class ExtendBody(BaseModel):
-    """How much more time."""
+    """The time to extend by."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -44,21 +44,21 @@ class ExtendBody(BaseModel):
 
 @blueprint.get(ADDRESS)
 def show() -> ResponseReturnValue:
-    """The session's name and end, what is kept, and by how much it can be extended."""
-    return _answer(_admitted(READS))
+    """The session's name and end, the folders to keep, and the possible extensions."""
+    return _answer(_admit(READS))
 
 
 @blueprint.post(f"{ADDRESS}/extend")
 def extend() -> ResponseReturnValue:
     """Extend the session, as its owner can at the portal; never from a public app."""
-    gate = _admitted(EXTENSIONS, _refuse_foreign_writes)
+    gate = _admit(EXTENSIONS, _refuse_foreign_writes)
     if gate.public:
         # Visitors may have left a script in it.
         raise Forbidden("This app is open to everybody: extend the session at the portal.")
     owner = Person(gate.session.owner, False, gate.login)
     minutes = read_model(ExtendBody).minutes
     services().lifecycle.extend(owner, gate.session.id, minutes)
-    return _answer(_found())
+    return _answer(_require_status())
 
 
 def _refuse_foreign() -> None:
@@ -75,16 +75,16 @@ def _refuse_foreign_writes() -> None:
         raise Forbidden("This request did not come from Slipway's own program.")
 
 
-def _admitted(rate: Rate, refuse: Callable[[], None] = _refuse_foreign) -> GateStatus:
+def _admit(rate: Rate, refuse: Callable[[], None] = _refuse_foreign) -> GateStatus:
     # Without access, every request gets the same response. Refused ones do not count as the
     # owner's, so that another site cannot use up the owner's rate.
-    gate = _found()
+    gate = _require_status()
     refuse()
     pace.take(f"{request.endpoint} {gate.key}", rate)
     return gate
 
 
-def _found() -> GateStatus:
+def _require_status() -> GateStatus:
     gate = find_status()
     if gate is None or not gate.inside:
         raise Unauthorized("Open the app again from the portal.")
@@ -93,13 +93,13 @@ def _found() -> GateStatus:
 
 def _answer(gate: GateStatus) -> ResponseReturnValue:
     session, now = gate.session, services().clock()
-    found = countdown(session, site_rules(), now)
+    time_left = countdown(session, site_rules(), now)
     room = 0 if gate.public else services().lifecycle.room(session)
     return jsonify(
         name=session.name,
         now=now.isoformat(),
-        ends=found.ends.isoformat() if found.ends else None,
-        unused=found.unused,
+        ends=time_left.ends.isoformat() if time_left.ends else None,
+        unused=time_left.unused,
         ending=session.state is State.ENDING or session.state in OVER,
         kept=retention_text(session),
         extend=[{"minutes": m, "label": text} for m, text in extension_choices(room)],

@@ -1,6 +1,6 @@
-"""The gate at the apps' origins: exchanges tickets for cookies, and serves the waiting page.
+"""The application at the apps' origins: exchanges tickets for cookies, serves the waiting page.
 
-HAProxy forwards requests without a route to it. This application has no login, no session cookie
+HAProxy forwards requests without a route here. This application has no login, no session cookie
 and no forms, so that nothing at an app's origin can act on the portal.
 """
 
@@ -33,7 +33,7 @@ from portal.core.session.session import OVER, State
 from portal.core.session.status import shown_reason
 from portal.errors import NotFound, PortalError, Unauthorized
 from portal.services.apps.gate import GateStatus
-from portal.services.container import Services
+from portal.services.assembly import Services
 from portal.web import bundles, errors, observed
 from portal.web.context import EXTENSION, services
 from portal.web.gate import own_session
@@ -178,9 +178,9 @@ def enter() -> ResponseReturnValue:
 
 
 def _clear(response: Response, mark: str) -> None:
-    """Make the browser clear what an earlier app at this origin has stored.
+    """Make the browser clear the data that an earlier app at this origin has stored.
 
-    Once per assignment of the origin: a cookie holds its mark, which is secret. Cookies are not
+    Once per assignment of the origin, whose secret mark is stored in a cookie. Cookies are not
     cleared, since that would include those of the host's other ports.
     """
     name = services().settings.web.seen_cookie(label_of_request())
@@ -261,7 +261,7 @@ def _again() -> str:
 
 
 def _not_yet(now: Progress) -> Response:
-    # Not a 5xx, since nothing is broken: the app's state just does not permit the request yet.
+    # Not a 5xx: the app's state does not permit the request yet, but nothing has failed.
     response = errors.problem(409, "Not ready yet", now.message)
     response.headers["Retry-After"] = "1"
     return response

@@ -47,7 +47,7 @@ def read_json(optional: bool = False) -> object:
 
 
 def read_model(model: type[Model], optional: bool = False) -> Model:
-    """Decode and validate the body; raises InvalidRequest, which names the wrong fields."""
+    """Decode and validate the body; raises InvalidRequest, which names the invalid fields."""
     data = read_json(optional)
     # Encoded again: in strict mode, pydantic accepts a string for an enum only from JSON.
     return validated(lambda: model.model_validate_json(json.dumps(data)))
@@ -60,9 +60,9 @@ def read_nothing() -> None:
 
 def read_query(model: type[Model]) -> Model:
     """Validate the query parameters; each may be given only once."""
-    twice = [key for key, values in request.args.lists() if len(values) > 1]
-    if twice:
-        raise InvalidRequest([FieldError(clip(key), "give this only once") for key in twice])
+    repeated = [key for key, values in request.args.lists() if len(values) > 1]
+    if repeated:
+        raise InvalidRequest([FieldError(clip(key), "give this only once") for key in repeated])
     data: Mapping[str, object] = request.args.to_dict()
     return validated(lambda: model.model_validate(data))
 

@@ -1,7 +1,7 @@
 """Limits how long a thread waits for a body: HAProxy buffers requests, except for long ones.
 
-HAProxy also learns whether a long body was read: if not, it ends the request with the response
-(`answer_at_once` in portal.cfg.j2), however much of the body is still missing.
+A response header tells HAProxy whether a long body was read: if not, HAProxy ends the request with
+the response (`answer_at_once` in portal.cfg.j2), however much of the body is still missing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from portal.web.http.wsgi_types import Environ, StartResponse, Wsgi
 WHOLE = 49152
 """Bytes; a body up to this size is complete when HAProxy forwards it (`held` in portal.cfg.j2)."""
 SECONDS = 30.0
-"""For the whole of a longer body. However slowly it arrives, the thread is free after that."""
+"""Limit for a complete longer body, after which the thread is free again."""
 READ = ("X-Slipway-Body", "read")
 """The response header for HAProxy, which removes it."""
 
@@ -53,7 +53,7 @@ class BodyTimeout:
 
 
 class _Body:
-    """A request's body, and whether all of it was read."""
+    """A request's body; counts the bytes that are still to be read."""
 
     def __init__(self, stream: IO[bytes], length: int) -> None:
         self._stream = stream
@@ -61,7 +61,7 @@ class _Body:
 
     @property
     def read_whole(self) -> bool:
-        """Whether nothing is missing."""
+        """Whether the complete body was read."""
         return self._left <= 0
 
     def _count(self, data: bytes) -> bytes:

@@ -1,7 +1,7 @@
 """Sends long responses without occupying a thread of gunicorn.
 
-HAProxy takes a response only as fast as its client reads. One thread here sends what does not fit
-into HAProxy's buffer, for all connections. Otherwise a thread of gunicorn would wait until the
+HAProxy takes a response only as fast as its client reads. One thread here sends the part that
+exceeds HAProxy's buffer, for all connections. Otherwise a thread of gunicorn would wait until the
 client has read, and then gunicorn's main loop 2 s for HAProxy to close.
 """
 
@@ -26,7 +26,7 @@ AT_ONCE = 300
 
 
 class Delivery:
-    """Hands long responses over to a thread that waits for all of their readers."""
+    """Hands long responses over to a single thread that sends all of them."""
 
     def __init__(self, app: Wsgi) -> None:
         self._app = app
@@ -57,7 +57,7 @@ def _nothing() -> None:
 
 
 def _take(connection: socket.socket) -> socket.socket:
-    """Take a connection away from gunicorn, which gets a closed one in its place."""
+    """Take a connection over from gunicorn, which is left with a closed one."""
     taken = socket.socket(fileno=os.dup(connection.fileno()))
     ours, theirs = socket.socketpair()
     with ours, theirs:
@@ -68,7 +68,7 @@ def _take(connection: socket.socket) -> socket.socket:
 
 @dataclass(eq=False)
 class _Response:
-    """What is left to send of a response."""
+    """The remaining parts of a response in delivery."""
 
     connection: socket.socket
     parts: Iterator[bytes]
@@ -76,7 +76,7 @@ class _Response:
     part: memoryview | bytes = b""
 
     def send(self) -> bool:
-        """Send as much as is accepted; whether more is left. Raises OSError."""
+        """Send as much as is accepted; return whether some remains. Raises OSError."""
         while True:
             if not self.part:
                 following = next(self.parts, None)
@@ -95,7 +95,7 @@ class _Response:
 
 
 class _Sender:
-    """The thread, which starts with the first response: gunicorn forks before."""
+    """The sending thread; starts with the first response, after gunicorn has forked."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -138,8 +138,8 @@ class _Sender:
     def _continue(self, response: _Response) -> None:
         if response not in self._responses:  # dropped since the selector returned
             return
-        more = False
+        unfinished = False
         with contextlib.suppress(Exception):  # a closed connection, or a file that cannot be read
-            more = response.send()
-        if not more:
+            unfinished = response.send()
+        if not unfinished:
             self._end(response)

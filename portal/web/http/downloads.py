@@ -1,4 +1,4 @@
-"""Files sent as downloads: in pieces, few at a time per account, with safe names."""
+"""Downloads: sent in pieces, few at a time per account, with safe names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from flask import Response, current_app
 from portal.errors import TooMany
 
 AT_ONCE = 2
-"""Downloads of one account in this process, each of which holds one of its threads (8)."""
+"""Downloads of one account in this process; each occupies one of its 8 threads."""
 BUSY = (
     f"You are downloading {AT_ONCE} files already. Try again when one of them is complete, or "
     "cancel one."
@@ -30,7 +30,7 @@ class Downloads:
         self._lock = threading.Lock()
 
     def begin(self, account: str) -> Callable[[], None]:
-        """Count one more; returns what ends it, once. Raises TooMany."""
+        """Count a download; returns the function that ends it, once. Raises TooMany."""
         with self._lock:
             if self._running[account] >= self._at_once:
                 raise TooMany(BUSY)
@@ -41,13 +41,13 @@ class Downloads:
             if ended.acquire(blocking=False):
                 with self._lock:
                     self._running[account] -= 1
-                    self._running += Counter()  # without accounts that have none
+                    self._running += Counter()  # drops accounts with none
 
         return end
 
 
 def _downloads() -> Downloads:
-    """Those of the running application."""
+    """The counter of the running application."""
     return cast(Downloads, current_app.extensions.setdefault("slipway_downloads", Downloads()))
 
 
@@ -56,7 +56,7 @@ def send_download(
 ) -> Response:
     """A response that sends a text file in pieces; raises TooMany.
 
-    `size` is in bytes, if it is known.
+    `size`: bytes, if known.
     """
     end = _downloads().begin(account)
     response = Response(_until(pieces, end), content_type="text/plain; charset=utf-8")

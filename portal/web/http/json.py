@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 
 
 class StrictJson(DefaultJSONProvider):
-    """Flask's JSON provider, with null in place of NaN and infinities, which JSON lacks."""
+    """Flask's JSON provider, which replaces NaN and infinities by null, since JSON lacks them."""
 
     def dumps(self, obj: Any, **kwargs: Any) -> str:
         """Serialise to JSON."""

@@ -17,10 +17,10 @@ class LocationConverter(PathConverter):
 
 
 def location_after(prefix: str) -> str:
-    """The rest of the request's path after a prefix, in its one spelling; raises InvalidRequest.
+    """The request's path after a prefix, in canonical form; raises InvalidRequest.
 
-    Names of files may be in any encoding, so the path is read as bytes: the decoded one has lost
-    what is no UTF-8.
+    Names of files may be in any encoding, so the path is read as bytes: decoding would lose bytes
+    that are not UTF-8.
     """
     raw = str(request.environ.get("PATH_INFO", "")).encode("latin-1")
     return canonical(quote(raw.removeprefix(prefix.encode())))

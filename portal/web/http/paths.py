@@ -1,4 +1,4 @@
-"""Redirect targets in queries, which must not lead to another site, and keep their encoding."""
+"""Redirect targets in queries: restricted to this site, with their encoding unchanged."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from flask import Response, request
 # A backslash is a slash for browsers: after the first one, neither begins a host.
 _LOCAL = re.compile(r"/(?![/\\])[^\x00-\x20\x7f]*")
 _MAX_LENGTH = 4000
-"""As long as an address that HAProxy lets through (`most_url` of portal.cfg.j2)."""
+"""The longest URL that HAProxy accepts (`most_url` of portal.cfg.j2)."""
 _UNQUOTED = "".join(set(punctuation) - set('"<>'))
-"""What browsers send as it is; they quote the others themselves."""
+"""Characters that browsers send unquoted."""
 _ORIGIN = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
 
 
 def local_path(value: str | None) -> str | None:
-    """The path if it is one of this site, else None."""
+    """The path if it belongs to this site, else None."""
     if value is None or len(value) > _MAX_LENGTH or not _LOCAL.fullmatch(value):
         return None
     return value
@@ -35,19 +35,19 @@ def here() -> str:
 
     Bytes beyond ASCII, which no browser sends, are quoted.
     """
-    # gunicorn's, as werkzeug's client has it as well.
+    # Set by gunicorn and by werkzeug's test client.
     path = _ORIGIN.sub("", request.environ["RAW_URI"], count=1) or "/"
     return quote(path.encode("latin-1"), safe=punctuation)
 
 
 class _Redirect(Response):
     def get_wsgi_headers(self, environ: Any) -> Any:
-        """As given: werkzeug would quote what browsers send as it is, such as [ and |."""
+        """Leave the location unchanged: werkzeug would quote characters such as [ and |."""
         headers = super().get_wsgi_headers(environ)
         headers["Location"] = self.headers["Location"]
         return headers
 
 
 def redirect_to(target: str, status: int = 303) -> Response:
-    """Redirect to an address, whose encoding is kept; what browsers quote is quoted."""
+    """Redirect to a URL; only characters that browsers quote are quoted."""
     return _Redirect(status=status, headers={"Location": quote(target, safe=_UNQUOTED)})

@@ -29,19 +29,19 @@ class RateLimiter:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._known: OrderedDict[str, tuple[float, float]] = OrderedDict()
-        """Tokens left, and when they were counted."""
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        """Tokens left, and when they were last refilled."""
 
     def take(self, key: str, rate: Rate) -> None:
         """Count a request; raises TooManyRequests with the seconds to wait."""
         with self._lock:
             now = self._clock()
-            left, since = self._known.pop(key, (float(rate.at_once), now))
+            left, since = self._buckets.pop(key, (float(rate.at_once), now))
             left = min(left + (now - since) * rate.per_second, float(rate.at_once))
             allowed = left >= 1
-            self._known[key] = left - 1 if allowed else left, now
-            while len(self._known) > MOST_KEYS:
-                self._known.popitem(last=False)
+            self._buckets[key] = left - 1 if allowed else left, now
+            while len(self._buckets) > MOST_KEYS:
+                self._buckets.popitem(last=False)
         if not allowed:
             wait = math.ceil((1 - left) / rate.per_second)
             raise TooManyRequests("Too many requests.", retry_after=max(wait, 1))

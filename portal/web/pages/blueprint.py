@@ -23,7 +23,7 @@ def guard() -> ResponseReturnValue | None:
 
 @blueprint.get("/healthz")
 def healthz() -> ResponseReturnValue:
-    """Confirm that this process answers and reaches its database."""
+    """Confirm that this process responds and reaches its database."""
     services().cluster.slurm_status()
     return "ok\n", {"Content-Type": "text/plain"}
 

@@ -1,4 +1,4 @@
-"""What the lists of sessions and of jobs have in common: tabs, filters, order, and their parts."""
+"""Common view model of the lists of sessions and jobs: tabs, filters, order and parts."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ DAYS = {"1": "Last 24 hours", "7": "Last 7 days", "30": "Last 30 days"}
 
 
 class ListQuery(Protocol):
-    """What the query of every list has."""
+    """The common attributes of the queries of lists."""
 
     @property
     def state(self) -> Any:
-        """The tab; None for all of them."""
+        """The tab; None for all tabs."""
 
     @property
     def sort(self) -> Any:
@@ -36,7 +36,7 @@ class ListQuery(Protocol):
 
     @property
     def days(self) -> int | None:
-        """Filter: how many days back."""
+        """Filter: the number of past days."""
 
     def parameters(self, **changes: str | None) -> dict[str, str]:
         """The parameters of its URL with changes."""
@@ -47,15 +47,15 @@ AnyQuery = TypeVar("AnyQuery", bound=ListQuery)
 
 @dataclass(frozen=True)
 class Noun:
-    """How the rows of a list are called, in its texts and in its scripts."""
+    """The noun for the rows of a list, for its texts and scripts."""
 
-    one: str
-    many: str
+    singular: str
+    plural: str
 
 
 @dataclass(frozen=True)
 class ListView(ABC, Generic[AnyQuery]):
-    """The list of one request; subclasses say what it lists."""
+    """The list of one request; subclasses define its rows."""
 
     query: AnyQuery
     person: Person
@@ -73,13 +73,13 @@ class ListView(ABC, Generic[AnyQuery]):
     first: ClassVar[Mapping[str, Order]]
     """The order after the first click on a column header, by its key."""
     since_word: ClassVar[str]
-    """What the filter by days is about."""
+    """The event that the filter by days refers to."""
     filters: ClassVar[tuple[str, ...]]
     """The filters beside the search and the tab."""
     state_filter: ClassVar[str]
-    """The name of the filter by state, whose values belong to one tab each."""
+    """The name of the filter by state; each of its values belongs to one tab."""
     states: ClassVar[Mapping[Any, Sequence[Any]]]
-    """By tab."""
+    """The states on each tab."""
     state_words: ClassVar[Mapping[Any, str]]
 
     @property
@@ -88,7 +88,7 @@ class ListView(ABC, Generic[AnyQuery]):
         return str(self.query.state or self.start)
 
     def link(self, **changes: str | None) -> str:
-        """The URL of this list with changes; from its start, unless they include a cursor."""
+        """The URL of this list with changes; its first page, unless they include a cursor."""
         values = self.query.parameters(**changes)
         return f"{self.path}?{urlencode(values | self.beside(changes))}"
 
@@ -134,12 +134,12 @@ class ListView(ABC, Generic[AnyQuery]):
 
     @property
     def waiting(self) -> int:
-        """How many of the first tab's rows are pending, and counted apart."""
+        """The number of pending rows on the first tab, which are counted separately."""
         return 0
 
     @property
     def filters_set(self) -> int:
-        """How many filters beside the search are set."""
+        """The number of active filters beside the search."""
         return sum(1 for name in self.filters if name in self.query.parameters())
 
     @property
@@ -163,7 +163,7 @@ class ListView(ABC, Generic[AnyQuery]):
     @property
     def page_words(self) -> tuple[str, str]:
         """The texts of the links to the previous and the next page."""
-        newer, older = (f"{age} {self.noun.many}" for age in ("Newer", "Older"))
+        newer, older = (f"{age} {self.noun.plural}" for age in ("Newer", "Older"))
         sort = self.query.sort
         if sort.key != self.newest.removeprefix("-"):
             return "Previous", "Next"
@@ -179,19 +179,19 @@ class ListView(ABC, Generic[AnyQuery]):
 
     @classmethod
     def on_its_tab(cls, query: AnyQuery) -> AnyQuery:
-        """The query on the tab of the state that it filters by, else on the first tab."""
-        wanted = getattr(query, cls.state_filter)
+        """The query, moved to the tab of the state that it filters by, else to the first tab."""
+        state = getattr(query, cls.state_filter)
         changes: dict[str, Any] = {} if query.state else {"state": cls.start}
-        if wanted is not None and wanted not in cls.states[query.state or cls.start]:
-            tab = next(tab for tab, of in cls.states.items() if wanted in of)
+        if state is not None and state not in cls.states[query.state or cls.start]:
+            tab = next(tab for tab, of in cls.states.items() if state in of)
             changes = {"state": tab, "cursor": None}
         model: Any = query
-        found: AnyQuery = model.model_copy(update=changes)
-        return found
+        moved: AnyQuery = model.model_copy(update=changes)
+        return moved
 
-    def parts(self, names: Sequence[str], **more: object) -> Parts:
+    def parts(self, names: Sequence[str], **values: object) -> Parts:
         """The parts of the page that it polls; each is one element of the page."""
-        return render_parts(names, listing=self, person=self.person, **more)
+        return render_parts(names, listing=self, person=self.person, **values)
 
 
 @dataclass(frozen=True)
@@ -202,15 +202,15 @@ class Parts:
 
     @property
     def mark(self) -> str:
-        """An ETag for all of them."""
+        """An ETag of all parts."""
         return hashlib.sha256("".join(self.html.values()).encode()).hexdigest()[:20]
 
-    def answer(self, more: str = "") -> ResponseReturnValue:
-        """The response to a poll; 204 if the browser already has these parts."""
+    def answer(self, extra: str = "") -> ResponseReturnValue:
+        """The response to a poll, with `extra` HTML; 204 if the browser already has these parts."""
         mark = self.mark
-        if not more and request.headers.get("If-None-Match", "").strip('"') == mark:
+        if not extra and request.headers.get("If-None-Match", "").strip('"') == mark:
             return "", 204
-        response = make_response("".join(self.html.values()) + more)
+        response = make_response("".join(self.html.values()) + extra)
         response.headers["ETag"] = f'"{mark}"'
         return response
 
@@ -225,6 +225,6 @@ def render_parts(names: Sequence[str], **values: object) -> Parts:
     )
 
 
-def with_chosen(chosen: str | None, known: Sequence[str]) -> list[str]:
+def with_chosen(chosen: str | None, values: Sequence[str]) -> list[str]:
     """The values of a filter, including the current one."""
-    return sorted({*known, *([chosen] if chosen else [])})
+    return sorted({*values, *([chosen] if chosen else [])})

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from tests.cluster import ROOT
+from tests.support.paths import ROOT
 
 HERE = Path(__file__).parent
 CLIENT, SECRET = "slipway", "s3cret/+:%25"

@@ -15,7 +15,7 @@ import pytest
 
 from portal.adapters.catalog import CatalogError, DetectedApps, FolderCatalog, read_app, read_image
 from portal.core.apps.catalog import Catalog, split_request
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 
 def app(folder: Path, name: str, toml: str, script: str | None = "exec true\n") -> Path:

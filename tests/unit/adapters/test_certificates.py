@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import socket
 import ssl
 import subprocess
-import threading
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from portal.adapters.certificates import CertificateAuthority, prepare_authorities
 from portal.errors import InvalidRequest
-
-SESSION = "a" * 32
+from tests.support.certificates import SESSION, handshake, signing_request
 
 
 @pytest.fixture
@@ -28,51 +22,12 @@ def directory(tmp_path: Path) -> Path:
     return tmp_path / "ca"
 
 
-def request(file: Path, name: str = "anything") -> str:
-    """A signing request; its key is written to the file."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    file.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    built = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
-    return built.public_bytes(serialization.Encoding.PEM).decode()
-
-
-def handshake(server: ssl.SSLContext, client: ssl.SSLContext, name: str) -> None:
-    """Connect the two over a socket pair; raises the client's or the server's error."""
-    ours, theirs = socket.socketpair()
-    failures: list[Exception] = []
-
-    def serve() -> None:
-        try:
-            with server.wrap_socket(theirs, server_side=True) as connection:
-                connection.recv(1)
-        except OSError as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=serve)
-    thread.start()
-    try:
-        with client.wrap_socket(ours, server_hostname=name) as connection:
-            connection.sendall(b"x")
-    finally:
-        ours.close()
-        thread.join()
-    if failures:
-        raise failures[0]
-
-
 def gateway(directory: Path, tmp_path: Path) -> ssl.SSLContext:
     """A gateway of SESSION, as the runner sets it up."""
     key = tmp_path / "gateway.key"
     certificate = tmp_path / "gateway.pem"
     authority = CertificateAuthority(directory)
-    certificate.write_text(authority.sign_gateway(SESSION, request(key)))
+    certificate.write_text(authority.sign_gateway(SESSION, signing_request(key)))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     context.load_verify_locations(cadata=authority.client_ca())
@@ -104,7 +59,7 @@ def test_a_sessions_own_certificate_opens_no_gateway(directory: Path, tmp_path: 
 
 def test_the_name_in_the_request_is_ignored(directory: Path, tmp_path: Path) -> None:
     signed = CertificateAuthority(directory).sign_gateway(
-        SESSION, request(tmp_path / "key", name="portal.example.org")
+        SESSION, signing_request(tmp_path / "key", name="portal.example.org")
     )
     certificate = x509.load_pem_x509_certificate(signed.encode())
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value

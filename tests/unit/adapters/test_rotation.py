@@ -23,7 +23,7 @@ from portal.adapters.rotation import (
     finish_user,
     stage,
 )
-from tests.unit.adapters.test_certificates import SESSION, handshake, request
+from tests.support.certificates import SESSION, handshake, signing_request
 
 HOST = "portal.example.org"
 NAME = f"control.{SESSION}.slipway"
@@ -42,7 +42,7 @@ class Job:
     def __init__(self, directory: Path, folder: Path) -> None:
         folder.mkdir()
         self._folder, self._directory = folder, directory
-        self._request = request(folder / "key")
+        self._request = signing_request(folder / "key")
         self.renew()
 
     def renew(self) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from bench import browser, routes
 from portal.node.runner import gateway
-from tests.cluster import ROOT
+from tests.support.paths import ROOT
 
 
 def test_front_is_what_the_command_renders(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from portal.cli.findings import Finding
 from portal.cli.main import main
 from portal.core.cluster.gpu_offers import Gpus
 from portal.node.common.fgpu import GpuKind
-from tests.paths import ROOT
 from tests.support.clock import FakeClock
+from tests.support.paths import ROOT
 from tests.support.slurm import FakeSlurm
 
 DEMO = GpuKind("demo", "Demo", 8192, Fraction(1, 2), Fraction(1, 2))

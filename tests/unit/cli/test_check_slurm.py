@@ -17,9 +17,9 @@ from portal.core.cluster.inventory import Node, NodeGpus
 from portal.core.cluster.limits import Association, Limits, Minutes, PartitionAccess
 from portal.errors import Unavailable
 from tests.support.clock import FakeClock
+from tests.support.recordings import VERSIONS
 from tests.support.slurm import FakeSlurm
 from tests.unit.adapters.slurm.limits.recordings import read
-from tests.unit.adapters.slurm.test_commands import VERSIONS
 
 NODES = [Node("n1", "main", 4, 3500, True), Node("n2", "main", 4, 3500, True)]
 

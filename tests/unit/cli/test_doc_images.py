@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from portal.cli.main import main
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 DOC = ROOT / "portal" / "cli" / "doc"
 COMPLETE = """

@@ -11,9 +11,6 @@ from portal.cli.main import main
 from portal.core.auth.logins import BROWSER, TOKEN, Login
 from portal.store.engine import open_database
 from portal.store.logins import LoginStore
-from tests.unit.cli.test_main import config
-
-__all__ = ["config"]
 
 
 def log_in(folder: Path, user: str, kind: str) -> None:

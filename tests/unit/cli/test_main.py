@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -10,22 +9,6 @@ from cryptography import x509
 
 from portal.adapters.host_names import names_of
 from portal.cli.main import main
-from tests.paths import ROOT
-
-
-@pytest.fixture
-def config(tmp_path: Path) -> str:
-    """A site's settings in a folder of the test."""
-    file = tmp_path / "slipway.toml"
-    places = ("state", "run", "images", "apps")
-    quoted = {name: json.dumps(str(tmp_path / name)) for name in places}
-    file.write_text(
-        f"[sessions]\ntemplates = {json.dumps(str(ROOT / 'templates'))}\n"
-        f"images = {quoted['images']}\napps = {quoted['apps']}\n"
-        f"[state]\ndirectory = {quoted['state']}\nrun = {quoted['run']}\n"
-        f"[login]\nhost = '127.0.0.1'\nport = 1\nknown_hosts = {json.dumps(str(file))}\n"
-    )
-    return str(file)
 
 
 def test_init_creates_everything_once(config: str, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from portal.cli.main import main
 from portal.cli.render import UNITS, front_end_hash
-from tests.paths import TEMPLATES
+from tests.support.paths import TEMPLATES
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cryptography import x509
 
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 SCRIPT = ROOT / "cluster" / "bin" / "make-certificate"
 

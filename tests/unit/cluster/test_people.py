@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 PEOPLE = ROOT / "cluster" / "people"
 LINES = (PEOPLE / "accounts").read_text().splitlines()

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.shells import KILLED, Shells
+from tests.support.machine_shells import KILLED, Shells
 
 HERE = ("env",)
 ENVIRONMENT = os.environ | {"COMPOSE_PROJECT_NAME": "none"}

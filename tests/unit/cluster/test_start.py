@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 
 def waits(command: str, running: str, patience: int = 60) -> tuple[int, str]:

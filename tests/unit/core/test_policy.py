@@ -12,7 +12,7 @@ from portal.core.launch.request import parse_launch
 from portal.core.policy import decide, with_refusals
 from portal.core.site_rules import SiteRules
 from portal.errors import FieldError, InvalidRequest
-from tests.fakes import CATALOG
+from tests.support.fakes import CATALOG
 
 GROUPS = [
     Partition("main", True, True, 4, 3500, 480),

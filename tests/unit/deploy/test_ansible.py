@@ -2,42 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader
-
 from portal.config import Settings
-from tests.paths import ROOT
-
-ROLE = ROOT / "deploy" / "ansible" / "roles" / "slipway"
-ADDRESS = "192.0.2.10"
-
-
-def rendered(template: str, **values: Any) -> str:
-    """A template of the role, rendered as Ansible does."""
-    environment = Environment(
-        loader=FileSystemLoader(ROLE / "templates"),
-        trim_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,
-    )
-    environment.filters["to_json"] = json.dumps
-    return environment.get_template(template).render(values)
-
-
-def block(**values: Any) -> str:
-    """The part of sshd_config that the role writes."""
-    known = {
-        "slipway_portal_address": ADDRESS,
-        "slipway_people_group": "people",
-        "slipway_reader": "slipway",
-        "slipway_operator": "slipway-operator",
-        "slipway_sshd_penalties": False,
-    }
-    return rendered("sshd_config.j2", **{**known, **values})
+from tests.support.ansible_role import ADDRESS, ROLE, rendered, sshd_block
+from tests.support.paths import ROOT
 
 
 def test_settings_are_written_as_slipway_reads_them() -> None:
@@ -78,10 +49,10 @@ def test_every_variable_has_a_default() -> None:
 
 
 def test_the_authority_is_trusted_from_the_portals_address_alone() -> None:
-    lines = block().splitlines()
+    lines = sshd_block().splitlines()
     assert lines[0] == f"Match Address {ADDRESS}"
     assert lines[-1] == "Match all"
     assert "    TrustedUserCAKeys /etc/ssh/slipway_user_ca.pub" in lines[1:-1]
     assert "    AllowGroups people slipway slipway-operator" in lines
-    assert "AllowGroups" not in block(slipway_people_group="")
-    assert "    AllowGroups people slipway" in block(slipway_operator="").splitlines()
+    assert "AllowGroups" not in sshd_block(slipway_people_group="")
+    assert "    AllowGroups people slipway" in sshd_block(slipway_operator="").splitlines()

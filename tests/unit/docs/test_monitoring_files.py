@@ -18,8 +18,8 @@ from portal.adapters.monitoring.prometheus import PrometheusMeasures
 from portal.logs import context
 from portal.logs.format import JsonFormatter, TextFormatter
 from portal.services.auth.attempts import refusals
-from tests.paths import ROOT
-from tests.unit.adapters.monitoring.test_prometheus import SNAPSHOT, samples
+from tests.support.metrics import SNAPSHOT, samples
+from tests.support.paths import ROOT
 from tests.unit.web.front import running_front
 
 FOLDER = ROOT / "docs" / "monitoring"

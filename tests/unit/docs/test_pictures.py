@@ -12,7 +12,7 @@ import zlib
 import pytest
 
 from tests.browser.smaller import SIGNATURE, _chunks, smaller
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 FOLDER = ROOT / "tests" / "browser" / "screenshots"
 PAGES = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]

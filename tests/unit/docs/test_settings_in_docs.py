@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
-import pytest
 from pydantic import BaseModel
 
 from portal.config.settings import Settings
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"])
 _NAMED = re.compile(r"`([a-z]+)\.([a-z_]+)(?: = [^`]*)?`")
@@ -58,20 +57,24 @@ def test_settings_are_named() -> None:
     assert sum(len(examples(page)) for page in PAGES) >= 8
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_every_setting_exists(page: Path) -> None:
+def test_every_setting_exists() -> None:
     missing = []
-    for name in named(page):
+    for page, name in ((p, n) for p in PAGES for n in named(p)):
         section, key = name.split(".")
         model = next(_models(Settings.model_fields[section].annotation))
         if key not in model.model_fields:
-            missing.append(name)
+            missing.append(f"{page.name}: {name}")
     assert missing == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_every_example_has_known_keys(page: Path) -> None:
-    assert [name for values in examples(page) for name in unknown(Settings, values)] == []
+def test_every_example_has_known_keys() -> None:
+    unknown_keys = [
+        f"{page.name}: {name}"
+        for page in PAGES
+        for values in examples(page)
+        for name in unknown(Settings, values)
+    ]
+    assert unknown_keys == []
 
 
 def test_an_unknown_key_is_found() -> None:

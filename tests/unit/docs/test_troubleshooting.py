@@ -7,10 +7,8 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-import pytest
-
 from portal.core.session.pending_reasons import explain_reason
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 GUIDE = ROOT / "docs" / "administrators" / "troubleshooting.md"
 APOSTROPHE = "\u2019"
@@ -59,9 +57,8 @@ def test_messages_are_quoted() -> None:
     assert len(quoted()) >= 40
 
 
-@pytest.mark.parametrize("quote", quoted())
-def test_the_program_says_it(quote: str) -> None:
-    assert pattern(quote).search(said()), quote
+def test_the_program_says_them() -> None:
+    assert [quote for quote in quoted() if not pattern(quote).search(said())] == []
 
 
 def test_a_message_that_nobody_says_is_found() -> None:

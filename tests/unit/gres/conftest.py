@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.unit.gres.clients import Client
+
 ROOT = Path(__file__).parents[3]
 MIB = 1 << 20
 UUID = "GPU-51195a90-0000-4000-8000-00000000000{}"
+CAP = 1536 * MIB
+BLOCK = 2 * MIB
+"""What the driver hands out; a single byte takes all of it."""
+GPU = UUID.format(0)
 
 
 def make(source: str, out: Path, **variables: object) -> None:
@@ -164,3 +170,22 @@ def client_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'tests' / 'standin'}"]
     subprocess.run(["gcc", *flags, "-pthread", "-o", built, source, "-ldl"], check=True)
     return built
+
+
+@pytest.fixture(scope="module")
+def program(client_program: Path) -> Path:
+    return client_program
+
+
+@pytest.fixture
+def session(standin: Standin, shim: Callable[..., Shim]) -> Shim:
+    """A session with a slice of the only GPU."""
+    made = shim()
+    made.grant((GPU, CAP, 100))
+    return made
+
+
+@pytest.fixture
+def client(program: Path, session: Shim) -> Iterator[Client]:
+    with Client(program, session.cuda) as made:
+        yield made

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.unit.gres.clients import OUT_OF_MEMORY, Client
-from tests.unit.gres.conftest import MIB, UUID, Shim, Standin
-
-CAP = 1536 * MIB
-BLOCK = 2 * MIB
-"""What the driver hands out; a single byte takes all of it."""
-GPU = UUID.format(0)
+from tests.unit.gres.conftest import BLOCK, CAP, GPU, MIB, UUID, Shim, Standin
 
 STEPS = {
     "plain": 1,
@@ -39,25 +33,6 @@ STEPS = {
     "captured": 1,
 }
 """Each kind of allocation (cuda_client.c), and its granularity in bytes."""
-
-
-@pytest.fixture(scope="module")
-def program(client_program: Path) -> Path:
-    return client_program
-
-
-@pytest.fixture
-def session(standin: Standin, shim: Callable[..., Shim]) -> Shim:
-    """A session with a slice of the only GPU."""
-    made = shim()
-    made.grant((GPU, CAP, 100))
-    return made
-
-
-@pytest.fixture
-def client(program: Path, session: Shim) -> Iterator[Client]:
-    with Client(program, session.cuda) as made:
-        yield made
 
 
 @pytest.mark.parametrize("kind", STEPS)

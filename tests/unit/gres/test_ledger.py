@@ -11,10 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.gres.clients import OUT_OF_MEMORY, Client
-from tests.unit.gres.conftest import MIB, Shim, Standin
-from tests.unit.gres.test_cuda import BLOCK, CAP, client, program, session
-
-__all__ = ["client", "program", "session"]  # fixtures
+from tests.unit.gres.conftest import BLOCK, CAP, MIB, Shim, Standin
 
 
 def test_64_racing_processes_fill_the_slice_and_never_more(

@@ -18,7 +18,7 @@ from portal.client import Client
 from portal.hub.authenticator import TOKEN
 from portal.hub.spawner import SlipwaySpawner
 from portal.web.app import create_app
-from tests.fakes import PASSWORDS, World, make_world
+from tests.support.fakes import PASSWORDS, World, make_world
 from tests.unit.web.conftest import make_settings
 
 SERVERS = "http://portal.example.org:8090"

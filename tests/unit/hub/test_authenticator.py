@@ -16,14 +16,14 @@ from portal.client import Client
 from portal.hub import authenticator, revoking
 from portal.hub.authenticator import TOKEN, LogoutHandler, SlipwayAuthenticator
 from portal.hub.clients import CLIENT, FRONT_END
-from tests.fakes import PASSWORDS, World
-from tests.unit.hub.test_clients import CLIENT_AT, VICTIM, seen
+from tests.support.fakes import PASSWORDS, World
+from tests.support.hub_requests import CLIENT_AT, VICTIM, HubUser, hub_request
 
 
 def log_in(portal: str, name: str, password: str, **settings: str) -> dict[str, Any] | None:
     """What JupyterHub gets for a password, from a client that its proxy names."""
     made = SlipwayAuthenticator(portal_url=portal, **settings)
-    handler: Any = SimpleNamespace(request=seen("127.0.0.1", f"{VICTIM}, {CLIENT_AT}"))
+    handler: Any = SimpleNamespace(request=hub_request("127.0.0.1", f"{VICTIM}, {CLIENT_AT}"))
     data = {"username": name, "password": password}
     return asyncio.run(made.authenticate(handler, data))
 
@@ -108,12 +108,12 @@ def test_wrong_passwords_keep_nobody_waiting_who_is_logged_in(
 
     async def work() -> None:
         made = SlipwayAuthenticator(portal_url=portal)
-        handler: Any = SimpleNamespace(request=seen("127.0.0.1", CLIENT_AT))
+        handler: Any = SimpleNamespace(request=hub_request("127.0.0.1", CLIENT_AT))
         data = {"username": "alice", "password": "wrong"}
         tries = [asyncio.create_task(made.authenticate(handler, data)) for _ in range(50)]
         try:
             await asyncio.sleep(0.1)
-            assert await asyncio.wait_for(made.refresh_user(Somebody(found["auth_state"])), 20)
+            assert await asyncio.wait_for(made.refresh_user(HubUser(found["auth_state"])), 20)
         finally:
             end.set()
         await asyncio.gather(*tries)
@@ -122,34 +122,19 @@ def test_wrong_passwords_keep_nobody_waiting_who_is_logged_in(
     asyncio.run(work())
 
 
-class Somebody:
-    """A user of JupyterHub's."""
-
-    def __init__(self, state: dict[str, str] | None) -> None:
-        self.state = state
-
-    async def get_auth_state(self) -> dict[str, str] | None:
-        """What JupyterHub has stored."""
-        return dict(self.state) if self.state else None
-
-    async def save_auth_state(self, state: dict[str, str] | None) -> None:
-        """Store it."""
-        self.state = state
-
-
 def test_a_revoked_token_asks_for_a_new_login(world: World, portal: str) -> None:
     found = log_in(portal, "alice", PASSWORDS["alice"])
     assert found is not None
-    made, alice = SlipwayAuthenticator(portal_url=portal), Somebody(found["auth_state"])
+    made, alice = SlipwayAuthenticator(portal_url=portal), HubUser(found["auth_state"])
     assert asyncio.run(made.refresh_user(alice)) is True
     world.services.logins.revoke_all("alice", "alice", ("token",))
     assert asyncio.run(made.refresh_user(alice)) is False
-    assert asyncio.run(made.refresh_user(Somebody(None))) is False
+    assert asyncio.run(made.refresh_user(HubUser(None))) is False
 
 
 def test_nobody_is_logged_out_while_the_portal_is_away() -> None:
     made = SlipwayAuthenticator(portal_url="http://127.0.0.1:1")
-    assert asyncio.run(made.refresh_user(Somebody({TOKEN: "x"}))) is True
+    assert asyncio.run(made.refresh_user(HubUser({TOKEN: "x"}))) is True
 
 
 def test_a_log_in_replaces_the_token_of_the_last_one(world: World, portal: str) -> None:
@@ -162,8 +147,8 @@ def test_a_log_in_replaces_the_token_of_the_last_one(world: World, portal: str) 
     assert second is not None
     assert sorted(tokens(world)) == ["", "jupyterhub"]
     made = SlipwayAuthenticator(portal_url=portal)
-    assert asyncio.run(made.refresh_user(Somebody(first["auth_state"]))) is False
-    assert asyncio.run(made.refresh_user(Somebody(second["auth_state"]))) is True
+    assert asyncio.run(made.refresh_user(HubUser(first["auth_state"]))) is False
+    assert asyncio.run(made.refresh_user(HubUser(second["auth_state"]))) is True
 
 
 def test_each_hub_at_a_portal_has_a_token_of_its_own(world: World, portal: str) -> None:
@@ -173,14 +158,14 @@ def test_each_hub_at_a_portal_has_a_token_of_its_own(world: World, portal: str) 
     assert log_in(portal, "alice", PASSWORDS["alice"], token_name="Hub of the course")
     assert tokens(world) == ["jupyterhub", "jupyterhub"]
     made = SlipwayAuthenticator(portal_url=portal)
-    assert asyncio.run(made.refresh_user(Somebody(first["auth_state"]))) is True
+    assert asyncio.run(made.refresh_user(HubUser(first["auth_state"]))) is True
 
 
 def test_a_log_out_revokes_the_token_and_nothing_else(world: World, portal: str) -> None:
     found = log_in(portal, "alice", PASSWORDS["alice"])
     assert found is not None
     world.services.logins.make_token(world.services.logins.newcomer("alice"), "own", None, None)
-    alice = Somebody(found["auth_state"] | {"other": "1"})
+    alice = HubUser(found["auth_state"] | {"other": "1"})
     asyncio.run(SlipwayAuthenticator(portal_url=portal).log_out(alice))
     assert alice.state == {"other": "1"}
     assert tokens(world) == [""]
@@ -189,7 +174,7 @@ def test_a_log_out_revokes_the_token_and_nothing_else(world: World, portal: str)
 
 
 def test_a_token_that_is_revoked_already_does_not_stop_a_log_out(portal: str) -> None:
-    alice = Somebody({TOKEN: "slipway_x"})
+    alice = HubUser({TOKEN: "slipway_x"})
     asyncio.run(SlipwayAuthenticator(portal_url=portal).log_out(alice))
     assert alice.state is None
 
@@ -202,7 +187,7 @@ def test_a_log_out_while_the_portal_is_away_is_made_up_for(
     found = log_in(portal, "alice", PASSWORDS["alice"])
     assert found is not None
     there = Client.revoke_own_token
-    alice, answers = Somebody(found["auth_state"]), False
+    alice, answers = HubUser(found["auth_state"]), False
 
     def revoke(self: Client) -> None:
         there(self if answers else Client("http://127.0.0.1:1", "x"))

@@ -3,85 +3,62 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from tornado.httpclient import AsyncHTTPClient
 from tornado.httpserver import HTTPServer
-from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 from tornado.testing import bind_unused_port
 from tornado.web import Application, RequestHandler
 
 from portal.hub.clients import CLIENT, FRONT_END, client_address, client_headers
-
-HUB, NGINX, NODE, CLIENT_AT, VICTIM = (
-    "10.0.0.40", "10.0.0.5", "10.0.0.21", "192.0.2.7", "198.51.100.1",
-)  # fmt: skip
-
-
-def seen(
-    peer: str | None, *forwarded: str, trusted: Sequence[str] = (), **headers: str
-) -> HTTPServerRequest:
-    """A request to JupyterHub, which is at HUB; `peer`: None on a unix socket."""
-    sent = HTTPHeaders({"Host": "hub.example.org"})
-    for value in forwarded:
-        sent.add("X-Forwarded-For", value)
-    for name, value in headers.items():
-        sent.add(name.replace("_", "-"), value)
-    context = SimpleNamespace(
-        address="" if peer is None else (peer, 4444),
-        trusted_downstream=set(trusted),
-        remote_ip="0.0.0.0",
-    )
-    socket = SimpleNamespace(getsockname=lambda: (HUB, 8081))
-    connection: Any = SimpleNamespace(context=context, stream=SimpleNamespace(socket=socket))
-    start = RequestStartLine("POST", "/hub/login", "HTTP/1.1")
-    return HTTPServerRequest(start_line=start, headers=sent, connection=connection)
+from tests.support.hub_requests import CLIENT_AT, HUB, NGINX, NODE, VICTIM, hub_request
 
 
 @pytest.mark.parametrize("proxy", ["127.0.0.1", "::1", "::ffff:127.0.0.1", HUB, None])
 def test_the_address_that_the_hubs_own_proxy_adds_counts(proxy: str | None) -> None:
-    assert client_address(seen(proxy, CLIENT_AT)) == CLIENT_AT
-    assert client_address(seen(proxy, f"{VICTIM},{CLIENT_AT}")) == CLIENT_AT
-    assert client_address(seen(proxy, f"{VICTIM}, 127.0.0.1", CLIENT_AT)) == CLIENT_AT
+    assert client_address(hub_request(proxy, CLIENT_AT)) == CLIENT_AT
+    assert client_address(hub_request(proxy, f"{VICTIM},{CLIENT_AT}")) == CLIENT_AT
+    assert client_address(hub_request(proxy, f"{VICTIM}, 127.0.0.1", CLIENT_AT)) == CLIENT_AT
 
 
 @pytest.mark.parametrize(
     "claim", [{"X_Real_IP": VICTIM}, {"Forwarded": f"for={VICTIM}"}, {"X_Client_IP": VICTIM}]
 )
 def test_no_other_header_counts(claim: dict[str, str]) -> None:
-    assert client_address(seen("127.0.0.1", CLIENT_AT, **claim)) == CLIENT_AT
-    assert client_address(seen("127.0.0.1", **claim)) == ""
-    assert client_address(seen(NODE, **claim)) == NODE
+    assert client_address(hub_request("127.0.0.1", CLIENT_AT, **claim)) == CLIENT_AT
+    assert client_address(hub_request("127.0.0.1", **claim)) == ""
+    assert client_address(hub_request(NODE, **claim)) == NODE
 
 
 def test_whoever_connects_without_the_proxy_is_the_client() -> None:
     """Such as a program on a compute node, from where JupyterHub's port can be reached."""
-    assert client_address(seen(NODE)) == NODE
-    assert client_address(seen(NODE, VICTIM)) == NODE
-    assert client_address(seen("::ffff:10.0.0.21", VICTIM)) == NODE
+    assert client_address(hub_request(NODE)) == NODE
+    assert client_address(hub_request(NODE, VICTIM)) == NODE
+    assert client_address(hub_request("::ffff:10.0.0.21", VICTIM)) == NODE
 
 
 def test_a_proxy_before_the_proxy_is_believed_only_if_the_site_names_it() -> None:
     chain = f"{VICTIM}, {CLIENT_AT}, {NGINX}"
-    assert client_address(seen("127.0.0.1", chain)) == NGINX
-    assert client_address(seen("127.0.0.1", chain, trusted=[NGINX])) == CLIENT_AT
+    assert client_address(hub_request("127.0.0.1", chain)) == NGINX
+    assert client_address(hub_request("127.0.0.1", chain, trusted=[NGINX])) == CLIENT_AT
     mapped = f"{VICTIM}, {CLIENT_AT}, ::ffff:{NGINX}"
-    assert client_address(seen("127.0.0.1", mapped, trusted=[NGINX, "no address"])) == CLIENT_AT
+    assert (
+        client_address(hub_request("127.0.0.1", mapped, trusted=[NGINX, "no address"])) == CLIENT_AT
+    )
     # JupyterHub's proxy on another machine.
-    assert client_address(seen(NGINX, f"{VICTIM}, {CLIENT_AT}", trusted=[NGINX])) == CLIENT_AT
-    assert client_address(seen(NGINX, f"{VICTIM}, {CLIENT_AT}")) == NGINX
+    assert (
+        client_address(hub_request(NGINX, f"{VICTIM}, {CLIENT_AT}", trusted=[NGINX])) == CLIENT_AT
+    )
+    assert client_address(hub_request(NGINX, f"{VICTIM}, {CLIENT_AT}")) == NGINX
 
 
 @pytest.mark.parametrize(
     "forwarded", ["", "unknown", f"{VICTIM}, undefined", f"{VICTIM},", "1.2.3", NGINX]
 )
 def test_a_proxy_that_names_nobody(forwarded: str) -> None:
-    assert client_address(seen("127.0.0.1", forwarded, trusted=[NGINX])) == ""
-    assert client_address(seen("127.0.0.1", trusted=[NGINX])) == ""
+    assert client_address(hub_request("127.0.0.1", forwarded, trusted=[NGINX])) == ""
+    assert client_address(hub_request("127.0.0.1", trusted=[NGINX])) == ""
 
 
 @pytest.mark.parametrize(
@@ -94,11 +71,11 @@ def test_a_proxy_that_names_nobody(forwarded: str) -> None:
     ],
 )
 def test_one_client_has_one_spelling(forwarded: str, address: str) -> None:
-    assert client_address(seen("127.0.0.1", forwarded)) == address
+    assert client_address(hub_request("127.0.0.1", forwarded)) == address
 
 
 def test_a_connection_that_has_ended_names_nobody_else() -> None:
-    request = seen(HUB, VICTIM)
+    request = hub_request(HUB, VICTIM)
     request.connection.stream.socket = None  # type: ignore[union-attr]
     assert client_address(request) == HUB
 
@@ -130,11 +107,11 @@ def test_a_server_as_jupyterhub_makes_it_believes_what_we_do_not() -> None:
 def test_a_client_is_named_only_with_proof(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("secret\n")
     file = str(tmp_path / "token")
-    assert client_headers(seen("127.0.0.1", CLIENT_AT), file) == {
+    assert client_headers(hub_request("127.0.0.1", CLIENT_AT), file) == {
         FRONT_END: "secret",
         CLIENT: CLIENT_AT,
     }
-    assert client_headers(seen("127.0.0.1", CLIENT_AT), "") == {}
-    assert client_headers(seen("127.0.0.1"), file) == {}
+    assert client_headers(hub_request("127.0.0.1", CLIENT_AT), "") == {}
+    assert client_headers(hub_request("127.0.0.1"), file) == {}
     with pytest.raises(FileNotFoundError):
-        client_headers(seen("127.0.0.1", CLIENT_AT), str(tmp_path / "nowhere"))
+        client_headers(hub_request("127.0.0.1", CLIENT_AT), str(tmp_path / "nowhere"))

@@ -11,7 +11,7 @@ from portal.client import Client
 from portal.client_offers import Choice, Offers
 from portal.core.cluster.limits import Association, Limits, Qos
 from portal.hub.form import chosen_before, options_from_form, page
-from tests.fakes import World
+from tests.support.fakes import World
 
 
 class Fields(HTMLParser):

@@ -12,7 +12,7 @@ from portal.client import Client, NoAnswer, Refused
 from portal.hub import revoking
 from portal.hub.authenticator import TOKEN, SlipwayAuthenticator
 from portal.hub.connection import ask
-from tests.unit.hub.test_authenticator import Somebody
+from tests.support.hub_requests import HubUser
 
 LOG = logging.getLogger(__name__)
 AWAY = "http://127.0.0.1:1"
@@ -42,7 +42,7 @@ def test_many_log_outs_take_no_thread_from_those_who_are_logged_in(
 
     async def work() -> None:
         portal = SlipwayAuthenticator(portal_url=AWAY)
-        users = [Somebody({TOKEN: f"slipway_{number}"}) for number in range(50)]
+        users = [HubUser({TOKEN: f"slipway_{number}"}) for number in range(50)]
         leaving = [asyncio.create_task(portal.log_out(user)) for user in users]
         try:
             await asyncio.sleep(0.1)

@@ -24,7 +24,7 @@ from portal.hub import spawner as spawners
 from portal.hub.authenticator import TOKEN
 from portal.hub.spawner import SlipwaySpawner
 from portal.store.tables import SessionRow
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.hub.conftest import SERVERS, NewSpawner
 
 PREFIX = "/user/alice/"

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from tornado.web import HTTPError
 
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 SERVER = ROOT / "images" / "toolkit" / "jupyter" / "server.py"
 PORTS = {"shell_port": 1, "iopub_port": 2, "stdin_port": 3, "control_port": 4, "hb_port": 5}

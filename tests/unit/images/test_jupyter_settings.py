@@ -11,7 +11,7 @@ from traitlets import Dict, Unicode
 from traitlets.config import Application, Config
 from traitlets.config.configurable import Configurable
 
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 SETTINGS = ROOT / "images" / "toolkit" / "jupyter" / "settings.py"
 OURS = f"""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 START = ROOT / "apps" / "jupyterlab" / "start.sh"
 CONFIG = ROOT / "images" / "toolkit" / "jupyter" / "config" / "jupyter_server_config.py"

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from portal.adapters.catalog import read_image
-from tests.built_images import ROOT, needs_registry, recipes
+from tests.support.built_images import needs_registry, recipes
+from tests.support.paths import ROOT
 
 RECIPES = recipes()
 APPS = {path.parent.name for path in (ROOT / "apps").glob("*/app.toml")}

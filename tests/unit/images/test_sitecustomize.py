@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 FOLDER = ROOT / "images" / "toolkit" / "python"
 CLIENT = """

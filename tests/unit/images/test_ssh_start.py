@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 START = ROOT / "apps" / "ssh" / "start.sh"
 KEYGEN = '#!/bin/sh\nwhile [ "$1" != -f ]; do shift; done\n: > "$2"; echo key > "$2.pub"\n'

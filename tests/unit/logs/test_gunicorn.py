@@ -7,7 +7,7 @@ import sys
 from importlib.metadata import packages_distributions
 
 from portal.cli.apply.applied import IN_GUNICORN
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 FIRST = """\
 import sys

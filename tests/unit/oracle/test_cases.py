@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from tests.oracle.cases import Case, generate
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 CASES = [generate(7, number) for number in range(300)]
 

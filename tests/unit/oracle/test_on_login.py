@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 PROGRAM = ROOT / "tests" / "oracle" / "on_login.py"
 

@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import Engine
 
 from portal.store.engine import open_database
-from tests import fakes
-from tests.postgresql import PostgreSQL, programs, short_folder
+from tests.support import fakes
+from tests.support.postgresql import PostgreSQL, programs, short_folder
 
 
 @pytest.fixture(scope="session")

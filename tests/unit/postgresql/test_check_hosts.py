@@ -12,8 +12,7 @@ from portal.cli.checks.database import check_hosts
 from portal.cli.worker import OnlyOneHost, run_worker
 from portal.config import Settings
 from portal.store.engine import open_database
-from portal.store.hosts import HostStore
-from portal.store.lease import LeaseStore
+from portal.store.hosts import HostStore, LeaseStore
 from portal.store.tables import LeaseRow
 
 

@@ -7,7 +7,7 @@ from sqlalchemy import Engine, text
 
 from portal.errors import DatabaseUnavailable
 from portal.store.engine import open_database
-from tests.postgresql import PostgreSQL
+from tests.support.postgresql import PostgreSQL
 
 
 def ask(engine: Engine) -> int:

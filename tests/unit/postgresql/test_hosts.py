@@ -16,8 +16,7 @@ from portal.core.hosts import LEASE_SECONDS, SHUT_SECONDS, Removal
 from portal.core.session.idle import Traffic
 from portal.lease import Lease
 from portal.store.engine import open_database
-from portal.store.hosts import HostStore
-from portal.store.lease import Fence, LeaseLost, LeaseStore
+from portal.store.hosts import Fence, HostStore, LeaseLost, LeaseStore
 from portal.store.tables import HostRow, LeaseRow, PendingRemovalRow
 
 
@@ -61,12 +60,12 @@ def test_a_revocation_is_kept_until_each_host_has_confirmed(
     engine: Engine, hosts: HostStore
 ) -> None:
     revoke(engine, "k")
-    (removal,) = hosts.look("a").pending
+    (removal,) = hosts.view("a").pending
     assert hosts.unconfirmed([removal]) == ["a", "b"]
     hosts.confirm("a", [removal])
     hosts.settle()
-    assert hosts.look("a").pending == ()
-    assert hosts.look("b").pending == (removal,)
+    assert hosts.view("a").pending == ()
+    assert hosts.view("b").pending == (removal,)
     assert hosts.unconfirmed([removal]) == ["b"]
     assert pending(engine) == 1
     hosts.confirm("b", [removal])
@@ -82,28 +81,28 @@ def test_a_silent_host_is_counted_as_shut_off_and_counts_again(
     engine: Engine, hosts: HostStore
 ) -> None:
     revoke(engine, "k")
-    (removal,) = hosts.look("a").pending
+    (removal,) = hosts.view("a").pending
     hosts.confirm("a", [removal])
     age(engine, "b", SHUT_SECONDS - 4.0)
     assert hosts.unconfirmed([removal]) == ["b"]
     # It has to compare everything a second before others stop waiting for it.
-    assert hosts.look("b").is_counted_on
+    assert hosts.view("b").is_counted_on
     age(engine, "b", 3.2)
-    assert not hosts.look("b").is_counted_on
+    assert not hosts.view("b").is_counted_on
     age(engine, "b", 1.0)
     assert hosts.unconfirmed([removal]) == []
     hosts.report("b", "machine of b")
     assert hosts.unconfirmed([removal]) == ["b"]
-    assert not hosts.look("c").is_counted_on
+    assert not hosts.view("c").is_counted_on
 
 
 def test_a_second_revocation_of_a_key_is_told_again(engine: Engine, hosts: HostStore) -> None:
     """It was opened in between, so that an earlier confirmation says nothing."""
     revoke(engine, "k")
-    (first,) = hosts.look("a").pending
+    (first,) = hosts.view("a").pending
     hosts.confirm("a", [first])
     revoke(engine, "k")
-    (second,) = hosts.look("a").pending
+    (second,) = hosts.view("a").pending
     assert second.since > first.since
     assert hosts.unconfirmed([second]) == ["a", "b"]
     # Whoever waits for the first one waits no longer.
@@ -118,7 +117,7 @@ def test_a_revocation_that_was_undone_is_waited_for_by_nobody(hosts: HostStore) 
 
 def test_reports_do_not_wait_for_a_writer(engine: Engine, hosts: HostStore) -> None:
     revoke(engine, "k")
-    (removal,) = hosts.look("a").pending
+    (removal,) = hosts.view("a").pending
     with Database(engine) as db:
         db.merge(PendingRemovalRow(key="l", session="s", app="x", since=datetime.now(UTC)))
         db.flush()

@@ -29,18 +29,22 @@ from portal.cli.main import main
 from portal.core.launch.mounts import Mount
 from portal.store.engine import open_database
 from portal.store.tables import MountList, UtcDateTime, WordTuple
-from tests.postgresql import PostgreSQL
-from tests.unit.cli.state.test_rotate import store
-from tests.unit.cli.test_main import config
+from tests.support.postgresql import PostgreSQL
+from tests.support.site_config import write_config
+from tests.support.stored_sessions import store_session
 
-__all__ = ["config"]
+
+@pytest.fixture
+def config(tmp_path: Path) -> str:
+    """A site's settings in a folder of the test."""
+    return write_config(tmp_path)
 
 
 @pytest.fixture
 def state(config: str, tmp_path: Path) -> Path:
     """The state directory of a portal with a session."""
     assert main(["--config", config, "init"]) == 0
-    store(tmp_path / "state")
+    store_session(tmp_path / "state")
     return tmp_path / "state"
 
 

@@ -11,7 +11,7 @@ import pytest
 from portal.errors import Unavailable
 from portal.services import owner_queue
 from portal.services.owner_queue import OwnerQueue, run_now
-from tests.cluster import wait_for
+from tests.support.cluster import wait_for
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from portal.core.launch.request import parse_launch
 from portal.errors import InvalidRequest
 from portal.services import unix_groups
 from portal.services.unix_groups import UnixGroups
-from tests.fakes import FakeAccounts, World
 from tests.support.clock import FakeClock
-from tests.unit.services.session.test_sessions import ALICE
+from tests.support.fakes import FakeAccounts, World
+from tests.support.sessions import ALICE
 
 
 def test_an_answer_is_used_for_a_minute() -> None:
@@ -46,11 +46,11 @@ def test_an_unknown_account_has_no_known_groups() -> None:
 
 
 def test_few_users_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unix_groups, "MAX_KNOWN", 2)
+    monkeypatch.setattr(unix_groups, "MAX_CACHED", 2)
     groups = UnixGroups(FakeAccounts().identity, FakeClock())
     for user in ("alice", "bob", "admin", "root", "alice"):
         assert groups.of(user)
-        assert len(groups._known) <= 2
+        assert len(groups._cache) <= 2
 
 
 def test_only_partitions_and_reservations_name_groups() -> None:
@@ -63,22 +63,22 @@ def test_only_partitions_and_reservations_name_groups() -> None:
 def test_a_launch_asks_for_groups_only_where_some_are_named(world: World) -> None:
     body = {"environment": "python", "resources": {"cpus": 1, "memory": "600m"}}
     request = parse_launch({**body, "resource_group": "main"})
-    launcher = world.services.launcher
+    checks = world.services.launch_checks
     world.worker.read_partitions()
     world.worker.read_limits()
-    launcher.plan(ALICE, request)
+    checks.plan(ALICE, request)
     assert world.accounts.asked == []
-    limits = world.status.limits() or Limits()
+    limits = world.status.reported().limits or Limits()
     for allowed, refused in (("research", False), ("staff", True)):
         entry = PartitionAccess("main", groups=(allowed,))
         world.status.save_limits(replace(limits, partitions=(entry,)))
         if refused:
             with pytest.raises(InvalidRequest) as caught:
-                launcher.plan(ALICE, request)
+                checks.plan(ALICE, request)
             assert [error.field for error in caught.value.errors] == ["resource_group"]
         else:
-            launcher.plan(ALICE, request)
+            checks.plan(ALICE, request)
     assert world.accounts.asked == ["alice"]
     world.accounts.silent = True
     world.clock.advance(minutes=2)
-    launcher.plan(ALICE, request)  # Slurm decides
+    checks.plan(ALICE, request)  # Slurm decides

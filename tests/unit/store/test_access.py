@@ -14,8 +14,8 @@ from sqlmodel import Session as Database
 from portal.core.apps.access import Grant, OpenApp, RedeemedTicket, Ticket
 from portal.core.session.session import Session, State
 from portal.store.tables import GrantRow, SessionRow, TicketRow
-from tests.fakes import World
-from tests.unit.services.session.test_sessions import ALICE, REQUEST, ready
+from tests.support.fakes import World
+from tests.support.sessions import ALICE, REQUEST, make_ready
 
 OTHERS = [
     {"user": "bob"},
@@ -28,7 +28,7 @@ OTHERS = [
 @pytest.fixture
 def session(world: World) -> Session:
     """A running session of alice's with two apps."""
-    session = ready(world, world.launch(ALICE, REQUEST))
+    session = make_ready(world, world.launch(ALICE, REQUEST))
     for app in ("terminal", "jupyterlab"):
         world.apps.open_app(ALICE, session.id, app)
     return session

@@ -19,7 +19,7 @@ from portal.store.engine import open_database, upgrade
 from portal.store.presets import PresetStore
 from portal.store.reencrypt import seal_all
 from portal.store.sessions import SessionStore
-from tests.unit.store.test_sessions import NOON, session
+from tests.support.stored_sessions import NOON, numbered_session
 
 CANARY = "CANARY-env-4711"
 ENV = {"WANDB_API_KEY": CANARY}
@@ -48,11 +48,11 @@ def dump(folder: Path) -> bytes:
 def test_the_database_has_no_value_in_clear(tmp_path: Path, keys: Path, url: str) -> None:
     engine, sealer = open_database(url), Sealer(keys)
     store, presets = SessionStore(engine, sealer), PresetStore(engine, sealer)
-    store.add([session(1)], "key", "fingerprint-4711", ENV)
+    store.add([numbered_session(1)], "key", "fingerprint-4711", ENV)
     presets.save("alice", Preset("mine", {"environment": "python", "env": ENV}, NOON), False, 100)
     for secret in (CANARY.encode(), b"fingerprint-4711"):
         assert secret not in dump(tmp_path)
-    assert store.env(session(1).id) == ENV
+    assert store.env(numbered_session(1).id) == ENV
     found = presets.get("alice", "mine")
     assert found is not None
     assert found.body["env"] == ENV
@@ -67,12 +67,12 @@ def test_the_database_has_no_value_in_clear(tmp_path: Path, keys: Path, url: str
 
 def test_the_same_key_still_launches_once(keys: Path, url: str) -> None:
     store = SessionStore(open_database(url), Sealer(keys))
-    store.add([session(1)], "key", "one", ENV)
+    store.add([numbered_session(1)], "key", "one", ENV)
     make_key(keys)
-    again, new = store.add([session(2)], "key", "one", ENV)
-    assert ([s.id for s in again], new) == ([session(1).id], False)
+    again, new = store.add([numbered_session(2)], "key", "one", ENV)
+    assert ([s.id for s in again], new) == ([numbered_session(1).id], False)
     with pytest.raises(Conflict):
-        store.add([session(3)], "key", "other", ENV)
+        store.add([numbered_session(3)], "key", "other", ENV)
 
 
 def test_a_ciphertext_opens_only_in_its_own_row(keys: Path) -> None:
@@ -156,50 +156,50 @@ def test_sealing_may_be_interrupted_at_any_row(
 def test_a_new_key_takes_over_and_the_old_one_may_be_removed(keys: Path, url: str) -> None:
     engine, sealer = open_database(url), Sealer(keys)
     store = SessionStore(engine, sealer)
-    store.add([session(1)], None, "", ENV)
+    store.add([numbered_session(1)], None, "", ENV)
     old = max(read_keys(keys))
     assert make_key(keys) > old
-    assert store.env(session(1).id) == ENV
+    assert store.env(numbered_session(1).id) == ENV
     fresh = Sealer(keys)
     assert seal_all(engine, fresh) == (1, 0)
     (keys / f"variables-{old}.key").unlink()
-    assert SessionStore(engine, Sealer(keys)).env(session(1).id) == ENV
-    assert store.env(session(1).id) == ENV, "a running process finds the new key"
+    assert SessionStore(engine, Sealer(keys)).env(numbered_session(1).id) == ENV
+    assert store.env(numbered_session(1).id) == ENV, "a running process finds the new key"
 
 
 def test_without_the_key_only_the_values_are_lost(keys: Path, url: str) -> None:
     engine = open_database(url)
     store, presets = SessionStore(engine, Sealer(keys)), PresetStore(engine, Sealer(keys))
-    store.add([session(1)], None, "", ENV)
+    store.add([numbered_session(1)], None, "", ENV)
     presets.save("alice", Preset("mine", {"env": ENV}, NOON), False, 100)
     shutil.move(keys, keys.with_name("away"))
     store, presets = SessionStore(engine, Sealer(keys)), PresetStore(engine, Sealer(keys))
     for act in (
-        lambda: store.env(session(1).id),
+        lambda: store.env(numbered_session(1).id),
         lambda: presets.get("alice", "mine"),
-        lambda: store.add([session(2)], None, "", ENV),
+        lambda: store.add([numbered_session(2)], None, "", ENV),
     ):
         with pytest.raises(Unreadable, match="key"):
             act()
-    store.add([session(3)], "key", "f", {})
-    assert store.get(session(3).id) is not None
+    store.add([numbered_session(3)], "key", "f", {})
+    assert store.get(numbered_session(3).id) is not None
     assert [p.name for p in presets.all("alice")] == ["mine"]
     new = make_key(keys)
     store, sealer = SessionStore(engine, Sealer(keys)), Sealer(keys)
     with pytest.raises(Unreadable, match="restore it"):
-        store.env(session(1).id)
+        store.env(numbered_session(1).id)
     assert seal_all(engine, sealer) == (1, 2)  # the fingerprint of session 3's key, in clear
     for file in keys.with_name("away").iterdir():
         shutil.copy(file, keys)
-    assert store.env(session(1).id) == ENV
+    assert store.env(numbered_session(1).id) == ENV
     assert new in read_keys(keys)
 
 
 def test_values_are_forgotten_some_time_after_the_end(keys: Path, url: str) -> None:
     store = SessionStore(open_database(url), Sealer(keys))
     for number, ended in ((1, NOON), (2, NOON + timedelta(days=20)), (3, None)):
-        store.add([session(number)], None, "", ENV)
+        store.add([numbered_session(number)], None, "", ENV)
         if ended:
-            store.apply(session(number).id, fail_to_start("", ended))
+            store.apply(numbered_session(number).id, fail_to_start("", ended))
     store.forget_variables(NOON + timedelta(days=10))
-    assert [store.env(session(n).id) for n in (1, 2, 3)] == [{}, ENV, ENV]
+    assert [store.env(numbered_session(n).id) for n in (1, 2, 3)] == [{}, ENV, ENV]

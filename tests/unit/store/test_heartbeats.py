@@ -10,8 +10,8 @@ from portal.core.auth.person import Person
 from portal.core.launch.request import LaunchRequest
 from portal.store.figures import FigureStore
 from portal.store.heartbeats import HeartbeatStore
-from tests import fakes
-from tests.fakes import make_world
+from tests.support import fakes
+from tests.support.fakes import make_world
 from tests.unit.web.conftest import LAUNCH, make_settings
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import timedelta
 
 from portal.store.reading import snapshot
-from tests.fakes import World
+from tests.support.fakes import World
 
 
 def test_reads_inside_see_one_state(world: World) -> None:

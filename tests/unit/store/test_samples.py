@@ -13,10 +13,10 @@ from portal.core.session.session import LIVE, Facts, State
 from portal.store.engine import open_database, upgrade
 from portal.store.samples import SampleStore
 from portal.store.sessions import SessionStore
-from tests.unit.store.test_sessions import session
+from tests.support.stored_sessions import numbered_session
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
-RUNNING = session(1, state=State.RUNNING)
+RUNNING = numbered_session(1, state=State.RUNNING)
 
 
 @pytest.fixture

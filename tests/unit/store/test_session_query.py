@@ -17,14 +17,14 @@ from portal.core.session.session import Cause, Session, State
 from portal.store.engine import open_database, upgrade
 from portal.store.sessions import SessionStore
 from portal.store.tables import SessionRow
-from tests.unit.store import test_sessions
+from tests.support.stored_sessions import numbered_session
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
 
 def session(number: int, **changes: object) -> Session:
     """A session whose fields depend on its number, but for the time of its launch."""
-    return test_sessions.session(number, **{"created": NOON, **changes})
+    return numbered_session(number, **{"created": NOON, **changes})
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def shown_key(sort: Sort, row: Session) -> Any:
     }[sort.key]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(
     rows=st.lists(made, max_size=14),
     late=st.lists(made, max_size=5),
@@ -116,7 +116,7 @@ def test_paging_shows_each_row_once_even_while_rows_are_added(
     assert keys == sorted(keys, reverse=sort.descending)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(rows=st.lists(made, max_size=14), sort=st.sampled_from(Sort), limit=st.integers(1, 4))
 def test_paging_back_shows_the_same_pages(
     store: SessionStore, rows: list[dict[str, Any]], sort: Sort, limit: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -17,26 +17,7 @@ from portal.core.session.transitions import stop
 from portal.store.engine import open_database, upgrade
 from portal.store.sessions import SessionStore
 from portal.store.tables import SessionRow
-
-NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
-
-
-def session(number: int, **changes: object) -> Session:
-    """A session whose fields depend on its number."""
-    values = {
-        "id": f"{number:032x}",
-        "name": f"session{number}",
-        "owner": "alice",
-        "environment": "python",
-        "version": "3.13",
-        "cpus": 1,
-        "memory_mb": 600,
-        "state": State.PENDING,
-        "created": NOON + timedelta(seconds=number // 3),  # some share a second
-        "submitted": NOON,
-        "token_hash": "x",
-    }
-    return Session.model_validate({**values, **changes})
+from tests.support.stored_sessions import NOON, numbered_session
 
 
 @pytest.fixture
@@ -49,7 +30,7 @@ def store(tmp_path: Path) -> SessionStore:
 
 def test_the_table_stores_every_field_of_a_session(store: SessionStore) -> None:
     assert set(SessionRow.model_fields) == set(Session.model_fields)
-    full = session(1, started=NOON, port=1, cpu_percent=1.5, pending_reason="Priority")
+    full = numbered_session(1, started=NOON, port=1, cpu_percent=1.5, pending_reason="Priority")
     store.add([full], None, "", {})
     assert store.get(full.id) == full
 
@@ -79,20 +60,20 @@ def test_migrations_create_the_tables_of_the_code(tmp_path: Path) -> None:
 
 
 def test_change_only_from_the_expected_state(store: SessionStore) -> None:
-    store.add([session(1)], None, "", {})
-    assert store.change(session(1).id, {State.RUNNING}, node="n1") is None
-    changed = store.apply(session(1).id, stop("alice", NOON))
+    store.add([numbered_session(1)], None, "", {})
+    assert store.change(numbered_session(1).id, {State.RUNNING}, node="n1") is None
+    changed = store.apply(numbered_session(1).id, stop("alice", NOON))
     assert changed is not None
     assert (changed.stopped_by, changed.state) == ("alice", State.ENDING)
-    assert store.apply(session(1).id, stop("bob", NOON)) is None
+    assert store.apply(numbered_session(1).id, stop("bob", NOON)) is None
 
 
 def test_one_of_many_concurrent_changes_wins(store: SessionStore) -> None:
-    store.add([session(1)], None, "", {})
+    store.add([numbered_session(1)], None, "", {})
     wins: list[object] = []
 
     def race() -> None:
-        if store.apply(session(1).id, stop("alice", NOON)) is not None:
+        if store.apply(numbered_session(1).id, stop("alice", NOON)) is not None:
             wins.append(1)
 
     threads = [threading.Thread(target=race) for _ in range(16)]
@@ -107,7 +88,7 @@ def test_concurrent_launches_with_one_key_create_one_session(store: SessionStore
     made: list[str] = []
 
     def race(number: int) -> None:
-        made.append(store.add([session(number)], "key", "same", {})[0][0].id)
+        made.append(store.add([numbered_session(number)], "key", "same", {})[0][0].id)
 
     threads = [threading.Thread(target=race, args=(number,)) for number in range(12)]
     for thread in threads:
@@ -120,8 +101,8 @@ def test_concurrent_launches_with_one_key_create_one_session(store: SessionStore
 
 def test_pages_contain_each_session_once(store: SessionStore) -> None:
     for number in range(25):
-        store.add([session(number)], None, "", {})
-    store.add([session(99, owner="bob")], None, "", {})
+        store.add([numbered_session(number)], None, "", {})
+    store.add([numbered_session(99, owner="bob")], None, "", {})
     seen: list[str] = []
     cursor: str | None = None
     while True:
@@ -140,7 +121,7 @@ def test_an_error_of_the_database_repeats_no_value(tmp_path: Path) -> None:
     """L3: a logged database error contains neither value."""
     store = SessionStore(open_database(f"sqlite:///{tmp_path}/empty.db"))
     with pytest.raises(OperationalError) as failed:
-        store.add([session(1, end_text="CANARY-4711")], None, "", {})
+        store.add([numbered_session(1, end_text="CANARY-4711")], None, "", {})
     assert "no such table: session" in str(failed.value)
     assert "CANARY-4711" not in str(failed.value)
     assert "CANARY-4711" not in repr(failed.value)
@@ -150,10 +131,10 @@ def test_unseen_ends_are_counted_and_the_newest_read(store: SessionStore) -> Non
     over = {"state": State.FINISHED, "cause": "time_limit"}
     for number in range(6):
         ended = NOON + timedelta(minutes=number)
-        store.add([session(number, ended=ended, **over)], None, "", {})
-    store.add([session(10, ended=NOON, owner="bob", **over)], None, "", {})
-    store.add([session(11, ended=NOON, end_seen=NOON, **over)], None, "", {})
-    store.add([session(12, state=State.RUNNING)], None, "", {})
+        store.add([numbered_session(number, ended=ended, **over)], None, "", {})
+    store.add([numbered_session(10, ended=NOON, owner="bob", **over)], None, "", {})
+    store.add([numbered_session(11, ended=NOON, end_seen=NOON, **over)], None, "", {})
+    store.add([numbered_session(12, state=State.RUNNING)], None, "", {})
     found = store.ended_unseen("alice", NOON + timedelta(minutes=2), 2)
     assert [one.name for one in found.sessions] == ["session5", "session4"]
     assert (found.count, found.hidden) == (4, 2)
@@ -167,7 +148,7 @@ def test_concurrent_launches_get_different_names(store: SessionStore) -> None:
     given: list[str] = []
 
     def launch(number: int) -> None:
-        given.append(store.add([session(number, name="train")], None, "", {})[0][0].name)
+        given.append(store.add([numbered_session(number, name="train")], None, "", {})[0][0].name)
 
     threads = [threading.Thread(target=launch, args=(number,)) for number in range(8)]
     for thread in threads:
@@ -179,6 +160,6 @@ def test_concurrent_launches_get_different_names(store: SessionStore) -> None:
 
 
 def test_names_of_ended_sessions_and_of_others_are_free(store: SessionStore) -> None:
-    store.add([session(1, name="train", state=State.FINISHED)], None, "", {})
-    store.add([session(2, name="train", owner="bob")], None, "", {})
-    assert store.add([session(3, name="train")], None, "", {})[0][0].name == "train"
+    store.add([numbered_session(1, name="train", state=State.FINISHED)], None, "", {})
+    store.add([numbered_session(2, name="train", owner="bob")], None, "", {})
+    assert store.add([numbered_session(3, name="train")], None, "", {})[0][0].name == "train"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.corpus import ODD, PATHS, REFUSED, send
+from tests.support.malformed_requests import ODD, PATHS, REFUSED, send
 from tests.unit.web.front import Front, running_front
 
 pytestmark = pytest.mark.skipif(shutil.which("haproxy") is None, reason="needs haproxy")

@@ -18,7 +18,7 @@ import pytest
 
 from portal.core.apps.access import public_key
 from portal.core.apps.origins import Mode
-from tests.cluster import wait_for
+from tests.support.cluster import wait_for
 from tests.unit.web.front import Front, Stream, running_front
 
 pytestmark = pytest.mark.skipif(shutil.which("haproxy") is None, reason="needs haproxy")

@@ -21,7 +21,7 @@ from portal.config import Settings
 from portal.core.apps.access import hub_key, public_key
 from portal.core.apps.origins import Mode
 from portal.node.runner.apps import netns
-from tests.paths import TEMPLATES
+from tests.support.paths import TEMPLATES
 from tests.unit.web import front as fronts
 from tests.unit.web.front import SESSION, Answer, Front, Stream, running_front
 

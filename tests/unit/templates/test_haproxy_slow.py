@@ -24,7 +24,7 @@ import pytest
 
 from portal.core.auth.person import hash_secret
 from portal.core.files.server import route_key
-from tests.fakes import PASSWORDS
+from tests.support.fakes import PASSWORDS
 from tests.unit.web.conftest import LAUNCH
 from tests.unit.web.front import SESSION, Front, free_ports, running_front
 from tests.unit.web.gunicorn_site import LARGE, behind

@@ -9,20 +9,8 @@ from pathlib import Path
 import pytest
 
 from portal.core.job.batch_script import render_script
-from portal.core.job.description import JobDescription
+from tests.support.batch_scripts import ONE_HOUR_JOB, TEMPLATE_FILE
 
-TEMPLATE = Path(__file__).parents[3] / "templates" / "job" / "session.sh.j2"
-JOB = JobDescription(
-    session="0123456789abcdef0123456789abcdef",
-    user="alice",
-    cpus=1,
-    memory_mb=600,
-    partition=None,
-    time_limit=60,
-    image="/srv/slipway/images/python/3.13/image.sif",
-    toolkit="/srv/slipway/toolkit.sqsh",
-    directory=".slipway",
-)
 UNLIMITED = "9223372036854771712"
 
 
@@ -45,7 +33,7 @@ class Node:
 
     def options(self) -> list[str]:
         """The --mount options that the script's search results in."""
-        text = render_script(JOB, TEMPLATE.read_text())
+        text = render_script(ONE_HOUR_JOB, TEMPLATE_FILE.read_text())
         search = text.partition("# --- the job's own cgroup")[2].partition("# --- the container")[0]
         search = search.replace("/proc/self/", f"{self.root}/proc/")
         done = subprocess.run(
@@ -162,7 +150,7 @@ def test_without_a_group_of_its_own_nothing_is_mounted(node: Node) -> None:
 
 
 def test_secret_is_only_in_the_open_file() -> None:
-    text = render_script(JOB, TEMPLATE.read_text())
+    text = render_script(ONE_HOUR_JOB, TEMPLATE_FILE.read_text())
     assert text.index('exec 3< "$session/spec.json"') < text.index('rm -f -- "$session/spec.json"')
     assert "<&3 3<&-" in text
     assert "spec.json" not in text.partition("rm -f")[2].partition("\n")[2]

@@ -10,7 +10,7 @@ import pytest
 
 from portal.core.job.batch_script import render_script
 from portal.core.session.end_reasons import SCRIPT_FAILED, start_failure
-from tests.unit.templates.test_job_script import JOB, TEMPLATE
+from tests.support.batch_scripts import ONE_HOUR_JOB, TEMPLATE_FILE
 
 
 class Node:
@@ -18,7 +18,7 @@ class Node:
 
     def __init__(self, root: Path) -> None:
         self.home, self.bin = root / "home", root / "bin"
-        self.folder = self.home / ".slipway" / "sessions" / JOB.session
+        self.folder = self.home / ".slipway" / "sessions" / ONE_HOUR_JOB.session
         self.image, self.toolkit = root / "image.sif", root / "toolkit.sqsh"
         self.disk = root / "disk"
         self.folder.mkdir(parents=True)
@@ -36,8 +36,10 @@ class Node:
 
     def run(self, gres: str = "") -> tuple[int, str]:
         """The script's exit code and log."""
-        job = dataclasses.replace(JOB, image=str(self.image), toolkit=str(self.toolkit), gres=gres)
-        script = render_script(job, TEMPLATE.read_text())
+        job = dataclasses.replace(
+            ONE_HOUR_JOB, image=str(self.image), toolkit=str(self.toolkit), gres=gres
+        )
+        script = render_script(job, TEMPLATE_FILE.read_text())
         script = script.replace("/run/slipway/", f"{self.home.parent}/slipway/")
         script = script.replace("export PATH=", f"export PATH={self.bin}:").replace(
             ". /etc/profile", "true"

@@ -1,4 +1,4 @@
-"""A portal's web application over the fakes of tests/fakes.py, and its clients."""
+"""A portal's web application over the fakes of tests/support/fakes.py, and its clients."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from werkzeug.test import TestResponse
 from portal.config import GpuKindSettings, GpuSettings, Settings
 from portal.core.session.session import Session
 from portal.web.app import create_app
-from tests.fakes import PASSWORDS, World, make_world
-from tests.paths import TEMPLATES
+from tests.support.fakes import PASSWORDS, World, make_world
+from tests.support.paths import TEMPLATES
 
 PORTAL = "http://localhost:8080"
 LAUNCH: dict[str, Any] = {"environment": "python", "resources": {"cpus": 1, "memory": "600m"}}

@@ -33,7 +33,7 @@ from portal.config import Settings, WebSettings
 from portal.core.apps.origins import Mode
 from portal.core.auth.person import hash_secret
 from portal.errors import Unavailable
-from tests.paths import TEMPLATES
+from tests.support.paths import TEMPLATES
 
 SESSION = "5e5510" + "0" * 26
 COOKIE = "a-long-random-value"

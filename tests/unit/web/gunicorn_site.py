@@ -16,9 +16,9 @@ from flask import Flask
 
 from portal.config import Settings
 from portal.web.app import create_app
-from tests.cluster import wait_for
-from tests.fakes import make_world
-from tests.paths import TEMPLATES
+from tests.support.cluster import wait_for
+from tests.support.fakes import make_world
+from tests.support.paths import TEMPLATES
 from tests.unit.web.front import Front
 
 LARGE = "large.bin"
@@ -28,7 +28,7 @@ _COMMAND = Path(__file__).parents[3] / "cluster/supervisor/portal.conf"
 
 
 def app() -> Flask:
-    """The portal over the fakes of tests/fakes.py, with a large static file."""
+    """The portal over the fakes of tests/support/fakes.py, with a large static file."""
     file = Path(os.environ[_SETTINGS])
     portal = create_app(make_world(Settings.model_validate_json(file.read_text())).services)
     static = file.with_name("static")

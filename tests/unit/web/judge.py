@@ -7,8 +7,8 @@ from typing import Any
 
 from werkzeug.test import TestResponse
 
-from tests.bad_inputs import LIBRARY, MAX_ANSWER
-from tests.fakes import World
+from tests.support.fakes import World
+from tests.support.invalid_inputs import LIBRARY, MAX_ANSWER
 
 PEOPLE = ("alice", "bob", "admin")
 

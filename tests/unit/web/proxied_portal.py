@@ -26,8 +26,8 @@ from portal.adapters.haproxy.routes import HaproxyRoutes
 from portal.config import Settings
 from portal.core.apps.origins import Mode
 from portal.web.app import create_app
-from tests.fakes import FakeRoutes, World, make_world
-from tests.paths import TEMPLATES
+from tests.support.fakes import FakeRoutes, World, make_world
+from tests.support.paths import TEMPLATES
 from tests.unit.web.front import free_ports, render, wait_for_haproxy
 
 POOL = 6

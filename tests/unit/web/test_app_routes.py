@@ -10,8 +10,8 @@ import pytest
 from flask import Flask
 
 from portal.web.app import create_app
-from portal.web.auth.browser import KEPT
-from tests.fakes import make_world
+from portal.web.auth.browser import PRESERVED_FORMS
+from tests.support.fakes import make_world
 from tests.unit.web.conftest import PORTAL, Api, Browser, Runner, make_settings
 
 OPEN_TO_ALL = {"static", "auth.login_form", "auth.login", "pages.healthz"} | {
@@ -70,7 +70,7 @@ def test_strangers_get_no_access(app: Flask, launched: Callable[..., Runner]) ->
         ):  # for programs with a secret
             assert answer.status_code == 404, (method, rule)
             assert "alice" not in answer.text, (method, rule)
-        elif endpoint in KEPT:  # the login form, with the sender's own fields
+        elif endpoint in PRESERVED_FORMS:  # the login form, with the sender's own fields
             assert answer.status_code == 401, (method, rule)
             assert 'name="password"' in answer.text, (method, rule)
             assert "alice" not in answer.text, (method, rule)

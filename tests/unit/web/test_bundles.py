@@ -10,7 +10,7 @@ import pytest
 from flask import Flask
 
 from portal.web import bundles
-from tests.paths import ROOT, TEMPLATES
+from tests.support.paths import ROOT, TEMPLATES
 
 PAGES = ROOT / "portal" / "web" / "client" / "pages"
 MANIFEST = {

@@ -22,7 +22,7 @@ from portal.errors import DatabaseFull
 from portal.logs.throttle import LogThrottle
 from portal.store import failures
 from portal.web.app import create_app
-from tests.fakes import World, make_world
+from tests.support.fakes import World, make_world
 from tests.unit.web.conftest import PORTAL, Api, Browser, make_settings
 
 TEXT = "could not be stored"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.web.conftest import Api, Browser, Runner
 
 

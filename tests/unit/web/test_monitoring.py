@@ -8,7 +8,7 @@ import pytest
 from flask import Flask
 from werkzeug.test import TestResponse
 
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.web.conftest import PORTAL, Browser
 
 SECRETS = ("alice", "MiB", "slipway_", "socket")

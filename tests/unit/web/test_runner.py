@@ -13,20 +13,14 @@ from portal.core.auth.person import Person
 from portal.core.job.runner_protocol import fingerprint
 from portal.core.session.session import State
 from portal.errors import NotFound
-from tests.fakes import APPS, World
-from tests.unit.services.session.test_idle_culler import advance, rule
+from tests.support.fakes import APPS, World
+from tests.support.idle_sessions import pass_minutes, set_idle_rule
+from tests.support.sessions import USAGE_REPORT
 from tests.unit.web.conftest import Api, Browser, Runner
 
 Launched = Callable[..., Runner]
 ALICE = Person("alice", False, "x")
 READY: dict[str, object] = {"job_id": "1", "node": "n1", "port": 40123, "csr": "PEM"}
-USAGE: dict[str, object] = {
-    "cpu_seconds": 1.5,
-    "memory_bytes": 123,
-    "memory_limit": None,
-    "oom_kills": 0,
-    "apps": {},
-}
 
 
 def test_ready_certifies_the_gateway_and_names_the_apps(world: World, launched: Launched) -> None:
@@ -65,7 +59,7 @@ def test_usage_and_apps_are_stored(world: World, launched: Launched) -> None:
     runner = launched()
     world.apps.open_app(ALICE, runner.session.id, "terminal")
     runner.ready()
-    answer = runner("usage", USAGE | {"apps": {"terminal": "starting"}})
+    answer = runner("usage", USAGE_REPORT | {"apps": {"terminal": "starting"}})
     assert answer.json == {
         "name": runner.session.name,
         "kept": "Everything in this session is deleted.",
@@ -103,7 +97,7 @@ def test_an_apps_own_details_are_stored(world: World, launched: Launched) -> Non
     world.apps.open_app(ALICE, runner.session.id, "terminal")
     runner.ready()
     # A heartbeat may arrive first, without this information.
-    runner("usage", USAGE | {"apps": {"terminal": "ready"}})
+    runner("usage", USAGE_REPORT | {"apps": {"terminal": "ready"}})
     runner("apps/terminal", {"state": "ready", "details": "ssh-ed25519 AAAA"})
     (opened,) = world.apps.opened(runner.session.id)
     assert (opened.state, opened.details) == (AppState.READY, "ssh-ed25519 AAAA")
@@ -119,10 +113,10 @@ def test_an_apps_own_details_are_stored(world: World, launched: Launched) -> Non
         ("ready", READY | {"state": "RUNNING"}, "state"),
         ("ready", {"port": 1}, "job_id"),
         ("ready", READY | {"apps": ["../x"]}, "apps.0"),
-        ("usage", USAGE | {"cpu_seconds": -1}, "cpu_seconds"),
-        ("usage", USAGE | {"memory_bytes": "much"}, "memory_bytes"),
-        ("usage", USAGE | {"apps": {"terminal": "gone"}}, "apps.terminal"),
-        ("usage", USAGE | {"owner": "bob"}, "owner"),
+        ("usage", USAGE_REPORT | {"cpu_seconds": -1}, "cpu_seconds"),
+        ("usage", USAGE_REPORT | {"memory_bytes": "much"}, "memory_bytes"),
+        ("usage", USAGE_REPORT | {"apps": {"terminal": "gone"}}, "apps.terminal"),
+        ("usage", USAGE_REPORT | {"owner": "bob"}, "owner"),
         ("apps/terminal", {"state": "wanted"}, "state"),
         ("apps/terminal", {"state": "ready", "log": "x" * 65_537}, "log"),
         ("apps/terminal", {"state": "ready", "details": "x" * 4097}, "details"),
@@ -155,7 +149,7 @@ def test_browsers_never_reach_the_callbacks(launched: Launched) -> None:
     runner = launched()
     answer = runner.client.post(
         f"/runner/v1/sessions/{runner.session.id}/usage",
-        json=USAGE,
+        json=USAGE_REPORT,
         base_url="http://localhost:8080",
         headers={"Authorization": f"Bearer {runner.token}"},
     )
@@ -179,7 +173,7 @@ def test_a_job_on_another_node_is_refused(world: World, launched: Launched) -> N
 def test_callbacks_of_an_ended_session_get_410(world: World, launched: Launched) -> None:
     runner = launched()
     world.sessions.stop(ALICE, runner.session.id)
-    assert runner("usage", USAGE).status_code == 410
+    assert runner("usage", USAGE_REPORT).status_code == 410
 
 
 def test_the_answer_has_the_time_limit_or_the_end_of_an_unused_session(
@@ -188,18 +182,18 @@ def test_the_answer_has_the_time_limit_or_the_end_of_an_unused_session(
     runner = launched(mounts=[{"folder": "home", "read_only": True}])
     runner.ready()
     world.clock.advance(minutes=50)
-    answer = runner("usage", USAGE).json
+    answer = runner("usage", USAGE_REPORT).json
     assert answer
     assert (answer["seconds_left"], answer["unused"]) == (600, False)
     world.clock.advance(minutes=20)
-    late = runner("usage", USAGE).json
+    late = runner("usage", USAGE_REPORT).json
     assert late
     assert late["seconds_left"] == 0
-    rule(world, 40)
+    set_idle_rule(world, 40)
     other = launched()
     other.ready()
-    advance(world, other.session, 35)
-    unused = other("usage", USAGE).json
+    pass_minutes(world, other.session, 35)
+    unused = other("usage", USAGE_REPORT).json
     assert unused
     assert unused["unused"] is True
     assert 0 < unused["seconds_left"] <= 5 * 60
@@ -212,7 +206,7 @@ def test_a_kill_has_its_program_and_time_and_each_has_a_notice_of_its_own(
     runner.ready()
     assert "was stopped" not in alice.get("/sessions/rows").text
     kill = {"oom_kills": 1, "oom_program": "python3 (a notebook kernel)", "oom_age": 30}
-    assert runner("usage", USAGE | kill).status_code == 200
+    assert runner("usage", USAGE_REPORT | kill).status_code == 200
     known = world.store.get(runner.session.id)
     assert known
     assert known.oom_at == world.clock() - timedelta(seconds=30)
@@ -223,13 +217,13 @@ def test_a_kill_has_its_program_and_time_and_each_has_a_notice_of_its_own(
     assert "Launch with 1.5 GB" in page
     # The same kill, reported again later, is not another one.
     world.clock.advance(seconds=60)
-    runner("usage", USAGE | kill)
+    runner("usage", USAGE_REPORT | kill)
     again = world.store.get(runner.session.id)
     assert again
     assert again.oom_at == known.oom_at
     assert alice.post(f"/sessions/{runner.session.id}/dismiss/memory").status_code == 303
     assert "was stopped at" not in alice.get("/sessions/rows").text
-    runner("usage", USAGE | {"oom_kills": 2, "oom_program": "", "oom_age": 0})
+    runner("usage", USAGE_REPORT | {"oom_kills": 2, "oom_program": "", "oom_age": 0})
     page = alice.get("/sessions/rows").text
     assert "A process was stopped at" in page
     assert "2 processes were stopped so far." in page
@@ -244,7 +238,7 @@ def test_a_kill_can_be_dismissed_over_the_api(
 ) -> None:
     runner = launched()
     runner.ready()
-    runner("usage", USAGE | {"oom_kills": 1})
+    runner("usage", USAGE_REPORT | {"oom_kills": 1})
     path = f"/sessions/{runner.session.id}/dismiss"
     assert api("bob")("POST", path, json={"notice": "memory"}).status_code == 404
     answer = api("alice")("POST", path, json={"notice": "memory"}).json
@@ -258,4 +252,4 @@ def test_a_kill_can_be_dismissed_over_the_api(
 def test_a_kill_is_validated(launched: Launched, wrong: dict[str, object]) -> None:
     runner = launched()
     runner.ready()
-    assert runner("usage", USAGE | {"oom_kills": 1} | wrong).status_code == 422
+    assert runner("usage", USAGE_REPORT | {"oom_kills": 1} | wrong).status_code == 422

@@ -12,10 +12,10 @@ from werkzeug.test import TestResponse
 from portal.core.auth.person import Person
 from portal.core.session.session import State
 from portal.node.runner import callback, wire
-from tests.fakes import World
-from tests.unit.services.session.test_adoption import look, lose
+from tests.support.adoption import follow_queue, lose_sessions
+from tests.support.fakes import World
+from tests.support.sessions import USAGE_REPORT
 from tests.unit.web.conftest import Api, Runner
-from tests.unit.web.test_runner import USAGE
 
 Launched = Callable[..., Runner]
 NAME, VALUE = wire.RUNNER.split(": ")
@@ -30,7 +30,7 @@ def code(answer: TestResponse) -> str:
 
 def is_ready(runner: Runner) -> bool:
     """Whether the portal knows where its gateway is."""
-    answer = runner("usage", USAGE, **NEW)
+    answer = runner("usage", USAGE_REPORT, **NEW)
     assert answer.json is not None
     return bool(answer.json["ready"])
 
@@ -46,24 +46,24 @@ def test_an_unknown_session_is_not_an_ended_one(
     world: World, launched: Launched, path: str
 ) -> None:
     runner = launched()
-    lose(world, runner.session)
-    answer = runner(path, USAGE, **NEW)
+    lose_sessions(world, runner.session)
+    answer = runner(path, USAGE_REPORT, **NEW)
     assert (answer.status_code, code(answer)) == (404, callback.UNKNOWN_CODE)
     with pytest.raises(callback.SessionUnknown):
         callback.read_answer(answer.status_code, answer.data)
     # An earlier release's runner ends its session on 404, and waits on 503.
-    assert runner(path, USAGE).status_code == 503
+    assert runner(path, USAGE_REPORT).status_code == 503
 
 
 def test_an_ended_session_is_told_so(world: World, launched: Launched) -> None:
     runner = launched()
     world.sessions.stop(Person("alice", False, "x"), runner.session.id)
     for headers in ({}, NEW):
-        answer = runner("usage", USAGE, **headers)
+        answer = runner("usage", USAGE_REPORT, **headers)
         assert (answer.status_code, code(answer)) == (410, callback.ENDED_CODE)
         with pytest.raises(callback.SessionOver):
             callback.read_answer(answer.status_code, answer.data)
-    wrong = runner("usage", USAGE, Authorization="Bearer wrong", **NEW)
+    wrong = runner("usage", USAGE_REPORT, Authorization="Bearer wrong", **NEW)
     with pytest.raises(callback.SessionUnknown):
         callback.read_answer(wrong.status_code, wrong.data)
     assert adopt(runner).status_code == 410
@@ -74,7 +74,7 @@ def test_a_lost_session_comes_back_to_its_owner(
 ) -> None:
     runner = launched(name="careful")
     runner.ready()
-    lose(world, runner.session)
+    lose_sessions(world, runner.session)
     assert adopt(runner).json == {}
     assert not is_ready(runner)
     assert runner.ready().status_code == 200
@@ -101,7 +101,7 @@ def test_invalid_requests_name_their_field(
     world: World, launched: Launched, changes: dict[str, object], field: str
 ) -> None:
     runner = launched()
-    lose(world, runner.session)
+    lose_sessions(world, runner.session)
     answer = adopt(runner, **changes)
     assert answer.status_code == 422
     assert field in [error["field"] for error in answer.json["errors"]]
@@ -112,8 +112,8 @@ def test_strangers_learn_nothing(world: World, launched: Launched) -> None:
     """The answer for a job that is there is the one for a job that is not."""
     runner = launched()
     runner.ready()
-    lose(world, runner.session)
-    look(world)
+    lose_sessions(world, runner.session)
+    follow_queue(world)
     answers = [
         runner("adopt", {"job_id": number, "node": "n1"}, Authorization="Bearer guess", **NEW)
         for number in (str(runner.job.id), "999")

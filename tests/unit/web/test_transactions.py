@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.fakes import World
-from tests.transactions import transactions
+from tests.support.fakes import World
+from tests.support.launch_pages import LAUNCH_FORM
+from tests.support.transactions import transactions
 from tests.unit.web.conftest import LAUNCH, Api, Browser, Runner
-from tests.unit.web.pages.launch.test_form import FORM
 
 PAGES = {
     "/sessions": 4,
@@ -35,7 +35,7 @@ def test_pages(path: str, alice: Browser, world: World, launched: Callable[..., 
 
 
 def test_a_launch_by_the_form(alice: Browser, world: World) -> None:
-    form = FORM | {"csrf_token": alice.csrf(), "key": "k"}
+    form = LAUNCH_FORM | {"csrf_token": alice.csrf(), "key": "k"}
     with transactions(world) as begun:
         answer = alice.client.post("/sessions", data=form)
     assert answer.status_code == 303

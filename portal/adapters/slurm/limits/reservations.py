@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from portal.adapters.slurm.commands import UnexpectedOutput, read_time
+from portal.adapters.slurm.commands import read_time
 from portal.adapters.slurm.limits.words import names, record, word
-from portal.adapters.slurm.node_lists import expand_nodes
 from portal.core.cluster.limits import Reservation
+from portal.node.common.node_lists import expand_nodes
 
 
 def reservations_argv() -> list[str]:
@@ -63,5 +63,5 @@ def _only_name(text: str) -> str:
 def _nodes(text: str) -> tuple[str, ...]:
     try:
         return expand_nodes(word(text))
-    except UnexpectedOutput:  # licences or a burst buffer alone, or more nodes than can be shown
+    except ValueError:  # licences or a burst buffer alone, or more nodes than can be shown
         return ()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from portal.core.cluster.inventory import NodeGpus, Partition
 from portal.core.jobs.compose.submission import JobRequest
+from portal.node.common.gres import parse_gres
 
 NO_GPUS_YET = "Invalid generic resource"
 """sbatch's error for GPUs that do not exist, or not yet after a restart of slurmctld."""
@@ -58,18 +59,18 @@ def _gpu_requests(request: JobRequest, script: str) -> Iterator[_GpuRequest]:
         if _SHARE.search(text):
             yield _GpuRequest("", gpus=1)
         for value in _GRES.findall(text):
-            for item in value.split(","):
-                yield _of_gres(item.removeprefix("gres/").split(":"))
+            for entry in value.split(","):
+                yield _of_gres(entry.removeprefix("gres/"))
         for value in _GPUS.findall(text):
-            for item in value.split(","):
-                yield _of_gres(["gpu", *item.split(":")])
+            for entry in value.split(","):
+                yield _of_gres(f"gpu:{entry}")
 
 
-def _of_gres(parts: Sequence[str]) -> _GpuRequest:
-    """Parse name[:type][:number], as in --gres; raises ValueError."""
-    name, *fields = parts
-    number = int(fields.pop()) if fields and fields[-1].isdecimal() else 1
-    if name not in ("gpu", "shard") or len(fields) > 1:
-        raise ValueError(name)
-    kind = fields[0] if fields else ""
-    return _GpuRequest(kind, shards=number) if name == "shard" else _GpuRequest(kind, gpus=number)
+def _of_gres(entry: str) -> _GpuRequest:
+    """Parse NAME[:TYPE][:COUNT], as in --gres; raises ValueError."""
+    gres = parse_gres(entry, default=1)
+    if gres.name == "shard":
+        return _GpuRequest(gres.type, shards=gres.count)
+    if gres.name == "gpu":
+        return _GpuRequest(gres.type, gpus=gres.count)
+    raise ValueError(gres.name)

@@ -80,7 +80,7 @@ class Registry:
 
     def resolve(self, reference: Reference) -> Resolved:
         """Return the image of a reference for this node; raises ImageError."""
-        document, digest = self._image(reference, reference.wanted)
+        document, digest = self._image(reference, reference.revision)
         if isinstance(document, Manifest):
             self._check_architecture(reference, document.config)
         else:

@@ -10,13 +10,11 @@ from __future__ import annotations
 import os
 
 from portal.node.batch.image import ImageError
+from portal.node.common.sif import ID_OFFSET, ID_SIZE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-_ID = 48
-"""Offset of the id in the header, of 16 bytes."""
 
 
 class SiteFile:
@@ -33,7 +31,7 @@ class SiteFile:
 
 def check(descriptor: int, name: str, refused: Iterable[SiteFile]) -> None:
     """Refuse an open SIF file that is one of these; raises ImageError."""
-    status, id = os.fstat(descriptor), os.pread(descriptor, 16, _ID).hex()
+    status, id = os.fstat(descriptor), os.pread(descriptor, ID_SIZE, ID_OFFSET).hex()
     for file in refused:
         if (file.id and file.id == id) or _is(file.path, status):
             raise ImageError(f"{name} is one of the site's images: {file.reason}")

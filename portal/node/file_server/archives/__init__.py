@@ -1,1 +1,1 @@
-"""Archives of folders, which are made while they are sent."""
+"""Archives of folders, created while they are sent."""

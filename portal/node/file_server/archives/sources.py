@@ -1,4 +1,4 @@
-"""What goes into an archive, and what is left out of it."""
+"""The contents of an archive, and a list of files that are left out."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
             """Add a file; the pieces may be fewer bytes than its status says, never more."""
 
         def text(self, path: bytes, text: bytes) -> None:
-            """Add a file of our own."""
+            """Add a generated text file."""
 
         def close(self) -> None:
             """Write the end."""
@@ -42,7 +42,7 @@ LEFT_OUT = b"left out.txt"
 
 
 class Filler:
-    """Puts trees into an archive, and at last a list of what is left out, if anything is."""
+    """Adds trees to an archive and, at the end, a list of the files that were left out."""
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
@@ -51,7 +51,7 @@ class Filler:
         self._top: set[bytes] = set()
 
     def add(self, folder: int, name: bytes, shown_name: bytes) -> None:
-        """Add what lies at a name, under another one. Raises only what the client causes."""
+        """Add a file or tree, under another name; raises only errors of the connection."""
         self._top.add(shown_name)
         with Tree(folder) as tree:
             steps = tree.steps(name)
@@ -110,11 +110,11 @@ class Filler:
             self._left_out.append(f"{shown(path)!r}: {words}\n")
 
     def finish(self) -> None:
-        """Add the list of what is left out."""
+        """Add the list of files that were left out."""
         if not self._left_out_count:
             return
-        more = self._left_out_count - len(self._left_out)
-        lines = [*self._left_out, f"and {more:,} more\n"] if more else self._left_out
+        unlisted = self._left_out_count - len(self._left_out)
+        lines = [*self._left_out, f"and {unlisted:,} more\n"] if unlisted else self._left_out
         name, number = LEFT_OUT, 2
         while name in self._top:
             name, number = b"left out (%d).txt" % number, number + 1
@@ -122,7 +122,7 @@ class Filler:
 
 
 class Reader:
-    """Reads a file up to the size that it had, and notes why it cannot go on."""
+    """Reads a file up to the size at its opening, and keeps the reason if that fails."""
 
     def __init__(self, file: int, size: int) -> None:
         self._file, self._size = file, size

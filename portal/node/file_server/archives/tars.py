@@ -1,4 +1,4 @@
-"""Tar in the PAX format, which any name and size fits into."""
+"""Tar in the PAX format, for names and sizes of any length."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class TarArchive:
         self._begin(info)
 
     def file(self, path: bytes, status: os.stat_result, pieces: Iterator[bytes]) -> None:
-        """Add a file; what is missing of the announced size is filled with zeros."""
+        """Add a file; if it became shorter than its status says, zeros fill it."""
         info = self._header(path, status)
         info.size = status.st_size
         self._begin(info)
@@ -66,7 +66,7 @@ class TarArchive:
             count -= len(piece)
 
     def text(self, path: bytes, text: bytes) -> None:
-        """Add a file of our own."""
+        """Add a generated text file."""
         info = self._header(path, None)
         info.size = len(text)
         self._begin(info)

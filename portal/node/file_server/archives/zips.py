@@ -26,7 +26,7 @@ _FIRST, _LAST = (1980, 1, 1, 0, 0, 0), (2107, 12, 31, 23, 59, 58)
 
 
 class _Sink:
-    """A file that can only be written, and swallows what follows an error.
+    """A write-only file that ignores everything after an error.
 
     ZipFile writes its table of contents even then, when it is destroyed.
     """
@@ -84,7 +84,7 @@ class ZipArchive:
                 file.write(piece)
 
     def text(self, path: bytes, text: bytes) -> None:
-        """Add a file of our own."""
+        """Add a generated text file."""
         self._zip.writestr(self._info(path, None, stat.S_IFREG | 0o644), text)
 
     def close(self) -> None:
@@ -97,7 +97,7 @@ def _shrinks(piece: bytes) -> bool:
 
 
 def name_of(path: bytes) -> str:
-    """A name in zip is text; bytes that are none, and what Windows takes for “/”, are encoded."""
+    """The name in a zip file: bytes that are not UTF-8, and backslashes, are percent-encoded."""
     text = path.decode("utf-8", "surrogateescape")
     return "".join(
         f"%{ord(character) & 0xFF:02X}"

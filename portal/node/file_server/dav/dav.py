@@ -18,48 +18,49 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from portal.node.file_server.http import Request
-    from portal.node.file_server.roots import Place, Roots
+    from portal.node.file_server.roots import Dentry, Roots
+    from portal.node.file_server.user_files import UserFiles
 
 PREFIX = "/data/dav/"
 _READING = ("OPTIONS", "PROPFIND")
 METHODS = "OPTIONS, PROPFIND, GET, HEAD, PUT, MKCOL, DELETE, COPY, MOVE"
 
 
-def answer(roots: Roots, request: Request, path: str) -> None:
-    """Answer a request to /data/dav/<path>; raises Refused."""
-    location, method = parse(path), request.command
-    known = method in _CALLS or method in _MOVES
-    if not known or (location == roots.area(location) and method not in _READING):
+def answer(files: UserFiles, request: Request, location: Location) -> None:
+    """Answer a request to /data/dav/<location>; raises Refused."""
+    roots, method = files.roots, request.command
+    supported = method in _CALLS or method in _MOVES
+    if not supported or (location == roots.area(location) and method not in _READING):
         raise Refused(405, "method", "This address does not accept that kind of request.")
     if method in _MOVES:
-        _MOVES[method](roots, Protected(roots, roots.deadlines), location, request)
+        _MOVES[method](roots, Protected(roots, roots.deadlines), request, location)
     else:
-        _CALLS[method](roots, location, request)
+        _CALLS[method](files, request, location)
 
 
-def _options(_roots: Roots, _location: Location, request: Request) -> None:
+def _options(_files: UserFiles, request: Request, _location: Location) -> None:
     request.reply(200, {"DAV": "1", "Allow": METHODS, "MS-Author-Via": "DAV"})
 
 
-def _put(roots: Roots, location: Location, request: Request) -> None:
-    _check_parent(roots, location)
-    contents.receive_file(roots, location, request)
+def _put(files: UserFiles, request: Request, location: Location) -> None:
+    _check_parent(files.roots, location)
+    contents.receive_file(files, request, location)
 
 
-def _make_folder(roots: Roots, location: Location, request: Request) -> None:
+def _make_folder(files: UserFiles, request: Request, location: Location) -> None:
     if request.length != 0:
         raise Refused(415, "type", "A folder is created without contents.")
-    _check_parent(roots, location)
-    with roots.place(location, follow=False, to_change=True) as place:
+    _check_parent(files.roots, location)
+    with files.roots.resolve(location, follow=False, to_change=True) as dentry:
         try:
-            at.make_folder(place.folder, place.name)
+            at.make_folder(dentry.folder, dentry.name)
         except FileExistsError:
             raise Refused(405, "exists", "Something of this name exists already.") from None
     request.reply(201)
 
 
 def _check_parent(roots: Roots, location: Location) -> None:
-    """Raise Refused (409, as the RFC has it) if the folder for something new is missing."""
+    """Raise Refused (409, as RFC 4918 says) if the parent folder is missing."""
     try:
         with roots.folder(location.parent):
             pass
@@ -69,16 +70,16 @@ def _check_parent(roots: Roots, location: Location) -> None:
         raise
 
 
-def _delete(roots: Roots, protected: Protected, location: Location, request: Request) -> None:
-    with roots.place(location, follow=False, to_change=True) as place:
-        tree.remove(place, protected)
+def _delete(roots: Roots, protected: Protected, request: Request, location: Location) -> None:
+    with roots.resolve(location, follow=False, to_change=True) as dentry:
+        tree.remove(dentry, protected)
     request.reply(204)
 
 
-def _copy(roots: Roots, protected: Protected, location: Location, request: Request) -> None:
+def _copy(roots: Roots, protected: Protected, request: Request, location: Location) -> None:
     alone = request.headers.get("Depth", "infinity") == "0"
     with (
-        roots.place(location, follow=False, to_change=True) as source,
+        roots.resolve(location, follow=False, to_change=True) as source,
         _target(roots, source, request) as (
             target,
             existed,
@@ -91,9 +92,9 @@ def _copy(roots: Roots, protected: Protected, location: Location, request: Reque
     request.reply(204 if existed else 201)
 
 
-def _move(roots: Roots, protected: Protected, location: Location, request: Request) -> None:
+def _move(roots: Roots, protected: Protected, request: Request, location: Location) -> None:
     with (
-        roots.place(location, follow=False, to_change=True) as source,
+        roots.resolve(location, follow=False, to_change=True) as source,
         _target(roots, source, request) as (
             target,
             existed,
@@ -104,17 +105,17 @@ def _move(roots: Roots, protected: Protected, location: Location, request: Reque
 
 
 @contextlib.contextmanager
-def _target(roots: Roots, source: Place, request: Request) -> Iterator[tuple[Place, bool]]:
-    """The place of the Destination header, and whether it replaces something; raises Refused."""
+def _target(roots: Roots, source: Dentry, request: Request) -> Iterator[tuple[Dentry, bool]]:
+    """Resolve the Destination header; yields it and whether a file is replaced. Raises Refused."""
     status = source.status()
     location = _destination(request)
     _check_parent(roots, location)
-    with roots.place(location, follow=False, to_change=True) as place:
-        if location == source.location or identity(status) in above(place.folder):
+    with roots.resolve(location, follow=False, to_change=True) as dentry:
+        if location == source.location or identity(status) in above(dentry.folder):
             detail = f"“{shown(source.name)}” cannot be copied or moved into itself."
             raise Refused(403, "into_itself", detail, "Destination")
         overwrite = request.headers.get("Overwrite", "T")
-        yield place, _replaces(place, stat.S_ISDIR(status.st_mode), overwrite)
+        yield dentry, _replaces(dentry, stat.S_ISDIR(status.st_mode), overwrite)
 
 
 def _destination(request: Request) -> Location:
@@ -127,22 +128,22 @@ def _destination(request: Request) -> Location:
     return location
 
 
-def _replaces(place: Place, by_folder: bool, overwrite: str) -> bool:
-    """Whether a file is to be replaced; raises Refused (412) if something may not be."""
+def _replaces(dentry: Dentry, by_folder: bool, overwrite: str) -> bool:
+    """Whether a file is replaced; raises Refused (412) if that is not permitted."""
     try:
-        mode = place.status().st_mode
+        mode = dentry.status().st_mode
     except FileNotFoundError:
         return False
     if overwrite.upper() == "F":
         raise Refused(412, "exists", "Something of this name exists already.", "Destination")
     if by_folder or not stat.S_ISREG(mode):
-        # The RFC would delete a whole folder here, which nobody expects of a copy.
-        detail = f"“{shown(place.name)}” exists already. Delete it first."
+        # RFC 4918 would delete a whole folder here, which users do not expect of a copy.
+        detail = f"“{shown(dentry.name)}” exists already. Delete it first."
         raise Refused(412, "exists", detail, "Destination")
     return True
 
 
-_CALLS: Mapping[str, Callable[[Roots, Location, Request], None]] = {
+_CALLS: Mapping[str, Callable[[UserFiles, Request, Location], None]] = {
     "OPTIONS": _options,
     "PROPFIND": propfind.answer,
     "GET": contents.send_file,
@@ -150,9 +151,9 @@ _CALLS: Mapping[str, Callable[[Roots, Location, Request], None]] = {
     "PUT": _put,
     "MKCOL": _make_folder,
 }
-_MOVES: Mapping[str, Callable[[Roots, Protected, Location, Request], None]] = {
+_MOVES: Mapping[str, Callable[[Roots, Protected, Request, Location], None]] = {
     "DELETE": _delete,
     "MOVE": _move,
     "COPY": _copy,
 }
-"""These keep the storage areas, and shared folders, in their places."""
+"""Methods that must not move or delete storage areas and shared folders."""

@@ -1,4 +1,4 @@
-"""PROPFIND: what is in a folder, as XML."""
+"""PROPFIND: the entries of a folder as XML."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
 from portal.node.file_server import at
-from portal.node.file_server.contents import content_type
 from portal.node.file_server.entries import etag
 from portal.node.file_server.errors import Refused
+from portal.node.file_server.headers import content_type
 from portal.node.file_server.location import PART_PREFIX, Location
 
 TYPE_CHECKING = False
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from portal.node.file_server.http import Request
     from portal.node.file_server.roots import Roots
+    from portal.node.file_server.user_files import UserFiles
 
 _MOST_XML = 64 * 1024
 _PIECE = 64 * 1024
@@ -28,8 +29,8 @@ _HEAD = '<?xml version="1.0" encoding="utf-8"?>\n<D:multistatus xmlns:D="DAV:">\
 _DAV = "DAV:"
 
 
-class _Wanted:
-    """The properties that a client asks for; all of them if it names none."""
+class _Requested:
+    """The properties that a client requests; none named means all."""
 
     def __init__(self, body: bytes) -> None:
         self.names: list[tuple[str, str]] = []
@@ -58,18 +59,18 @@ class _Wanted:
             self.names.append((space, local))
 
 
-def answer(roots: Roots, location: Location, request: Request) -> None:
+def answer(files: UserFiles, request: Request, location: Location) -> None:
     """Answer PROPFIND with depth 0 or 1; raises Refused."""
     depth = request.headers.get("Depth", "infinity")
     if depth not in ("0", "1"):
         raise Refused(403, "depth", "Ask for the depth 0 or 1.", "Depth")
-    wanted = _Wanted(b"".join(map(bytes, request.body(_MOST_XML))))
-    found = _found(roots, location, depth == "1")
-    first = next(found)
+    requested = _Requested(b"".join(map(bytes, request.body(_MOST_XML))))
+    entries = _entries(files.roots, location, depth == "1")
+    first = next(entries)
     request.reply(207, {"Content-Type": "application/xml; charset=utf-8"}, None)
-    text = _HEAD + _response(wanted, *first)
-    for each in found:
-        text += _response(wanted, *each)
+    text = _HEAD + _response(requested, *first)
+    for entry in entries:
+        text += _response(requested, *entry)
         if len(text) > _PIECE:
             request.chunk(text.encode())
             text = ""
@@ -77,20 +78,20 @@ def answer(roots: Roots, location: Location, request: Request) -> None:
     request.end_chunks()
 
 
-def _found(
+def _entries(
     roots: Roots, location: Location, inside: bool
 ) -> Iterator[tuple[Location, os.stat_result | None]]:
-    """The entry itself and, if it is a folder and `inside`, what is in it; raises Refused.
+    """Yield the entry itself and, with `inside`, the entries of a folder; raises Refused.
 
-    Above all roots is no directory: its status is None.
+    The parent of the roots is not a directory: its status is None.
     """
     if not location.root:
         yield location, None
         for root in roots if inside else ():
             yield Location(root.name), None
         return
-    with roots.place(location) as place:
-        status = place.status()
+    with roots.resolve(location) as dentry:
+        status = dentry.status()
     yield location, status
     if inside and stat.S_ISDIR(status.st_mode):
         yield from _inside(roots, location)
@@ -118,10 +119,10 @@ def _status(folder: int, name: bytes) -> os.stat_result | None:
 
 
 def _behind(roots: Roots, location: Location, above: set[tuple[int, int]]) -> os.stat_result | None:
-    """What a link leads to; None if outside, or to a folder above: programs would go in circles."""
+    """The status of a link's target; None if it is outside, or a parent (an endless loop)."""
     try:
-        with roots.place(location) as place:
-            status = place.status()
+        with roots.resolve(location) as dentry:
+            status = dentry.status()
     except Refused:
         return None
     return None if (status.st_dev, status.st_ino) in above else status
@@ -134,16 +135,18 @@ def _above(roots: Roots, location: Location) -> Iterable[tuple[int, int]]:
             yield status.st_dev, status.st_ino
 
 
-def _response(wanted: _Wanted, location: Location, status: os.stat_result | None) -> str:
-    found = _properties(location, status)
-    is_folder = "getcontentlength" not in found
+def _response(requested: _Requested, location: Location, status: os.stat_result | None) -> str:
+    properties = _properties(location, status)
+    is_folder = "getcontentlength" not in properties
     href = "/data/dav/" + str(location) + ("/" if is_folder and location.root else "")
-    names = wanted.names or [(_DAV, name) for name in found]
-    here = [f"<D:{n}>{found[n]}</D:{n}>" for space, n in names if space == _DAV and n in found]
-    missing = [_empty(*each) for each in names if each[0] != _DAV or each[1] not in found]
+    names = requested.names or [(_DAV, name) for name in properties]
+    present = [
+        f"<D:{n}>{properties[n]}</D:{n}>" for space, n in names if space == _DAV and n in properties
+    ]
+    missing = [_empty(*each) for each in names if each[0] != _DAV or each[1] not in properties]
     return (
         f"<D:response><D:href>{escape(href)}</D:href>"
-        + _propstat(here, "200 OK")
+        + _propstat(present, "200 OK")
         + _propstat(missing, "404 Not Found")
         + "</D:response>\n"
     )
@@ -163,18 +166,18 @@ def _empty(space: str, name: str) -> str:
 
 
 def _properties(location: Location, status: os.stat_result | None) -> dict[str, str]:
-    """The values by name, as XML."""
+    """Property values by name, as XML."""
     if status is None:
         return {"resourcetype": "<D:collection/>"}
-    found = {
+    properties = {
         "getlastmodified": formatdate(status.st_mtime, usegmt=True),
         "getetag": escape(etag(status)),
     }
     if stat.S_ISDIR(status.st_mode):
-        return {"resourcetype": "<D:collection/>", **found}
+        return {"resourcetype": "<D:collection/>", **properties}
     return {
         "resourcetype": "",
         "getcontentlength": str(status.st_size),
         "getcontenttype": escape(content_type(location.name)),
-        **found,
+        **properties,
     }

@@ -1,4 +1,4 @@
-"""How much an operation has to do, as far as that is found out quickly."""
+"""Totals of an operation, if they can be counted quickly."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from portal.node.file_server.roots import Roots
 from portal.node.file_server.tree.tree import ITEM, Tree
 
 SECONDS = 3.0
-"""Longer than that, the work itself is more useful."""
+"""The count is abandoned after this time, so that the work begins."""
 
 
 def size_of(status: os.stat_result) -> int:
@@ -22,11 +22,11 @@ def size_of(status: os.stat_result) -> int:
 
 
 def count(operation: Operation, roots: Roots, device: int | None) -> None:
-    """Set the operation's totals, or leave them unknown; `device`: of a move's destination."""
+    """Set the operation's totals, or leave them unknown; `device`: that of a move's destination."""
     counter = _Counter(operation, device)
     for item in operation.items:
-        with roots.place(item, follow=False) as place:
-            if not counter.add(place.folder, place.name):
+        with roots.resolve(item, follow=False) as dentry:
+            if not counter.add(dentry.folder, dentry.name):
                 return
     operation.files_total = counter.files
     operation.size_total = None if operation.kind == MODE_KIND else counter.bytes
@@ -40,7 +40,7 @@ class _Counter:
         self.bytes = 0
 
     def add(self, folder: int, name: bytes) -> bool:
-        """Count what lies at a name; False if the time is over. Raises OSError."""
+        """Count a file or tree; returns False at the deadline. Raises OSError."""
         kind = self._operation.kind
         status = at.status(folder, name)
         if kind == MOVE and status.st_dev == self._device:

@@ -1,4 +1,4 @@
-"""All operations of a server: four at once, others wait for them."""
+"""Runs a server's operations, four at once; others wait in a queue."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 AT_ONCE = 4
 STUCK_SECONDS = 60.0
-"""An operation that does nothing for so long hangs, and leaves its place to another."""
+"""An operation without progress for so long counts as hanging, and another one may start."""
 MOST_THREADS = 16
 MOST_WAITING = 100
 MOST_KEPT = 500
 MOST_LISTED, MOST_PROBLEMS_IN_LIST = 200, 10
 ANSWER_SECONDS = 0.5
-"""How long an answer waits for the end, so that most are answered with it."""
+"""How long a reply waits for the end, so that most replies contain the result."""
 
 
 class Operations:
@@ -55,7 +55,7 @@ class Operations:
             return bool(self._running)
 
     def start(self, data: Mapping[str, Any]) -> Operation:
-        """Start what a JSON object asks for, and wait a moment for its end; raises Refused."""
+        """Start the operation of a JSON object, and wait a moment for its end; raises Refused."""
         operation = request.read(data)
         protected = Protected(self._roots, self._deadlines)
         areas = {location.root for location in (operation.to, *operation.items) if location}
@@ -107,23 +107,25 @@ class Operations:
         forget.start()
 
     def list(self) -> list[dict[str, Any]]:
-        """Those that run and those that ended within the last hour, the newest first."""
+        """Operations that are running or ended within the last hour, the newest first."""
         with self._lock:
             self._prune()
             self._launch()
-            found = sorted(self._all.values(), key=lambda each: each.started, reverse=True)
-        return [operation.as_json(MOST_PROBLEMS_IN_LIST) for operation in found[:MOST_LISTED]]
+            operations = sorted(
+                self._all.values(), key=lambda operation: operation.started, reverse=True
+            )
+        return [operation.as_json(MOST_PROBLEMS_IN_LIST) for operation in operations[:MOST_LISTED]]
 
     def get(self, number: str) -> Operation:
         """The operation of an id; raises Refused."""
         with self._lock:
-            found = self._all.get(number)
-        if found is None:
+            operation = self._all.get(number)
+        if operation is None:
             raise no_such()
-        return found
+        return operation
 
     def cancel(self, number: str) -> Operation:
-        """Let an operation end, and wait a moment until it has; raises Refused."""
+        """Cancel an operation, and wait a moment for its end; raises Refused."""
         operation = self.get(number)
         with self._lock:
             waiting = [each for each in self._waiting if each[0] is operation]

@@ -1,4 +1,4 @@
-"""One operation: what is to be done, and how far it is."""
+"""One operation: its request and its progress."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LONGEST_PATH = 12_000
 WAITING, RUNNING, DONE, FAILED = "waiting", "running", "done", "failed"
 CANCELLED, INTERRUPTED = "cancelled", "interrupted"
 _STOPPING = {"full", "quota", "read_only", "away"}
-"""Codes of refusals after which going on is pointless."""
+"""Codes of refusals that end the operation."""
 
 
 class Cancelled(Exception):
@@ -36,7 +36,7 @@ class Cancelled(Exception):
 
 @dataclass(eq=False)
 class Operation:
-    """An operation on several items, which one thread carries out and others look at."""
+    """An operation on several items, carried out by one thread and read by others."""
 
     kind: str
     items: tuple[Location, ...]
@@ -45,9 +45,9 @@ class Operation:
     mode: str = ""
     id: str = field(default_factory=lambda: secrets.token_hex(8))
     state: str = WAITING
-    """Until it begins, since others are running."""
+    """WAITING while too many other operations are running."""
     files: int = 0
-    """Files and links; a move inside of one file system counts its items."""
+    """Files and links; a move within one file system counts its items."""
     files_total: int | None = None
     size: int = 0
     """Bytes, holes included."""
@@ -56,15 +56,15 @@ class Operation:
     item_count: int = 0
     skipped: int = 0
     detail: str = ""
-    """How it ended, in words."""
+    """The result in words."""
     problems: list[dict[str, str]] = field(default_factory=list)
     problem_count: int = 0
     started: float = field(default_factory=time.time)
     ended: float | None = None
     parts: list[int] = field(default_factory=list)
-    """Inodes of what was made, or put aside, under the names of parts."""
+    """Inodes of files that were created, or moved aside, under the names of parts."""
     advanced: float = field(default_factory=time.monotonic)
-    """When it last did something, by time.monotonic()."""
+    """The last progress, by time.monotonic()."""
     over: threading.Event = field(default_factory=threading.Event)
     _cancelled: threading.Event = field(default_factory=threading.Event)
     _names: int = 0
@@ -74,31 +74,31 @@ class Operation:
 
     @property
     def part_prefix(self) -> bytes:
-        """Begins the names of what is incomplete in the destination."""
+        """Prefix of the names of incomplete files in the destination."""
         return PART_PREFIX + self.id.encode() + b"-"
 
     def new_part(self) -> bytes:
-        """A name in the destination for what is incomplete."""
+        """Return a new name for an incomplete file in the destination."""
         self._names += 1
         return self.part_prefix + str(self._names).encode()
 
     def cancel(self) -> None:
-        """Let it end at its next step."""
+        """Request the end, at the next step."""
         self._cancelled.set()
 
     def check(self) -> None:
-        """Raise Cancelled if it is to end; to be called at each step."""
+        """Raise Cancelled if the end was requested; to be called at each step."""
         self.advanced = time.monotonic()
         if self._cancelled.is_set():
             raise Cancelled
 
     def add_bytes(self, count: int) -> None:
-        """Note progress inside of a file; raises Cancelled."""
+        """Add progress within a file; raises Cancelled."""
         self.size += count
         self.check()
 
     def problem(self, location: Location, detail: str) -> None:
-        """Note what could not be done."""
+        """Record a problem with one file."""
         self.problem_count += 1
         if len(self.problems) < MOST_PROBLEMS:
             name = shown(location.name) or location.root
@@ -108,7 +108,7 @@ class Operation:
 
     @contextlib.contextmanager
     def problems_of(self, location: Location) -> Iterator[None]:
-        """Note errors of the body as problems; those that end the operation are raised."""
+        """Record errors of the body as problems; raises those that end the operation."""
         try:
             yield
         except OSError as error:
@@ -119,24 +119,24 @@ class Operation:
             self.note(location, error)
 
     def note(self, location: Location, error: Refused) -> None:
-        """Note an error as a problem; raises it if the operation cannot go on."""
+        """Record an error as a problem; raises it if the operation cannot continue."""
         if error.code in _STOPPING:
             raise error
         self.problem(location, error.detail)
 
     def end(self, state: str, detail: str) -> None:
-        """Note the end."""
+        """Record the end."""
         self.state, self.detail, self.ended = state, detail, time.time()
         self.current = ""
         self.over.set()
 
     @property
     def silence(self) -> float:
-        """Seconds in which a running operation has done nothing."""
+        """Seconds since the last progress of a running operation."""
         return time.monotonic() - self.advanced if self.state == RUNNING else 0.0
 
     def as_json(self, most_problems: int = MOST_PROBLEMS) -> dict[str, Any]:
-        """What the portal is told."""
+        """The operation in replies."""
         files, size = self.files, self.size
         files_total, size_total = self.files_total, self.size_total
         return {

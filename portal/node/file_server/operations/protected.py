@@ -1,6 +1,4 @@
-"""Folders that must remain: the storage areas, all folders that lead to them, and folders that
-others have access to.
-"""
+"""Folders that must not be moved or deleted: storage areas, their parents, and shared folders."""
 
 from __future__ import annotations
 
@@ -10,12 +8,12 @@ import functools
 import os
 
 from portal.node.file_server import at
+from portal.node.file_server.access.schemes import shared_with
+from portal.node.file_server.access.walk import OpenFile
 from portal.node.file_server.deadlines import Deadlines, away
 from portal.node.file_server.errors import Refused, shared
 from portal.node.file_server.location import shown
 from portal.node.file_server.roots import STORAGE, Root, Roots
-from portal.node.file_server.storage.schemes import shared_with
-from portal.node.file_server.storage.walk import Found
 from portal.node.file_server.tree.tree import identity
 
 TYPE_CHECKING = False
@@ -25,15 +23,15 @@ if TYPE_CHECKING:
     Identity = tuple[int, int]
 
 SECONDS = 2.0
-"""For each storage area; one that does not answer cannot be deleted either."""
+"""Deadline for each storage area; one that does not answer cannot be deleted either."""
 _NO_FOLDER = (errno.ENOTDIR, errno.ELOOP)
 
 
 class Protected:
-    """The folders that are neither moved nor deleted nor replaced, by identity."""
+    """The folders that must not be moved, deleted or replaced, by identity."""
 
     def __init__(self, roots: Roots, deadlines: Deadlines) -> None:
-        """Look at all storage areas, except those that did not answer a moment ago."""
+        """Identify all storage areas, except those with calls that are late."""
         self._identities: dict[Identity, str] = {}
         self._roots = roots
         self._has_storage = False
@@ -42,21 +40,21 @@ class Protected:
             if deadlines.is_late(root.name):
                 continue
             try:
-                found = deadlines.call(root.name, functools.partial(_chain, root), SECONDS)
+                chain = deadlines.call(root.name, functools.partial(_chain, root), SECONDS)
             except (FileNotFoundError, NotADirectoryError, PermissionError):
-                self._has_storage &= root.name != STORAGE  # so nothing in it is shared either
+                self._has_storage &= root.name != STORAGE  # then nothing in it is shared
                 continue
             except (Refused, OSError):
                 continue
             if root.name == STORAGE:
-                roots.storage = found[0]
-            for each in found:
-                self._identities.setdefault(each, root.name)
+                roots.storage = chain[0]
+            for folder in chain:
+                self._identities.setdefault(folder, root.name)
 
     def check(self, parent: int, folder: int, name: bytes, *, shares_follow: bool = False) -> None:
-        """Raise Refused if this open folder must remain where it is, or OSError.
+        """Raise Refused if an open folder must not be moved or deleted, or OSError.
 
-        `shares_follow`: the portal takes the shares of a storage folder along.
+        `shares_follow`: the portal renames the shares of a storage folder, too.
         """
         status = os.fstat(folder)
         root = self._identities.get(identity(status))
@@ -65,12 +63,12 @@ class Protected:
             raise Refused(409, "root", words, "items")
         if shares_follow or not self._is_storage(parent) or status.st_uid != os.geteuid():
             return
-        if shared_with(Found(folder, (), status)):
+        if shared_with(OpenFile(folder, (), status)):
             raise shared([name])
 
     @contextlib.contextmanager
     def moving(self, parent: int, name: bytes, *, shares_follow: bool = False) -> Iterator[None]:
-        """As check, for what has this name; nobody gets access to it during the body."""
+        """Check a folder by name, and prevent changes of its shares during the body."""
         try:
             folder = at.open_at(parent, name, at.PATH | os.O_DIRECTORY)
         except OSError as error:
@@ -87,8 +85,9 @@ class Protected:
 
     @contextlib.contextmanager
     def storage_folder(self, folder: int) -> Iterator[int | None]:
-        """The user's storage folder that contains an open directory, or is it (O_PATH); access to
-        it is not changed during the body. None if there is none. Raises Refused, OSError.
+        """Yield the storage folder that contains an open directory, or is it (O_PATH), or None.
+
+        Its shares do not change during the body. Raises Refused, OSError.
         """
         opened = self._storage_above(folder)
         if opened is None:
@@ -112,7 +111,7 @@ class Protected:
             os.close(parent)
             return os.dup(current)
         except PermissionError:
-            return None  # what lies above cannot be entered from here
+            return None  # a parent that the user may not enter
         finally:
             os.close(current)
 
@@ -134,17 +133,17 @@ def _chain(root: Root) -> list[Identity]:
 
 
 def above(folder: int) -> dict[Identity, None]:
-    """The identities of an open directory and of all that contain it; raises OSError."""
-    found: dict[Identity, None] = {}
+    """The identities of an open directory and of its parents; raises OSError."""
+    identities: dict[Identity, None] = {}
     current = os.dup(folder)
     try:
-        while (own := identity(os.fstat(current))) not in found:
-            found[own] = None
+        while (current_identity := identity(os.fstat(current))) not in identities:
+            identities[current_identity] = None
             parent = at.open_parent(current)
             os.close(current)
             current = parent
     except PermissionError:
-        pass  # what lies above cannot be entered from here
+        pass  # a parent that the user may not enter
     finally:
         os.close(current)
-    return found
+    return identities

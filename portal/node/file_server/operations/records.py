@@ -1,4 +1,4 @@
-"""Records of operations in the user's home: what was going on when a server was killed."""
+"""Records of operations in the user's home, for the server after one that was killed."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 SECONDS = 2.0
 """Between two records of the same operation."""
 PATIENCE = 1.0
-"""For the first record; a home that is full or away does not keep anybody from working."""
+"""For the first record; operations also run without a record, if the home is full or away."""
 KEPT_SECONDS = 3600.0
-_FORGOTTEN_SECONDS = 7 * 86400.0
-"""Records of another portal or host that nobody has come back for."""
+_ABANDONED_SECONDS = 7 * 86400.0
+"""Age of records of another portal or host that are deleted."""
 FOLDER = os.path.join(".slipway", "files", "operations")
 
 
@@ -47,7 +47,7 @@ class Records:
         self._is_writing = False
 
     def begin(self, operation: Operation) -> None:
-        """Record the beginning, so that the next server knows what to clean up."""
+        """Record the start, so that the next server can clean up."""
         deadline = time.monotonic() + PATIENCE
         with self._changed:
             self._running.append(operation)
@@ -74,7 +74,7 @@ class Records:
                 threading.Thread(target=self._write_all, daemon=True).start()
 
     def _write_all(self) -> None:
-        """Write until nothing is running; only this thread waits for a home that is away."""
+        """Write records while operations run; only this thread waits for a home that is away."""
         while True:
             with self._changed:
                 if not self._new and not self._running:
@@ -113,7 +113,7 @@ class Records:
     # After a start
 
     def earlier(self, roots: Roots) -> Iterator[Operation]:
-        """Operations of the last hour of earlier servers; removes what those left incomplete."""
+        """Yield earlier servers' operations of the last hour; removes their incomplete files."""
         try:
             names = os.listdir(self._folder) if self._folder else []
         except OSError:
@@ -124,7 +124,7 @@ class Records:
             try:
                 operation = self._read(path, name)
             except (OSError, ValueError, TypeError, KeyError, RecursionError, Refused):
-                _remove_forgotten(path)
+                _remove_abandoned(path)
                 continue
             if operation.state in (WAITING, RUNNING):
                 _interrupt(operation)
@@ -133,26 +133,28 @@ class Records:
                 yield operation
             else:
                 self.forget(operation)
-        for operation in interrupted:  # recorded when that is done, or done by the next server
+        for (
+            operation
+        ) in interrupted:  # recorded afterwards; if this server is killed, the next one repeats it
             clean_up(roots, operation)
             self._write(operation)
 
     def _read(self, path: str, name: str) -> Operation:
-        found = self._name.fullmatch(name)
-        if not found:
+        match = self._name.fullmatch(name)
+        if not match:
             raise ValueError(name)
         with open(path, "rb") as file:
-            return restore(json.load(file), found[1])
+            return restore(json.load(file), match[1])
 
 
 def _interrupt(operation: Operation) -> None:
     files = "1 file was" if operation.files == 1 else f"{operation.files:,} files were"
-    done = f" At least {files} done before." if operation.files else ""
-    operation.end(INTERRUPTED, f"The file server ended meanwhile.{done} Start it again.")
+    progress = f" At least {files} done before." if operation.files else ""
+    operation.end(INTERRUPTED, f"The file server ended meanwhile.{progress} Start it again.")
 
 
 def restore(data: Any, number: str) -> Operation:
-    """The operation of a record; raises ValueError, TypeError, KeyError or Refused."""
+    """Restore an operation from a record; raises ValueError, TypeError, KeyError or Refused."""
     total, size = data["files_total"], data["bytes_total"]
     ended = data["ended"]
     return Operation(
@@ -182,10 +184,10 @@ def restore(data: Any, number: str) -> Operation:
 
 
 def clean_up(roots: Roots, operation: Operation) -> None:
-    """Remove what a killed operation has left incomplete in its destination.
+    """Remove the incomplete files of a killed operation from its destination.
 
-    Where others can write, they could have given a folder of the user's the name of a part: there,
-    only what was recorded is removed.
+    Where other users can write, they could have given a folder of the user's the name of a part:
+    there, only recorded inodes are removed.
     """
     if operation.to is None:
         return
@@ -201,7 +203,7 @@ def clean_up(roots: Roots, operation: Operation) -> None:
                     remove(folder, name, identity(status))
 
 
-def _remove_forgotten(path: str) -> None:
+def _remove_abandoned(path: str) -> None:
     with contextlib.suppress(OSError):
-        if os.stat(path).st_mtime < time.time() - _FORGOTTEN_SECONDS:
+        if os.stat(path).st_mtime < time.time() - _ABANDONED_SECONDS:
             os.unlink(path)

@@ -1,4 +1,4 @@
-"""Renames one file or folder in its place."""
+"""Renames one file or folder within its folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from portal.node.file_server.location import Location
-    from portal.node.file_server.roots import Place, Roots
+    from portal.node.file_server.roots import Dentry, Roots
 
 _ENCODED = re.compile(r"(?:[!-$&-~]|%[0-9A-Fa-f]{2})+")
 
@@ -26,31 +26,31 @@ _ENCODED = re.compile(r"(?:[!-$&-~]|%[0-9A-Fa-f]{2})+")
 def rename(
     roots: Roots, deadlines: Deadlines, location: Location, data: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Give it the name of a JSON object; returns its entry. Raises Refused.
+    """Rename to the name in a JSON object; returns the entry. Raises Refused.
 
-    Never replaces anything. With `shares_follow` the portal takes a storage folder's shares along.
+    Never replaces a file. With `shares_follow` the portal renames a storage folder's shares, too.
     """
     new, field = _new_name(data)
     protected = Protected(roots, deadlines)
 
     def change() -> dict[str, Any]:
-        with roots.place(location, follow=False, to_change=True) as place:
-            if place.name == b".":
+        with roots.resolve(location, follow=False, to_change=True) as dentry:
+            if dentry.name == b".":
                 raise Refused(409, "root", "Storage areas keep their names.", "path")
             same = new == location.name  # then nothing is moved, so shares stay as well
             with protected.moving(
-                place.folder, place.name, shares_follow=same or data.get("shares_follow") is True
+                dentry.folder, dentry.name, shares_follow=same or data.get("shares_follow") is True
             ):
                 if not same:
-                    _rename(place, new, field)
+                    _rename(dentry, new, field)
         return entry(roots, location.parent.child(new))
 
     return deadlines.call(location.root, change)
 
 
-def _rename(place: Place, new: bytes, field: str) -> None:
+def _rename(dentry: Dentry, new: bytes, field: str) -> None:
     try:
-        rename_new(place.folder, place.name, place.folder, new)
+        rename_new(dentry.folder, dentry.name, dentry.folder, new)
     except FileExistsError:
         words = f"“{shown(new)}” exists already. Choose another name."
         raise Refused(409, "exists", words, field) from None

@@ -1,4 +1,4 @@
-"""Reads and checks what the portal asks for, before anything is changed."""
+"""Parses and validates the request of an operation, before anything is changed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from portal.node.file_server.errors import SHARED, Refused, shared
 from portal.node.file_server.location import Location, parse, shown
 from portal.node.file_server.operations.operation import Operation
 from portal.node.file_server.operations.protected import Protected, above
-from portal.node.file_server.roots import Place, Roots
+from portal.node.file_server.roots import Dentry, Roots
 from portal.node.file_server.tree.tree import identity
 
 TYPE_CHECKING = False
@@ -29,7 +29,7 @@ MODE = re.compile(r"0?[0-7]{3}")
 
 
 def read(data: Mapping[str, Any]) -> Operation:
-    """The operation in a JSON object; raises Refused."""
+    """Parse an operation from a JSON object; raises Refused."""
     kind = data.get("kind")
     if kind not in KINDS:
         raise Refused(422, "value", "Write copy, move, delete or mode.", "kind")
@@ -45,12 +45,12 @@ def read(data: Mapping[str, Any]) -> Operation:
     return Operation(kind, _items(data.get("items")), to, conflict, mode)
 
 
-def _items(found: Any) -> tuple[Location, ...]:
-    if not isinstance(found, list) or not found:
+def _items(items: Any) -> tuple[Location, ...]:
+    if not isinstance(items, list) or not items:
         raise Refused(422, "value", "Name at least one file or folder.", "items")
-    if len(found) > MOST_ITEMS:
+    if len(items) > MOST_ITEMS:
         raise Refused(422, "value", f"Name up to {MOST_ITEMS:,} files and folders.", "items")
-    return tuple(dict.fromkeys(_location(text, "items") for text in found))
+    return tuple(dict.fromkeys(_location(text, "items") for text in items))
 
 
 def _location(text: Any, field: str) -> Location:
@@ -64,18 +64,18 @@ def _location(text: Any, field: str) -> Location:
 
 @dataclass(frozen=True)
 class _Target:
-    """The destination, and what it has already of the items' names."""
+    """The destination, and the items' names that it already contains."""
 
     folder: int
     within: Mapping[tuple[int, int], object]
-    """It and all folders that contain it."""
+    """The identities of the destination and its parents."""
     taken: Sequence[bytes]
 
 
 def check(roots: Roots, operation: Operation, protected: Protected) -> None:
-    """Refuse what can be seen to be impossible; raises Refused.
+    """Raise Refused for an operation that is certain to fail.
 
-    What is shared is refused last: the portal ends it if nothing else is in the way.
+    Shared folders are refused last: if nothing else is wrong, the portal ends the shares.
     """
     with contextlib.ExitStack() as stack:
         target = None
@@ -86,19 +86,21 @@ def check(roots: Roots, operation: Operation, protected: Protected) -> None:
             except Refused as error:
                 field = error.field or "to"
                 raise Refused(error.status, error.code, error.detail, field) from error
-        found: dict[bytes, None] = {}
+        shared_names: dict[bytes, None] = {}
         for item in operation.items:
-            found.update(dict.fromkeys(_check_item(roots, operation, item, protected, target)))
+            shared_names.update(
+                dict.fromkeys(_check_item(roots, operation, item, protected, target))
+            )
         if target and target.taken and operation.on_conflict == REFUSE:
             raise _exists(target.taken)
-        if found:
-            raise shared(list(found))
+        if shared_names:
+            raise shared(list(shared_names))
 
 
 def _exists(taken: Sequence[bytes]) -> Refused:
-    more = f" and {len(taken) - 5} more" if len(taken) > 5 else ""
+    further = f" and {len(taken) - 5} more" if len(taken) > 5 else ""
     quoted = ", ".join(f"“{shown(name)}”" for name in taken[:5])
-    return Refused(409, "exists", f"The destination has {quoted}{more} already.", "on_conflict")
+    return Refused(409, "exists", f"The destination has {quoted}{further} already.", "on_conflict")
 
 
 def _name(item: Location) -> bytes:
@@ -106,18 +108,18 @@ def _name(item: Location) -> bytes:
 
 
 def _taken(operation: Operation, folder: int) -> list[bytes]:
-    """Names that the destination has already; raises Refused if several items have the same."""
-    found: dict[bytes, None] = {}
+    """Items' names that the destination contains; raises Refused if several items have one name."""
+    names: dict[bytes, None] = {}
     for name in map(_name, operation.items):
-        if name in found and operation.on_conflict == REFUSE:
+        if name in names and operation.on_conflict == REFUSE:
             words = f"Several of the items are named “{shown(name)}”."
             raise Refused(409, "exists", words, "on_conflict")
-        found[name] = None
-    return [name for name in found if exists(folder, name)]
+        names[name] = None
+    return [name for name in names if exists(folder, name)]
 
 
 def exists(folder: int, name: bytes) -> bool:
-    """Whether a directory has something of this name; a name that is too long does not exist."""
+    """Whether a name exists in a directory; a name that is too long does not."""
     try:
         at.status(folder, name)
     except OSError:
@@ -125,9 +127,9 @@ def exists(folder: int, name: bytes) -> bool:
     return True
 
 
-def check_not_root(operation: Operation, place: Place) -> None:
-    """Storage areas, and others' folders, can only be copied; raises Refused."""
-    if place.name == b"." and operation.kind != COPY:
+def check_not_root(operation: Operation, dentry: Dentry) -> None:
+    """Raise Refused unless a storage area, or another user's folder, is only copied."""
+    if dentry.name == b"." and operation.kind != COPY:
         raise Refused(409, "root", "This is a storage area of its own and remains.")
 
 
@@ -138,20 +140,20 @@ def _check_item(
     protected: Protected,
     target: _Target | None,
 ) -> list[bytes]:
-    """Raises Refused; returns the storage folders that are in the way since they are shared."""
+    """Validate one item; returns the shared storage folders that prevent it. Raises Refused."""
     name = shown(item.name) or item.root
     try:
-        with roots.place(item, follow=False, to_change=True) as place:
-            check_not_root(operation, place)
+        with roots.resolve(item, follow=False, to_change=True) as dentry:
+            check_not_root(operation, dentry)
             try:
-                status = place.status()
+                status = dentry.status()
             except FileNotFoundError:
                 if operation.kind == DELETE:
                     return []
                 raise
             if target and identity(status) in target.within:
                 raise Refused(409, "into_itself", f"“{name}” cannot go into itself.", "to")
-            return _shared(protected, _going(operation, item, place, target))
+            return _shared(protected, _removed(operation, item, dentry, target))
     except Refused as error:
         if error.field in ("items", "to"):
             raise
@@ -159,30 +161,30 @@ def _check_item(
         raise Refused(error.status, error.code, words, "items") from error
 
 
-def _going(
-    operation: Operation, item: Location, place: Place, target: _Target | None
+def _removed(
+    operation: Operation, item: Location, dentry: Dentry, target: _Target | None
 ) -> Iterator[tuple[int, bytes]]:
-    """What the operation takes away, as names in open folders."""
+    """Yield the files that the operation moves, deletes or replaces, as names in open folders."""
     if operation.kind == DELETE:
-        yield place.folder, place.name
-    if target is None or next(iter(target.within)) == identity(os.fstat(place.folder)):
-        return  # it is where it shall be
+        yield dentry.folder, dentry.name
+    if target is None or next(iter(target.within)) == identity(os.fstat(dentry.folder)):
+        return  # it is already there
     is_taken = _name(item) in target.taken
     if operation.kind == MOVE and not (is_taken and operation.on_conflict == SKIP):
-        yield place.folder, place.name
+        yield dentry.folder, dentry.name
     if is_taken and operation.on_conflict == REPLACE:
         yield target.folder, _name(item)
 
 
-def _shared(protected: Protected, going: Iterable[tuple[int, bytes]]) -> list[bytes]:
-    """The storage folders among these that others have access to; raises Refused."""
-    found = []
-    for folder, name in going:
+def _shared(protected: Protected, removed: Iterable[tuple[int, bytes]]) -> list[bytes]:
+    """The names of the shared storage folders among these; raises Refused."""
+    names = []
+    for folder, name in removed:
         try:
             with contextlib.suppress(FileNotFoundError), protected.moving(folder, name):
                 pass
         except Refused as error:
             if error.code != SHARED:
                 raise
-            found.append(name)
-    return found
+            names.append(name)
+    return names

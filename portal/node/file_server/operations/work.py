@@ -1,4 +1,4 @@
-"""Carries out one operation from its beginning to its end."""
+"""Carries out one operation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from portal.node.file_server.operations.operation import (
 )
 from portal.node.file_server.operations.protected import Protected
 from portal.node.file_server.operations.request import COPY, DELETE, MODE_KIND, MOVE, check_not_root
-from portal.node.file_server.roots import Place, Roots
+from portal.node.file_server.roots import Dentry, Roots
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,17 +31,17 @@ _PAST = {COPY: "copied", MOVE: "moved", DELETE: "deleted", MODE_KIND: "changed"}
 
 
 def work(operation: Operation, roots: Roots, protected: Protected) -> None:
-    """Do all of it and note the end; raises nothing."""
+    """Carry out an operation and record its end; raises nothing."""
     try:
         operation.check()
         _Work(operation, roots, protected).run()
     except Cancelled:
-        operation.end(CANCELLED, f"Cancelled. {_done(operation)}")
+        operation.end(CANCELLED, f"Cancelled. {_so_far(operation)}")
     except Refused as error:
-        operation.end(FAILED, f"{error.detail} {_done(operation)}")
+        operation.end(FAILED, f"{error.detail} {_so_far(operation)}")
     except OSError as error:
-        operation.end(FAILED, f"{refusal_of(error).detail} {_done(operation)}")
-    except Exception as error:  # nobody else would notice
+        operation.end(FAILED, f"{refusal_of(error).detail} {_so_far(operation)}")
+    except Exception as error:  # a bug, which would only end this thread
         operation.end(FAILED, f"The file server has an error ({type(error).__name__}).")
     else:
         failed = operation.problem_count and not operation.files
@@ -52,13 +52,13 @@ def _files(count: int) -> str:
     return "1 file" if count == 1 else f"{count:,} files"
 
 
-def _done(operation: Operation) -> str:
-    """What an operation that did not come to its end has done."""
+def _so_far(operation: Operation) -> str:
+    """The progress of an operation that did not complete, in words."""
     verb = "was" if operation.files == 1 else "were"
-    found = f"{_files(operation.files)} {verb} {_PAST[operation.kind]} before."
+    words = f"{_files(operation.files)} {verb} {_PAST[operation.kind]} before."
     if operation.kind == COPY:
-        return found + " Items that were not complete are not there."
-    return found
+        return words + " Items that were not complete are not there."
+    return words
 
 
 def _summary(operation: Operation) -> str:
@@ -76,7 +76,7 @@ class _Work:
         self._operation, self._roots, self._protected = operation, roots, protected
 
     def run(self) -> None:
-        """Do all items; raises Refused, OSError or Cancelled if it cannot go on."""
+        """Process all items; raises Refused, OSError or Cancelled if it cannot continue."""
         if self._operation.to is None:
             self._items(None)
             return
@@ -85,25 +85,25 @@ class _Work:
 
     def _items(self, to: Destination | None) -> None:
         device = os.fstat(to.folder).st_dev if to else None
-        with contextlib.suppress(Refused, OSError):  # the work itself says what is wrong
+        with contextlib.suppress(Refused, OSError):  # the work itself reports errors
             count(self._operation, self._roots, device)
         for item in self._operation.items:
             self._operation.check()
             try:
-                with self._roots.place(item, follow=False, to_change=True) as place:
-                    self._item(item, place, to)
+                with self._roots.resolve(item, follow=False, to_change=True) as dentry:
+                    self._item(item, dentry, to)
             except Refused as error:
                 if error.code != "not_found" or self._operation.kind != DELETE:
                     self._operation.note(item, error)
 
-    def _item(self, item: Location, place: Place, to: Destination | None) -> None:
+    def _item(self, item: Location, dentry: Dentry, to: Destination | None) -> None:
         operation = self._operation
-        check_not_root(operation, place)
+        check_not_root(operation, dentry)
         if operation.kind == DELETE:
-            delete(operation, item, place, self._protected)
+            delete(operation, item, dentry, self._protected)
         elif operation.kind == MODE_KIND:
-            set_modes(operation, item, place)
+            set_modes(operation, item, dentry)
         elif to is not None and operation.kind == COPY:
-            copy(operation, item, place, to)
+            copy(operation, item, dentry, to)
         elif to is not None:
-            move(operation, item, place, to, self._protected)
+            move(operation, item, dentry, to, self._protected)

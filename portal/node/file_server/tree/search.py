@@ -1,4 +1,4 @@
-"""Searches for names below a folder, the nearest first."""
+"""Searches for names below a folder, breadth first."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ LONGEST_TEXT = 255
 def search(roots: Roots, location: Location, query: Mapping[str, str]) -> dict[str, Any]:
     """Entries whose name contains `text`, regardless of case; `hidden=true`: hidden ones, too.
 
-    Links are found, never followed. Raises Refused.
+    Links are listed, but not followed. Raises Refused.
     """
     text = query.get("text", "").strip()
     if not text or len(text) > LONGEST_TEXT:
         words = f"Write 1 to {LONGEST_TEXT} characters of the name that you search."
         raise Refused(422, "value", words, "text")
     with roots.folder(location) as folder:
-        found = _Search(location, folder, text, hidden=query.get("hidden") == "true")
-        found.run()
-    return {"entries": found.entries, "complete": found.is_complete}
+        walk = _Search(location, folder, text, hidden=query.get("hidden") == "true")
+        walk.run()
+    return {"entries": walk.entries, "complete": walk.is_complete}
 
 
 class _Search:
@@ -48,38 +48,38 @@ class _Search:
         self.is_complete = True
 
     def run(self) -> None:
-        """Look into one folder after the other."""
+        """Search one folder after the other."""
         device = os.fstat(self._folder).st_dev
         while self._waiting and self.is_complete:
             names = self._waiting.popleft()
             try:
                 folder = _open(self._folder, names)
             except OSError:
-                continue  # gone meanwhile, a link by now, or not for this user
+                continue  # deleted or replaced by a link meanwhile, or not permitted
             try:
                 if os.fstat(folder).st_dev == device:
-                    self._look(folder, names)
+                    self._search_folder(folder, names)
             finally:
                 os.close(folder)
 
-    def _look(self, folder: int, names: tuple[bytes, ...]) -> None:
-        here = Location(self._location.root, self._location.names + names)
+    def _search_folder(self, folder: int, names: tuple[bytes, ...]) -> None:
+        parent = Location(self._location.root, self._location.names + names)
         for name, is_folder in _entries(folder):
             if time.monotonic() > self._deadline:
                 self.is_complete = False
                 return
             if name.startswith(PART_PREFIX) or (name.startswith(b".") and not self._hidden):
                 continue
-            if self._text in shown(name).casefold() and not self._add(here, folder, name):
+            if self._text in shown(name).casefold() and not self._add(parent, folder, name):
                 return
             if is_folder:
                 self._waiting.append((*names, name))
 
-    def _add(self, here: Location, folder: int, name: bytes) -> bool:
+    def _add(self, parent: Location, folder: int, name: bytes) -> bool:
         if len(self.entries) >= MOST:
             self.is_complete = False
-        elif found := entry_at(here, folder, name):
-            self.entries.append(found)
+        elif entry := entry_at(parent, folder, name):
+            self.entries.append(entry)
         return self.is_complete
 
 

@@ -1,4 +1,4 @@
-"""One walk through a tree; others may rename, exchange and delete anything in it meanwhile."""
+"""A walk through a tree in which other users may rename, exchange and delete files meanwhile."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ ENTER, LEAVE, ITEM, PROBLEM = "enter", "leave", "item", "problem"
 
 
 def identity(status: os.stat_result) -> Identity:
-    """What distinguishes a file or folder from all others of the host."""
+    """The device and inode, which identify a file on this host."""
     return status.st_dev, status.st_ino
 
 
 class Descent:
-    """An open directory, and the way back up to where the descent began."""
+    """An open directory, and its parents up to the one where the descent began."""
 
     def __init__(self, folder: int) -> None:
         """`folder` is duplicated, and remains the caller's."""
@@ -75,7 +75,7 @@ class Descent:
         return self._levels[-2]
 
     def up(self) -> None:
-        """Go back to the directory above; raises Refused."""
+        """Return to the directory above; raises Refused."""
         self.parent()
         os.close(self._levels.pop())
         self._identities.pop()
@@ -91,7 +91,7 @@ def _lost() -> Refused:
 
 
 class Step:
-    """What a walk has come to: a folder entered or left, something else, or a problem."""
+    """A step of a walk: a folder entered or left, another file, or a problem."""
 
     __slots__ = ("error", "kind", "name", "skip", "status")
 
@@ -103,11 +103,11 @@ class Step:
         self.status = status
         self.error = error
         self.skip = False
-        """Set by the caller: the contents of this folder are left out, and it is not “left”."""
+        """Set by the caller to skip the contents of this folder; there is no LEAVE step then."""
 
 
 class Tree:
-    """A walk through what lies at one name, which may be a folder or anything else.
+    """A walk through one directory entry, which may be a folder or any other file.
 
     During a step, `folder` is the directory that contains it, and for a folder that is entered or
     left `inside` is the folder itself.
@@ -145,26 +145,26 @@ class Tree:
         return self._descent.folder
 
     def below(self, step: Step) -> tuple[bytes, ...]:
-        """The names from the beginning of the walk to this step; () for the beginning itself."""
+        """The names from the start of the walk to this step; () for the start itself."""
         above = [name for name, _ in self._entered[: self.depth]]
         return (*above, step.name)[1:]
 
     @property
     def depth(self) -> int:
-        """How many folders of the walk contain the step."""
+        """Number of folders of the walk that contain the step."""
         return len(self._entered) - (1 if self._moving else 0)
 
     def steps(self, name: bytes) -> Iterator[Step]:
-        """Walk; raises OSError if the beginning does not exist, Refused if the way back is lost."""
+        """Walk; raises OSError if the start does not exist, Refused if a parent was moved."""
         first = at.status(self._descent.folder, name)
         self._pending = [iter([name])]
         while self._pending:
-            found = next(self._pending[-1], None)
-            if found is None:
+            child = next(self._pending[-1], None)
+            if child is None:
                 self._pending.pop()
                 yield from self._leave()
             else:
-                yield from self._visit(found, first)
+                yield from self._visit(child, first)
 
     def _leave(self) -> Iterator[Step]:
         if not self._entered:
@@ -221,7 +221,7 @@ class Tree:
 def change_mode(folder: int, name: bytes, mode_of: Callable[[os.stat_result], int]) -> None:
     """chmod for a name in an open directory; raises Refused for a link, and OSError.
 
-    `mode_of` gets the status of what is changed, since another file may have had the name before.
+    `mode_of` gets the status of the open file, which another user may have exchanged before.
     """
     with at.opened(folder, name, at.PATH) as opened:
         status = os.fstat(opened)
@@ -232,13 +232,13 @@ def change_mode(folder: int, name: bytes, mode_of: Callable[[os.stat_result], in
 
 
 def remove(folder: int, name: bytes, expected: Identity | None = None) -> None:
-    """Delete what lies at a name, as far as possible; what does not exist is no error.
+    """Delete a file or tree as far as possible; it may be missing.
 
-    Nothing is deleted if it is something else than is expected: others may have exchanged it.
+    Nothing is deleted if it is not the expected one: other users may have exchanged it.
     """
 
     def opened_up(status: os.stat_result) -> int:
-        """Let the owner delete what is in a folder, which may be a copy of a read-only one."""
+        """Let the owner delete the contents of a folder, which may be a copy of a read-only one."""
         mode = stat.S_IMODE(status.st_mode)
         is_meant = bool(tree.depth) or expected in (None, identity(status))
         return mode | 0o700 if is_meant and stat.S_ISDIR(status.st_mode) else mode
@@ -257,6 +257,6 @@ def remove(folder: int, name: bytes, expected: Identity | None = None) -> None:
                     elif step.kind == ITEM:
                         at.unlink(tree.folder, step.name)
                 except OSError:
-                    continue  # the folder above cannot be deleted then, and remains with it
+                    continue  # then the folder above cannot be deleted either
         except (OSError, Refused):
             return

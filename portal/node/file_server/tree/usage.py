@@ -1,4 +1,4 @@
-"""How much space a folder takes, counted in the background."""
+"""Disk usage of folders, counted in the background."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 AT_ONCE = 2
 KEPT_SECONDS = 600.0
 STUCK_SECONDS = 30.0
-"""A count that does not advance for so long hangs, and leaves its place to another."""
+"""A count without progress for so long counts as hanging, and another one may start."""
 MOST_WAITING = 200
 ANSWER_SECONDS = 0.3
 
 
 @dataclass(eq=False)
 class Count:
-    """A count that may still go on."""
+    """A count, complete or in progress."""
 
     location: Location
     bytes: int = 0
@@ -38,14 +38,14 @@ class Count:
     files: int = 0
     folders: int = 0
     unreadable: int = 0
-    """Folders that the user may not read, or that have vanished meanwhile."""
+    """Folders that the user may not read, or that were deleted meanwhile."""
     error: Refused | None = None
     counted: float | None = None
     advanced: float = field(default_factory=time.monotonic)
     over: threading.Event = field(default_factory=threading.Event)
 
     def as_json(self) -> dict[str, Any]:
-        """What the portal is told."""
+        """The count in replies."""
         return {
             "bytes": self.bytes,
             "disk_bytes": self.disk_bytes,
@@ -74,20 +74,23 @@ class Usage:
             return bool(self._running)
 
     def get(self, location: Location, *, again: bool = False) -> Count:
-        """What is known of a folder by now; `again`: not from an earlier count. Raises Refused."""
+        """Return the count of a folder, perhaps in progress; raises Refused.
+
+        `again` starts a new count if the last one is complete.
+        """
         with self._lock:
             self._prune()
-            found = self._counts.get(location)
-            if found is None or (again and found.counted is not None):
+            count = self._counts.get(location)
+            if count is None or (again and count.counted is not None):
                 if len(self._waiting) >= MOST_WAITING:
                     raise Refused(503, "busy", "Too many folders are being counted. Try later.")
-                found = self._counts[location] = Count(location)
-                self._waiting.append(found)
+                count = self._counts[location] = Count(location)
+                self._waiting.append(count)
             self._launch()
-        found.over.wait(ANSWER_SECONDS)
-        if found.error:
-            raise found.error
-        return found
+        count.over.wait(ANSWER_SECONDS)
+        if count.error:
+            raise count.error
+        return count
 
     def _prune(self) -> None:
         old = time.time() - KEPT_SECONDS
@@ -109,10 +112,10 @@ class Usage:
     def _run(self, count: Count) -> None:
         try:
             with (
-                self._roots.place(count.location) as place,
-                Tree(place.folder, one_file_system=True) as tree,
+                self._roots.resolve(count.location) as dentry,
+                Tree(dentry.folder, one_file_system=True) as tree,
             ):
-                _count(count, tree, place.name)
+                _count(count, tree, dentry.name)
             count.counted = time.time()
         except Refused as error:
             count.error = error

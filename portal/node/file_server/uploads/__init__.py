@@ -1,1 +1,1 @@
-"""Uploads that go on after an interruption (tus 1.0.0)."""
+"""Resumable uploads (tus 1.0.0)."""

@@ -1,4 +1,4 @@
-"""The file of an upload in its target's folder: made, found again, filled, put in place."""
+"""The part of an upload, an incomplete file in its target's folder."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from portal.node.file_server import at
 from portal.node.file_server.errors import Refused, refusal_of
 from portal.node.file_server.location import LONGEST_NAME, Location, parse, shown
 from portal.node.file_server.replacing import create_part, settle
-from portal.node.file_server.roots import Place, Roots, kind_words, open_file
+from portal.node.file_server.roots import Dentry, Roots, kind_words, open_file
 from portal.node.file_server.uploads.records import REFUSE, RENAME, REPLACE
 from portal.node.file_server.uploads.writers import locked
-from portal.node.file_server.uploads.writing import write_pieces
+from portal.node.file_server.writing import write_pieces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _NUMBERED = re.compile(rb"(.*) \((\d{1,9})\)", re.DOTALL)
 
 
 def gone() -> Refused:
-    """The answer if the part is no longer where it was."""
+    """The refusal if the part no longer exists."""
     return Refused(
         410,
         "gone",
@@ -47,38 +47,38 @@ def make_folders(roots: Roots, location: Location) -> None:
     """Create the missing folders above a location; raises Refused."""
     for depth in range(len(roots.area(location).names) + 1, len(location.names)):
         folder = Location(location.root, location.names[:depth])
-        with roots.place(folder, to_change=True) as place:
+        with roots.resolve(folder, to_change=True) as dentry:
             with contextlib.suppress(FileExistsError):
-                at.make_folder(place.folder, place.name)
-            if not stat.S_ISDIR(place.status().st_mode):
+                at.make_folder(dentry.folder, dentry.name)
+            if not stat.S_ISDIR(dentry.status().st_mode):
                 raise Refused(409, "not_folder", f"“{shown(folder.name)}” is no folder.", "path")
 
 
-def check_target(place: Place, on_conflict: str) -> None:
-    """Raise Refused if the name is taken and that is not to be solved."""
-    if place.name == b".":
+def check_target(dentry: Dentry, on_conflict: str) -> None:
+    """Raise Refused if the name exists and `on_conflict` does not permit that."""
+    if dentry.name == b".":
         raise Refused(409, "folder", "This is a folder.", "path")
     try:
-        mode = place.status().st_mode
+        mode = dentry.status().st_mode
     except FileNotFoundError:
         return
     if on_conflict == REFUSE:
-        raise Refused(409, "exists", f"“{shown(place.name)}” exists already.", "path")
+        raise Refused(409, "exists", f"“{shown(dentry.name)}” exists already.", "path")
     if on_conflict == REPLACE and not stat.S_ISREG(mode):
         words = "a folder" if stat.S_ISDIR(mode) else kind_words(mode)
-        detail = f"“{shown(place.name)}” is {words}, which a file cannot replace."
+        detail = f"“{shown(dentry.name)}” is {words}, which a file cannot replace."
         raise Refused(409, "special", detail, "path")
 
 
-def make(place: Place, record: Record) -> None:
-    """Create the part, and reserve its space where the file system can; raises Refused.
+def make(dentry: Dentry, record: Record) -> None:
+    """Create the part, and reserve its space if the file system can; raises Refused.
 
-    So a file that is too large for the quota is refused before any of it is sent.
+    So a file that exceeds the quota is refused before it is sent.
     """
-    free = at.space(place.folder)
-    if free.f_blocks and record.length > free.f_bavail * free.f_frsize:
+    space = at.space(dentry.folder)
+    if space.f_blocks and record.length > space.f_bavail * space.f_frsize:
         raise refusal_of(OSError(errno.ENOSPC, ""))
-    file = create_part(place, record.part, os.O_RDWR)
+    file = create_part(dentry, record.part, os.O_RDWR)
     try:
         record.inode = os.fstat(file).st_ino
         _reserve(file, record.length)
@@ -98,22 +98,22 @@ def _reserve(file: int, length: int) -> None:
             raise OSError(number, os.strerror(number))
 
 
-def _place(roots: Roots, record: Record) -> contextlib.AbstractContextManager[Place]:
+def _resolve(roots: Roots, record: Record) -> contextlib.AbstractContextManager[Dentry]:
     follow = record.on_conflict == REPLACE
-    return roots.place(parse(record.path), follow=follow, to_change=True)
+    return roots.resolve(parse(record.path), follow=follow, to_change=True)
 
 
 @contextlib.contextmanager
-def opened(roots: Roots, record: Record) -> Iterator[tuple[Place, int]]:
-    """The target's place and the part, open and locked against other processes.
+def opened(roots: Roots, record: Record) -> Iterator[tuple[Dentry, int]]:
+    """Yield the target and the part, open and locked against other processes.
 
-    Raises Refused: 410 if the part has gone, 423 if another process writes to it.
+    Raises Refused: 410 if the part does not exist, 423 if another process writes to it.
     """
     with contextlib.ExitStack() as stack:
-        place, file = _found(roots, record, stack)
+        dentry, file = _open(roots, record, stack)
         stack.callback(os.close, file)
         status = os.fstat(file)
-        # Others may write into a shared folder: they could have put another file there.
+        # In a shared folder, another user could have replaced the part.
         if status.st_ino != record.inode or status.st_uid != os.geteuid():
             raise gone()
         try:
@@ -121,14 +121,14 @@ def opened(roots: Roots, record: Record) -> Iterator[tuple[Place, int]]:
         except BlockingIOError:
             raise locked() from None
         except OSError:
-            pass  # a file system without locks: there is one server for each user and host
-        yield place, file
+            pass  # no locks on this file system; there is one server for each user and host
+        yield dentry, file
 
 
-def _found(roots: Roots, record: Record, stack: contextlib.ExitStack) -> tuple[Place, int]:
+def _open(roots: Roots, record: Record, stack: contextlib.ExitStack) -> tuple[Dentry, int]:
     try:
-        place = stack.enter_context(_place(roots, record))
-        return place, open_file(Place(place.location, place.folder, record.part), os.O_RDWR)
+        dentry = stack.enter_context(_resolve(roots, record))
+        return dentry, open_file(Dentry(dentry.location, dentry.folder, record.part), os.O_RDWR)
     except FileNotFoundError:
         raise gone() from None
     except Refused as refused:
@@ -141,18 +141,18 @@ def receive(
     length: int,
     body: Iterable[bytes | memoryview],
     writer: Writer,
-    running: Any = None,
+    digest: Any = None,
 ) -> int:
-    """Append a body from `start` on; returns the new size. `running` is a hash of it all.
+    """Append a body from `start` on; returns the new size. `digest` is updated with it.
 
-    Raises Refused (413) if it is longer than the upload. What has arrived before an error stays.
+    Raises Refused (413) if it is longer than the upload. Data before an error are kept.
     """
     position = start
     for piece in write_pieces(file, _limited(body, length - start), start):
         position += len(piece)
         writer.last = time.monotonic()
-        if running is not None:
-            running.update(piece)
+        if digest is not None:
+            digest.update(piece)
     return position
 
 
@@ -164,27 +164,27 @@ def _limited(body: Iterable[bytes | memoryview], most: int) -> Iterable[bytes | 
         yield piece
 
 
-def put(place: Place, part: bytes, name: bytes, file: int, *, replace: bool) -> None:
-    """Give a complete part, open as `file`, its final name; raises Refused as replacing.settle.
+def put(dentry: Dentry, part: bytes, name: bytes, file: int, *, replace: bool) -> None:
+    """Rename a complete part, open as `file`, to its final name; raises as replacing.settle.
 
-    Also completes this if an earlier attempt was killed in between.
+    Also completes an earlier attempt that was killed in between.
     """
     with contextlib.suppress(FileNotFoundError):
-        if os.path.samestat(at.status(place.folder, name), os.fstat(file)):
-            at.unlink(place.folder, part)
+        if os.path.samestat(at.status(dentry.folder, name), os.fstat(file)):
+            at.unlink(dentry.folder, part)
             return
-    settle(Place(place.location, place.folder, name), part, file, replace=replace)
+    settle(Dentry(dentry.location, dentry.folder, name), part, file, replace=replace)
 
 
-def final_name(place: Place, on_conflict: str, inode: int) -> bytes:
-    """The name that a complete file shall get: “name (2).txt” if it is taken and RENAME."""
-    name = place.name
+def final_name(dentry: Dentry, on_conflict: str, inode: int) -> bytes:
+    """The final name of a complete file: “name (2).txt” if the name exists and RENAME."""
+    name = dentry.name
     while on_conflict == RENAME:
         try:
-            found = at.status(place.folder, name)
+            existing = at.status(dentry.folder, name)
         except FileNotFoundError:
             break
-        if found.st_ino == inode:
+        if existing.st_ino == inode:
             break
         name = next_name(name)
     return name
@@ -202,19 +202,19 @@ def next_name(name: bytes) -> bytes:
 
 
 def status(roots: Roots, record: Record) -> os.stat_result | None:
-    """The part's size and times; None if it is not there."""
+    """The status of the part; None if it does not exist."""
     try:
-        with _place(roots, record) as place:
-            return at.status(place.folder, record.part)
+        with _resolve(roots, record) as dentry:
+            return at.status(dentry.folder, record.part)
     except Refused:
         return None
 
 
 def remove(roots: Roots, record: Record) -> None:
-    """Delete the part, if it is still there; raises Refused if that fails."""
+    """Delete the part, which may be missing; raises Refused."""
     try:
-        with _place(roots, record) as place:
-            at.unlink(place.folder, record.part)
+        with _resolve(roots, record) as dentry:
+            at.unlink(dentry.folder, record.part)
     except Refused as refused:
         if refused.status not in (404, 409):
             raise

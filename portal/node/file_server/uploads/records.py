@@ -1,4 +1,4 @@
-"""What is known of each upload: one small JSON file, which outlives the server."""
+"""Records of uploads: small JSON files, which outlive the server."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
 REFUSE, REPLACE, RENAME = "refuse", "replace", "rename"
 CONFLICTS = (REFUSE, REPLACE, RENAME)
-"""What to do if the name exists already."""
+"""Values of on_conflict."""
 _ID = re.compile(r"[0-9a-f]{32}")
 _MOST_BYTES = 64 * 1024
+SMALL = 8 * 1024 * 1024
+"""Bytes up to which a file is written without a record of it."""
 
 
 @dataclass
@@ -30,42 +32,42 @@ class Record:
 
     id: str
     path: str
-    """Location of the file to be."""
+    """Location of the target."""
     length: int
     created: float
     on_conflict: str = REFUSE
     modified: float | None = None
-    """Time that the file gets, in seconds since the epoch."""
+    """Time to set on the file, in seconds since the epoch."""
     sha256: str = ""
-    """Hexadecimal; "" if the client named none."""
+    """Hexadecimal; "" if the client sent none."""
     inode: int = 0
-    """Of the part: another file in its place is not written to."""
+    """Inode of the part, to recognize it."""
     final: str = ""
-    """Location under which the file is about to appear, or has appeared."""
+    """Location of the final name, saved before the rename."""
     done: float = 0.0
-    """When it was completed, in seconds since the epoch; 0 before."""
+    """Time of completion, in seconds since the epoch; 0 before."""
 
     resumable: bool = True
-    """False for one request's file: only recorded to be removed if the process is killed."""
+    """False for a file of a plain PUT: recorded only to remove it if the process is killed."""
 
     @property
     def part(self) -> bytes:
-        """Name of the file that is being written, in the target's folder."""
+        """Name of the incomplete file in the target's folder."""
         return PART_PREFIX + self.id.encode() + b".part"
 
 
 def new_id() -> str:
-    """An id that nobody can guess."""
+    """Return a random id."""
     return secrets.token_hex(16)
 
 
 def no_upload() -> Refused:
-    """The answer for an upload that does not exist."""
+    """The refusal for an upload that does not exist."""
     return Refused(404, "no_upload", "There is no such upload; it may have expired.")
 
 
 class Store:
-    """The records in the first folder that takes them."""
+    """The records, in the first of several folders that is writable."""
 
     def __init__(self, folders: Sequence[str]) -> None:
         self._folders = list(folders)
@@ -83,7 +85,7 @@ class Store:
                         yield record
 
     def get(self, id: str) -> Record:
-        """The record of an upload; raises Refused (404)."""
+        """Return the record of an upload; raises Refused (404)."""
         if _ID.fullmatch(id):
             for folder in self._folders:
                 record = _read(os.path.join(folder, id + ".json"))
@@ -92,7 +94,7 @@ class Store:
         raise no_upload()
 
     def save(self, record: Record) -> None:
-        """Write a record at once; raises OSError if no folder takes it."""
+        """Write a record atomically; raises OSError if no folder is writable."""
         problem: OSError | None = None
         for number, folder in enumerate(self._folders):
             try:
@@ -100,13 +102,13 @@ class Store:
             except OSError as error:
                 problem = error
                 continue
-            for other in self._folders[:number]:  # an older state would be found first
+            for other in self._folders[:number]:  # get() would return an older state
                 _unlink(os.path.join(other, record.id + ".json"))
             return
         raise problem or FileNotFoundError(2, "no folder")
 
     def remove(self, id: str) -> None:
-        """Forget an upload."""
+        """Delete the record of an upload."""
         for folder in self._folders:
             _unlink(os.path.join(folder, id + ".json"))
 
@@ -126,14 +128,14 @@ def _write(folder: str, record: Record) -> None:
 
 
 def _read(path: str) -> Record | None:
-    """A record; None if it is missing or no record of this user's."""
+    """Read a record; None if it is missing, invalid or not the user's."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         with os.fdopen(os.open(path, flags), "rb", 0) as file:
             if os.fstat(file.fileno()).st_uid != os.getuid():
                 return None
-            found = json.loads(file.read(_MOST_BYTES))
-        record = Record(**{field.name: found[field.name] for field in fields(Record)})
+            data = json.loads(file.read(_MOST_BYTES))
+        record = Record(**{field.name: data[field.name] for field in fields(Record)})
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return record if _is_valid(record) else None

@@ -1,4 +1,4 @@
-"""The protocol tus 1.0.0 at /data/uploads/: requests to uploads, results to headers."""
+"""The protocol tus 1.0.0 at /data/uploads/."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import re
 import time
 from email.utils import formatdate
 
-from portal.node.file_server.contents import SMALL, parse_time
 from portal.node.file_server.errors import Refused
+from portal.node.file_server.headers import parse_time
 from portal.node.file_server.location import parse
-from portal.node.file_server.uploads.records import CONFLICTS, REFUSE, Record, new_id
+from portal.node.file_server.uploads.records import CONFLICTS, REFUSE, SMALL, Record, new_id
 from portal.node.file_server.uploads.uploads import Chunk
 
 TYPE_CHECKING = False
@@ -32,7 +32,7 @@ def answer(uploads: Uploads, request: Request, id: str) -> None:
     """Answer a request to /data/uploads/ or /data/uploads/<id>; raises Refused."""
     method = request.command
     request.always = {"Tus-Resumable": VERSION}
-    if method == "POST":  # for clients behind proxies that know few methods
+    if method == "POST":  # for clients behind proxies that accept few methods
         method = request.headers.get("X-HTTP-Method-Override", method)
     if method == "OPTIONS":
         request.reply(204, _abilities())
@@ -58,11 +58,11 @@ def _abilities() -> dict[str, str]:
 
 
 def _create(uploads: Uploads, request: Request) -> None:
-    record = _wanted(request)
+    record = _requested_upload(request)
     offset = 0
     if request.length or request.length is None:
         _check_type(request)
-    # Its client does not know the upload's address before the answer, so it could not resume it.
+    # The client gets the upload's URL with the response, so it could not resume it before.
     if request.length == record.length <= SMALL:
         record = uploads.write_whole(record, _chunk(request, 0))
         offset = record.length
@@ -75,7 +75,7 @@ def _create(uploads: Uploads, request: Request) -> None:
 
 
 def _first(uploads: Uploads, request: Request, record: Record) -> int:
-    """Write what comes with the creation: nobody knows of the upload if that fails."""
+    """Write the data of a creation request; removes the upload if that fails."""
     try:
         record, offset = uploads.append(record.id, _chunk(request, 0), request.connection)
     except BaseException:
@@ -116,8 +116,8 @@ def _headers(uploads: Uploads, record: Record, offset: int) -> dict[str, str]:
 # Reading requests
 
 
-def _wanted(request: Request) -> Record:
-    """The upload that a client wants to begin; raises Refused."""
+def _requested_upload(request: Request) -> Record:
+    """Parse the headers of a new upload; raises Refused."""
     if "Upload-Defer-Length" in request.headers:
         raise Refused(422, "value", "The length must be known.", "Upload-Length")
     length = _count(request, "Upload-Length")
@@ -147,16 +147,16 @@ def _conflict(text: str, field: str) -> str:
 
 
 def _metadata(text: str) -> dict[str, str]:
-    """The header Upload-Metadata: keys, and values in Base64; raises Refused."""
-    found: dict[str, str] = {}
+    """Parse Upload-Metadata: keys, and values in Base64; raises Refused."""
+    metadata: dict[str, str] = {}
     for pair in filter(None, (part.strip() for part in text.split(","))):
         key, _, value = pair.partition(" ")
         try:
-            found[key] = base64.b64decode(value, validate=True).decode()
+            metadata[key] = base64.b64decode(value, validate=True).decode()
         except ValueError:
             detail = f"The value of “{key}” is not UTF-8 text in Base64."
             raise Refused(422, "value", detail, "Upload-Metadata") from None
-    return found
+    return metadata
 
 
 def _count(request: Request, name: str) -> int:
@@ -172,7 +172,7 @@ def _check_type(request: Request) -> None:
 
 
 def _chunk(request: Request, offset: int) -> Chunk:
-    """The request's body with its checksum; raises Refused."""
+    """The body of a request with its checksum; raises Refused."""
     algorithm, _, coded = request.headers.get("Upload-Checksum", "").partition(" ")
     digest = b""
     if algorithm:
@@ -182,7 +182,7 @@ def _chunk(request: Request, offset: int) -> Chunk:
             names = " or ".join(DIGEST_BYTES)
             detail = f"Write {names}, a space and the checksum in Base64."
             raise Refused(400, "checksum", detail, "Upload-Checksum")
-    how = request.headers.get("Upload-On-Conflict", "")
-    if how:
-        _conflict(how, "Upload-On-Conflict")
-    return Chunk(offset, request.body(), algorithm, digest, how)
+    on_conflict = request.headers.get("Upload-On-Conflict", "")
+    if on_conflict:
+        _conflict(on_conflict, "Upload-On-Conflict")
+    return Chunk(offset, request.body(), algorithm, digest, on_conflict)

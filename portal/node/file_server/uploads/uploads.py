@@ -1,4 +1,4 @@
-"""Uploads: created, continued, completed, listed, removed."""
+"""Uploads: create, append, complete, list and remove."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import time
 from dataclasses import dataclass
 
 from portal.node.file_server import at
-from portal.node.file_server.contents import set_modified, write
 from portal.node.file_server.errors import Refused
 from portal.node.file_server.location import Location, parse, shown
-from portal.node.file_server.roots import Place
+from portal.node.file_server.replacing import set_modified, write
+from portal.node.file_server.roots import Dentry
 from portal.node.file_server.uploads import parts
 from portal.node.file_server.uploads.records import REPLACE, Record, Store, new_id, no_upload
 from portal.node.file_server.uploads.writers import Writers
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     from portal.node.file_server.uploads.writers import Writer
 
 DONE_SECONDS = 3600.0
-"""How long a completed upload is remembered, for clients whose line broke before the answer."""
+"""How long a completed upload is recorded, for clients that did not receive the response."""
 _READ = 1024 * 1024
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """A part of a file that arrives."""
+    """Data of an upload from one request."""
 
     offset: int
     body: Iterable[bytes | memoryview]
     algorithm: str = ""
-    """Of its checksum; "" for none."""
+    """Algorithm of the checksum; "" for none."""
     digest: bytes = b""
     on_conflict: str = ""
-    """Replaces what was said at the creation."""
+    """Replaces the value of the creation."""
 
 
 class Uploads:
@@ -54,22 +54,22 @@ class Uploads:
         self._seconds = hours * 3600
         self._writers = Writers()
         self._hashes: dict[str, tuple[int, Any]] = {}
-        """Running SHA-256 by upload, with the number of bytes that it has seen."""
+        """Running SHA-256 by upload, with the number of bytes that it covers."""
 
     # Creation
 
     @contextlib.contextmanager
-    def _target(self, record: Record) -> Iterator[Place]:
-        """The place of the file to be, in folders that are made if they are missing."""
+    def _target(self, record: Record) -> Iterator[Dentry]:
+        """Resolve the target, and create missing folders above it."""
         location = parse(record.path)
         if not location.names:
             raise Refused(422, "value", "The name of the file is missing.", "path")
         self._probe(location)
         parts.make_folders(self._roots, location)
         follow = record.on_conflict == REPLACE
-        with self._roots.place(location, follow=follow, to_change=True) as place:
-            parts.check_target(place, record.on_conflict)
-            yield place
+        with self._roots.resolve(location, follow=follow, to_change=True) as dentry:
+            parts.check_target(dentry, record.on_conflict)
+            yield dentry
 
     def _probe(self, location: Location) -> None:
         """Raise Refused (503) if the file system does not answer."""
@@ -77,7 +77,7 @@ class Uploads:
         self._deadlines.call(location.root, lambda: self._roots.probe(area))
 
     def _get(self, id: str) -> Record:
-        """An upload's record, once its file system has answered; raises Refused."""
+        """Return a record after its file system has answered; raises Refused."""
         record = self._deadlines.call("uploads", lambda: self._store.get(id))
         if not record.resumable:
             raise no_upload()
@@ -85,33 +85,33 @@ class Uploads:
         return record
 
     def create(self, record: Record) -> None:
-        """Begin an upload; raises Refused."""
-        with self._target(record) as place:
-            # Recorded first, so that the part is removed some day if this process is killed here.
+        """Create an upload; raises Refused."""
+        with self._target(record) as dentry:
+            # Recorded first, so that the part is cleaned up if this process is killed here.
             self._store.save(record)
             try:
-                parts.make(place, record)
+                parts.make(dentry, record)
                 self._store.save(record)
             except BaseException:
                 self._remove(record)
                 raise
 
     def write_whole(self, record: Record, chunk: Chunk) -> Record:
-        """Write a file that comes with the creation, without a record; raises Refused."""
-        with self._target(record) as place:
-            name = parts.final_name(place, record.on_conflict, 0)
+        """Write a file that a creation request contains, without a record; raises Refused."""
+        with self._target(record) as dentry:
+            name = parts.final_name(dentry, record.on_conflict, 0)
             body = checked(checked(chunk.body, chunk.algorithm, chunk.digest), *_sha256(record))
-            target = Place(place.location, place.folder, name)
+            target = Dentry(dentry.location, dentry.folder, name)
             write(target, body, replace=record.on_conflict == REPLACE, modified=record.modified)
-        record.final, record.done = str(_sibling(record, place, name)), time.time()
+        record.final, record.done = str(_sibling(record, dentry, name)), time.time()
         return record
 
     @contextlib.contextmanager
     def noted(self, location: Location) -> Iterator[bytes]:
-        """A name for a file that is being written: it is cleaned up if this process is killed."""
+        """Yield a recorded name for an incomplete file, to clean up if this process is killed."""
         now = time.time()
         record = Record(new_id(), str(location), 0, now, on_conflict=REPLACE, resumable=False)
-        with contextlib.suppress(OSError):  # it can be written all the same
+        with contextlib.suppress(OSError):  # the file is written without a record, too
             self._store.save(record)
         try:
             yield record.part
@@ -121,100 +121,100 @@ class Uploads:
     # Continuation
 
     def state(self, id: str, connection: socket.socket) -> tuple[Record, int]:
-        """An upload and how many bytes have arrived; completes it if only that is missing.
+        """Return an upload and its offset; completes it if all data have arrived.
 
-        Raises Refused: 404, 410 if the part has gone, 423 while another request writes,
-        409 `exists` if all has arrived and the name is taken.
+        Raises Refused: 404, 410 if the part does not exist, 423 while another request writes,
+        409 `exists` if all has arrived and the name exists.
         """
-        with self._writers.alone(id, connection) as writer:
+        with self._writers.exclusive(id, connection) as writer:
             record = self._get(id)
-            if record.done or self._has_appeared(record):
+            if record.done or self._is_renamed(record):
                 return record, record.length
-            with parts.opened(self._roots, record) as (place, file):
+            with parts.opened(self._roots, record) as (dentry, file):
                 size = os.fstat(file).st_size
                 if size == record.length:
-                    self._finish(record, place, file, writer, record.on_conflict)
+                    self._finish(record, dentry, file, writer, record.on_conflict)
             return record, size
 
     def append(self, id: str, chunk: Chunk, connection: socket.socket) -> tuple[Record, int]:
         """Add a chunk; returns the upload and its new offset. Raises Refused."""
-        with self._writers.alone(id, connection) as writer:
+        with self._writers.exclusive(id, connection) as writer:
             record = self._get(id)
-            if record.done or self._has_appeared(record):
+            if record.done or self._is_renamed(record):
                 _check_offset(chunk.offset, record.length)
                 return record, record.length
-            with parts.opened(self._roots, record) as (place, file):
+            with parts.opened(self._roots, record) as (dentry, file):
                 _check_offset(chunk.offset, os.fstat(file).st_size)
                 offset = self._receive(record, file, chunk, writer)
                 if offset == record.length:
-                    how = chunk.on_conflict or record.on_conflict
-                    self._finish(record, place, file, writer, how)
+                    on_conflict = chunk.on_conflict or record.on_conflict
+                    self._finish(record, dentry, file, writer, on_conflict)
             return record, offset
 
     def _receive(self, record: Record, file: int, chunk: Chunk, writer: Writer) -> int:
-        seen, running = self._hashes.pop(record.id, (0, None))
-        if record.sha256 and seen == chunk.offset:
-            running = running or hashlib.sha256()
+        hashed, digest = self._hashes.pop(record.id, (0, None))
+        if record.sha256 and hashed == chunk.offset:
+            digest = digest or hashlib.sha256()
         body = checked(chunk.body, chunk.algorithm, chunk.digest)
         try:
-            return parts.receive(file, chunk.offset, record.length, body, writer, running)
+            return parts.receive(file, chunk.offset, record.length, body, writer, digest)
         except BaseException:
-            if chunk.algorithm:  # only what its checksum confirms counts
+            if chunk.algorithm:  # keep only data that the checksum confirms
                 os.ftruncate(file, chunk.offset)
             raise
         finally:
-            if running is not None:
-                self._hashes[record.id] = (os.fstat(file).st_size, running)
+            if digest is not None:
+                self._hashes[record.id] = (os.fstat(file).st_size, digest)
 
     # Completion
 
     def _finish(
-        self, record: Record, place: Place, file: int, writer: Writer, on_conflict: str
+        self, record: Record, dentry: Dentry, file: int, writer: Writer, on_conflict: str
     ) -> None:
-        """Give the complete file its name; raises Refused."""
-        self._verify(record, place, file, writer)
-        name = parts.final_name(place, on_conflict, record.inode)
-        record.final = str(_sibling(record, place, name))
-        self._store.save(record)  # so that it is recognised if this process is killed now
+        """Rename the complete part to its final name; raises Refused."""
+        self._verify(record, dentry, file, writer)
+        name = parts.final_name(dentry, on_conflict, record.inode)
+        record.final = str(_sibling(record, dentry, name))
+        self._store.save(record)  # recognized after the rename even if this process is killed
         if record.modified is not None:
             set_modified(file, record.modified)
-        parts.put(place, record.part, name, file, replace=on_conflict == REPLACE)
+        parts.put(dentry, record.part, name, file, replace=on_conflict == REPLACE)
         record.done = time.time()
-        # Recognised by its inode otherwise: the upload has not failed because of the record.
+        # Without this record, _is_renamed() recognizes the file by its inode.
         with contextlib.suppress(OSError):
             self._store.save(record)
 
-    def _has_appeared(self, record: Record) -> bool:
-        """Whether the file got its name by a process that was killed right after that."""
+    def _is_renamed(self, record: Record) -> bool:
+        """Whether a process was killed right after the final rename."""
         if not record.final or parts.status(self._roots, record) is not None:
             return False
         try:
-            with self._roots.place(parse(record.final), follow=False) as place:
-                found = place.status()
+            with self._roots.resolve(parse(record.final), follow=False) as dentry:
+                status = dentry.status()
         except Refused:
             return False
-        return (found.st_ino, found.st_size) == (record.inode, record.length)
+        return (status.st_ino, status.st_size) == (record.inode, record.length)
 
-    def _verify(self, record: Record, place: Place, file: int, writer: Writer) -> None:
-        """Compare the SHA-256 if the client named one; raises Refused."""
+    def _verify(self, record: Record, dentry: Dentry, file: int, writer: Writer) -> None:
+        """Compare the SHA-256 if the client sent one; raises Refused."""
         if not record.sha256:
             return
-        seen, running = self._hashes.pop(record.id, (0, None))
-        if running is None or seen != record.length:
-            running = hashlib.sha256()
+        hashed, digest = self._hashes.pop(record.id, (0, None))
+        if digest is None or hashed != record.length:
+            digest = hashlib.sha256()
             for position in range(0, record.length, _READ):
-                running.update(os.pread(file, _READ, position))
+                digest.update(os.pread(file, _READ, position))
                 writer.last = time.monotonic()
-        if running.hexdigest() != record.sha256:
-            at.unlink(place.folder, record.part)
+        if digest.hexdigest() != record.sha256:
+            at.unlink(dentry.folder, record.part)
             self._store.remove(record.id)
             raise mismatch()
 
-    # What is unfinished
+    # Unfinished uploads
 
     def remove(self, id: str, connection: socket.socket) -> None:
-        """End an upload and delete what has arrived; raises Refused."""
-        with self._writers.alone(id, connection, force=True):
+        """Cancel an upload and delete its data; raises Refused."""
+        with self._writers.exclusive(id, connection, force=True):
             self._remove(self._get(id))
 
     def _remove(self, record: Record) -> None:
@@ -224,17 +224,17 @@ class Uploads:
         self._store.remove(record.id)
 
     def unfinished(self) -> list[dict[str, Any]]:
-        """The uploads that can go on, the newest first; raises Refused (503)."""
+        """The resumable uploads, the newest first; raises Refused (503)."""
         return self._deadlines.call("uploads", self._unfinished)
 
     def _unfinished(self) -> list[dict[str, Any]]:
-        found = []
+        uploads = []
         for record in self._store:
             over = record.done or not record.resumable
             status = None if over else parts.status(self._roots, record)
             if status is not None:
-                found.append(self._describe(record, status))
-        return sorted(found, key=lambda upload: -upload["created"])
+                uploads.append(self._describe(record, status))
+        return sorted(uploads, key=lambda upload: -upload["created"])
 
     def _describe(self, record: Record, status: os.stat_result) -> dict[str, Any]:
         return {
@@ -249,11 +249,11 @@ class Uploads:
         }
 
     def expires(self) -> float:
-        """When an upload expires that somebody writes to now, in seconds since the epoch."""
+        """The expiry of an upload that is written to now, in seconds since the epoch."""
         return time.time() + self._seconds
 
     def clean(self) -> int:
-        """Remove what nobody has continued for too long; returns how many are left."""
+        """Remove expired uploads; returns the number of others."""
         left = 0
         for record in list(self._store):
             try:
@@ -264,7 +264,7 @@ class Uploads:
 
     def _clean(self, record: Record) -> bool:
         """Whether the upload was removed or is complete; raises Refused if it is in use."""
-        with self._writers.alone(record.id):
+        with self._writers.exclusive(record.id):
             status = None if record.done else parts.status(self._roots, record)
             last = status.st_mtime if status else record.done or record.created
             late = time.time() - last > (DONE_SECONDS if record.done else self._seconds)
@@ -279,7 +279,7 @@ class Uploads:
             with parts.opened(self._roots, record):
                 pass
         except Refused as refused:
-            if refused.code != "gone":  # it is removed by its name, whatever it is
+            if refused.code != "gone":  # a missing or exchanged part does not matter
                 raise
 
 
@@ -288,10 +288,10 @@ def _check_offset(offset: int, size: int) -> None:
         raise Refused(409, "offset", f"{size} bytes of this upload have arrived.", "Upload-Offset")
 
 
-def _sibling(record: Record, place: Place, name: bytes) -> Location:
+def _sibling(record: Record, dentry: Dentry, name: bytes) -> Location:
     """The location of a name in the target's folder."""
     location = parse(record.path)
-    return location if name == place.name else location.parent.child(name)
+    return location if name == dentry.name else location.parent.child(name)
 
 
 def _sha256(record: Record) -> tuple[str, bytes]:
@@ -301,22 +301,22 @@ def _sha256(record: Record) -> tuple[str, bytes]:
 def checked(
     body: Iterable[bytes | memoryview], algorithm: str, digest: bytes
 ) -> Iterable[bytes | memoryview]:
-    """The body; raises Refused (460) at its end if its checksum differs."""
+    """Yield the body; raises Refused (460) at its end if its checksum differs."""
     if not algorithm:
         return body
     return _checked(body, hashlib.new(algorithm), digest)
 
 
 def _checked(
-    body: Iterable[bytes | memoryview], running: Any, digest: bytes
+    body: Iterable[bytes | memoryview], actual: Any, digest: bytes
 ) -> Iterator[bytes | memoryview]:
     for piece in body:
-        running.update(piece)
+        actual.update(piece)
         yield piece
-    if running.digest() != digest:
+    if actual.digest() != digest:
         raise mismatch()
 
 
 def mismatch() -> Refused:
-    """The answer if a checksum differs (the status is defined by tus)."""
+    """The refusal if a checksum differs (the status is defined by tus)."""
     return Refused(460, "checksum", "What arrived differs from what was sent. Send it again.")

@@ -1,4 +1,4 @@
-"""One writer for each upload at a time; one whose line is dead makes room for the next."""
+"""One writer for each upload at a time; a stalled one is replaced by the next."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 STALLED = 3.0
-"""Seconds without a byte after which a writer is cut off for another one: after a lost line the
-old connection can look alive for minutes."""
+"""Seconds without data after which another writer replaces one, whose connection may be dead
+although TCP notices that only after minutes."""
 PATIENCE = 3.0
-"""Seconds that a writer gets to end when it is cut off."""
+"""Seconds that a replaced writer has to end."""
 
 
 class Writer:
@@ -26,18 +26,18 @@ class Writer:
     def __init__(self, connection: socket.socket | None) -> None:
         self._connection = connection
         self.last = time.monotonic()
-        """When it last did something."""
+        """Time of the last data."""
 
     def stalled(self) -> bool:
-        """Whether nothing has arrived for some time."""
+        """Whether no data have arrived for some time."""
         return time.monotonic() - self.last > STALLED
 
     def cut(self) -> None:
-        """End it: its next read fails."""
+        """Shut down the connection: the next read fails."""
         if self._connection is None:
             return
         with contextlib.suppress(OSError):
-            # Not the TLS socket's own method, which another thread may not call meanwhile.
+            # Not the TLS socket's method: another thread is using that.
             socket.socket.shutdown(self._connection, socket.SHUT_RD)
 
 
@@ -49,32 +49,32 @@ class Writers:
         self._writers: dict[str, Writer] = {}
 
     @contextlib.contextmanager
-    def alone(
+    def exclusive(
         self, id: str, connection: socket.socket | None = None, *, force: bool = False
     ) -> Iterator[Writer]:
         """Be the only writer of an upload; raises Refused (423) while there is another.
 
-        `force`: it is cut off even if data are arriving.
+        `force`: the other one is replaced even if data are arriving.
         """
-        mine = Writer(connection)
+        writer = Writer(connection)
         deadline = time.monotonic() + PATIENCE
-        while (other := self._add(id, mine)) is not None:
+        while (other := self._add(id, writer)) is not None:
             if not (force or other.stalled()) or time.monotonic() > deadline:
                 raise locked()
             other.cut()
             time.sleep(0.02)
         try:
-            yield mine
+            yield writer
         finally:
             with self._lock:
                 del self._writers[id]
 
     def _add(self, id: str, writer: Writer) -> Writer | None:
-        """Enter a writer; returns another one that is there already."""
+        """Register a writer; returns the existing one, if any."""
         with self._lock:
             return None if self._writers.setdefault(id, writer) is writer else self._writers[id]
 
 
 def locked() -> Refused:
-    """The answer while another request writes to the same upload."""
+    """The refusal while another request writes to the same upload."""
     return Refused(423, "locked", "Another request is writing to this upload at the moment.")

@@ -1,1 +1,1 @@
-"""Slurm's own options over the REST API: what may be chosen, and what accounts have left."""
+"""Slurm's launch options and the accounts' budgets over the REST API."""

@@ -1,4 +1,4 @@
-"""Models for the choice of Slurm's own options, and for accounts' limits in time."""
+"""Models for the choice of Slurm's options, and for the accounts' limits over time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class AccountQuery(BaseModel):
 
     @property
     def options(self) -> SlurmOptions:
-        """The choices among Slurm's own options."""
+        """The chosen Slurm options."""
         return SlurmOptions(account=self.account or "", qos=self.qos or "")
 
 
@@ -38,7 +38,7 @@ class UseQuery(AccountQuery):
 
 
 class ChoiceQuery(UseQuery):
-    """What is chosen already; all of it may be omitted."""
+    """The choices so far, all of them optional."""
 
     reservation: SlurmName | None = None
     constraint: Constraint | None = None
@@ -46,12 +46,12 @@ class ChoiceQuery(UseQuery):
 
     @property
     def options(self) -> SlurmOptions:
-        """The choices among Slurm's own options."""
+        """The chosen Slurm options."""
         return options_in(self)
 
 
 class EverybodyQuery(BaseModel):
-    """Whose accounts to list."""
+    """The accounts to list."""
 
     model_config = _QUERY
 
@@ -66,18 +66,18 @@ class OfferOut(ResponseModel):
     title: str
     """Its description in Slurm; empty without one."""
     note: str
-    """What is left, until when, or on which nodes; empty if there is nothing to know."""
+    """The remaining budget, the end, or the nodes; may be empty."""
     default: bool
-    """Whether Slurm takes it if none is named."""
+    """Whether Slurm uses it by default."""
 
     @classmethod
     def all_of(cls, offers: Sequence[Offer]) -> list[OfferOut]:
-        """Build a list of them."""
-        return [cls.model_validate(one) for one in offers]
+        """Build a list."""
+        return [cls.model_validate(offer) for offer in offers]
 
 
 class InEffectOut(ResponseModel):
-    """What applies: the choices, and Slurm's defaults where nothing is chosen."""
+    """The options in effect: the choices, else Slurm's defaults."""
 
     resource_group: str
     account: str
@@ -86,7 +86,7 @@ class InEffectOut(ResponseModel):
 
 
 class LaunchOptionsOut(ResponseModel):
-    """Slurm's own options: each list has only what Slurm accepts with the other choices."""
+    """Slurm's options: each list has only those that Slurm accepts with the other choices."""
 
     resource_groups: list[str]
     accounts: list[OfferOut]
@@ -98,51 +98,53 @@ class LaunchOptionsOut(ResponseModel):
     """Whether exclusive can be chosen."""
     in_effect: InEffectOut
     warnings: list[str]
-    """What to know about the choice, for example that its sessions can be preempted."""
+    """Warnings about the choice, for example that its sessions can be preempted."""
     problems: list[ProblemField]
     """The choices that Slurm would refuse, with the reasons; "count" if it accepts no further job
     now (MaxSubmitJobs, GrpSubmitJobs)."""
 
     @classmethod
-    def of(cls, found: LaunchOptions, problems: Sequence[FieldError]) -> LaunchOptionsOut:
+    def of(cls, options: LaunchOptions, problems: Sequence[FieldError]) -> LaunchOptionsOut:
         """Build it."""
-        full = [FieldError("count", found.full)] if found.full else []
+        full = [FieldError("count", options.full)] if options.full else []
         refused = [*problems, *full]
         return cls(
-            resource_groups=[one.name for one in found.groups],
-            accounts=OfferOut.all_of(found.accounts),
-            qos=OfferOut.all_of(found.qos),
-            reservations=OfferOut.all_of(found.reservations),
-            features=OfferOut.all_of(found.features),
-            whole_node=found.whole_node,
+            resource_groups=[group.name for group in options.groups],
+            accounts=OfferOut.all_of(options.accounts),
+            qos=OfferOut.all_of(options.qos),
+            reservations=OfferOut.all_of(options.reservations),
+            features=OfferOut.all_of(options.features),
+            whole_node=options.whole_node,
             in_effect=InEffectOut(
-                resource_group=found.group, account=found.account, qos=found.effective_qos
+                resource_group=options.group, account=options.account, qos=options.effective_qos
             ),
-            warnings=list(found.warnings),
-            problems=[ProblemField(field=one.field, message=one.message) for one in refused],
+            warnings=list(options.warnings),
+            problems=[
+                ProblemField(field=problem.field, message=problem.message) for problem in refused
+            ],
         )
 
 
 class BudgetOut(ResponseModel):
-    """A limit on what all jobs together may use over time (GrpTRESMins), in hours."""
+    """A limit on the use of all jobs together over time (GrpTRESMins), in hours."""
 
     resource: Literal["cpus", "gpus", "shards", "memory"]
     unit: str
     """As in "core hours"."""
     total: float
     used: float | None
-    """Null if Slurm has not said it."""
+    """Null if Slurm has not reported it."""
     left: float | None
     """Never below 0."""
 
     @classmethod
     def all_of(cls, budgets: Sequence[Budget]) -> list[BudgetOut]:
-        """Build a list of them."""
-        return [cls.model_validate(one) for one in budgets]
+        """Build a list."""
+        return [cls.model_validate(budget) for budget in budgets]
 
 
 class AccountOut(ResponseModel):
-    """An account of Slurm's, with its limits in time and its shares."""
+    """A Slurm account, with its limits over time and its shares."""
 
     name: str
     title: str
@@ -151,16 +153,16 @@ class AccountOut(ResponseModel):
     default: bool
     """Whether it is the caller's default."""
     member: bool
-    """Whether the caller may charge it; the limits of others, above, apply as well."""
+    """Whether the caller may charge it; the limits of its parents apply as well."""
     budgets: list[BudgetOut]
-    """Of everybody in the account and below it together."""
+    """Of all users of the account and its children together."""
     own_budgets: list[BudgetOut]
     """Of the caller alone."""
     resets: str
-    """When what was used stops counting, in words; empty without limits in time."""
+    """When past use stops counting, in words; empty without limits over time."""
     shares: int | None
     fair_share: float | None
-    """The caller's factor, from 0 to 1; of other accounts the account's."""
+    """The caller's factor, from 0 to 1; of other accounts, the account's factor."""
 
     @classmethod
     def of(cls, use: AccountUse) -> AccountOut:

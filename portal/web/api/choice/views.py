@@ -1,4 +1,4 @@
-"""What may be chosen of Slurm's own options, and what accounts have left."""
+"""Slurm's launch options that the caller may choose, and the accounts' budgets."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ blueprint = guarded("choice", for_services=True)
     "Accounts, QOS, reservations and features to choose", LaunchOptionsOut, query=ChoiceQuery
 )
 def list_launch_options() -> LaunchOptionsOut:
-    """What the caller may choose of Slurm's own options, given what is chosen already."""
-    asked, cluster, now = read_query(ChoiceQuery), cluster_view(), services().clock()
-    found = cluster.launch_options(person().name, asked.resource_group, asked.options, now)
-    if asked.resource_group and not found.group:
-        # In the words of a launch if there are some: that only root may use it, for one.
-        name = asked.resource_group
-        refused = cluster.option_problems(person().name, name, asked.options, now)
+    """The Slurm options that the caller may choose, given the choices so far."""
+    query, cluster, now = read_query(ChoiceQuery), cluster_view(), services().clock()
+    options = cluster.launch_options(person().name, query.resource_group, query.options, now)
+    if query.resource_group and not options.group:
+        # The same texts as a launch, if any; for example that only root may use it.
+        name = query.resource_group
+        refused = cluster.option_problems(person().name, name, query.options, now)
         text = "this resource group is not open to you"
         raise InvalidRequest(refused or [FieldError("resource_group", text)])
-    problems = cluster.option_problems(person().name, found.group, asked.options, now)
-    return LaunchOptionsOut.of(found, problems)
+    problems = cluster.option_problems(person().name, options.group, query.options, now)
+    return LaunchOptionsOut.of(options, problems)
 
 
 @blueprint.get("/accounts")
 @operation("Accounts: what is used and left of their limits", AccountListOut, query=EverybodyQuery)
 def list_accounts() -> AccountListOut:
-    """The caller's accounts and those above them; for administrators also all of them."""
+    """The caller's accounts and their parents; for administrators also all accounts."""
     everybody = read_query(EverybodyQuery).everybody
     if everybody and not person().admin:
         raise Forbidden("Only administrators see the accounts of everybody.")
-    found = cluster_view().account_use(person().name, everybody)
-    return AccountListOut(accounts=[AccountOut.of(one) for one in found])
+    accounts = cluster_view().account_use(person().name, everybody)
+    return AccountListOut(accounts=[AccountOut.of(account) for account in accounts])

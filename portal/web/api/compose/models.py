@@ -17,7 +17,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class JobSubmitRequest(JobRequest):
-    """A job to submit: a script, or the path of one, and what it is to have."""
+    """A job to submit: a script or its path, and its options."""
 
     model_config = REQUEST
 
@@ -29,7 +29,7 @@ class SubmittedJobOut(ResponseModel):
     """A job that Slurm accepted."""
 
     id: str
-    """Its number; of an array, or a heterogeneous job, that of the whole."""
+    """Its number; for an array or a heterogeneous job, the number of the whole."""
 
 
 class JobSubmissionOut(ResponseModel):
@@ -37,27 +37,27 @@ class JobSubmissionOut(ResponseModel):
 
     job: SubmittedJobOut | None = None
     check: str | None = None
-    """What sbatch --test-only says; its times are in UTC."""
+    """The output of sbatch --test-only; its times are in UTC."""
 
 
 class Sharing(BaseModel):
-    """With whom a template is shared."""
+    """The users with whom a template is shared."""
 
     model_config = REQUEST
 
     shared: Shared = Shared.NOBODY
     account: Annotated[str, Field(max_length=64)] = ""
-    """Which of the caller's Slurm accounts it is shared with; by default, the default one."""
+    """The Slurm account that it is shared with; by default, the caller's default account."""
 
 
 class JobTemplateRequest(JobRequest, Sharing):
-    """A job to submit, and with whom it is shared as a template."""
+    """A job to submit, and the users with whom it is shared as a template."""
 
     model_config = REQUEST
 
 
 class TemplateQuery(BaseModel):
-    """Whose template is meant."""
+    """The owner of the template."""
 
     model_config = REQUEST
 
@@ -96,12 +96,12 @@ class JobTemplateListOut(ResponseModel):
     templates: list[JobTemplateOut]
 
 
-def apart(data: object, model: type[Model]) -> tuple[object, Model]:
-    """Divide a body into the job and the fields of `model`; raises InvalidRequest for these."""
+def split_body(data: object, model: type[Model]) -> tuple[object, Model]:
+    """Split a body into the job and the fields of `model`; raises InvalidRequest for these."""
     if not isinstance(data, Mapping):
         return data, model()
     names = set(model.model_fields)
-    rest = {name: value for name, value in data.items() if name not in names}
-    found = {name: value for name, value in data.items() if name in names}
+    job = {name: value for name, value in data.items() if name not in names}
+    fields = {name: value for name, value in data.items() if name in names}
     # From JSON: in strict mode, pydantic accepts a string for an enum only from there.
-    return rest, validated(lambda: model.model_validate_json(json.dumps(found)))
+    return job, validated(lambda: model.model_validate_json(json.dumps(fields)))

@@ -9,7 +9,7 @@ from portal.web.api.compose.models import (
     JobSubmissionOut,
     JobSubmitRequest,
     SubmittedJobOut,
-    apart,
+    split_body,
 )
 from portal.web.api.models.base import REQUEST
 from portal.web.api.operation import IDEMPOTENCY_KEY, Reply, operation
@@ -20,8 +20,8 @@ from portal.web.http.idempotency import key_of_request
 blueprint = guarded("job_submission")
 
 
-class How(BaseModel):
-    """How a job is submitted."""
+class SubmitOptions(BaseModel):
+    """Options of a submission that are not part of the job."""
 
     model_config = REQUEST
 
@@ -39,11 +39,11 @@ class How(BaseModel):
 )
 def submit_job() -> Reply[JobSubmissionOut]:
     """Submit a job with `slipway sbatch`; with "test_only" (200), only check it."""
-    data, how = apart(read_json(), How)
+    data, options = split_body(read_json(), SubmitOptions)
     composer = services().composer
     request = composer.parse(person(), data)
     key = key_of_request()
-    if how.test_only:
+    if options.test_only:
         return Reply(JobSubmissionOut(check=composer.check(person(), request)), status=200)
     number = composer.submit(person(), request, key)
     headers = {"Location": f"/api/v1/jobs/{number}"}

@@ -9,7 +9,7 @@ from portal.web.api.compose.models import (
     JobTemplateRequest,
     Sharing,
     TemplateQuery,
-    apart,
+    split_body,
 )
 from portal.web.api.models.base import NoContent
 from portal.web.api.operation import Reply, operation
@@ -23,8 +23,8 @@ blueprint = guarded("job_templates")
 @operation("List job templates", JobTemplateListOut)
 def list_job_templates() -> JobTemplateListOut:
     """The caller's job templates, and those that others share with them."""
-    found = services().job_templates.list(person())
-    return JobTemplateListOut(templates=[JobTemplateOut.of(template) for template in found])
+    templates = services().job_templates.list(person())
+    return JobTemplateListOut(templates=[JobTemplateOut.of(template) for template in templates])
 
 
 @blueprint.get("/job-templates/<name>")
@@ -43,7 +43,7 @@ def get_job_template(name: str) -> JobTemplateOut:
 )
 def save_job_template(name: str) -> Reply[JobTemplateOut]:
     """Save a job under a name; the caller's own template of the same name is replaced."""
-    data, sharing = apart(read_json(), Sharing)
+    data, sharing = split_body(read_json(), Sharing)
     request = services().composer.parse(person(), data)
     saved, new = services().job_templates.save(
         person(), name, request, sharing.shared, sharing.account
@@ -54,7 +54,7 @@ def save_job_template(name: str) -> Reply[JobTemplateOut]:
 @blueprint.delete("/job-templates/<name>")
 @operation("Delete a job template", NoContent, query=TemplateQuery)
 def delete_job_template(name: str) -> NoContent:
-    """Delete a job template of one's own; administrators also one that everybody has."""
+    """Delete a job template of one's own; administrators also one that is shared with everybody."""
     read_nothing()
     services().job_templates.remove(person(), _owner(), name)
     return NoContent()

@@ -14,10 +14,10 @@ Location = Annotated[str, Field(min_length=1, max_length=16384)]
 
 
 class EntryOut(ResponseModel):
-    """One file, folder or other thing in a folder."""
+    """A file, a folder or another entry of a folder."""
 
     name: str
-    """Its name as text: what is not UTF-8 is replaced."""
+    """Its name as text; bytes that are not UTF-8 are replaced."""
     path: str
     """Its location, percent-encoded: use it as it is in other requests."""
     kind: Kind
@@ -33,7 +33,7 @@ class EntryOut(ResponseModel):
     etag: str
     """Changes with the contents; for If-Match."""
     link: str | None
-    """Where a link leads; null for anything else."""
+    """The target of a link; null for other entries."""
 
 
 class ListingOut(ResponseModel):
@@ -48,13 +48,13 @@ class ListingOut(ResponseModel):
     """Whether you may create something in it."""
 
     @classmethod
-    def of(cls, found: Listing) -> Self:
+    def of(cls, listing: Listing) -> Self:
         """Build it."""
-        return cls.model_validate(found)
+        return cls.model_validate(listing)
 
 
 class FoundOut(ResponseModel):
-    """What a search has found."""
+    """The results of a search."""
 
     entries: list[EntryOut]
     complete: bool
@@ -62,17 +62,17 @@ class FoundOut(ResponseModel):
 
 
 class FolderUsageOut(ResponseModel):
-    """What is below a folder."""
+    """The number and size of the files below a folder."""
 
     bytes: int
     files: int
     folders: int
     complete: bool
-    """False while it is being counted: ask again."""
+    """False while counting continues: repeat the request."""
 
 
 class QuotaOut(ResponseModel):
-    """How much may be stored; null where that is unknown or unlimited."""
+    """Use and limit of storage; null where unknown or unlimited."""
 
     used: int | None
     """Bytes."""
@@ -83,7 +83,7 @@ class QuotaOut(ResponseModel):
 
 
 class OperationProblemOut(ResponseModel):
-    """What an operation could not do."""
+    """A failure of an operation on one file."""
 
     path: str
     name: str
@@ -96,7 +96,7 @@ class OperationOut(ResponseModel):
     id: str
     kind: Literal["copy", "move", "delete", "mode"]
     state: Literal["waiting", "running", "done", "failed", "cancelled", "interrupted"]
-    """"interrupted": its process was killed; what it had done is done."""
+    """"interrupted": its process was killed; completed changes stay."""
     files: int
     files_total: int | None
     """Null while they are being counted."""
@@ -119,11 +119,11 @@ class UploadOut(ResponseModel):
 
     id: str
     path: str
-    """Where the file will be."""
+    """The location of the complete file."""
     name: str
     length: int
     offset: int
-    """Bytes that have arrived."""
+    """Bytes received."""
     expires: Time
 
 
@@ -142,7 +142,7 @@ class RenameRequest(BaseModel):
 
 
 class OperationRequest(BaseModel):
-    """What to do with which files and folders."""
+    """An operation on files and folders."""
 
     model_config = REQUEST
 
@@ -152,7 +152,7 @@ class OperationRequest(BaseModel):
     to: Location | None = None
     """The folder to copy or move into."""
     on_conflict: Literal["refuse", "rename", "replace", "skip"] = "refuse"
-    """What to do where the name exists already."""
+    """The action where the name exists already."""
     mode: Annotated[str, Field(pattern="^0?[0-7]{3}$")] | None = None
     """The permissions in octal, for "mode"."""
 
@@ -162,7 +162,7 @@ QUERY = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
 
 class ListQuery(BaseModel):
-    """Which entries, and in which order."""
+    """The entries to list, and their order."""
 
     model_config = QUERY
 
@@ -177,7 +177,7 @@ class ListQuery(BaseModel):
 
 
 class SearchQuery(BaseModel):
-    """What to search for."""
+    """The search."""
 
     model_config = QUERY
 

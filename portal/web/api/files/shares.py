@@ -18,7 +18,7 @@ blueprint = guarded("shares", area="files:")
 
 
 class ShareRequest(BaseModel):
-    """What the user or group may do in the folder."""
+    """The access of the user or group to the folder."""
 
     model_config = REQUEST
 
@@ -38,41 +38,41 @@ class ShareOut(ResponseModel):
 
 
 class NamesOut(ResponseModel):
-    """Some files: how many, and the names of the first ones."""
+    """The number of files, and the names of the first ones."""
 
     count: int
     names: list[str]
 
 
 class ChangeOut(ResponseModel):
-    """How far a change of access is."""
+    """The progress of a change of access."""
 
     running: bool
     done: int
     """Files and folders so far."""
     others: NamesOut
-    """What belongs to somebody else, who alone can share it."""
+    """Files of other owners, which only these can share."""
     exposed: NamesOut
-    """Beside the folder, what everybody may read who can reach it, as the other now can."""
+    """Files beside the folder that all may read, and that the user or group can now reach."""
     problem: str
 
 
 class ShareChangeOut(ResponseModel):
-    """A share, and what setting it has changed."""
+    """A share, and the progress of setting it."""
 
     share: ShareOut
     change: ChangeOut
 
 
 class ShareListOut(ResponseModel):
-    """Whom a folder is shared with, and the last change of that."""
+    """The shares of a folder, and their last change."""
 
     shares: list[ShareOut]
     change: ChangeOut | None
 
 
 class SharedFolderOut(ResponseModel):
-    """A folder of somebody else's that is shared with the caller."""
+    """A folder that another user shares with the caller."""
 
     name: Annotated[str, Field(description="for mounts: OWNER/FOLDER")]
     owner: str
@@ -81,7 +81,7 @@ class SharedFolderOut(ResponseModel):
 
 
 class SharedListOut(ResponseModel):
-    """What others share with the caller."""
+    """The folders that others share with the caller."""
 
     folders: list[SharedFolderOut]
 
@@ -89,18 +89,18 @@ class SharedListOut(ResponseModel):
 @blueprint.get("/folders/shared")
 @operation("What others share with you", SharedListOut)
 def list_shared() -> SharedListOut:
-    """The folders that others share with the caller, or with a group of the caller's."""
-    found = services().shares.with_me(person())
-    return SharedListOut(folders=[_shared(folder) for folder in found])
+    """The folders that others share with the caller or one of the caller's groups."""
+    folders = services().shares.with_me(person())
+    return SharedListOut(folders=[_shared(folder) for folder in folders])
 
 
 @blueprint.get("/folders/<folder>/shares")
 @operation("Whom a folder is shared with", ShareListOut)
 def list_shares(folder: str) -> ShareListOut:
     """The users and groups that one of the caller's storage folders is shared with."""
-    found, change = services().shares.of_folder(person(), folder)
+    shares, change = services().shares.of_folder(person(), folder)
     return ShareListOut(
-        shares=[_share(share) for share in found], change=_change(change) if change else None
+        shares=[_share(share) for share in shares], change=_change(change) if change else None
     )
 
 
@@ -109,12 +109,12 @@ def list_shares(folder: str) -> ShareListOut:
 def share_folder(folder: str, kind: str, name: str) -> Reply[ShareChangeOut]:
     """Share one of the caller's storage folders with a user or group.
 
-    202 while a large folder's files are still being changed. Whether there is a user or group of
-    this name makes no difference to the answer.
+    202 while a large folder's files are still being changed. The response does not depend on
+    whether a user or group of this name exists.
     """
     access = read_model(ShareRequest).access
-    found, report = services().shares.share(person(), _key(folder, kind, name), access)
-    answer = ShareChangeOut(share=_share(found), change=_change(report))
+    share, report = services().shares.share(person(), _key(folder, kind, name), access)
+    answer = ShareChangeOut(share=_share(share), change=_change(report))
     return Reply(answer, status=202 if answer.change.running else 200)
 
 
@@ -157,7 +157,7 @@ def _shared(folder: SharedFolder) -> SharedFolderOut:
 
 
 def _change(report: Any) -> ChangeOut:
-    """What the user's file server reports; whatever it sends, it is the user's own process."""
+    """Convert the report of the user's file server, which is an untrusted process of the user."""
     return ChangeOut(
         running=bool(report.get("running")),
         done=_number(report.get("done")),
@@ -167,8 +167,8 @@ def _change(report: Any) -> ChangeOut:
     )
 
 
-def _names(found: Any) -> NamesOut:
-    data = found if isinstance(found, dict) else {}
+def _names(value: Any) -> NamesOut:
+    data = value if isinstance(value, dict) else {}
     names = data.get("names")
     listed = names if isinstance(names, list) else []
     return NamesOut(
@@ -176,5 +176,5 @@ def _names(found: Any) -> NamesOut:
     )
 
 
-def _number(found: Any) -> int:
-    return found if isinstance(found, int) and not isinstance(found, bool) else 0
+def _number(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0

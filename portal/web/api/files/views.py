@@ -36,7 +36,7 @@ blueprint = guarded("files", area="files:")
 def _location() -> str:
     """The location in the address, after /files/<action>/."""
     rule = request.url_rule
-    assert rule is not None  # noqa: S101  # a view was found by it
+    assert rule is not None  # noqa: S101  # set, since a view was called
     return location_after(f"{PREFIX}/files/{rule.rule.split('/')[4]}")
 
 
@@ -58,7 +58,7 @@ def get_entry(location: str) -> EntryOut:  # noqa: ARG001
 @blueprint.get("/files/search/<location:location>")
 @operation("Search below a folder, by name", FoundOut, query=SearchQuery)
 def search_files(location: str) -> FoundOut:  # noqa: ARG001
-    """What is below a folder and has a text in its name."""
+    """The files and folders below a folder with a text in their names."""
     text = read_query(SearchQuery).text
     return FoundOut.model_validate(services().files.search(person(), _location(), text))
 
@@ -66,14 +66,14 @@ def search_files(location: str) -> FoundOut:  # noqa: ARG001
 @blueprint.get("/files/usage/<location:location>")
 @operation("How much is below a folder", FolderUsageOut)
 def get_folder_usage(location: str) -> FolderUsageOut:  # noqa: ARG001
-    """What is below a folder, as far as it has been counted."""
+    """The number and size of the files below a folder, as far as counted."""
     return FolderUsageOut.model_validate(services().files.usage(person(), _location()))
 
 
 @blueprint.get("/files/quota/<area>")
 @operation("How much may be stored", QuotaOut)
 def get_quota(area: str) -> QuotaOut:
-    """How much may be stored in a storage area, and is."""
+    """Use and limit of a storage area."""
     return QuotaOut.model_validate(services().files.quota(person(), area))
 
 
@@ -96,8 +96,8 @@ def rename_file(location: str) -> EntryOut:  # noqa: ARG001
 @operation("Your operations of the last hour", OperationListOut)
 def list_operations() -> OperationListOut:
     """Operations that run, and those of the last hour."""
-    found = services().files.operations(person())
-    return OperationListOut(operations=[OperationOut.model_validate(one) for one in found])
+    operations = services().files.operations(person())
+    return OperationListOut(operations=[OperationOut.model_validate(item) for item in operations])
 
 
 @blueprint.post("/files/operations")
@@ -105,7 +105,7 @@ def list_operations() -> OperationListOut:
     "Copy, move or delete, or change permissions", OperationOut, status=202, body=OperationRequest
 )
 def start_operation() -> OperationOut:
-    """Begin an operation; it may be over already."""
+    """Start an operation; it may have ended when this returns."""
     order = read_model(OperationRequest).model_dump(exclude_none=True)
     return OperationOut.model_validate(services().shares.operate(person(), order))
 
@@ -120,7 +120,7 @@ def get_operation(operation_id: str) -> OperationOut:
 @blueprint.delete("/files/operations/<operation_id>")
 @operation("Cancel an operation", OperationOut)
 def cancel_operation(operation_id: str) -> OperationOut:
-    """Cancel an operation; what is done stays."""
+    """Cancel an operation; completed changes stay."""
     return OperationOut.model_validate(services().files.cancel(person(), operation_id))
 
 
@@ -128,13 +128,13 @@ def cancel_operation(operation_id: str) -> OperationOut:
 @operation("Your uploads that are not complete", UploadListOut)
 def list_uploads() -> UploadListOut:
     """Uploads that are not complete."""
-    found = services().files.uploads(person()).uploads
-    return UploadListOut(uploads=[UploadOut.model_validate(one) for one in found])
+    uploads = services().files.uploads(person()).uploads
+    return UploadListOut(uploads=[UploadOut.model_validate(item) for item in uploads])
 
 
 @blueprint.delete("/files/uploads/<upload_id>")
 @operation("Give up an upload", NoContent)
 def drop_upload(upload_id: str) -> NoContent:
-    """Delete what has arrived of an upload."""
+    """Delete an incomplete upload."""
     services().files.drop_upload(person(), upload_id)
     return NoContent()

@@ -1,1 +1,1 @@
-"""What is inside the images of environments."""
+"""The contents of the environments' images."""

@@ -1,4 +1,4 @@
-"""Response models for what is inside an image."""
+"""Response models for the contents of an image."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class PackageOut(ResponseModel):
     name: str
     version: str
     kind: Literal["deb", "rpm", "apk", "pip"]
-    """Who installed it: a distribution's package manager, or Python's."""
+    """The package manager that installed it: a distribution's, or Python's."""
 
     @classmethod
     def of(cls, package: Package) -> PackageOut:
@@ -24,17 +24,17 @@ class PackageOut(ResponseModel):
 
 
 class InventoryOut(ResponseModel):
-    """What the build of an image wrote down."""
+    """The inventory that the build of an image recorded."""
 
     system: str
-    """The distribution's own name; empty if there is none."""
+    """The distribution's name for itself; may be empty."""
     origin: str
     """The base system, or the address, from which it was built."""
     arguments: dict[str, str]
-    """Those of the build."""
+    """The arguments of the build."""
     architecture: str
     digest: str
-    """SHA-256 of the image's file system; another content has another digest."""
+    """SHA-256 of the image's file system."""
     recipe: str
     """SHA-256 of the recipe, its arguments and the base's name."""
     size: int
@@ -43,29 +43,29 @@ class InventoryOut(ResponseModel):
     apptainer: str
     """The version of Apptainer that built it."""
     main_packages: list[PackageOut]
-    """Those that people choose an image for."""
+    """The packages by which users choose an image."""
     packages: list[PackageOut]
 
     @classmethod
-    def of(cls, found: Inventory, main: list[Package]) -> InventoryOut:
+    def of(cls, inventory: Inventory, main: list[Package]) -> InventoryOut:
         """Build it."""
         return cls(
-            system=found.system,
-            origin=found.origin,
-            arguments=found.arguments,
-            architecture=found.architecture,
-            digest=found.digest,
-            recipe=found.sources,
-            size=found.size,
-            built=found.built,
-            apptainer=found.apptainer,
-            main_packages=[PackageOut.of(one) for one in main],
-            packages=[PackageOut.of(one) for one in found.packages],
+            system=inventory.system,
+            origin=inventory.origin,
+            arguments=inventory.arguments,
+            architecture=inventory.architecture,
+            digest=inventory.digest,
+            recipe=inventory.sources,
+            size=inventory.size,
+            built=inventory.built,
+            apptainer=inventory.apptainer,
+            main_packages=[PackageOut.of(package) for package in main],
+            packages=[PackageOut.of(package) for package in inventory.packages],
         )
 
 
 class InsideOut(ResponseModel):
-    """One version of an environment, with what is inside."""
+    """A version of an environment, with its inventory."""
 
     environment: str
     version: str
@@ -74,17 +74,17 @@ class InsideOut(ResponseModel):
     retired: bool
     """Whether it can no longer be launched."""
     inventory: InventoryOut | None
-    """Null if the image's file came without one."""
+    """Null if the image file has none."""
 
     @classmethod
     def of(cls, inside: Inside) -> InsideOut:
         """Build it."""
-        image, found = inside.image, inside.inventory
+        image, inventory = inside.image, inside.inventory
         return cls(
             environment=image.environment,
             version=image.version,
             title=image.title,
             description=image.description,
             retired=image.retired,
-            inventory=InventoryOut.of(found, inside.key) if found else None,
+            inventory=InventoryOut.of(inventory, inside.key) if inventory else None,
         )

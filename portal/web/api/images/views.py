@@ -1,4 +1,4 @@
-"""What is inside an image, over the REST API."""
+"""The contents of an image over the REST API."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ blueprint = guarded("images", for_services=True)
 @blueprint.get("/environments/<environment>/<version>")
 @operation("What is inside a version of an environment", InsideOut)
 def get_image_contents(environment: str, version: str) -> InsideOut:
-    """When, from what and how it was built, and all packages that are installed in it."""
+    """The date, sources and arguments of the image's build, and its installed packages."""
     return InsideOut.of(services().image_contents.inside(person(), environment, version))

@@ -1,4 +1,4 @@
-"""The blueprint of all that the REST API says and does about jobs."""
+"""The blueprint of the REST API's operations on jobs."""
 
 from __future__ import annotations
 

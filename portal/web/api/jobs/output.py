@@ -1,4 +1,4 @@
-"""What jobs write and use."""
+"""The output and the usage of jobs over the REST API."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class OutputQuery(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     stream: Stream = Stream.STDOUT
-    """Without a file of its own for errors, both are the same."""
+    """Both are the same for a job without a separate file for errors."""
     offset: Annotated[int, Field(ge=0, lt=2**63)] = 0
 
 
@@ -38,5 +38,5 @@ def read_job_output(job_id: str) -> JobOutputOut:
 @blueprint.get("/jobs/<job_id>/usage")
 @operation("Show what a job uses, or has used", JobUsageOut)
 def get_job_usage(job_id: str) -> JobUsageOut:
-    """What Slurm tells of a job that runs or is over."""
-    return JobUsageOut.of(services().job_use.look(person(), job_id))
+    """The usage that Slurm reports for a job that runs or is over."""
+    return JobUsageOut.of(services().job_use.refresh(person(), job_id))

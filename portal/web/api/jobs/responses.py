@@ -16,7 +16,7 @@ def job_response(job: Job) -> JobOut:
 
 
 def row_responses(rows: Sequence[JobRow]) -> list[JobOut]:
-    """The response models of the rows of a list; the places in the queue take few queries."""
+    """The response models of the rows of a list; the positions in the queue take few queries."""
     waiting = [row.job for row in rows if row.job.tab is JobTab.PENDING]
     ahead = services().jobs.ahead_of(waiting)
     return [JobOut.of(row.job, _facts(row, ahead.get(row.job.id))) for row in rows]

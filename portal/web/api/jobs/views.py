@@ -37,7 +37,7 @@ class JobActRequest(BaseModel):
         Field(min_length=1, max_length=MAX_AT_ONCE),
         some_of(MAX_AT_ONCE, "jobs"),
     ]
-    """Numbers as Slurm's commands show them; the number of an array stands for all its tasks."""
+    """Numbers as Slurm's commands show them; the number of an array refers to all its tasks."""
 
 
 @blueprint.get("/jobs")
@@ -62,18 +62,20 @@ def cancel_job(job_id: str) -> JobOut:
     read_nothing()
     jobs = services().jobs
     jobs.get(person(), job_id)
-    refused = [one for one in jobs.act(person(), JobAction.CANCEL, [job_id]) if not one.done]
-    found = jobs.get(person(), job_id)
-    if refused and not found.report.state.over:
+    refused = [
+        outcome for outcome in jobs.act(person(), JobAction.CANCEL, [job_id]) if not outcome.done
+    ]
+    job = jobs.get(person(), job_id)
+    if refused and not job.report.state.over:
         raise Conflict(refused[0].text)
-    return job_response(found)
+    return job_response(job)
 
 
-def _acting(action: JobAction, summary: str) -> Callable[[], ResponseReturnValue]:
+def _action_view(action: JobAction, summary: str) -> Callable[[], ResponseReturnValue]:
     @operation(summary, JobOutcomesOut, status=202, body=JobActRequest)
     def view() -> JobOutcomesOut:
-        done = services().jobs.act(person(), action, read_model(JobActRequest).ids)
-        return JobOutcomesOut(outcomes=[JobOutcomeOut.of(outcome) for outcome in done])
+        outcomes = services().jobs.act(person(), action, read_model(JobActRequest).ids)
+        return JobOutcomesOut(outcomes=[JobOutcomeOut.of(outcome) for outcome in outcomes])
 
     return view
 
@@ -85,7 +87,7 @@ ACTIONS = {
     JobAction.REQUEUE: "Stop running jobs and queue them again",
 }
 for _action, _summary in ACTIONS.items():
-    blueprint.post(f"/jobs/{_action}", endpoint=f"{_action}_jobs")(_acting(_action, _summary))
+    blueprint.post(f"/jobs/{_action}", endpoint=f"{_action}_jobs")(_action_view(_action, _summary))
 
 
 @blueprint.post("/jobs/<job_id>/extend")

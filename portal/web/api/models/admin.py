@@ -17,7 +17,7 @@ from portal.web.api.models.base import ResponseModel, optional_size
 
 
 class ImageRuleOut(ResponseModel):
-    """Who can see an image."""
+    """The visibility of an image."""
 
     environment: str
     version: str
@@ -41,13 +41,13 @@ class ImageRuleOut(ResponseModel):
 
 
 class ImageRuleListOut(ResponseModel):
-    """All images, and who can see each."""
+    """All images with their visibility."""
 
     images: list[ImageRuleOut]
 
 
 class CapsOut(ResponseModel):
-    """The administrators' caps on what Slurm has no limit for; null means no cap."""
+    """The administrators' caps on resources for which Slurm has no limit; null means no cap."""
 
     max_shared_memory: str | None
     idle_minutes: int | None
@@ -113,19 +113,19 @@ class LimitsOut(ResponseModel):
         )
 
 
-def _limited(found: Iterable[Limited]) -> list[LimitedOut]:
+def _limited(entities: Iterable[Limited]) -> list[LimitedOut]:
     return [
         LimitedOut(
-            name=one.name,
-            about=one.about,
-            limits=[LimitOut.model_validate(limit) for limit in one.limits],
+            name=entity.name,
+            about=entity.about,
+            limits=[LimitOut.model_validate(limit) for limit in entity.limits],
         )
-        for one in found
+        for entity in entities
     ]
 
 
 class JournalEntryOut(ResponseModel):
-    """An event of the audit log: who did what, when, to what, and from where."""
+    """An event of the audit log: time, user, action, target and client address."""
 
     id: int
     time: AwareDatetime
@@ -150,7 +150,7 @@ class JournalPageOut(ResponseModel):
 
 
 class HeldOut(ResponseModel):
-    """What one user's jobs hold on a node."""
+    """The resources that one user's jobs hold on a node."""
 
     user: str
     cpus: int
@@ -160,7 +160,7 @@ class HeldOut(ResponseModel):
 
 
 class NodeOut(ResponseModel):
-    """A node: what it has, and who holds how much of it."""
+    """A node: its resources, and the users who hold them."""
 
     name: str
     resource_groups: list[str]
@@ -182,13 +182,13 @@ class NodeOut(ResponseModel):
             fgpu=node.fgpu,
             held=[
                 HeldOut(
-                    user=one.user,
-                    cpus=one.cpus,
-                    memory=format_size(one.memory_mb),
-                    fgpu=one.fgpu,
-                    jobs=one.jobs,
+                    user=share.user,
+                    cpus=share.cpus,
+                    memory=format_size(share.memory_mb),
+                    fgpu=share.fgpu,
+                    jobs=share.jobs,
                 )
-                for one in node.held
+                for share in node.held
             ],
         )
 

@@ -18,7 +18,7 @@ class AppOut(ResponseModel):
     state: AppState | None
     """Null until it has been opened."""
     message: str
-    """Why it failed, or that it does not answer yet."""
+    """Why it failed, or that it does not respond yet."""
     log: str
     """The last lines of its log, if there is a message."""
     url: str | None
@@ -27,7 +27,7 @@ class AppOut(ResponseModel):
     """Whether anyone who knows the address may use it."""
     public_since: Time | None
     still_open: bool
-    """Access was revoked, but the proxy has not confirmed it yet."""
+    """Whether access was revoked, but the proxy has not confirmed it yet."""
 
     @classmethod
     def of(
@@ -55,7 +55,7 @@ class AppOut(ResponseModel):
 
 
 def trouble_of(title: str, server: OpenApp | None) -> str:
-    """Why an app failed, or that it does not answer yet; "" if nothing is wrong."""
+    """Why an app failed, or that it does not respond yet; "" without a problem."""
     if server is None:
         return ""
     if server.state is AppState.FAILED:

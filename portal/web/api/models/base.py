@@ -58,11 +58,11 @@ def optional_size(mb: int | None) -> str | None:
 
 
 def some_of(most: int, nouns: str) -> BeforeValidator:
-    """Refuse an empty list, and one that is too long, before its elements are checked."""
+    """Reject a list that is empty or too long, before its elements are checked."""
 
-    def check(found: Any) -> Any:
-        if isinstance(found, list) and not 0 < len(found) <= most:
+    def check(value: Any) -> Any:
+        if isinstance(value, list) and not 0 < len(value) <= most:
             raise wrong(f"name 1 to {most} {nouns}")
-        return found
+        return value
 
     return BeforeValidator(check)

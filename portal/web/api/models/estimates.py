@@ -40,12 +40,13 @@ class GpuGrantOut(GpuOut):
     """Whether more was granted than requested."""
 
     @classmethod
-    def for_draft(cls, draft: Session, asked: float | None, gpus: Gpus) -> GpuGrantOut | None:
+    def for_draft(cls, draft: Session, requested: float | None, gpus: Gpus) -> GpuGrantOut | None:
         """Build it from a draft of the session; None if no GPU was requested."""
         share = GpuOut.of(draft, gpus)
-        if share is None or draft.fgpu is None or asked is None:
+        if share is None or draft.fgpu is None or requested is None:
             return None
-        return cls(asked=asked, fgpu=draft.fgpu, rounded=draft.fgpu != asked, **dict(share))
+        rounded = draft.fgpu != requested
+        return cls(asked=requested, fgpu=draft.fgpu, rounded=rounded, **dict(share))
 
 
 class EstimateOut(ResponseModel):
@@ -55,7 +56,7 @@ class EstimateOut(ResponseModel):
     reason: str
     """Why there is no estimate."""
     fits_now: int | None
-    """How many of the requested sessions fit what is free for the caller now."""
+    """The number of requested sessions that fit the caller's free resources now."""
     free: FreeOut
     gpu: GpuGrantOut | None
 

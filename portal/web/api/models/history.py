@@ -15,13 +15,13 @@ class UsePointOut(ResponseModel):
     seconds: int
     """Length of the span."""
     cpu_percent: float | None
-    """Percent of one core, on average since the point before."""
+    """Percent of one core, on average since the previous point."""
     memory: int
-    """Bytes, at most."""
+    """Bytes, at the peak."""
     gpu_percent: float | None
     """Percent of the whole GPU, on average."""
     gpu_memory: int | None
-    """Bytes, at most."""
+    """Bytes, at the peak."""
 
     @classmethod
     def of(cls, point: Point) -> UsePointOut:
@@ -58,7 +58,7 @@ class MomentOut(ResponseModel):
 
 
 class TimelineOut(ResponseModel):
-    """What happened to a session."""
+    """The timeline of a session."""
 
     moments: list[MomentOut]
     """Oldest first."""

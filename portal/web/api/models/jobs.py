@@ -20,18 +20,18 @@ from portal.web.api.models.sessions import ReasonOut
 
 
 class ArrayOut(ResponseModel):
-    """Which part of an array a job is."""
+    """The array that a job belongs to, and its part of it."""
 
     id: str
     """The number of the array."""
     tasks: str
     """The number of the task, or the tasks that have not started, as Slurm writes them: 5-19%4."""
     states: dict[JobState, int] = Field(default_factory=dict)
-    """In lists, for a row that stands for all tasks: how many are in each state."""
+    """In lists, for a row that represents all tasks: the number of tasks in each state."""
 
 
 class HetOut(ResponseModel):
-    """Which component of a heterogeneous job a job is."""
+    """The heterogeneous job that a job is a component of."""
 
     id: str
     """The number of the heterogeneous job."""
@@ -48,7 +48,7 @@ class JobEndOut(ResponseModel):
 
 
 class JobResourcesOut(ResponseModel):
-    """What a job has, or was submitted for."""
+    """The resources that a job has, or has requested."""
 
     cpus: int
     memory: str
@@ -77,14 +77,14 @@ class JobResourcesOut(ResponseModel):
 
 @dataclass(frozen=True)
 class JobFacts:
-    """What a job's response depends on besides the job itself."""
+    """Inputs of a job's response besides the job itself."""
 
     reason: Reason | None = None
     ahead: int | None = None
     end_text: str = ""
     gpus: Gpus = NO_GPUS
     states: Mapping[JobState, int] | None = None
-    """For a row that stands for an array."""
+    """For a row that represents an array."""
 
 
 class JobOut(ResponseModel):
@@ -101,7 +101,7 @@ class JobOut(ResponseModel):
     reason: ReasonOut | None
     end: JobEndOut | None
     unknown_since: Time | None
-    """Since when neither Slurm's queue nor its accounting knows the job."""
+    """The time since which neither Slurm's queue nor its accounting knows the job."""
     partition: str
     account: str
     qos: str
@@ -117,7 +117,7 @@ class JobOut(ResponseModel):
     unlimited: bool
     """Whether it has, or had, no time limit."""
     restarts: int
-    """How often Slurm has requeued it."""
+    """The number of times that Slurm has requeued it."""
     directory: str
     command: str
     """The script with its arguments; empty if it was not a file."""
@@ -125,7 +125,7 @@ class JobOut(ResponseModel):
     stderr: str
     dependency: str
     session: str | None
-    """The session that it runs."""
+    """The session of which it is the job."""
 
     @classmethod
     def of(cls, job: Job, facts: JobFacts) -> JobOut:
@@ -165,7 +165,7 @@ class JobOut(ResponseModel):
 
 
 def shown_id(job: Job, array: bool) -> str:
-    """The number to show for it, or for its whole array."""
+    """The number to show for a job, or for its array."""
     return job.array_id if array else job.shown_id
 
 
@@ -206,7 +206,7 @@ class JobPageOut(ResponseModel):
 
 
 class JobOutcomeOut(ResponseModel):
-    """What became of an action on one job."""
+    """The result of an action on one job."""
 
     id: str
     """As in the request."""
@@ -220,64 +220,64 @@ class JobOutcomeOut(ResponseModel):
 
 
 class JobOutcomesOut(ResponseModel):
-    """What became of an action on each of the jobs."""
+    """The results of an action on each of the jobs."""
 
     outcomes: list[JobOutcomeOut]
 
 
 class JobOutputOut(ResponseModel):
-    """Part of what a job has written."""
+    """Part of a job's output."""
 
     output: str
     offset: int
-    """Where this part begins, in bytes: less than requested if the file has become shorter."""
+    """Offset of this part, in bytes; less than requested if the file has become shorter."""
     next_offset: int
     """Offset of the next part, in bytes."""
 
 
 class JobUsageOut(ResponseModel):
-    """What a job uses, or used, as Slurm last told; it is asked at most every ten seconds."""
+    """The usage of a job as last reported by Slurm, which is queried every ten seconds at most."""
 
     measured: Time | None
-    """Null if Slurm was never asked, or knows nothing of this run."""
+    """Null if Slurm was never queried, or has no data about this run."""
     final: bool
     """Whether the job was over, so that these are the figures of the whole run."""
     cpus: int
     cpu_seconds: float | None
     cpus_busy: float | None
-    """Cores busy on average since the measurement before."""
+    """Cores busy on average since the previous measurement."""
     cpu_efficiency: float | None
-    """Share of its cores' time that it used since its start, 0 to 1."""
+    """CPU time used, divided by its cores' time since its start; 0 to 1."""
     memory: int | None
     """Bytes in use by all of its tasks."""
     memory_peak: int | None
-    """Bytes that the largest of its tasks had at most."""
+    """Peak of its largest task, in bytes."""
     memory_peak_node: str
     """The node of that task."""
     memory_peak_all: int | None
-    """Bytes that all of its tasks had together at most: an upper bound if there are several."""
+    """Sum of its tasks' peaks, in bytes: an upper bound if there are several tasks."""
     gpu_percent: float | None
     gpu_memory: int | None
     """Bytes."""
     problem: str
-    """Why Slurm told nothing."""
+    """Why Slurm reported nothing."""
 
     @classmethod
     def of(cls, usage: JobUsage | None) -> JobUsageOut:
         """Build it."""
-        known = usage or JobUsage(at=datetime.min, start=None)
+        data = usage or JobUsage(at=datetime.min, start=None)
         return cls(
-            measured=known.at if known.measured else None,
-            final=known.final,
-            cpus=known.cores,
-            cpu_seconds=known.cpu_seconds,
-            cpus_busy=known.cores_now,
-            cpu_efficiency=known.cpu_share,
-            memory=known.memory,
-            memory_peak=known.peak,
-            memory_peak_node=known.peak_node,
-            memory_peak_all=known.all_peak,
-            gpu_percent=known.gpu_percent,
-            gpu_memory=known.gpu_memory,
-            problem=known.problem,
+            measured=data.at if data.measured else None,
+            final=data.final,
+            cpus=data.cores,
+            cpu_seconds=data.cpu_seconds,
+            cpus_busy=data.cores_now,
+            cpu_efficiency=data.cpu_share,
+            memory=data.memory,
+            memory_peak=data.peak,
+            memory_peak_node=data.peak_node,
+            memory_peak_all=data.all_peak,
+            gpu_percent=data.gpu_percent,
+            gpu_memory=data.gpu_memory,
+            problem=data.problem,
         )

@@ -21,7 +21,7 @@ class TokenOut(ResponseModel):
     address: str
     """The client address that it was created from."""
     purpose: Purpose | None
-    """What it is for, if a program keeps it; its owner keeps all others."""
+    """Its purpose if a program stores it; null for other tokens."""
     current: bool
     """Whether this request was sent with it."""
 

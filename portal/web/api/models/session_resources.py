@@ -1,4 +1,4 @@
-"""Response models for what a session was granted: resources, folders and its home."""
+"""Response models for the resources, folders and home of a session."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ class MountOut(ResponseModel):
 
 
 class SessionHomeOut(ResponseModel):
-    """A session's home directory, and what is kept of it."""
+    """A session's home directory, and the folders that stay after its end."""
 
     kind: Home
     """"session": deleted at the end; "persistent": the owner's home directory on the cluster."""
     keeps: list[str]
-    """What stays after the end, by name."""
+    """The folders that stay after the end, by name."""
     deletes_files: int | None
     """Files that are deleted at the end, as last reported; hidden ones do not count."""
     deletes_bytes: int | None
@@ -66,17 +66,17 @@ class SessionHomeOut(ResponseModel):
     @classmethod
     def of(cls, session: Session) -> SessionHomeOut:
         """Build it."""
-        facts = retention(session)
+        retained = retention(session)
         return cls(
             kind=session.home,
-            keeps=list(facts.folders),
-            deletes_files=facts.files,
-            deletes_bytes=facts.size,
+            keeps=list(retained.folders),
+            deletes_files=retained.files,
+            deletes_bytes=retained.size,
         )
 
 
 def resources_of(session: Session, gpus: Gpus) -> SessionResourcesOut:
-    """Its granted resources."""
+    """The granted resources of a session."""
     return SessionResourcesOut(
         cpus=session.cpus,
         memory=format_size(session.memory_mb),
@@ -87,7 +87,7 @@ def resources_of(session: Session, gpus: Gpus) -> SessionResourcesOut:
 
 
 def mounts_of(session: Session, storage: str) -> list[MountOut]:
-    """Its mounts; `storage`: the site's setting."""
+    """The mounts of a session; `storage`: the site's setting."""
     return [
         MountOut(
             folder=mount.folder,

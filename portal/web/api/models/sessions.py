@@ -61,7 +61,7 @@ class ReasonOut(ResponseModel):
     """Jobs ahead of it in the queue."""
     estimated_start: Time | None
     begin: Time | None = None
-    """When maintenance is over, during which it was launched; omitted for other reasons."""
+    """The end of the maintenance during which it was launched; omitted for other reasons."""
 
     @classmethod
     def of(cls, session: Session, reason: Reason | None) -> ReasonOut | None:
@@ -151,7 +151,7 @@ class SessionUsageOut(ResponseModel):
 
 
 class LogReadOut(ResponseModel):
-    """When an administrator last read a session's log, and which one."""
+    """The last time that an administrator read a session's log, and that administrator."""
 
     at: Time
     by: str
@@ -166,7 +166,7 @@ class LogReadOut(ResponseModel):
 
 @dataclass(frozen=True)
 class SessionContext:
-    """What a session's response depends on besides the session itself."""
+    """Inputs of a session's response besides the session itself."""
 
     status: SlurmStatus
     now: datetime
@@ -175,11 +175,11 @@ class SessionContext:
     rules: SiteRules = NO_RULES
     gpus: Gpus = NO_GPUS
     storage: str = "storage"
-    """Where storage folders are, as in the settings."""
+    """The path of the storage folders, as in the settings."""
     holdings: Holdings = NOTHING
-    """What explains why the sessions wait."""
+    """The owner's sessions that hold resources, for the reasons why others wait."""
     naming: Callable[[str, str], Naming] = plain_naming
-    """How pages name an environment and its version."""
+    """The names of an environment and its version, as pages show them."""
     closed: dict[str, AppOut] = field(default_factory=dict)
     """Apps that have not been opened, by name; they are the same for all sessions of a list."""
 
@@ -203,12 +203,12 @@ class SessionOut(ResponseModel):
     owner: str
     environment: str
     environment_title: str
-    """How pages name the environment, such as "C++"."""
+    """The environment's name on pages, such as "C++"."""
     version: str
     version_label: str
-    """How pages name the version beside it, such as "GCC 10"."""
+    """The version's name beside it, such as "GCC 10"."""
     image: str
-    """The owner's own image; empty for one of the site's."""
+    """The owner's own image; empty for an image of the site."""
     resources: SessionResourcesOut
     mounts: list[MountOut]
     home: SessionHomeOut
@@ -223,9 +223,9 @@ class SessionOut(ResponseModel):
     qos: str
     reservation: str
     constraint: str
-    """Slurm's own options as they were chosen; empty: Slurm's default."""
+    """Slurm's options as they were chosen; empty: Slurm's default."""
     exclusive: bool
-    """Whether it was asked to have its node alone."""
+    """Whether it requested a node for itself."""
     time_limit: int | None
     """Minutes; null without a limit, and while it is not known."""
     unlimited: bool
@@ -240,7 +240,7 @@ class SessionOut(ResponseModel):
     created: Time
     started: Time | None
     ready: Time | None
-    """When its apps could first be reached."""
+    """When its apps first became reachable."""
     deadline: Time | None
     """When its time limit is reached."""
     last_used: Time | None
@@ -250,7 +250,7 @@ class SessionOut(ResponseModel):
     """When it will be ended unless it is used."""
     ended: Time | None
     restarts: int
-    """How often Slurm has requeued it after a start."""
+    """The number of times that Slurm has requeued it after a start."""
     requeued: Time | None
     apps: list[AppOut]
 
@@ -262,7 +262,7 @@ class SessionOut(ResponseModel):
         opened: Sequence[OpenApp],
         context: SessionContext,
     ) -> SessionOut:
-        """Build it from a session, the apps that it offers and those that were opened."""
+        """Build it from a session, its offered apps and its opened apps."""
         status, now = context.status, context.now
         naming = context.naming(session.environment, session.version)
         entries = {app.app: app for app in opened}
@@ -307,7 +307,7 @@ class SessionOut(ResponseModel):
         )
 
     def for_list(self) -> SessionOut:
-        """A copy without the log of its end: kilobytes that few list clients need."""
+        """A copy without the log of its end, which few list clients need."""
         return self if self.end is None else self.model_copy(update={"end": self.end.without_log()})
 
 

@@ -1,4 +1,4 @@
-"""Response models for what the site offers, and for the caller."""
+"""Response models for the site's offers, and for the caller."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class VersionOut(ResponseModel):
     version: str
     title: str
     label: str
-    """How pages name the version beside the environment's title."""
+    """The version's name beside the environment's title."""
     description: str
     default_app: str | None
     seen_by: str = ""
-    """Who can see it; for administrators only."""
+    """Its visibility; for administrators only."""
     apps: list[AppTitleOut]
 
     @classmethod
@@ -57,7 +57,7 @@ class EnvironmentOut(ResponseModel):
 
     name: str
     title: str
-    """How pages name it."""
+    """Its name on pages."""
     versions: list[VersionOut]
 
 
@@ -68,7 +68,7 @@ class EnvironmentListOut(ResponseModel):
 
 
 class BoundsOut(ResponseModel):
-    """For each resource, whose limit applies, in plain words."""
+    """The origin of each resource's limit, in plain words."""
 
     cpus: str
     memory: str
@@ -136,7 +136,7 @@ class ResourceGroupOut(ResponseModel):
     max_time_limit: int | None
     """Minutes."""
     default_time_limit: int | None
-    """Minutes that a session gets if it names none; null if unlimited or not known yet."""
+    """Minutes by default; null if unlimited or not known yet."""
     max_running: int | None
     """Sessions that the caller may run at the same time."""
     max_shared_memory: str | None
@@ -177,11 +177,11 @@ class CoreMeterOut(ResponseModel):
     allowed: int | None
     """The most that the caller may hold; null while unknown."""
     available: int | None
-    """How many more the caller could get right now."""
+    """The number of further cores that the caller could get right now."""
     elsewhere: int
-    """What the caller holds in other groups and therefore cannot get here."""
+    """The amount that the caller holds in other groups and therefore cannot get here."""
     others: int
-    """What others have of what the caller may hold."""
+    """The part of the caller's limit that other users hold."""
 
 
 class MemoryMeterOut(ResponseModel):
@@ -191,11 +191,11 @@ class MemoryMeterOut(ResponseModel):
     allowed: str | None
     """The most that the caller may hold; null while unknown."""
     available: str | None
-    """How much more the caller could get right now."""
+    """The further amount that the caller could get right now."""
     elsewhere: str
-    """What the caller holds in other groups and therefore cannot get here."""
+    """The amount that the caller holds in other groups and therefore cannot get here."""
     others: str
-    """What others have of what the caller may hold."""
+    """The part of the caller's limit that other users hold."""
 
     @classmethod
     def of(cls, meter: Meter[int]) -> MemoryMeterOut:
@@ -216,15 +216,15 @@ class GpuMeterOut(ResponseModel):
     allowed: float | None
     """The most that the caller may hold; null while unknown."""
     available: float | None
-    """How much more the caller could get right now."""
+    """The further amount that the caller could get right now."""
     elsewhere: float
-    """What the caller holds in other groups and therefore cannot get here."""
+    """The amount that the caller holds in other groups and therefore cannot get here."""
     others: float
-    """What others have of what the caller may hold."""
+    """The part of the caller's limit that other users hold."""
 
 
 class UsageOut(ResponseModel):
-    """What the caller holds in a resource group, may hold there, and could get right now."""
+    """The caller's usage and limits in a resource group, and the resources free for them now."""
 
     resource_group: str
     cpus: CoreMeterOut
@@ -265,9 +265,9 @@ class FolderOut(ResponseModel):
     problem: str
     """Why it cannot be mounted; "" if it can."""
     owner: str
-    """Who shares it; "" for the caller's own."""
+    """Its owner if it is shared; "" for the caller's own."""
     read_only: bool
-    """Whether it can be mounted read-only alone."""
+    """Whether it can only be mounted read-only."""
 
     @classmethod
     def of(cls, folder: Folder) -> FolderOut:

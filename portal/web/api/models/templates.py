@@ -32,7 +32,7 @@ class TemplateOut(ResponseModel):
     reservation: str | None
     constraint: str | None
     exclusive: bool
-    """Whether its sessions get their node alone."""
+    """Whether its sessions get a node for themselves."""
     place: int
     """Position in the list of templates."""
 

@@ -28,25 +28,27 @@ class AnnouncementOut(ResponseModel):
     ends: Time | None
     dismissable: bool
     on_login: bool
-    """Whether it is shown to everybody who opens the portal, also before logging in."""
+    """Whether it is also shown before logging in."""
     state: State
     created: Time
 
     @classmethod
-    def of(cls, found: Announcement, now: datetime) -> AnnouncementOut:
-        """Build it, as it is at this time."""
-        linked = bool(found.link_url)
+    def of(cls, announcement: Announcement, now: datetime) -> AnnouncementOut:
+        """Build it, with its state at `now`."""
+        linked = bool(announcement.link_url)
         return cls(
-            id=found.id,
-            text=found.text,
-            link=LinkOut(title=found.link_title, url=found.link_url) if linked else None,
-            level=found.level,
-            starts=found.starts,
-            ends=found.ends,
-            dismissable=found.dismissable,
-            on_login=found.on_login,
-            state=found.state(now),
-            created=found.created,
+            id=announcement.id,
+            text=announcement.text,
+            link=LinkOut(title=announcement.link_title, url=announcement.link_url)
+            if linked
+            else None,
+            level=announcement.level,
+            starts=announcement.starts,
+            ends=announcement.ends,
+            dismissable=announcement.dismissable,
+            on_login=announcement.on_login,
+            state=announcement.state(now),
+            created=announcement.created,
         )
 
 
@@ -57,21 +59,25 @@ class AnnouncementListOut(ResponseModel):
 
 
 class MaintenanceOut(ResponseModel):
-    """Whether maintenance is going on."""
+    """The state of maintenance."""
 
     on: bool
     until: Time | None
-    """When it is over; null if nobody knows, or if there is none."""
+    """The planned end; null if unknown, or without maintenance."""
     message: str
     since: Time | None
     by: str
     """The administrator who announced it."""
 
     @classmethod
-    def of(cls, found: Maintenance | None) -> MaintenanceOut:
-        """Build it; None: there is none."""
-        if found is None:
+    def of(cls, maintenance: Maintenance | None) -> MaintenanceOut:
+        """Build it; None means no maintenance."""
+        if maintenance is None:
             return cls(on=False, until=None, message="", since=None, by="")
         return cls(
-            on=True, until=found.until, message=found.message, since=found.since, by=found.by
+            on=True,
+            until=maintenance.until,
+            message=maintenance.message,
+            since=maintenance.since,
+            by=maintenance.by,
         )

@@ -1,6 +1,6 @@
 """Announcements and maintenance over the REST API.
 
-Everybody who is logged in reads them; changes are for administrators, and 404 for others.
+All users read them; changes are for administrators, and 404 for others.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ blueprint = guarded("notices")
 @blueprint.get("/announcements")
 @operation("Announcements; for administrators also those planned or over", AnnouncementListOut)
 def list_announcements() -> AnnouncementListOut:
-    """What is shown now; administrators also get what is planned or over."""
-    found, now = services().notices.known(person()), services().clock()
-    return AnnouncementListOut(announcements=[AnnouncementOut.of(one, now) for one in found])
+    """The current announcements; for administrators also planned and past ones."""
+    announcements, now = services().notices.readable(person()), services().clock()
+    return AnnouncementListOut(
+        announcements=[AnnouncementOut.of(announcement, now) for announcement in announcements]
+    )
 
 
 @blueprint.post("/announcements")
@@ -49,8 +51,8 @@ def get_announcement(id: str) -> Reply[AnnouncementOut]:
 def replace_announcement(id: str) -> Reply[AnnouncementOut]:
     """Replace an announcement; for administrators."""
     _admit()
-    asked = read_model(AnnouncementRequest)
-    return _reply(services().notices.change(person(), id, asked, expected_tag()))
+    body = read_model(AnnouncementRequest)
+    return _reply(services().notices.change(person(), id, body, expected_tag()))
 
 
 @blueprint.delete("/announcements/<id>")
@@ -64,20 +66,20 @@ def delete_announcement(id: str) -> NoContent:
 
 
 def _admit() -> None:
-    # Before the body is read, so that no answer tells others what is accepted here.
+    # Before the body is read, so that no response reveals the accepted fields to other users.
     services().administration.admit(person())
 
 
-def _reply(found: Announcement) -> Reply[AnnouncementOut]:
-    return tagged(AnnouncementOut.of(found, services().clock()), found)
+def _reply(announcement: Announcement) -> Reply[AnnouncementOut]:
+    return tagged(AnnouncementOut.of(announcement, services().clock()), announcement)
 
 
 @blueprint.get("/maintenance")
 @operation("Whether maintenance is going on", MaintenanceOut)
 def get_maintenance() -> Reply[MaintenanceOut]:
     """Whether maintenance is going on, and until when."""
-    found = services().notices.maintenance()
-    return tagged(MaintenanceOut.of(found), found)
+    maintenance = services().notices.maintenance()
+    return tagged(MaintenanceOut.of(maintenance), maintenance)
 
 
 @blueprint.put("/maintenance")
@@ -90,9 +92,9 @@ def get_maintenance() -> Reply[MaintenanceOut]:
 def begin_maintenance() -> Reply[MaintenanceOut]:
     """Begin or change maintenance; for administrators."""
     _admit()
-    asked = read_model(MaintenanceRequest)
-    found = services().notices.begin_maintenance(person(), asked, expected_tag())
-    return tagged(MaintenanceOut.of(found), found)
+    body = read_model(MaintenanceRequest)
+    maintenance = services().notices.begin_maintenance(person(), body, expected_tag())
+    return tagged(MaintenanceOut.of(maintenance), maintenance)
 
 
 @blueprint.delete("/maintenance")

@@ -1,4 +1,4 @@
-"""Response models of who uses what."""
+"""Response models of the usage by users, accounts, environments and apps."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from portal.web.api.models.base import ResponseModel, Time
 
 
 class UsedOut(ResponseModel):
-    """What was used in some time."""
+    """Usage in a period."""
 
     sessions: int
-    """Sessions that started in this time."""
+    """Sessions that started in the period."""
     people: int
-    """Those who started them."""
+    """Users who started them."""
     core_hours: float
     gpu_hours: float
     """fGPU, the site's unit of GPUs, times hours."""
@@ -33,7 +33,7 @@ class UsedOut(ResponseModel):
 
 
 class UsedInSpanOut(UsedOut):
-    """What was used in a day, a week or a month; days are UTC."""
+    """Usage in a day, a week or a month; days are UTC."""
 
     first: date
     last: date
@@ -46,7 +46,7 @@ class UsedInSpanOut(UsedOut):
 
 
 class UsedByOut(UsedOut):
-    """What one person, account, environment or app used in the whole time."""
+    """Usage of one person, account, environment or app in the whole period."""
 
     name: str
 
@@ -57,13 +57,13 @@ class UsedByOut(UsedOut):
 
 
 class UsageReportOut(ResponseModel):
-    """Who used what over time; only sessions that the portal knows."""
+    """Usage over time, of the sessions that the portal knows."""
 
     unit: Unit
     by: By
     of: str
     spans: list[UsedInSpanOut]
-    """Oldest first; of `of` alone, if it is given."""
+    """Oldest first; of `of` alone, if set."""
     groups: list[UsedByOut]
     """The most core-hours first."""
     total: UsedOut
@@ -82,7 +82,7 @@ class UsageReportOut(ResponseModel):
 
 
 class InUseOut(ResponseModel):
-    """What one person uses now."""
+    """The present usage of one person."""
 
     user: str
     running: int
@@ -93,24 +93,24 @@ class InUseOut(ResponseModel):
     fgpu: float
     last_used: Time | None
     jobs: int
-    """All running jobs in Slurm, also those that are no sessions."""
+    """All running jobs in Slurm, including those that are not sessions."""
 
     @classmethod
-    def of(cls, found: InUse) -> InUseOut:
+    def of(cls, usage: InUse) -> InUseOut:
         """Build it."""
         return cls(
-            user=found.user,
-            running=found.running,
-            waiting=found.waiting,
-            cpus=found.cpus,
-            memory=format_size(found.memory_mb),
-            fgpu=found.fgpu,
-            last_used=found.last_used,
-            jobs=found.jobs,
+            user=usage.user,
+            running=usage.running,
+            waiting=usage.waiting,
+            cpus=usage.cpus,
+            memory=format_size(usage.memory_mb),
+            fgpu=usage.fgpu,
+            last_used=usage.last_used,
+            jobs=usage.jobs,
         )
 
 
 class UsageNowOut(ResponseModel):
-    """Who has sessions now, the most cores first."""
+    """The users who have sessions now, the most cores first."""
 
     people: list[InUseOut]

@@ -12,9 +12,9 @@ class RegistryLoginOut(ResponseModel):
     registry: str
     user: str
     added: Time | None
-    """Null for one that was saved before this was kept."""
+    """Null if it was saved before this time was recorded."""
     last_used: Time | None
-    """When a job last got it; null: never."""
+    """When a job last used it; null: never."""
 
     @classmethod
     def of(cls, login: SavedLogin) -> RegistryLoginOut:
@@ -29,4 +29,4 @@ class RegistryLoginListOut(ResponseModel):
 
     logins: list[RegistryLoginOut]
     registries: list[str]
-    """The registries that the site permits; "*" stands for every one."""
+    """The registries that the site permits; "*" means any registry."""

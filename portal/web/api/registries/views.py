@@ -17,8 +17,8 @@ blueprint = guarded("registries")
 @operation("List logins for registries", RegistryLoginListOut)
 def list_registry_logins() -> RegistryLoginListOut:
     """The registries that the site permits, and the caller's logins for them."""
-    found = services().registry_logins.list(person())
-    logins = [RegistryLoginOut.of(login) for login in found]
+    saved = services().registry_logins.list(person())
+    logins = [RegistryLoginOut.of(login) for login in saved]
     return RegistryLoginListOut(logins=logins, registries=services().registry_logins.registries)
 
 

@@ -16,8 +16,8 @@ const parts = (/** @type {PageElement} */ root) => [...root.querySelectorAll("[d
 
 /** @param {string} text */
 function announce(text) {
-  const place = launcher()?.querySelector("[data-announce]");
-  if (place) place.textContent = text;
+  const line = launcher()?.querySelector("[data-announce]");
+  if (line) line.textContent = text;
 }
 
 /** @param {PageElement} root */
@@ -44,15 +44,15 @@ function renew(fresh) {
     replace(launcher(), fresh);
   }
   for (const part of now) {
-    const place = document.getElementById(part.id);
-    if (!place || shown.get(part.id) === part.innerHTML) continue;
-    const held = place.contains(focused()) ? focused() : null;
-    const open = new Set([...place.querySelectorAll("details[open]")].map((detail) => detail.id));
+    const current = document.getElementById(part.id);
+    if (!current || shown.get(part.id) === part.innerHTML) continue;
+    const focusedElement = current.contains(focused()) ? focused() : null;
+    const open = new Set([...current.querySelectorAll("details[open]")].map((detail) => detail.id));
     shown.set(part.id, part.innerHTML);
-    place.replaceChildren(...part.cloneNode(true).childNodes);
+    current.replaceChildren(...part.cloneNode(true).childNodes);
     for (const id of open) document.getElementById(id)?.setAttribute("open", "");
     announceState(part);
-    if (held) (document.getElementById(held.id) ?? place.closest("[data-app]")?.querySelector("[data-open] .btn-open"))?.focus();
+    if (focusedElement) (document.getElementById(focusedElement.id) ?? current.closest("[data-app]")?.querySelector("[data-open] .btn-open"))?.focus();
   }
   times.refresh();
 }
@@ -94,7 +94,7 @@ async function poll() {
       if (launcher() === now) renew(fresh);
     }
   } catch {
-    // The portal is temporarily unavailable; keep what is shown.
+    // The portal is temporarily unavailable; keep the current content.
   }
   clearTimeout(timer);
   timer = setTimeout(poll, EVERY);
@@ -127,7 +127,7 @@ function act(form, button) {
   button.disabled = true; // against double clicks
   const body = formData(form);
   const ending = button.closest(".app-stop")?.id;
-  // At the server, a stop could overtake the restart before it. Nothing else waits for either.
+  // At the server, a stop could overtake a preceding restart. Other requests do not wait for them.
   const sent = Promise.resolve(stopping.get(ending)).then(() => send(body, button));
   if (ending) stopping.set(ending, sent);
 }
@@ -158,7 +158,7 @@ async function copy(button) {
   }
 }
 
-// Shows the fields of an app, at one of them.
+// Expands the details with an app's field, and focuses the field.
 /** @param {PageElement} field */
 function unfold(field) {
   field.closest("details").open = true;

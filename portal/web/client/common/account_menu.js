@@ -20,7 +20,7 @@ function start() {
   menu.addEventListener("focusout", ({ relatedTarget }) => {
     if (relatedTarget && !menu.contains(relatedTarget)) close(false);
   });
-  // What was entered and not sent ends with the login (draft.js); an expired login keeps it.
+  // Drafts end with a log-out (draft.js), but not when the login expires.
   menu.querySelector("[action='/logout']").addEventListener("submit", removeDrafts);
   menu.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && menu.open) {
@@ -32,8 +32,8 @@ function start() {
     event.preventDefault();
     menu.open = true;
     const all = items();
-    const place = items().indexOf(/** @type {PageElement} */ (focused()));
-    all[place < 0 && step < 0 ? all.length - 1 : (place + step + all.length) % all.length].focus();
+    const index = items().indexOf(/** @type {PageElement} */ (focused()));
+    all[index < 0 && step < 0 ? all.length - 1 : (index + step + all.length) % all.length].focus();
   });
 }
 start();

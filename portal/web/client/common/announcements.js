@@ -1,9 +1,9 @@
 // Announcements that this browser has hidden stay hidden until their text changes (early.js).
 import { hidden, hide } from "./hidden.js";
 
-const known = hidden();
+const hiddenMarks = hidden();
 for (const banner of document.querySelectorAll("[data-banner]")) {
-  banner.hidden = known.includes(banner.dataset.banner);
+  banner.hidden = hiddenMarks.includes(banner.dataset.banner);
   const button = banner.querySelector("[data-banner-hide]");
   button.hidden = false;
   button.addEventListener("click", () => {

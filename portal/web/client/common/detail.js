@@ -1,4 +1,4 @@
-// The page of one session or job: shows its news, announces changes, and shows the ends of its logs.
+// The page of one session or job: updates it, announces changes, and shows the ends of its logs.
 import htmx from "htmx.org";
 import { poll } from "./poll.js";
 import { logLines } from "./spans.js";
@@ -38,7 +38,7 @@ document.addEventListener("htmx:afterSettle", () => {
   look();
 });
 
-// The end of a log, from the login node: rarely, and only while somebody looks.
+// Loads the end of a log from the login node: rarely, and only while the page is visible.
 const timers = new Map();
 /** @param {PageElement} end */
 async function readLog(end) {
@@ -52,7 +52,7 @@ async function readLog(end) {
       if (response.ok) show(end, text);
       else say(end, [409, 503].includes(response.status) ? text : `The ${end.dataset.log} cannot be read.`);
     } catch {
-      // The portal is unavailable; what is shown stays.
+      // The portal is unavailable; keep the current content.
     }
   }
   if (!over) timers.set(end, setTimeout(readLog, LOG_EVERY, end));
@@ -90,7 +90,7 @@ function show(end, text) {
 }
 for (const end of ends) readLog(end);
 
-// What a job uses: Slurm's nodes are asked only while somebody looks.
+// A job's usage: Slurm's nodes are queried only while the page is visible.
 /** @type {number | undefined} */
 let looking;
 function look() {

@@ -5,16 +5,16 @@
  * @returns {HTMLElementTagNameMap[Tag]}
  */
 export function element(tag, className, text) {
-  const made = document.createElement(tag);
-  if (className) made.className = className;
-  if (text !== undefined) made.textContent = text;
-  return made;
+  const node = document.createElement(tag);
+  if (className) node.className = className;
+  if (text !== undefined) node.textContent = text;
+  return node;
 }
 /** @param {string} name */
 export function icon(name) {
-  const made = element("i", `bi bi-${name}`);
-  made.setAttribute("aria-hidden", "true");
-  return made;
+  const node = element("i", `bi bi-${name}`);
+  node.setAttribute("aria-hidden", "true");
+  return node;
 }
 
 /** The element that has the keyboard's focus. @returns {PageElement | null} */
@@ -23,7 +23,7 @@ export const focused = () => /** @type {PageElement | null} */ (document.activeE
 /** @param {HTMLElement} form @param {HTMLElement | null} [submitter] */
 export const formData = (form, submitter) => new FormData(/** @type {HTMLFormElement} */ (form), submitter);
 
-/** The same as texts: of fields that are no files. @param {HTMLElement} form */
+/** The fields of a form as texts, for forms without files. @param {HTMLElement} form */
 export const textFields = (form) => [...formData(form)].map(([name, value]) => [name, String(value)]);
 
 /** @param {unknown} error */

@@ -1,46 +1,46 @@
-// What was entered in a long form, kept in this tab until it is sent: a reload, the Back button or
-// another page loses nothing. Where a form asks for it (`closed`), another tab finds it as well, after
-// this one was closed, for some days or until its user logs out (account_menu.js).
+// Drafts of long forms, stored in this tab until they are sent, so that a reload, the Back button or another
+// page loses nothing. With the option `closed`, other tabs restore them as well after this one was closed,
+// for some days or until the user logs out (account_menu.js).
 import { formData } from "./dom.js";
 import { PREFIX, readDraft } from "./drafts.js";
 
-const NOT_KEPT = new Set(["csrf_token", "who", "key", "replace", "confirmed", "afresh"]);
+const NOT_STORED = new Set(["csrf_token", "who", "key", "replace", "confirmed", "afresh"]);
 const TICKED = new Set(["mount", "read_only"]);
-const SOON = 200; // milliseconds: a long script is not written with every letter
+const SOON = 200; // milliseconds: a long script is not stored with every key press
 
-// Browsers may block storage: reading the property fails then.
+// Browsers may block storage; then reading the property throws.
 /** @param {boolean} closed */
 function storages(closed) {
-  const found = [];
+  const result = [];
   for (const name of closed ? ["sessionStorage", "localStorage"] : ["sessionStorage"]) {
     try {
-      found.push(name === "localStorage" ? localStorage : sessionStorage);
+      result.push(name === "localStorage" ? localStorage : sessionStorage);
     } catch {
       // Without it.
     }
   }
-  return found;
+  return result;
 }
 
 /**
- * What is no plain field, by its `name`: `lost` says whether some of it would not be kept.
- * @typedef {{ name: string, read: () => object, lost: () => boolean, write: (draft: any) => void }} More
+ * A field that needs special handling, by its `name`; `lost`: whether a part of it would not be stored.
+ * @typedef {{ name: string, read: () => object, lost: () => boolean, write: (draft: any) => void }} SpecialField
  */
 
 /** @typedef {import("./drafts.js").Draft} Draft */
 
 /**
- * Keeps what is entered in a form.
- * @param {{ form: () => PageElement, wrong: () => boolean, more?: More | null, closed?: boolean }} options `form`: the
- *   form, which responses replace; `wrong`: whether it shows what was sent, which is newer; `more`: for what is
- *   no plain field.
+ * Stores the draft of a form, and restores it.
+ * @param {{ form: () => PageElement, hasErrors: () => boolean, special?: SpecialField | null, closed?: boolean }} options
+ *   `form`: the form, which responses replace; `hasErrors`: whether it shows rejected values, which are newer than
+ *   the draft.
  */
-export function keep({ form, wrong, more = null, closed = false }) {
+export function keep({ form, hasErrors, special = null, closed = false }) {
   const user = form().querySelector("[name=who]").value;
   const name = `${PREFIX}${user} ${location.pathname}${location.search}`;
-  const places = storages(closed);
-  let done = false; // sent: nothing is kept any more
-  let begun = false; // being sent: its key is kept, so that it is not sent twice after a reload
+  const stores = storages(closed);
+  let sent = false; // nothing is stored any more
+  let sending = false; // its key is stored, so that it is not sent twice after a reload
   let restoring = false;
   /** @type {[string, FormDataEntryValue][] | null} */
   let waiting = null; // ticked folders, until the list of folders has been loaded
@@ -50,20 +50,20 @@ export function keep({ form, wrong, more = null, closed = false }) {
     /** @type {[string, FormDataEntryValue][]} */
     const fields = [];
     for (const [field, value] of formData(form())) {
-      if (NOT_KEPT.has(field) || more?.name === field || (waiting && TICKED.has(field))) continue;
+      if (NOT_STORED.has(field) || special?.name === field || (waiting && TICKED.has(field))) continue;
       fields.push([field, value]);
     }
     if (waiting) fields.push(...waiting.filter(([field]) => TICKED.has(field)));
-    return { fields, ...more?.read() };
+    return { fields, ...special?.read() };
   }
 
   const first = JSON.stringify(current());
 
   function remove() {
-    for (const place of places) place.removeItem(name);
+    for (const storage of stores) storage.removeItem(name);
   }
 
-  // Whether the draft is kept; null removes it.
+  // Stores the draft, or removes it if null; returns false if that is impossible.
   /** @param {Draft | null} draft */
   function store(draft) {
     if (!draft) {
@@ -72,28 +72,28 @@ export function keep({ form, wrong, more = null, closed = false }) {
     }
     const key = form().querySelector("[name=key]").value;
     const text = JSON.stringify(closed ? { ...draft, key, at: Date.now() } : draft);
-    let kept = false;
-    for (const place of places) {
+    let stored = false;
+    for (const storage of stores) {
       try {
-        place.setItem(name, text);
-        kept = true;
+        storage.setItem(name, text);
+        stored = true;
       } catch {
-        // It is full.
+        // The storage is full.
       }
     }
-    return kept;
+    return stored;
   }
 
   function end() {
-    done = true;
+    sent = true;
     remove();
   }
 
   function now() {
     clearTimeout(timer);
-    if (done || restoring || !form()) return true;
+    if (sent || restoring || !form()) return true;
     const draft = current();
-    return store(JSON.stringify(draft) === first && !begun ? null : draft);
+    return store(JSON.stringify(draft) === first && !sending ? null : draft);
   }
 
   function soon() {
@@ -121,7 +121,7 @@ export function keep({ form, wrong, more = null, closed = false }) {
     if (draft.key) form().querySelector("[name=key]").value = draft.key;
     tick(draft.fields);
     if (document.querySelector("#folder-list[hx-get]")) waiting = draft.fields;
-    more?.write(draft);
+    special?.write(draft);
     form().querySelector("[data-restored]").hidden = false;
     restoring = false;
   }
@@ -133,7 +133,7 @@ export function keep({ form, wrong, more = null, closed = false }) {
   }
   document.addEventListener("htmx:beforeRequest", (event) => {
     if (!closed || event.detail.elt !== form()) return;
-    begun = true;
+    sending = true;
     now();
   });
   document.addEventListener("htmx:afterSwap", (event) => {
@@ -156,13 +156,13 @@ export function keep({ form, wrong, more = null, closed = false }) {
     if (event.target.getAttribute("action") === "/logout") end();
   });
   addEventListener("pagehide", now);
-  // Only what a reload would lose: secrets, or everything where storage is blocked.
+  // Asks only if a reload would lose something: secrets, or everything where storage is blocked.
   addEventListener("beforeunload", (event) => {
-    if (done || !form()) return;
-    const lost = Boolean(more?.lost()) || !now();
+    if (sent || !form()) return;
+    const lost = Boolean(special?.lost()) || !now();
     if (lost && JSON.stringify(current()) !== first) event.preventDefault();
   });
 
-  const draft = readDraft(places, user, name);
-  if (draft && !wrong()) restore(draft);
+  const draft = readDraft(stores, user, name);
+  if (draft && !hasErrors()) restore(draft);
 }

@@ -1,41 +1,41 @@
 // Drafts of forms in the browser's storage.
 
 /**
- * What is kept of a form; `at`: when, in milliseconds. A form may have fields of its own (More in draft.js).
+ * The draft of a form; `at`: its time in milliseconds. Forms may add fields (SpecialField in draft.js).
  * @typedef {{ fields: [string, FormDataEntryValue][], key?: string, at?: number } & Record<string, any>} Draft
  */
 
-/** What the names of all drafts begin with; the user's name follows. */
+/** Prefix of the names of all drafts; the user's name follows. */
 export const PREFIX = "slipway-draft ";
 const DAYS = 7;
 
 /**
- * The draft under `name` in the first of these storages that has one. Drafts of other users of this browser,
- * which are of no use to anybody, are removed.
- * @param {Storage[]} places @param {string} user @param {string} name
+ * The draft under `name` in the first of these storages that has one. Removes drafts of other users of this
+ * browser.
+ * @param {Storage[]} storages @param {string} user @param {string} name
  * @returns {Draft | null}
  */
-export function readDraft(places, user, name) {
-  for (const place of places) removeOthers(place, user);
-  for (const place of places) {
+export function readDraft(storages, user, name) {
+  for (const storage of storages) removeOthers(storage, user);
+  for (const storage of storages) {
     try {
-      const draft = JSON.parse(place.getItem(name) ?? "null");
+      const draft = JSON.parse(storage.getItem(name) ?? "null");
       if (draft && Date.now() - (draft.at ?? Date.now()) < DAYS * 86_400_000) return draft;
     } catch {
-      // Not ours.
+      // Not a draft.
     }
   }
   return null;
 }
 
-/** @param {Storage} place @param {string} user */
-function removeOthers(place, user) {
-  for (const name of Object.keys(place)) {
-    if (name.startsWith(PREFIX) && !name.startsWith(`${PREFIX}${user} `)) place.removeItem(name);
+/** @param {Storage} storage @param {string} user */
+function removeOthers(storage, user) {
+  for (const name of Object.keys(storage)) {
+    if (name.startsWith(PREFIX) && !name.startsWith(`${PREFIX}${user} `)) storage.removeItem(name);
   }
 }
 
-/** Removes all, as at a log-out. */
+/** Removes all drafts at a log-out. */
 export function removeDrafts() {
   try {
     for (const name of Object.keys(localStorage)) {

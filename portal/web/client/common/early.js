@@ -1,5 +1,4 @@
-// Runs before the first paint, so that the page never flashes in the wrong colours, and announcements
-// that were hidden never show for a moment.
+// Runs before the first paint, so that neither wrong colours nor hidden announcements flash.
 import { hidden } from "./hidden.js";
 import "./theme.js";
 

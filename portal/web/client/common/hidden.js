@@ -1,12 +1,12 @@
 // The announcements that this browser has hidden: the marks of their texts.
 const KEY = "slipway-hidden-announcements";
-const MOST = 100; // those that were hidden first are forgotten first
+const MOST = 100; // the oldest are dropped first
 
 /** @returns {string[]} */
 export function hidden() {
   try {
-    const found = JSON.parse(localStorage.getItem(KEY) ?? "[]");
-    return Array.isArray(found) ? found.filter((mark) => typeof mark === "string") : [];
+    const marks = JSON.parse(localStorage.getItem(KEY) ?? "[]");
+    return Array.isArray(marks) ? marks.filter((mark) => typeof mark === "string") : [];
   } catch {
     return []; // storage may be blocked, or hold something else
   }

@@ -1,7 +1,7 @@
 // Keeps a row's menu beside its button, above or below, where there is room.
 // A rule in a separate style sheet: a style attribute would be lost at the next update.
-const place = new CSSStyleSheet();
-document.adoptedStyleSheets.push(place);
+const sheet = new CSSStyleSheet();
+document.adoptedStyleSheets.push(sheet);
 
 function placeMenu() {
   const menu = document.querySelector(".menu:popover-open");
@@ -11,7 +11,7 @@ function placeMenu() {
   const below = button.bottom + 6 + height < innerHeight;
   const top = below ? button.bottom + 6 : Math.max(8, button.top - height - 6);
   const left = Math.max(12, Math.min(button.right - width, innerWidth - width - 12));
-  place.replaceSync(`.menu:popover-open { top: ${top}px; left: ${left}px; }`);
+  sheet.replaceSync(`.menu:popover-open { top: ${top}px; left: ${left}px; }`);
 }
 document.addEventListener("toggle", (event) => {
   if (!event.target.matches?.(".menu") || event.newState !== "open") return;

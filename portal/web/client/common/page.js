@@ -1,3 +1,3 @@
-// What every page of the portal has.
+// The modules of every page of the portal.
 import "./account_menu.js";
 import "./announcements.js";

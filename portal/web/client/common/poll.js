@@ -1,5 +1,5 @@
 // Polls with htmx: requests are conditional, fewer while the page is hidden, and a lost connection is
-// shown. The element triggers "refresh"; address, if given, makes the address of each request.
+// shown. The element triggers "refresh"; `address`, if set, computes the URL of each request.
 import htmx from "htmx.org";
 import * as times from "./times.js";
 

@@ -1,11 +1,12 @@
-// A login that has expired while a page was in use: asks in a dialog for the password, or for a log-in
-// at the OpenID provider in another tab, then sends the failed request again. A login in another tab counts as well, if it is the same user's.
+// Handles a login that expires while a page is in use: asks for the password in a dialog, or for a log-in
+// at the OpenID provider in another tab, then repeats the failed request. A login of the same user in another
+// tab counts as well.
 import htmx from "htmx.org";
 
 const dialog = document.getElementById("relogin");
 const problem = dialog.querySelector("[data-relogin-problem]");
-const password = document.getElementById("relogin-password"); // null where none is accepted
-const code = document.getElementById("relogin-code"); // only where the site asks for one
+const password = document.getElementById("relogin-password"); // null where passwords are not accepted
+const code = document.getElementById("relogin-code"); // only where the site requires one
 const provider = dialog.querySelector("[data-relogin-provider]");
 const user = dialog.dataset.user;
 const HEADERS = { "HX-Request": "true" }; // else the response is the login page
@@ -25,7 +26,7 @@ function renew(token) {
 
 const token = () => document.querySelector("[name=csrf_token]").value;
 
-// Whether this user is logged in, in whatever tab; if so, forms work again.
+// Fetches the state of the login; if it is this user's, updates the tokens of forms.
 async function isBack() {
   const answer = await fetch("/login/state", { headers: HEADERS });
   const state = await answer.json();
@@ -44,8 +45,8 @@ async function check() {
 let pressed = false;
 addEventListener("pointerdown", () => { pressed = true; }, true);
 for (const kind of ["pointerup", "pointercancel"]) addEventListener(kind, () => { pressed = false; }, true);
-const released = () => new Promise((done) => {
-  const look = () => (pressed ? setTimeout(look, 20) : setTimeout(done));
+const released = () => new Promise((resolve) => {
+  const look = () => (pressed ? setTimeout(look, 20) : setTimeout(resolve));
   look();
 });
 
@@ -66,7 +67,7 @@ function ask() {
   return waiting;
 }
 
-// Whether a request that met 401, or 400 for a stale token, can be sent again.
+// Whether a request that failed with 401, or with 400 for a stale token, can be repeated.
 /** @param {number} status */
 async function again(status) {
   const before = token();
@@ -85,11 +86,11 @@ dialog.querySelector("form").addEventListener("submit", async (event) => {
     const body = new URLSearchParams({ csrf_token, username: user, password: password.value });
     if (code) body.set("code", code.value);
     const answer = await fetch("/login/again", { method: "POST", body, headers: HEADERS });
-    const found = await answer.json();
+    const result = await answer.json();
     if (answer.ok) {
-      renew(found.csrf_token);
+      renew(result.csrf_token);
       dialog.close("back");
-    } else say(found.problem);
+    } else say(result.problem);
   } catch {
     say("The portal did not answer. Try again in a moment.");
   }
@@ -101,7 +102,7 @@ addEventListener("focus", () => dialog.open && check());
 new BroadcastChannel("slipway-login").addEventListener("message", () => dialog.open && check());
 document.addEventListener("visibilitychange", () => dialog.open && !document.hidden && check());
 
-// A request by a script; `make` makes it anew for each attempt, with the current token.
+// Sends a script's request; `make` creates it for each attempt, with the current token.
 /** @param {(headers: Record<string, string>) => Promise<Response>} make */
 export async function send(make) {
   const answer = await make(HEADERS);

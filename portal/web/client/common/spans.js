@@ -1,16 +1,16 @@
 // Lengths of time in words and figures, and the times of logs.
 
-/** Such as 0:05:09 or 2 d 03:04:05. @param {number} milliseconds */
+/** A span such as 0:05:09 or 2 d 03:04:05. @param {number} milliseconds */
 export function clockSpan(milliseconds) {
   const total = Math.max(0, Math.floor(milliseconds / 1000));
   const days = Math.floor(total / 86400);
   const two = (/** @type {number} */ number) => String(number).padStart(2, "0");
-  const rest = `${two(Math.floor(total / 60) % 60)}:${two(total % 60)}`;
+  const minutesAndSeconds = `${two(Math.floor(total / 60) % 60)}:${two(total % 60)}`;
   const hours = Math.floor(total / 3600) % 24;
-  return days ? `${days} d ${two(hours)}:${rest}` : `${hours}:${rest}`;
+  return days ? `${days} d ${two(hours)}:${minutesAndSeconds}` : `${hours}:${minutesAndSeconds}`;
 }
 
-/** In one unit: "5 min". @param {number} milliseconds */
+/** A span in one unit: "5 min". @param {number} milliseconds */
 export function ageWords(milliseconds) {
   const minutes = Math.max(0, Math.floor(milliseconds / 60000));
   if (minutes < 1) return "less than 1 min";

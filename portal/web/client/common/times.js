@@ -9,7 +9,7 @@ const day = new Intl.DateTimeFormat([], { day: "numeric", month: "short" });
 const long = new Intl.DateTimeFormat([], { day: "numeric", month: "short", year: "numeric" });
 const full = new Intl.DateTimeFormat([], { dateStyle: "medium", timeStyle: "long" });
 
-// Where there is little room, a line may begin after the day only.
+// In narrow columns, lines break only after the day.
 const unbroken = (/** @type {string} */ part) => part.replaceAll(" ", "\u00a0");
 
 /** @param {Date} time @param {string} form */
@@ -40,7 +40,7 @@ function tick() {
   }
 }
 
-// How long ago a time was.
+// The age of a time, in words.
 /** @param {string} since */
 export const age = (since) => ageWords(Date.now() - ahead - Date.parse(since));
 
@@ -49,10 +49,10 @@ export function refresh() {
   tick();
 }
 
-// By the server's clock.
+// The time by the server's clock.
 export const now = () => Date.now() - ahead;
 
-/** @param {string | null} date the header of an answer */
+/** @param {string | null} date the header of a response */
 export function setServerTime(date) {
   const offset = Date.now() - Date.parse(date ?? "");
   // The header has whole seconds and takes a while to arrive: ignore small differences.

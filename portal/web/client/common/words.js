@@ -1,4 +1,4 @@
-// Words and figures that several parts of the page need.
+// Formatting of sizes, counts, spans and names.
 const UNITS = ["B", "KB", "MB", "GB", "TB"];
 export const number = new Intl.NumberFormat("en");
 /** @param {number} bytes */
@@ -7,7 +7,7 @@ export function size(bytes) {
   while (value >= 1000 && unit < UNITS.length - 1) [value, unit] = [value / 1024, unit + 1];
   return `${unit && value < 10 ? value.toFixed(1) : Math.round(value)} ${UNITS[unit]}`;
 }
-export const counted = (/** @type {number} */ count, /** @type {string} */ one, many = `${one}s`) => `${number.format(count)} ${count === 1 ? one : many}`;
+export const counted = (/** @type {number} */ count, /** @type {string} */ singular, plural = `${singular}s`) => `${number.format(count)} ${count === 1 ? singular : plural}`;
 /** @param {number} seconds */
 export function span(seconds) {
   if (!Number.isFinite(seconds)) return "";
@@ -15,9 +15,9 @@ export function span(seconds) {
   if (seconds < 3600) return `${Math.round(seconds / 60)} min`;
   return `${Math.floor(seconds / 3600)} h ${Math.round((seconds % 3600) / 60)} min`;
 }
-// A name for people: signs that change how others are shown are replaced, as the server does.
+// A printable name: control and separator characters are replaced, as the server does.
 export const visible = (/** @type {string} */ name) => name.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, "\ufffd");
-// The last name of a location, for people.
+// The last name of a location, printable.
 /** @param {string} location */
 export function nameOf(location) {
   const last = location.split("/").pop() ?? "";
@@ -32,7 +32,7 @@ export const parentOf = (/** @type {string} */ location) => location.split("/").
 export const encode = (/** @type {string} */ name) => encodeURIComponent(name).replaceAll(/%(2B|2C|3A|3B|3D|40|24)/g, decodeURIComponent);
 /** @param {string} text */
 export function say(text) {
-  const place = document.getElementById("announce");
-  place.textContent = "";
-  setTimeout(() => { place.textContent = text; }, 50);
+  const line = document.getElementById("announce");
+  line.textContent = "";
+  setTimeout(() => { line.textContent = text; }, 50);
 }

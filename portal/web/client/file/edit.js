@@ -1,5 +1,5 @@
-// Editing a text file. It is saved only if nobody has changed it meanwhile; what is not saved is kept
-// in this browser, so that a cut line, a reload or an expired login loses nothing.
+// Edits a text file. Saves it only if it has not changed meanwhile; unsaved changes are stored in this browser,
+// so that a lost connection, a reload or an expired login loses nothing.
 import { element, messageOf } from "../common/dom.js";
 import * as wording from "../common/words.js";
 import * as viewer from "./file.js";
@@ -12,28 +12,28 @@ import * as panel from "../files/panel.js";
 const user = document.getElementById("relogin").dataset.user;
 const SOON = 300;
 /**
- * The file that is edited.
+ * The edited file, else NONE.
  * @typedef {{ at: string, name: string, saved: string, text: string, etag: string, crlf: boolean, mark: boolean,
  *   handle: ReturnType<typeof import("../libraries/editor.js").edit> | null, timer: number,
- *   edit: typeof import("../libraries/editor.js").edit }} Edited
+ *   edit: typeof import("../libraries/editor.js").edit }} EditedFile
  */
 
-/** What is kept of it in this browser. @typedef {{ text: string, etag: string, at: number }} Kept */
+/** Its unsaved changes in this browser. @typedef {{ text: string, etag: string, at: number }} StoredDraft */
 
 const NONE = /** @type {any} */ (null);
-/** The file that is edited, else NONE. @type {Edited} */
+/** @type {EditedFile} */
 let now = NONE;
 
 const key = (/** @type {string} */ at) => `slipway-draft ${user} /files/${at}`;
 /** @param {string} at */
 function stored(at) {
   try {
-    return /** @type {Kept | null} */ (JSON.parse(localStorage.getItem(key(at)) ?? "null"));
+    return /** @type {StoredDraft | null} */ (JSON.parse(localStorage.getItem(key(at)) ?? "null"));
   } catch {
     return null;
   }
 }
-// Whether it is kept; a file that is saved needs nothing.
+// Stores unsaved changes; returns false if that is impossible.
 function keep() {
   clearTimeout(now.timer);
   try {
@@ -83,14 +83,14 @@ export async function begin() {
   viewer.view().dataset.state = "loading";
   const { location: at, name } = page().dataset;
   try {
-    const [found, { edit }] = await Promise.all([read(MOST_EDIT + 1), load(import("../libraries/editor.js"))]);
+    const [content, { edit }] = await Promise.all([read(MOST_EDIT + 1), load(import("../libraries/editor.js"))]);
     if (!viewer.isShown(mine)) return;
-    const problem = found.binary ? "This file is not text." : !found.complete || found.whole > MOST_EDIT ? "Files of up to 2 MB can be edited here. Open it in a session, or with a program of yours."
-      : !found.plain ? "This is no UTF-8 text. Saving it from here would change its letters." : "";
+    const problem = content.binary ? "This file is not text." : !content.complete || content.total > MOST_EDIT ? "Files of up to 2 MB can be edited here. Open it in a session, or with a program of yours."
+      : !content.plain ? "This is no UTF-8 text. Saving it from here would change its letters." : "";
     if (problem) throw new Error(problem);
-    // The editor knows one kind of line ends; they are written as they were.
-    const saved = found.text.replaceAll("\r\n", "\n");
-    now = { edit, at, name, saved, text: saved, etag: found.etag, crlf: found.crlf, mark: found.mark, handle: null, timer: 0 };
+    // The editor uses \n only; saving restores the file's line ends.
+    const saved = content.text.replaceAll("\r\n", "\n");
+    now = { edit, at, name, saved, text: saved, etag: content.etag, crlf: content.crlf, mark: content.mark, handle: null, timer: 0 };
     const draft = stored(at);
     viewer.onClose(closed);
     open(draft && draft.text !== saved ? draft.text : saved);
@@ -102,16 +102,16 @@ export async function begin() {
   }
 }
 
-/** @param {Kept} draft */
+/** @param {StoredDraft} draft */
 function restored(draft) {
   const other = draft.etag !== now.etag;
-  if (other) now.etag = draft.etag; // saving asks, since the file has changed since then
+  if (other) now.etag = draft.etag; // so that saving reports the conflict: the file has changed since then
   note(`Your changes of ${new Date(draft.at).toLocaleString()}, which were not saved, are back.${other ? " The file itself has changed since then." : ""} `);
   const line = page().querySelector("[data-file-note]");
   line.append(button("Discard them", "trash3", discard));
 }
 
-// The file as it is now, without what was changed here.
+// Drops the changes and loads the file again.
 function discard() {
   now.text = now.saved;
   keep();
@@ -143,7 +143,7 @@ async function send(headers = { "If-Match": now.etag }, at = now.at) {
     const entry = await answer.json();
     if (now !== mine) return true;
     if (at !== now.at) {
-      now.text = now.saved; // nothing is left here
+      now.text = now.saved; // nothing is unsaved here
       keep();
       listing.go(`/files/${at}?view&edit`);
       return true;
@@ -155,7 +155,7 @@ async function send(headers = { "If-Match": now.etag }, at = now.at) {
   } catch (error) {
     if (now !== mine) return false;
     note(`Not saved: ${messageOf(error)} Your changes are kept in this browser.`);
-    if (error instanceof server.Refused && (error.code === "changed" || error.status === 412)) conflict();
+    if (error instanceof server.RequestError && (error.code === "changed" || error.status === 412)) conflict();
     else if (at !== now.at) throw error;
   }
   if (save) save.disabled = !isChanged();

@@ -1,4 +1,4 @@
-// One file: shown by kind, without running anything of it. The bytes come from below /data/.
+// Shows one file by its kind, without running its content. The bytes come from below /data/.
 import { onShow } from "../files/shown.js";
 import { element, icon, messageOf } from "../common/dom.js";
 import { size } from "../common/words.js";
@@ -8,14 +8,14 @@ import * as server from "../files/ask.js";
 const MOST_TEXT = 1024 * 1024;
 export const MOST_EDIT = 2 * 1024 * 1024;
 export const assets = document.getElementById("files-token").dataset;
-let turn = 0; // of the file that is shown: what comes late for an earlier one is dropped
+let turn = 0; // number of the file shown; late results for earlier files are dropped
 let close = () => {};
 
 export const page = () => document.getElementById("file");
 export const view = () => document.getElementById("view");
 export const address = () => `/data/files/${page().dataset.location}`;
 
-// A part of the program that is loaded only when it is needed.
+// Awaits a part of the program that is imported on demand.
 /**
  * @template T
  * @param {Promise<T>} part
@@ -35,9 +35,9 @@ export function note(text) {
   line.hidden = !text;
 }
 
-/** @param {Node[]} what */
-export function put(...what) {
-  view().replaceChildren(...what);
+/** @param {Node[]} nodes */
+export function put(...nodes) {
+  view().replaceChildren(...nodes);
   view().dataset.state = "shown";
 }
 
@@ -49,52 +49,52 @@ function facts(text) {
 }
 
 /**
- * The beginning of a file. `whole`: its size in bytes; `plain`: whether it is UTF-8; `crlf`: whether its
- * lines end so; `mark`: whether it begins with a byte order mark.
- * @typedef {{ text: string, complete: boolean, whole: number, etag: string, plain: boolean, binary: boolean,
+ * The beginning of a file. `total`: the file's size in bytes; `plain`: whether it is UTF-8; `crlf`:
+ * whether its lines end with CR LF; `mark`: whether it begins with a byte order mark.
+ * @typedef {{ text: string, complete: boolean, total: number, etag: string, plain: boolean, binary: boolean,
  *   crlf: boolean, mark: boolean }} Content
  */
 
 /** @param {number} most bytes @returns {Promise<Content>} */
 export async function read(most) {
   const length = Number(page().dataset.size);
-  // A link's size is its target's length: the answer tells.
+  // A link's size is the length of its target's path, so the response's size counts.
   const answer = await server.bytes(address(), { headers: { Range: `bytes=0-${most - 1}` } });
   const bytes = answer.status === 416 ? new Uint8Array() : new Uint8Array(await answer.arrayBuffer());
-  const whole = Number(answer.headers.get("Content-Range")?.split("/")[1] ?? (answer.status === 416 ? 0 : bytes.length));
-  const complete = bytes.length >= whole;
-  const found = { text: "", crlf: false, mark: false, complete, whole: whole || length, etag: answer.headers.get("ETag") ?? "", binary: bytes.subarray(0, 8192).includes(0), plain: true };
-  found.mark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
+  const total = Number(answer.headers.get("Content-Range")?.split("/")[1] ?? (answer.status === 416 ? 0 : bytes.length));
+  const complete = bytes.length >= total;
+  const content = { text: "", crlf: false, mark: false, complete, total: total || length, etag: answer.headers.get("ETag") ?? "", binary: bytes.subarray(0, 8192).includes(0), plain: true };
+  content.mark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
   try {
     // A character may be cut at the end of a part.
-    found.text = new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: !complete });
+    content.text = new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: !complete });
   } catch {
-    found.plain = false;
-    found.text = new TextDecoder("windows-1252").decode(bytes);
+    content.plain = false;
+    content.text = new TextDecoder("windows-1252").decode(bytes);
   }
-  found.crlf = /\r\n/.test(found.text) && !/[^\r]\n/.test(found.text);
-  return found;
+  content.crlf = /\r\n/.test(content.text) && !/[^\r]\n/.test(content.text);
+  return content;
 }
 
 async function text() {
-  const found = await read(MOST_TEXT);
-  if (found.binary) return facts("This file is not text");
+  const content = await read(MOST_TEXT);
+  if (content.binary) return facts("This file is not text");
   return () => {
-    const lines = found.text.split("\n");
+    const lines = content.text.split("\n");
     if (lines.length > 1 && lines.at(-1) === "") lines.pop();
     const box = element("div", "text-view");
     box.tabIndex = 0;
     box.setAttribute("role", "region");
     box.setAttribute("aria-label", "Contents");
-    const numbers = element("pre", "numbers", lines.map((_, place) => place + 1).join("\n"));
+    const numbers = element("pre", "numbers", lines.map((_, index) => index + 1).join("\n"));
     numbers.setAttribute("aria-hidden", "true");
     box.append(numbers, element("pre", "", lines.join("\n") || " "));
     put(box);
-    const said = [];
-    if (!found.complete) said.push(`The first ${size(MOST_TEXT)} of ${size(found.whole)}. Download it to see the rest.`);
-    if (!found.plain) said.push("This is no UTF-8 text, so some letters may look wrong.");
-    if (!found.whole) said.push("This file is empty.");
-    note(said.join(" "));
+    const notes = [];
+    if (!content.complete) notes.push(`The first ${size(MOST_TEXT)} of ${size(content.total)}. Download it to see the rest.`);
+    if (!content.plain) notes.push("This is no UTF-8 text, so some letters may look wrong.");
+    if (!content.total) notes.push("This file is empty.");
+    note(notes.join(" "));
   };
 }
 
@@ -156,20 +156,20 @@ export async function show(mode) {
 
 /** @param {string} word @param {string} symbol @param {() => unknown} call @param {boolean} [pressed] */
 export function button(word, symbol, call, pressed) {
-  const made = element("button", "btn btn-quiet");
-  made.type = "button";
-  made.append(icon(symbol), ` ${word}`);
-  if (pressed !== undefined) made.setAttribute("aria-pressed", String(pressed));
-  made.addEventListener("click", call);
-  return made;
+  const node = element("button", "btn btn-quiet");
+  node.type = "button";
+  node.append(icon(symbol), ` ${word}`);
+  if (pressed !== undefined) node.setAttribute("aria-pressed", String(pressed));
+  node.addEventListener("click", call);
+  return node;
 }
 
 /** @param {string} mode */
 function offer(mode) {
   const modes = modesOf(page().dataset.name);
-  const made = modes.length > 1 ? modes.map((one) => button(...WORDS[one], () => show(one), one === mode)) : [];
-  if (modes.includes("text") && Number(page().dataset.size) <= MOST_EDIT) made.push(button("Edit", "pencil-square", () => editing.begin()));
-  page().querySelector("[data-file-tools]").replaceChildren(...made);
+  const buttons = modes.length > 1 ? modes.map((item) => button(...WORDS[item], () => show(item), item === mode)) : [];
+  if (modes.includes("text") && Number(page().dataset.size) <= MOST_EDIT) buttons.push(button("Edit", "pencil-square", () => editing.begin()));
+  page().querySelector("[data-file-tools]").replaceChildren(...buttons);
 }
 
 onShow(() => {

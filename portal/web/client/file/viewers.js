@@ -1,5 +1,5 @@
-// Viewers that need a library: PDF, tables, notebooks and Markdown. HTML of a file is cleaned, and
-// shown in a frame where no script can run.
+// Viewers that need a library: PDF, tables, notebooks and Markdown. A file's HTML is sanitised, and shown in
+// a frame where no script can run.
 import { element } from "../common/dom.js";
 import { counted, size } from "../common/words.js";
 import * as viewer from "./file.js";
@@ -11,14 +11,14 @@ const MOST_COLUMNS = 200;
 const MOST_NOTEBOOK = 30 * 1024 * 1024;
 
 /** @type {typeof import("../libraries/viewers.js")} */
-let parts; // of the libraries, once they are needed
+let parts; // the libraries, imported on demand
 async function libraries() {
   parts = await load(import("../libraries/viewers.js"));
 }
 
 viewers.table = async () => {
-  const [found] = await Promise.all([read(4 * 1024 * 1024), libraries()]);
-  const { data } = parts.papa.parse(found.text, {
+  const [content] = await Promise.all([read(4 * 1024 * 1024), libraries()]);
+  const { data } = parts.papa.parse(content.text, {
     preview: MOST_ROWS + 1, skipEmptyLines: true, delimiter: /\.(tsv|tab)$/i.test(viewer.page().dataset.name) ? "\t" : "",
   });
   return () => {
@@ -34,17 +34,17 @@ viewers.table = async () => {
       const head = element(label === "" ? "td" : "th", "number", label);
       if (label !== "") head.scope = "row";
       row.append(head);
-      for (let place = 0; place < columns; place += 1) {
-        const cell = element(tag, "", cells[place] ?? "");
+      for (let index = 0; index < columns; index += 1) {
+        const cell = element(tag, "", cells[index] ?? "");
         if (tag === "th") cell.scope = "col";
-        else if (cells[place] && !Number.isNaN(Number(cells[place]))) cell.className = "is-number";
+        else if (cells[index] && !Number.isNaN(Number(cells[index]))) cell.className = "is-number";
         row.append(cell);
       }
       return row;
     };
     const [head, body] = [element("thead"), element("tbody")];
     head.append(line(data[0], "th", ""));
-    body.append(...data.slice(1, MOST_ROWS + 1).map((row, place) => line(row, "td", String(place + 1))));
+    body.append(...data.slice(1, MOST_ROWS + 1).map((row, index) => line(row, "td", String(index + 1))));
     table.append(head, body);
     const box = element("div", "table-view");
     box.tabIndex = 0;
@@ -52,8 +52,8 @@ viewers.table = async () => {
     box.setAttribute("aria-label", "Table");
     box.append(table);
     put(box);
-    const more = !found.complete || data.length > MOST_ROWS;
-    note(`${more ? `The first ${counted(data.length - 1, "row")}` : counted(data.length - 1, "row")}, ${counted(columns, "column")}.${more ? " Download it to see all." : ""}`);
+    const isCut = !content.complete || data.length > MOST_ROWS;
+    note(`${isCut ? `The first ${counted(data.length - 1, "row")}` : counted(data.length - 1, "row")}, ${counted(columns, "column")}.${isCut ? " Download it to see all." : ""}`);
   };
 };
 
@@ -72,19 +72,19 @@ viewers.pdf = async () => {
     onClose(() => task.destroy());
     const first = (await file.getPage(1)).getViewport({ scale: 1 });
     const pages = element("div", "pdf");
-    const observer = new IntersectionObserver((seen) => {
-      for (const { isIntersecting, target } of seen) {
+    const observer = new IntersectionObserver((entries) => {
+      for (const { isIntersecting, target } of entries) {
         if (!isIntersecting) continue;
         observer.unobserve(target);
         draw(file, /** @type {HTMLCanvasElement} */ (target)).catch(() => {});
       }
     }, { rootMargin: "800px" });
-    for (let place = 1; place <= file.numPages; place += 1) {
+    for (let number = 1; number <= file.numPages; number += 1) {
       const canvas = element("canvas");
-      canvas.dataset.page = String(place);
+      canvas.dataset.page = String(number);
       [canvas.width, canvas.height] = [first.width, first.height];
       canvas.setAttribute("role", "img");
-      canvas.setAttribute("aria-label", `Page ${place} of ${file.numPages}`);
+      canvas.setAttribute("aria-label", `Page ${number} of ${file.numPages}`);
       pages.append(canvas);
       observer.observe(canvas);
     }
@@ -104,43 +104,43 @@ async function draw(file, canvas) {
   canvas.dataset.drawn = "yes";
 }
 
-// Cleaned HTML in a frame of its own: no scripts, no forms, another origin; nothing is loaded
-// from elsewhere, since the page's policy holds there as well.
+// Sanitised HTML in a separate frame: no scripts, no forms, another origin. It loads nothing from elsewhere,
+// since the page's policy applies there as well.
 /** @param {string} html @param {string} label */
 function frame(html, label) {
-  const made = element("iframe", "document");
-  made.setAttribute("sandbox", "");
-  made.title = label;
+  const node = element("iframe", "document");
+  node.setAttribute("sandbox", "");
+  node.title = label;
   const theme = document.documentElement.dataset.bsTheme ?? "light";
-  made.srcdoc = `<!doctype html><html lang="en" data-bs-theme="${theme}"><head><meta charset="utf-8"><title>${label}</title><link rel="stylesheet" href="${assets.notebook}"></head><body>${html}</body></html>`;
-  return made;
+  node.srcdoc = `<!doctype html><html lang="en" data-bs-theme="${theme}"><head><meta charset="utf-8"><title>${label}</title><link rel="stylesheet" href="${assets.notebook}"></head><body>${html}</body></html>`;
+  return node;
 }
 const clean = (/** @type {string} */ html) => parts.purify.sanitize(html, {
   FORBID_TAGS: ["style", "form", "input", "button", "textarea", "select", "video", "audio"], FORBID_ATTR: ["style", "id", "name", "target"],
 });
 const escaped = (/** @type {string} */ text) => {
-  const place = element("p", "", text);
-  return place.innerHTML.replaceAll('"', "&quot;");
+  const line = element("p", "", text);
+  return line.innerHTML.replaceAll('"', "&quot;");
 };
 const markdown = (/** @type {string} */ text) => clean(parts.marked.parse(text, { gfm: true, async: false }));
 const joined = (/** @type {unknown} */ value) => (Array.isArray(value) ? value.join("") : String(value ?? ""));
 
 viewers.markdown = async () => {
-  const [found] = await Promise.all([read(2 * 1024 * 1024), libraries()]);
+  const [content] = await Promise.all([read(2 * 1024 * 1024), libraries()]);
   return () => {
-    put(frame(markdown(found.text), "Formatted text"));
-    note(found.complete ? "" : `The first ${size(2 * 1024 * 1024)}.`);
+    put(frame(markdown(content.text), "Formatted text"));
+    note(content.complete ? "" : `The first ${size(2 * 1024 * 1024)}.`);
   };
 };
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the codes of colours begin with one.
 const plain = (/** @type {string} */ text) => escaped(text.replaceAll(/\u001b\[[0-9;]*[A-Za-z]/g, ""));
 
-/** @param {Output} one */
-function output(one) {
-  if (one.output_type === "stream") return `<pre class="out ${one.name === "stderr" ? "err" : ""}">${plain(joined(one.text))}</pre>`;
-  if (one.output_type === "error") return `<pre class="out err">${plain(joined(one.traceback?.map?.((/** @type {string} */ line) => `${line}\n`)) || `${one.ename}: ${one.evalue}`)}</pre>`;
-  const data = one.data ?? {};
+/** @param {Output} item */
+function output(item) {
+  if (item.output_type === "stream") return `<pre class="out ${item.name === "stderr" ? "err" : ""}">${plain(joined(item.text))}</pre>`;
+  if (item.output_type === "error") return `<pre class="out err">${plain(joined(item.traceback?.map?.((/** @type {string} */ line) => `${line}\n`)) || `${item.ename}: ${item.evalue}`)}</pre>`;
+  const data = item.data ?? {};
   for (const kind of ["image/png", "image/jpeg", "image/gif"]) {
     const text = joined(data[kind]).replaceAll(/\s/g, "");
     if (text && /^[A-Za-z0-9+/=]+$/.test(text)) return `<img alt="Output" src="data:${kind};base64,${text}">`;
@@ -151,21 +151,21 @@ function output(one) {
   return data["text/plain"] ? `<pre class="out">${plain(joined(data["text/plain"]))}</pre>` : "";
 }
 
-/** @param {Cell} one */
-function cell(one) {
-  const source = joined(one.source);
-  if (one.cell_type === "markdown") return `<section class="md">${markdown(source)}</section>`;
-  if (one.cell_type !== "code") return `<section><pre>${escaped(source)}</pre></section>`;
-  const outputs = (one.outputs ?? []).map(output).join("");
-  return `<section class="code"><span class="label">[${one.execution_count === null || one.execution_count === undefined ? " " : Number(one.execution_count)}]</span><div><pre class="in">${escaped(source)}</pre>${outputs}</div></section>`;
+/** @param {Cell} item */
+function cell(item) {
+  const source = joined(item.source);
+  if (item.cell_type === "markdown") return `<section class="md">${markdown(source)}</section>`;
+  if (item.cell_type !== "code") return `<section><pre>${escaped(source)}</pre></section>`;
+  const outputs = (item.outputs ?? []).map(output).join("");
+  return `<section class="code"><span class="label">[${item.execution_count === null || item.execution_count === undefined ? " " : Number(item.execution_count)}]</span><div><pre class="in">${escaped(source)}</pre>${outputs}</div></section>`;
 }
 
 viewers.notebook = async () => {
-  const [found] = await Promise.all([read(MOST_NOTEBOOK), libraries()]);
-  if (!found.complete) throw new Error(`Notebooks of up to ${size(MOST_NOTEBOOK)} can be shown. Download it, or open it in JupyterLab.`);
+  const [content] = await Promise.all([read(MOST_NOTEBOOK), libraries()]);
+  if (!content.complete) throw new Error(`Notebooks of up to ${size(MOST_NOTEBOOK)} can be shown. Download it, or open it in JupyterLab.`);
   let book;
   try {
-    book = JSON.parse(found.text);
+    book = JSON.parse(content.text);
   } catch {
     throw new Error("This is no notebook that can be read: its JSON is broken. Look at it as text.");
   }

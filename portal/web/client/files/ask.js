@@ -1,41 +1,41 @@
-// Asks the user's file server: JSON through the portal, bytes below /data/. An expired login asks for
-// the password and goes on (common/relogin.js).
+// Requests to the user's file server: JSON through the portal, bytes below /data/. When the login has expired,
+// they ask for the password and are repeated (common/relogin.js).
 import * as relogin from "../common/relogin.js";
 
 export const token = () => document.querySelector("#files-token [name=csrf_token]").value;
 const AGAIN = new Set([401, 404, 502, 503, 504]);
 
-export class Refused extends Error {
-  /** @param {number} status of HTTP; 0: no answer @param {{ detail?: string, code?: string, field?: string }} found */
-  constructor(status, found) {
-    super(found.detail || `The portal answered with ${status}.`);
+export class RequestError extends Error {
+  /** @param {number} status of HTTP; 0: no response @param {{ detail?: string, code?: string, field?: string }} problem */
+  constructor(status, problem) {
+    super(problem.detail || `The portal answered with ${status}.`);
     this.status = status;
-    this.code = found.code ?? "";
-    this.field = found.field ?? "";
+    this.code = problem.code ?? "";
+    this.field = problem.field ?? "";
   }
 }
 
 /** @param {Response} answer */
 async function jsonOf(answer) {
-  const found = await answer.json().catch(() => ({}));
-  if (!answer.ok) throw new Refused(answer.status, found);
-  return found;
+  const body = await answer.json().catch(() => ({}));
+  if (!answer.ok) throw new RequestError(answer.status, body);
+  return body;
 }
 
 const lost = (/** @type {Error} */ error) => {
-  if (error instanceof Refused || error.name === "AbortError") throw error;
-  throw new Refused(0, { code: "lost", detail: "The portal does not answer. Check your connection and try again." });
+  if (error instanceof RequestError || error.name === "AbortError") throw error;
+  throw new RequestError(0, { code: "lost", detail: "The portal does not answer. Check your connection and try again." });
 };
 
-// Another request starts the file server: this one has done nothing yet, and is sent again.
+// While the file server starts, requests have no effect (503) and are repeated.
 /** @param {() => Promise<Response>} send */
 async function patiently(send) {
   for (let left = 10; ; left -= 1) {
     const answer = await send();
     if (answer.status !== 503 || !left) return answer;
-    const found = await answer.clone().json().catch(() => ({}));
-    if (found.code !== "starting") return answer;
-    await new Promise((done) => { setTimeout(done, 1000); });
+    const body = await answer.clone().json().catch(() => ({}));
+    if (body.code !== "starting") return answer;
+    await new Promise((resolve) => { setTimeout(resolve, 1000); });
   }
 }
 
@@ -48,10 +48,10 @@ export const change = (/** @type {string} */ action, /** @type {string} */ locat
   address(action, location),
   () => new URLSearchParams({ csrf_token: token(), method, body: JSON.stringify(body) }))).then(jsonOf).catch(lost);
 
-// Starts the user's file server if there is none, and lets this browser reach it.
+// Starts the user's file server if necessary, and admits this browser.
 export const admit = () => relogin.post("/files-access", () => new URLSearchParams({ csrf_token: token() }));
 
-// A request below /data/; sent once more after the server was started again.
+// A request below /data/; repeated once after a restart of the file server.
 /** @param {string} path */
 export async function bytes(path, options = {}) {
   const send = () => patiently(() => fetch(path, { cache: "no-store", ...options }));

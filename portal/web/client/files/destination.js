@@ -1,4 +1,4 @@
-// Choosing a destination: a dialog with the folders of all areas; and dropping entries on a folder.
+// Destinations of copies and moves: a dialog with the folders of all areas, and drag and drop.
 import { element, focused, icon, messageOf } from "../common/dom.js";
 import * as wording from "../common/words.js";
 import * as server from "./ask.js";
@@ -13,7 +13,7 @@ let at = "";
 /** @type {Item[]} */
 let moved = [];
 
-const areas = () => [...document.querySelectorAll("#files-areas option")].map((one) => [one.value, one.textContent]);
+const areas = () => [...document.querySelectorAll("#files-areas option")].map((option) => [option.value, option.textContent]);
 const titleOf = (/** @type {string} */ path) => (path.includes("/") ? wording.nameOf(path) : areas().find(([root]) => root === path)?.[1] ?? path);
 
 /** @param {string} path @param {string} text @param {string} symbol */
@@ -32,8 +32,8 @@ function link(path, text, symbol) {
 async function show(path) {
   at = path;
   const parts = path ? path.split("/") : [];
-  const area = parts[0] === "shared" ? 3 : 1; // another user's folder is an area of its own
-  const way = parts.map((_, place) => parts.slice(0, place + 1).join("/")).slice(area - 1);
+  const area = parts[0] === "shared" ? 3 : 1; // another user's folder counts as an area
+  const way = parts.map((_, index) => parts.slice(0, index + 1).join("/")).slice(area - 1);
   crumbs.replaceChildren(...["", ...way].map((each) => {
     const item = element("li");
     const button = element("button", "crumb", each ? titleOf(each) : "Files");
@@ -50,14 +50,14 @@ async function show(path) {
     list.replaceChildren(...areas().map(([root, title]) => link(root, title, "hdd-fill")));
   } else {
     try {
-      const found = await server.get("list", path, { limit: 1000 });
+      const result = await server.get("list", path, { limit: 1000 });
       if (at !== path) return;
-      const own = new Set(moved.map((one) => one.path));
-      const folders = found.entries.filter((/** @type {Entry} */ one) => one.is_folder && !own.has(one.path));
-      list.replaceChildren(...folders.map((/** @type {Entry} */ one) => link(one.path, wording.visible(one.name), "folder-fill")));
+      const movedPaths = new Set(moved.map((item) => item.path));
+      const folders = result.entries.filter((/** @type {Entry} */ entry) => entry.is_folder && !movedPaths.has(entry.path));
+      list.replaceChildren(...folders.map((/** @type {Entry} */ entry) => link(entry.path, wording.visible(entry.name), "folder-fill")));
       if (!folders.length) list.replaceChildren(element("p", "sub", "No folders in here."));
-      box.querySelector("[data-go]").disabled = !found.writable;
-      if (!found.writable) dialogs.trouble(box, "You may not put anything into this folder.");
+      box.querySelector("[data-go]").disabled = !result.writable;
+      if (!result.writable) dialogs.trouble(box, "You may not put anything into this folder.");
     } catch (error) {
       list.replaceChildren();
       dialogs.trouble(box, messageOf(error));
@@ -88,30 +88,30 @@ export function choose(verb, items) {
   box.querySelector("h2").textContent = `${verb} ${items.length === 1 ? `“${items[0].name}”` : wording.counted(items.length, "item")} to…`;
   box.querySelector("[data-go]").textContent = `${verb} here`;
   const chosen = dialogs.ask("ask-to", () => at);
-  show(listing.here());
+  show(listing.currentFolder());
   return chosen;
 }
 
-// Entries that are dragged to a folder of the list, or of the way to it.
+// Dragging entries to a folder of the list or of the breadcrumbs.
 const KIND = "application/x-slipway-files";
 const target = (/** @type {PageEvent<DragEvent>} */ event) => event.target.closest?.("[data-drop]");
 document.addEventListener("dragstart", (event) => {
   const row = event.target.closest?.("#folder tr[data-path]");
   if (!row) return;
   const picked = selection.list();
-  const items = picked.some((one) => one.path === row.dataset.path) ? picked : [selection.fact(row)];
-  event.dataTransfer.setData(KIND, JSON.stringify(items.map((one) => one.path)));
+  const items = picked.some((item) => item.path === row.dataset.path) ? picked : [selection.fact(row)];
+  event.dataTransfer.setData(KIND, JSON.stringify(items.map((item) => item.path)));
   event.dataTransfer.effectAllowed = "copyMove";
 });
 document.addEventListener("dragover", (event) => {
   if (!event.dataTransfer.types.includes(KIND) || !target(event)) return;
   event.preventDefault();
   event.dataTransfer.dropEffect = event.ctrlKey ? "copy" : "move";
-  for (const one of document.querySelectorAll(".is-target")) one.classList.remove("is-target");
+  for (const row of document.querySelectorAll(".is-target")) row.classList.remove("is-target");
   target(event).classList.add("is-target");
 });
 for (const kind of ["dragleave", "dragend", "drop"]) {
-  document.addEventListener(kind, () => { for (const one of document.querySelectorAll(".is-target")) one.classList.remove("is-target"); });
+  document.addEventListener(kind, () => { for (const row of document.querySelectorAll(".is-target")) row.classList.remove("is-target"); });
 }
 document.addEventListener("drop", (event) => {
   if (!event.dataTransfer.types.includes(KIND) || !target(event)) return;

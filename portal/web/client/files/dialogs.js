@@ -1,4 +1,4 @@
-// What is done with files: dialogs for names, destinations, permissions and confirmations.
+// Actions on files, with their dialogs: names, destinations, permissions and confirmations.
 import { element, messageOf } from "../common/dom.js";
 import * as wording from "../common/words.js";
 import { counted, encode, nameOf, parentOf } from "../common/words.js";
@@ -15,7 +15,7 @@ const words = (/** @type {Item[]} */ items) => (items.length === 1 ? `“${items
 /** @param {PageElement} box @param {string} text */
 export function trouble(box, text) {
   const line = box.querySelector("[role=alert]");
-  if (!line) return; // a dialog that only asks
+  if (!line) return; // a dialog without errors
   line.textContent = text;
   line.hidden = !text;
 }
@@ -61,7 +61,7 @@ document.addEventListener("click", (event) => {
 });
 
 /**
- * Asks for a name, which `act` gets.
+ * Asks for a name, and passes it to `act`.
  * @template T
  * @param {{ title: string, go: string, value?: string, label?: string, note?: string }} words
  * @param {(text: string) => T | Promise<T>} act
@@ -76,11 +76,11 @@ export function askName({ title, go, value = "", label = "Name", note = "" }, ac
   line.textContent = note;
   line.hidden = !note;
   field.value = value;
-  const done = ask("ask-name", () => act(field.value.trim()));
+  const result = ask("ask-name", () => act(field.value.trim()));
   field.focus();
   const dot = value.lastIndexOf(".");
   field.setSelectionRange(0, dot > 0 ? dot : value.length);
-  return done;
+  return result;
 }
 
 /** @param {string} title @param {string} text */
@@ -94,7 +94,7 @@ export function exists(title, text, several = false) {
   return ask("ask-exists", (value) => ({ value: /** @type {OnConflict} */ (value), all: all.querySelector("input").checked }));
 }
 
-// Sends an operation; names that exist are asked about once, for all of them.
+// Starts an operation; asks once for all names that exist.
 /** @param {Record<string, unknown> & { items: string[] }} body */
 export async function operate(body) {
   /** @type {Operation} */
@@ -102,7 +102,7 @@ export async function operate(body) {
   try {
     started = await server.change("operations", "", body);
   } catch (error) {
-    if (!(error instanceof server.Refused) || error.code !== "exists" || body.on_conflict) throw error;
+    if (!(error instanceof server.RequestError) || error.code !== "exists" || body.on_conflict) throw error;
     const answer = await exists("It exists already", `${messageOf(error)} Shall those be replaced, kept beside the new ones, or skipped?`);
     if (!answer) return null;
     started = await server.change("operations", "", { ...body, on_conflict: answer.value });
@@ -113,37 +113,37 @@ export async function operate(body) {
 }
 export const failed = (/** @type {Error} */ error) => panel.note(messageOf(error), true);
 
-export const makeFolder = (/** @type {string} */ parent, what = "New folder") => askName({ title: what, go: "Create" }, async (/** @type {string} */ text) => {
-  const made = await server.change("folder", `${parent}/${encode(text)}`);
-  return made.path;
+export const makeFolder = (/** @type {string} */ parent, title = "New folder") => askName({ title, go: "Create" }, async (/** @type {string} */ text) => {
+  const entry = await server.change("folder", `${parent}/${encode(text)}`);
+  return entry.path;
 });
 
 /** @param {Item} item */
 export async function rename(item, extra = {}) {
-  const made = await askName({ title: `Rename “${item.name}”`, go: "Rename", value: item.name, ...extra },
+  const entry = await askName({ title: `Rename “${item.name}”`, go: "Rename", value: item.name, ...extra },
     (/** @type {string} */ text) => (text === item.name ? item : server.change("rename", item.path, { name: text })));
-  return made?.path;
+  return entry?.path;
 }
 
-// How much lies below, while a confirmation is open.
+// Counts the files below folders while a confirmation is open.
 /**
  * @param {Item[]} items
  * @param {(text: string) => void} show
  * @param {() => boolean} isOpen
  */
 async function count(items, show, isOpen) {
-  const folders = items.filter((one) => one.folder);
+  const folders = items.filter((item) => item.folder);
   const sums = new Map();
   const plain = items.length - folders.length;
   while (isOpen()) {
-    for (const one of folders) {
-      if (!sums.get(one.path)?.complete) sums.set(one.path, await server.get("usage", one.path).catch(() => ({ complete: true, files: 0, bytes: 0, folders: 0 })));
+    for (const folder of folders) {
+      if (!sums.get(folder.path)?.complete) sums.set(folder.path, await server.get("usage", folder.path).catch(() => ({ complete: true, files: 0, bytes: 0, folders: 0 })));
     }
     const all = [...sums.values()];
-    const files = all.reduce((sum, one) => sum + one.files, plain);
-    const bytes = all.reduce((sum, one) => sum + one.bytes, items.reduce((sum, one) => sum + (one.size || 0), 0));
-    const complete = all.every((one) => one.complete);
-    show(`${counted(files, "file")}${folders.length ? ` in ${counted(all.reduce((sum, one) => sum + one.folders, folders.length), "folder")}` : ""}, ${wording.size(bytes)}${complete ? "" : " so far, still counting…"}`);
+    const files = all.reduce((sum, usage) => sum + usage.files, plain);
+    const bytes = all.reduce((sum, usage) => sum + usage.bytes, items.reduce((sum, item) => sum + (item.size || 0), 0));
+    const complete = all.every((usage) => usage.complete);
+    show(`${counted(files, "file")}${folders.length ? ` in ${counted(all.reduce((sum, usage) => sum + usage.folders, folders.length), "folder")}` : ""}, ${wording.size(bytes)}${complete ? "" : " so far, still counting…"}`);
     if (complete) return;
     await new Promise((then) => setTimeout(then, 700));
   }
@@ -155,16 +155,16 @@ export async function remove(items, warning = "") {
   box.querySelector("h2").textContent = `Delete ${words(items)}?`;
   const list = box.querySelector(".end-names");
   list.hidden = items.length === 1;
-  list.replaceChildren(...items.slice(0, 200).map((one) => element("li", "", `${one.name}${one.folder ? "/" : ""}`)));
+  list.replaceChildren(...items.slice(0, 200).map((item) => element("li", "", `${item.name}${item.folder ? "/" : ""}`)));
   const line = box.querySelector("[data-warning]");
   line.textContent = warning;
   line.hidden = !warning;
   box.querySelector("[data-go]").textContent = "Delete for good";
-  const place = box.querySelector("[data-count]");
-  place.textContent = "";
-  const done = ask("ask-delete", () => operate({ kind: "delete", items: items.map((one) => one.path) }));
-  count(items, (/** @type {string} */ text) => { place.textContent = `${text}. This cannot be undone.`; }, () => box.open);
-  return done;
+  const total = box.querySelector("[data-count]");
+  total.textContent = "";
+  const result = ask("ask-delete", () => operate({ kind: "delete", items: items.map((item) => item.path) }));
+  count(items, (/** @type {string} */ text) => { total.textContent = `${text}. This cannot be undone.`; }, () => box.open);
+  return result;
 }
 
 /** @param {Item[]} items */
@@ -174,19 +174,19 @@ async function mode(items) {
   const boxes = [...box.querySelectorAll("[data-bit]")];
   const draw = () => {
     const number = parseInt(field.value, 8) || 0;
-    for (const one of boxes) one.checked = Boolean(number & Number(one.dataset.bit));
+    for (const bit of boxes) bit.checked = Boolean(number & Number(bit.dataset.bit));
   };
   box.querySelector("h2").textContent = `Permissions of ${words(items)}`;
-  box.querySelector("[data-note]").textContent = items.some((one) => one.folder) ? "Folders: everything in them gets the same; files get “Execute” only where they had it." : "";
+  box.querySelector("[data-note]").textContent = items.some((item) => item.folder) ? "Folders: everything in them gets the same; files get “Execute” only where they had it." : "";
   field.value = (items[0].mode ?? "").slice(-3);
   draw();
   field.oninput = draw;
-  for (const one of boxes) {
-    one.onchange = () => {
+  for (const changedBox of boxes) {
+    changedBox.onchange = () => {
       field.value = boxes.reduce((sum, bit) => sum + (bit.checked ? Number(bit.dataset.bit) : 0), 0).toString(8).padStart(3, "0");
     };
   }
-  return ask("ask-mode", () => operate({ kind: "mode", items: items.map((one) => one.path), mode: field.value }));
+  return ask("ask-mode", () => operate({ kind: "mode", items: items.map((item) => item.path), mode: field.value }));
 }
 
 /** @param {Item[]} items */
@@ -197,21 +197,21 @@ async function download(items) {
   const format = await ask("ask-format", (/** @type {string} */ value) => value);
   if (!format) return null;
   if (items.length === 1) return fetchFile(`/data/archive/${items[0].path}?format=${format}`);
-  const parents = new Set(items.map((one) => parentOf(one.path)));
+  const parents = new Set(items.map((item) => parentOf(item.path)));
   if (parents.size > 1) throw new Error("These are in different folders. Select those of one folder to download them together.");
   const [parent] = parents;
-  const names = items.map((one) => one.path.slice(parent.length + 1).replaceAll("+", "%2B"));
-  const address = `/data/archive/${parent}?format=${format}&${names.map((one) => `name=${one}`).join("&")}`;
+  const names = items.map((item) => item.path.slice(parent.length + 1).replaceAll("+", "%2B"));
+  const address = `/data/archive/${parent}?format=${format}&${names.map((name) => `name=${name}`).join("&")}`;
   return address.length < LONGEST ? fetchFile(address) : sendNames(parent, format, names);
 }
 
-// More names than an address can have: they are sent as a form, which knows only UTF-8.
+// Sends more names than a URL can hold as a form, which is limited to UTF-8.
 /** @param {string} parent @param {string} format @param {string[]} names */
 async function sendNames(parent, format, names) {
   const form = element("form");
   Object.assign(form, { method: "post", action: `/data/archive/${parent}`, target: "_blank", rel: "noopener", hidden: true });
   try {
-    for (const [key, value] of [["format", format], ...names.map((one) => ["name", decodeURIComponent(one)])]) {
+    for (const [key, value] of [["format", format], ...names.map((name) => ["name", decodeURIComponent(name)])]) {
       const field = element("input");
       Object.assign(field, { type: "hidden", name: key, value });
       form.append(field);
@@ -226,7 +226,7 @@ async function sendNames(parent, format, names) {
   return true;
 }
 
-// The browser's own download, once the file server is there.
+// Starts a download by the browser, once the file server runs.
 /** @param {string} address */
 async function fetchFile(address) {
   await server.admit().catch(() => {});
@@ -243,12 +243,12 @@ async function fetchFile(address) {
 /** @type {Record<string, (items: Item[]) => Promise<unknown>>} */
 const kinds = {
   folder: async () => {
-    const path = await makeFolder(listing.here());
+    const path = await makeFolder(listing.currentFolder());
     if (path) listing.refresh(path);
   },
   file: async () => {
     const path = await askName({ title: "New text file", go: "Create and edit", value: "new.txt" }, async (/** @type {string} */ text) => {
-      const at = `${listing.here()}/${encode(text)}`;
+      const at = `${listing.currentFolder()}/${encode(text)}`;
       await server.bytes(`/data/files/${at}`, { method: "PUT", body: "", headers: { "If-None-Match": "*" } });
       return at;
     });
@@ -258,16 +258,16 @@ const kinds = {
     const path = await rename(item);
     if (path) listing.refresh(path);
   },
-  copy: (/** @type {Item[]} */ items) => destination.choose("Copy", items).then((to) => (to ? operate({ kind: "copy", items: items.map((one) => one.path), to }) : null)),
-  move: (/** @type {Item[]} */ items) => destination.choose("Move", items).then((to) => (to ? operate({ kind: "move", items: items.map((one) => one.path), to }) : null)),
+  copy: (/** @type {Item[]} */ items) => destination.choose("Copy", items).then((to) => (to ? operate({ kind: "copy", items: items.map((item) => item.path), to }) : null)),
+  move: (/** @type {Item[]} */ items) => destination.choose("Move", items).then((to) => (to ? operate({ kind: "move", items: items.map((item) => item.path), to }) : null)),
   delete: (/** @type {Item[]} */ items) => remove(items),
   mode, download,
   usage: async () => {
-    const here = { path: listing.here(), name: "", folder: true, size: 0 };
+    const folder = { path: listing.currentFolder(), name: "", folder: true, size: 0 };
     const id = "usage";
     panel.put(id, { title: `Counting “${listing.folder().dataset.name}”`, state: "running", share: null });
     let open = true;
-    await count([here], (/** @type {string} */ text) => panel.put(id, { title: `“${nameOf(here.path)}”: ${text}`, state: text.endsWith("…") ? "running" : "good", share: null, icon: "pie-chart" }), () => open);
+    await count([folder], (/** @type {string} */ text) => panel.put(id, { title: `“${nameOf(folder.path)}”: ${text}`, state: text.endsWith("…") ? "running" : "good", share: null, icon: "pie-chart" }), () => open);
     open = false;
   },
 };

@@ -1,5 +1,4 @@
-// The Files pages: what is shown is exchanged without leaving the page, and can be worked with from
-// the keyboard.
+// The Files pages: exchanges folders and files without leaving the page, and handles the keyboard.
 import htmx from "htmx.org";
 import { focused, textFields } from "../common/dom.js";
 import { shown } from "./shown.js";
@@ -9,11 +8,11 @@ import * as dialogs from "./dialogs.js";
 import * as panel from "./panel.js";
 import * as selection from "./selection.js";
 
-let wanted = ""; // where the keyboard goes on after the next exchange: a location
+let focusAfter = ""; // location of the row to focus after the next swap
 let wasInside = false;
 
 export const folder = () => document.getElementById("folder");
-export const here = () => folder()?.dataset.location ?? "";
+export const currentFolder = () => folder()?.dataset.location ?? "";
 export const rows = () => [...document.querySelectorAll("#folder tr[data-path]")];
 export const rowOf = (/** @type {string} */ path) => rows().find((row) => row.dataset.path === path);
 
@@ -23,10 +22,10 @@ export function go(address) {
     .then(() => { if (location.pathname + location.search !== address) history.pushState({ htmx: true }, "", address); });
 }
 
-// Exchanged between press and release, a row would not be clicked.
+// A swap between press and release of a button would swallow the click.
 let pressed = false;
 /** @type {string | null} */
-let late = null; // the keyboard's place of a refresh that waits for the release
+let late = null; // location to focus by a refresh that waits for the release
 document.addEventListener("pointerdown", () => { pressed = true; }, true);
 for (const kind of ["pointerup", "pointercancel"]) {
   document.addEventListener(kind, () => {
@@ -37,13 +36,13 @@ for (const kind of ["pointerup", "pointercancel"]) {
   }, true);
 }
 
-// Shows the folder anew after something changed; the selection and the keyboard's place remain.
+// Reloads the folder after a change; keeps the selection and the keyboard focus.
 let refreshes = 0;
-export async function refresh(place = "") {
+export async function refresh(path = "") {
   refreshes += 1;
   const active = focused()?.closest?.("tr[data-path]")?.dataset.path;
-  wanted = place || active || "";
-  wasInside = Boolean(place || active);
+  focusAfter = path || active || "";
+  wasInside = Boolean(path || active);
   const scroll = scrollY;
   await htmx.ajax("get", location.pathname + location.search,
     { target: "#files", select: "#files", swap: "outerHTML show:none", source: "#files" }).finally(() => { refreshes -= 1; });
@@ -63,17 +62,17 @@ const open = (/** @type {PageElement} */ row) => row.querySelector("a.name").cli
 let last = "";
 function show() {
   times.refresh();
-  const now = here() || document.getElementById("file")?.dataset.location || "start";
+  const now = currentFolder() || document.getElementById("file")?.dataset.location || "start";
   const moved = Boolean(last) && last !== now;
   shown(moved);
   if (moved && !focused()?.closest?.("#files, dialog")) {
-    // The row that one came from, else the first one.
-    focusRow(rowOf(wanted) ?? rowOf(last) ?? rows()[0], { scroll: Boolean(rowOf(last)) });
+    // The row of the previous folder or file, else the first row.
+    focusRow(rowOf(focusAfter) ?? rowOf(last) ?? rows()[0], { scroll: Boolean(rowOf(last)) });
     wording.say(`${document.title.split(" · ")[0]}${folder() ? `, ${wording.counted(Number(folder().dataset.total), "entry", "entries")}` : ""}`);
-  } else if (wanted && wasInside) {
-    focusRow(rowOf(wanted) ?? rows()[0], { scroll: Boolean(rowOf(wanted)) });
+  } else if (focusAfter && wasInside) {
+    focusRow(rowOf(focusAfter) ?? rows()[0], { scroll: Boolean(rowOf(focusAfter)) });
   }
-  wanted = "";
+  focusAfter = "";
   last = now;
 }
 
@@ -81,11 +80,11 @@ document.addEventListener("htmx:afterSettle", (event) => {
   if (event.detail.target?.id === "files" || event.detail.elt?.id === "files") show();
 });
 document.addEventListener("htmx:historyRestore", show);
-// Refusals are pages, too: they say what can be done.
+// Error responses are pages with advice, so they are shown.
 document.addEventListener("htmx:beforeSwap", (event) => {
   if (event.detail.target.id === "files" && refreshes && pressed) {
     event.detail.shouldSwap = false;
-    late ??= wanted;
+    late ??= focusAfter;
     return;
   }
   if (event.detail.target.id !== "files" || event.detail.xhr.status < 400 || event.detail.xhr.status === 401) return;

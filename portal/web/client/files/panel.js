@@ -1,5 +1,5 @@
-// The panel of what goes on: operations in the file server, uploads of this browser, and notes. The
-// operations are the server's: another folder or a reload finds them again.
+// The panel of running work: operations of the file server, uploads of this browser, and notes. Operations are
+// polled from the server, so they reappear in another folder and after a reload.
 import { element, focused, icon, messageOf } from "../common/dom.js";
 import * as wording from "../common/words.js";
 import * as server from "./ask.js";
@@ -9,8 +9,8 @@ const EVERY = 1000;
 const panel = document.getElementById("work");
 const list = panel.querySelector("[data-work-list]");
 const shown = new Map(); // id → {item, ended}
-const followed = new Map(); // id of an operation of this page → what is called at its end
-const KEPT = "slipway-files-hidden";
+const followed = new Map(); // id of an operation of this page → call-back at its end
+const HIDDEN_KEY = "slipway-files-hidden";
 let timer = 0;
 /** @type {(() => void)[]} */
 const closing = []; // called when the lines that have ended are closed
@@ -21,7 +21,7 @@ const VERBS = {
 
 function hidden() {
   try {
-    return new Set(JSON.parse(sessionStorage.getItem(KEPT) ?? "[]"));
+    return new Set(JSON.parse(sessionStorage.getItem(HIDDEN_KEY) ?? "[]"));
   } catch {
     return new Set();
   }
@@ -30,7 +30,7 @@ function hidden() {
 function hide(id) {
   const all = [...hidden(), id].slice(-200);
   try {
-    sessionStorage.setItem(KEPT, JSON.stringify(all));
+    sessionStorage.setItem(HIDDEN_KEY, JSON.stringify(all));
   } catch {
     // It is shown again after a reload.
   }
@@ -40,48 +40,48 @@ function hide(id) {
 // One line: {title, detail, share (0 to 1, null: unknown), state, actions: [[word, icon, call]], problems: [text]}.
 /**
  * @param {string} id
- * @param {Line} what
+ * @param {Line} line
  */
-export function put(id, what) {
+export function put(id, line) {
   const before = shown.get(id)?.item;
   const item = before ?? element("li");
   const word = before?.contains(focused()) ? focused()?.dataset.word : "";
-  item.className = `is-${what.state}`;
+  item.className = `is-${line.state}`;
   const head = element("div", "work-line");
   const words = element("div", "work-words");
   const title = element("strong");
-  const name = element("bdi", "", what.title);
-  title.append(icon(what.icon ?? "arrow-repeat"), name);
-  words.append(title, element("span", "sub", what.detail ?? ""));
+  const name = element("bdi", "", line.title);
+  title.append(icon(line.icon ?? "arrow-repeat"), name);
+  words.append(title, element("span", "sub", line.detail ?? ""));
   head.append(words);
-  for (const [verb, symbol, call] of what.actions ?? []) {
+  for (const [verb, symbol, call] of line.actions ?? []) {
     const button = element("button", "btn btn-quiet btn-small");
     button.type = "button";
     button.dataset.word = verb;
-    button.setAttribute("aria-label", `${verb}: ${what.title}`);
+    button.setAttribute("aria-label", `${verb}: ${line.title}`);
     button.append(icon(symbol), element("span", "", verb));
     button.addEventListener("click", call);
     head.append(button);
   }
   item.replaceChildren(head);
-  if (what.state === "running" || what.state === "paused") {
+  if (line.state === "running" || line.state === "paused") {
     const bar = element("progress");
     bar.max = 1;
-    if (what.share !== null && what.share !== undefined) bar.value = what.share;
-    bar.setAttribute("aria-label", `${what.title}: ${what.detail ?? ""}`);
+    if (line.share !== null && line.share !== undefined) bar.value = line.share;
+    bar.setAttribute("aria-label", `${line.title}: ${line.detail ?? ""}`);
     item.append(bar);
   }
-  if (what.problems?.length) {
-    const more = element("details");
-    more.open = Boolean(before?.querySelector("details")?.open);
-    more.append(element("summary", "", what.problemWords ?? wording.counted(what.problems.length, "problem")));
+  if (line.problems?.length) {
+    const details = element("details");
+    details.open = Boolean(before?.querySelector("details")?.open);
+    details.append(element("summary", "", line.problemWords ?? wording.counted(line.problems.length, "problem")));
     const lines = element("ul");
-    for (const text of what.problems) lines.append(element("li", "", text));
-    more.append(lines);
-    item.append(more);
+    for (const text of line.problems) lines.append(element("li", "", text));
+    details.append(lines);
+    item.append(details);
   }
   if (!before) list.prepend(item);
-  shown.set(id, { item, ended: !["running", "paused", "asking"].includes(what.state), operation: what.operation });
+  shown.set(id, { item, ended: !["running", "paused", "asking"].includes(line.state), operation: line.operation });
   if (word) item.querySelector(`[data-word="${word}"]`)?.focus({ preventScroll: true });
   panel.hidden = false;
 }
@@ -121,10 +121,10 @@ const RESULTS = { failed: "failed", cancelled: "was cancelled", interrupted: "wa
 
 /** @param {Operation} operation */
 function draw(operation) {
-  const [doing, done] = VERBS[operation.kind];
+  const [present, past] = VERBS[operation.kind];
   const running = operation.state === "running";
   const to = operation.to ? ` to “${wording.nameOf(operation.to)}”` : "";
-  const title = operation.state === "done" ? `${done} ${count(operation)}${to}` : `${doing} ${count(operation)}${to}${running ? "" : ` ${RESULTS[operation.state]}`}`;
+  const title = operation.state === "done" ? `${past} ${count(operation)}${to}` : `${present} ${count(operation)}${to}${running ? "" : ` ${RESULTS[operation.state]}`}`;
   const share = operation.bytes_total ? operation.bytes / operation.bytes_total
     : operation.files_total ? operation.files / operation.files_total : null;
   const troubled = operation.problem_count > 0;
@@ -134,14 +134,14 @@ function draw(operation) {
     icon: running ? "arrow-repeat" : operation.state === "done" && !troubled ? "check-circle-fill" : "exclamation-triangle-fill",
     detail: running ? (operation.waiting ? "Waits for other operations" : [figures(operation), wording.visible(operation.current)].filter(Boolean).join(" · ")) : operation.detail || figures(operation),
     actions: running ? [["Cancel", "x-lg", () => cancel(operation.id)]] : [["Hide", "x-lg", () => { hide(operation.id); remove(operation.id); }]],
-    problems: operation.problems.map((one) => `${wording.visible(one.name)}: ${one.detail}`),
+    problems: operation.problems.map((problem) => `${wording.visible(problem.name)}: ${problem.detail}`),
     problemWords: wording.counted(operation.problem_count, "problem"),
   });
 }
 
 const cancel = (/** @type {string} */ id) => server.change("operations", id, {}, "DELETE").then(draw).then(soon).catch((error) => note(messageOf(error), true));
 
-// Follows an operation that this page has begun, to its end.
+// Follows an operation of this page to its end.
 /** @param {Operation} operation */
 export function follow(operation) {
   return new Promise((resolve) => {
@@ -176,7 +176,7 @@ async function poll() {
     const { operations } = await server.get("operations");
     if (operations.map(took).some(Boolean)) timer = setTimeout(poll, EVERY);
   } catch (error) {
-    if (followed.size && !(error instanceof server.Refused && error.status === 401)) timer = setTimeout(poll, 4 * EVERY);
+    if (followed.size && !(error instanceof server.RequestError && error.status === 401)) timer = setTimeout(poll, 4 * EVERY);
   }
 }
 function soon() {
@@ -185,9 +185,9 @@ function soon() {
 }
 
 panel.querySelector("[data-work-close]").addEventListener("click", () => {
-  for (const [id, one] of shown) {
-    if (!one.ended) continue;
-    if (one.operation) hide(id);
+  for (const [id, entry] of shown) {
+    if (!entry.ended) continue;
+    if (entry.operation) hide(id);
     remove(id);
   }
   for (const call of closing) call();

@@ -1,12 +1,12 @@
-// Which files are selected: by their boxes, by clicks with Shift or Ctrl, or from the keyboard.
+// The selection of files: by checkboxes, by clicks with Shift or Ctrl, or by the keyboard.
 import { focused } from "../common/dom.js";
 import { onShow } from "./shown.js";
 import * as wording from "../common/words.js";
 import * as listing from "./folder.js";
 
-const picked = new Map(); // location → what is known of it
+const picked = new Map(); // location → Item
 let anchor = ""; // where a range begins
-let place = ""; // the folder that the selection belongs to
+let folder = ""; // the folder that the selection belongs to
 const bar = () => document.getElementById("picked");
 
 export const fact = (/** @type {PageElement} */ row) => ({
@@ -29,7 +29,7 @@ function draw() {
   }
   if (!bar()) return;
   bar().hidden = picked.size === 0;
-  const size = [...picked.values()].reduce((sum, one) => sum + one.size, 0);
+  const size = [...picked.values()].reduce((sum, item) => sum + item.size, 0);
   document.getElementById("picked-count").textContent = `${wording.number.format(picked.size)} selected${size ? ` · ${wording.size(size)}` : ""}`;
   const may = "writable" in listing.folder().dataset || "below" in listing.folder().dataset;
   for (const name of ["rename", "move", "delete"]) bar().querySelector(`[data-do="${name}"]`).hidden = !may;
@@ -40,9 +40,9 @@ function say() {
   wording.say(picked.size ? `${wording.number.format(picked.size)} selected` : "Nothing selected");
 }
 
-/** @param {PageElement} row @param {boolean} wanted */
-function set(row, wanted) {
-  if (wanted) picked.set(row.dataset.path, fact(row));
+/** @param {PageElement} row @param {boolean} selected */
+function set(row, selected) {
+  if (selected) picked.set(row.dataset.path, fact(row));
   else picked.delete(row.dataset.path);
 }
 
@@ -54,23 +54,23 @@ export function toggle(row) {
   say();
 }
 
-// From the anchor to this row, and nothing else.
+// Selects only the rows from the anchor to this row.
 /** @param {PageElement} row */
 export function extend(row) {
   const all = listing.rows();
-  const first = Math.max(0, all.findIndex((one) => one.dataset.path === anchor));
+  const first = Math.max(0, all.findIndex((item) => item.dataset.path === anchor));
   const last = all.indexOf(row);
   picked.clear();
-  for (const one of all.slice(Math.min(first, last), Math.max(first, last) + 1)) set(one, true);
+  for (const item of all.slice(Math.min(first, last), Math.max(first, last) + 1)) set(item, true);
   anchor ||= all[first].dataset.path;
   draw();
   say();
 }
 
-/** @param {boolean} wanted */
-export function all(wanted) {
-  for (const row of listing.rows()) set(row, wanted);
-  if (!wanted) picked.clear();
+/** @param {boolean} selected */
+export function all(selected) {
+  for (const row of listing.rows()) set(row, selected);
+  if (!selected) picked.clear();
   draw();
   say();
 }
@@ -120,13 +120,13 @@ document.addEventListener("dblclick", (event) => {
 
 onShow(() => {
   const there = new Set(listing.rows().map((row) => row.dataset.path));
-  if (place !== listing.here()) [place, anchor] = [listing.here(), ""];
+  if (folder !== listing.currentFolder()) [folder, anchor] = [listing.currentFolder(), ""];
   for (const path of picked.keys()) if (!there.has(path)) picked.delete(path);
   for (const row of listing.rows()) if (picked.has(row.dataset.path)) set(row, true);
   draw();
 });
 
-// The selected ones, else the one that the keyboard is at.
+// The selected items, else the item with the keyboard focus.
 export function list() {
   if (picked.size) return [...picked.values()];
   const row = focused()?.closest?.("#folder tr[data-path]");

@@ -1,4 +1,4 @@
-// Sharing a storage folder: who has it, giving and taking back.
+// Sharing a storage folder: lists its shares, adds and revokes them.
 import { element, textFields, icon, messageOf } from "../common/dom.js";
 import * as relogin from "../common/relogin.js";
 import * as wording from "../common/words.js";
@@ -16,17 +16,17 @@ let changed = false;
 
 const address = () => `/files-shares/${wording.encode(folder)}`;
 
-/** @param {{ shares: Share[], change?: { problem?: string, running?: boolean, others?: { count: number } } }} found */
+/** @param {{ shares: Share[], change?: { problem?: string, running?: boolean, others?: { count: number } } }} answer */
 function draw({ shares, change }) {
-  list.replaceChildren(...shares.map((one) => {
+  list.replaceChildren(...shares.map((share) => {
     const item = element("li");
     const words = element("span");
-    words.append(element("bdi", "", wording.visible(one.name)), element("span", "sub", ` ${one.kind}, may ${one.access === "write" ? "read and change" : "read"}${CHANGES[one.state] ?? ""}`));
+    words.append(element("bdi", "", wording.visible(share.name)), element("span", "sub", ` ${share.kind}, may ${share.access === "write" ? "read and change" : "read"}${CHANGES[share.state] ?? ""}`));
     const back = element("button", "btn btn-quiet btn-small", "Take back");
     back.type = "button";
-    back.setAttribute("aria-label", `Take back from ${one.name}`);
-    back.addEventListener("click", () => send({ kind: one.kind, name: one.name, access: "" }));
-    item.append(icon(one.kind === "group" ? "people-fill" : "person-fill"), words, back);
+    back.setAttribute("aria-label", `Take back from ${share.name}`);
+    back.addEventListener("click", () => send({ kind: share.kind, name: share.name, access: "" }));
+    item.append(icon(share.kind === "group" ? "people-fill" : "person-fill"), words, back);
     return item;
   }));
   if (!shares.length) list.replaceChildren(element("li", "sub", "Shared with nobody."));

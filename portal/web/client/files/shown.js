@@ -1,4 +1,4 @@
-// What is called whenever another folder or file is shown.
+// Call-backs for whenever another folder or file is shown.
 /** @type {((moved: boolean) => unknown)[]} */
 const calls = [];
 

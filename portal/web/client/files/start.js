@@ -1,5 +1,4 @@
-// The start page of Files: sizes are counted while it is shown; storage folders are made, renamed
-// and deleted.
+// The start page of Files: counts sizes while it is shown; creates, renames and deletes storage folders.
 import { onShow } from "./shown.js";
 import * as wording from "../common/words.js";
 import { number, size } from "../common/words.js";
@@ -8,36 +7,36 @@ import * as dialogs from "./dialogs.js";
 import * as listing from "./folder.js";
 
 const start = () => document.getElementById("start");
-let turn = 0; // of the page that is shown: counts of an earlier one end
+let turn = 0; // number of the page shown; counts for earlier pages stop
 
 /** @param {PageElement} row @param {number} mine */
 async function count(row, mine) {
   for (;;) {
-    let found;
+    let usage;
     try {
-      found = await server.get("usage", row.dataset.usage);
+      usage = await server.get("usage", row.dataset.usage);
     } catch {
-      found = null;
+      usage = null;
     }
     if (mine !== turn) return;
     const [bytes, files] = [row.querySelector("[data-bytes-used]"), row.querySelector("[data-files-used]")];
-    for (const one of [bytes, files]) one.classList.toggle("sub", !found?.complete);
-    bytes.textContent = found ? size(found.bytes) + (found.complete ? "" : " …") : "–";
-    files.textContent = found ? number.format(found.files) + (found.complete ? "" : " …") : "–";
-    if (!found || found.complete) return;
+    for (const cell of [bytes, files]) cell.classList.toggle("sub", !usage?.complete);
+    bytes.textContent = usage ? size(usage.bytes) + (usage.complete ? "" : " …") : "–";
+    files.textContent = usage ? number.format(usage.files) + (usage.complete ? "" : " …") : "–";
+    if (!usage || usage.complete) return;
     await new Promise((then) => setTimeout(then, 1200));
   }
 }
 
 /** @param {PageElement} area */
 async function quota(area) {
-  const found = await server.get("quota", area.dataset.quota).catch(() => null);
-  if (!found || found.source === "none" || !found.limit) return;
+  const usage = await server.get("quota", area.dataset.quota).catch(() => null);
+  if (!usage || usage.source === "none" || !usage.limit) return;
   const line = area.querySelector(".quota");
-  const share = Math.min(1, found.used / found.limit);
+  const share = Math.min(1, usage.used / usage.limit);
   line.querySelector(".fill").setAttribute("width", (share * 100).toFixed(1));
   line.querySelector(".bar").classList.toggle("full", share > 0.9);
-  line.querySelector("span").textContent = `${size(found.used)} of ${size(found.limit)}${found.source === "df" ? " of the file system in use" : " of your quota"}, ${size(Math.max(0, found.limit - found.used))} free${found.files_limit && found.source !== "df" ? ` · ${number.format(found.files)} of ${number.format(found.files_limit)} files` : ""}`;
+  line.querySelector("span").textContent = `${size(usage.used)} of ${size(usage.limit)}${usage.source === "df" ? " of the file system in use" : " of your quota"}, ${size(Math.max(0, usage.limit - usage.used))} free${usage.files_limit && usage.source !== "df" ? ` · ${number.format(usage.files)} of ${number.format(usage.files_limit)} files` : ""}`;
   line.hidden = false;
 }
 
@@ -46,7 +45,7 @@ async function show() {
   if (!start()) return;
   const mine = turn;
   for (const area of start().querySelectorAll("[data-quota]")) quota(area);
-  // A few at a time: each count is a walk through a file system.
+  // Two at a time, since each count walks a file system.
   const rows = [...start().querySelectorAll("[data-usage]")];
   const work = async () => {
     while (rows.length && mine === turn) await count(/** @type {PageElement} */ (rows.shift()), mine);
@@ -57,29 +56,29 @@ async function show() {
 const again = () => listing.go("/files");
 const NOTE = "Sessions have it at ~/ under this name.";
 const check = (/** @type {string} */ text) => {
-  // Of names that a file system permits, these cannot be mounted (node/common/folder_name.py).
+  // Valid names of folders that cannot be mounted (node/common/folder_name.py).
   if (text === "home") throw new Error("“home” stands for your home directory; choose another name.");
   if (text.startsWith(".")) throw new Error("Begin the name with something else than a dot, which hides a folder.");
 };
 const mounted = (/** @type {PageElement} */ row) => (row.dataset.mounted ? `It is mounted in a live session: ${row.dataset.mounted}.` : "");
 
 async function make() {
-  const made = await dialogs.askName({ title: "New storage folder", go: "Create", note: NOTE }, async (text) => {
+  const entry = await dialogs.askName({ title: "New storage folder", go: "Create", note: NOTE }, async (text) => {
     check(text);
     return server.change("folder", `storage/${wording.encode(text)}`);
   });
-  if (made) again();
+  if (entry) again();
 }
 
 /** @param {PageElement} row */
 async function rename(row) {
   const note = [mounted(row) && `${mounted(row)} There it keeps its old name until it ends; new sessions find it under the new one.`, NOTE].filter(Boolean).join(" ");
   const item = { path: row.dataset.path, name: row.dataset.name };
-  const made = await dialogs.askName({ title: `Rename “${item.name}”`, go: "Rename", value: item.name, note }, async (text) => {
+  const entry = await dialogs.askName({ title: `Rename “${item.name}”`, go: "Rename", value: item.name, note }, async (text) => {
     check(text);
     return text === item.name ? null : server.change("rename", item.path, { name: text });
   });
-  if (made) again();
+  if (entry) again();
 }
 
 /** @param {PageElement} row */

@@ -1,5 +1,5 @@
-// Uploads on the Files page: chosen or dropped files go to the queue (uploads/queue.js), whose items are
-// lines of the panel. Those of an earlier visit go on after the same files are chosen again.
+// Uploads on the Files page: adds chosen or dropped files to the queue (uploads/queue.js), and shows its items in
+// the panel. Unfinished uploads of an earlier visit continue after the same files are chosen again.
 import { messageOf } from "../common/dom.js";
 import * as wording from "../common/words.js";
 import { counted, nameOf, parentOf, size, span, visible } from "../common/words.js";
@@ -15,9 +15,9 @@ const total = document.querySelector("[data-upload-total]");
 const lines = new Set();
 const settled = new Set(["done", "failed", "cancelled"]);
 /** @type {import("../uploads/queue.js").Conflict[]} */
-const asked = []; // conflicts that wait for an answer, one dialog at a time
+const conflicts = []; // wait for an answer, one dialog at a time
 let asking = false;
-let begun = false;
+let added = false;
 
 queue.ensureWith(async () => {
   const answer = await server.admit();
@@ -27,7 +27,7 @@ queue.ensureWith(async () => {
 /** @param {(File | Chosen)[]} files @param {string} folder */
 function add(files, folder) {
   if (!files.length) return;
-  begun = true;
+  added = true;
   queue.add(files, folder);
   wording.say(`Uploading ${counted(files.length, "file")}.`);
 }
@@ -35,7 +35,7 @@ function add(files, folder) {
 document.addEventListener("click", async (event) => {
   const button = event.target.closest?.("[data-upload]");
   if (!button) return;
-  const folder = listing.here();
+  const folder = listing.currentFolder();
   try {
     add(await sources.pick({ folder: button.dataset.upload === "folder" }), folder);
   } catch (error) {
@@ -45,9 +45,9 @@ document.addEventListener("click", async (event) => {
 
 // Dropping, anywhere on the list.
 const zone = (/** @type {PageEvent<DragEvent>} */ event) => (event.dataTransfer?.types.includes("Files") ? document.querySelector("#drop") : null);
-/** @param {boolean} wanted */
-function over(wanted) {
-  document.getElementById("drop")?.classList.toggle("is-over", wanted);
+/** @param {boolean} isOver */
+function over(isOver) {
+  document.getElementById("drop")?.classList.toggle("is-over", isOver);
 }
 document.addEventListener("dragover", (event) => {
   if (!event.dataTransfer?.types.includes("Files")) return;
@@ -62,7 +62,7 @@ document.addEventListener("drop", async (event) => {
   event.preventDefault();
   over(false);
   if (!listing.folder() || !("writable" in listing.folder().dataset)) return;
-  const into = event.target.closest?.("tr[data-folder]")?.dataset.path ?? listing.here();
+  const into = event.target.closest?.("tr[data-folder]")?.dataset.path ?? listing.currentFolder();
   try {
     add(await sources.dropped(event.dataTransfer), into);
   } catch (error) {
@@ -137,19 +137,19 @@ queue.onChange((item) => {
   line(item);
   sum();
   if (item.state === "failed" && state !== "failed") wording.say(`${item.name}: ${item.problem}`);
-  if (item.state === "done" && listing.folder() && item.target.startsWith(`${listing.here()}/`)) {
+  if (item.state === "done" && listing.folder() && item.target.startsWith(`${listing.currentFolder()}/`)) {
     clearTimeout(refreshing);
     refreshing = setTimeout(() => listing.refresh(), 500);
   }
-  if (begun && queue.items.every((one) => settled.has(one.state))) {
-    begun = false;
-    const failed = queue.items.filter((one) => one.state === "failed").length;
+  if (added && queue.items.every((other) => settled.has(other.state))) {
+    added = false;
+    const failed = queue.items.filter((other) => other.state === "failed").length;
     wording.say(failed ? `${counted(failed, "upload")} failed.` : "All uploads are complete.");
   }
 });
 
 queue.onConflict((conflict) => {
-  asked.push(conflict);
+  conflicts.push(conflict);
   answer();
 });
 async function answer() {
@@ -157,7 +157,7 @@ async function answer() {
     if (!asking) setTimeout(answer, 500);
     return;
   }
-  const next = asked.shift();
+  const next = conflicts.shift();
   if (!next) return;
   if (next.item.state !== "asking") {
     answer();
@@ -172,20 +172,20 @@ async function answer() {
   answer();
 }
 
-// Unfinished ones of an earlier visit.
+// Shows the unfinished uploads of an earlier visit.
 async function earlier() {
   const { uploads } = await server.get("uploads").catch(() => ({ uploads: [] }));
-  const kept = await sources.kept();
-  for (const one of uploads.slice(0, LINES)) {
-    const id = `earlier-${one.id}`;
-    const mine = kept.some(({ target }) => target === one.path);
-    const share = one.length ? one.offset / one.length : 0;
+  const stored = await sources.storedFiles();
+  for (const upload of uploads.slice(0, LINES)) {
+    const id = `earlier-${upload.id}`;
+    const mine = stored.some(({ target }) => target === upload.path);
+    const share = upload.length ? upload.offset / upload.length : 0;
     panel.put(id, {
-      title: visible(one.name), state: "paused", share, icon: "upload",
-      detail: `${size(one.offset)} of ${size(one.length)} of an earlier upload to “${nameOf(parentOf(one.path))}”. ${mine ? "" : "Choose the same file to go on. "}Kept until ${new Date(one.expires * 1000).toLocaleString()}.`,
+      title: visible(upload.name), state: "paused", share, icon: "upload",
+      detail: `${size(upload.offset)} of ${size(upload.length)} of an earlier upload to “${nameOf(parentOf(upload.path))}”. ${mine ? "" : "Choose the same file to go on. "}Kept until ${new Date(upload.expires * 1000).toLocaleString()}.`,
       actions: [
         mine ? ["Choose: go on", "play-fill", () => goOn(uploads)] : ["Choose file", "folder2-open", () => again(uploads)],
-        ["Discard", "trash3", () => discard(one)],
+        ["Discard", "trash3", () => discard(upload)],
       ],
     });
   }
@@ -193,7 +193,7 @@ async function earlier() {
 
 /** @param {Unfinished[]} uploads */
 async function goOn(uploads) {
-  begun = true;
+  added = true;
   await sources.goOn();
   clear(uploads);
 }
@@ -201,25 +201,25 @@ async function goOn(uploads) {
 /** @param {Unfinished[]} uploads */
 async function again(uploads) {
   const files = await sources.pick();
-  begun = true;
-  const rest = [];
+  added = true;
+  const unmatched = [];
   for (const each of files) {
     const file = each instanceof File ? each : each.file;
-    const match = uploads.find((known) => known.length === file.size && visible(known.name) === visible(file.name)) ?? null;
+    const match = uploads.find((upload) => upload.length === file.size && visible(upload.name) === visible(file.name)) ?? null;
     if (match) queue.add([each], parentOf(match.path));
-    else rest.push(file.name);
+    else unmatched.push(file.name);
   }
-  if (rest.length) panel.note(`Not one of the unfinished uploads: ${rest.map(visible).join(", ")}. Its name and size must be the same.`, true);
+  if (unmatched.length) panel.note(`Not one of the unfinished uploads: ${unmatched.map(visible).join(", ")}. Its name and size must be the same.`, true);
   clear(uploads);
 }
 /** @param {Unfinished[]} uploads */
 function clear(uploads) {
-  for (const one of uploads) {
-    if (queue.items.some((item) => item.target === one.path)) panel.remove(`earlier-${one.id}`);
+  for (const upload of uploads) {
+    if (queue.items.some((item) => item.target === upload.path)) panel.remove(`earlier-${upload.id}`);
   }
 }
-const discard = (/** @type {Unfinished} */ one) => server.change("uploads", one.id, {}, "DELETE")
-  .then(() => panel.remove(`earlier-${one.id}`)).catch((error) => panel.note(messageOf(error), true));
+const discard = (/** @type {Unfinished} */ upload) => server.change("uploads", upload.id, {}, "DELETE")
+  .then(() => panel.remove(`earlier-${upload.id}`)).catch((error) => panel.note(messageOf(error), true));
 
 panel.onClose(() => {
   for (const item of queue.items) if (settled.has(item.state)) drop(item);

@@ -20,26 +20,26 @@ function show({ step, message, advice, log, waited }) {
   // An app fails while it starts or later; a session may end at any step.
   const reached = step === "failed" ? STEPS.indexOf("opening") : Math.max(0, STEPS.indexOf(wait.dataset.step));
   for (const item of wait.querySelectorAll("li[data-for]")) {
-    const place = STEPS.indexOf(item.dataset.for);
-    const here = place === reached;
-    item.className = place < reached ? "done" : here ? (stuck ? "stuck" : "now") : "";
-    item.toggleAttribute("aria-current", here);
-    if (here) item.setAttribute("aria-current", "step");
+    const index = STEPS.indexOf(item.dataset.for);
+    const isCurrent = index === reached;
+    item.className = index < reached ? "done" : isCurrent ? (stuck ? "stuck" : "now") : "";
+    item.toggleAttribute("aria-current", isCurrent);
+    if (isCurrent) item.setAttribute("aria-current", "step");
   }
   put("[data-message]", message);
   put("[data-advice]", advice);
   put("[data-log] pre", log);
   wait.querySelector("[data-log]")?.toggleAttribute("hidden", !log);
-  // What it starts with can be changed as soon as it is known to be slow.
+  // Its options can be changed as soon as it is slow.
   wait.querySelector("[data-trouble]")?.toggleAttribute("hidden", !(step === "failed" || (step === "opening" && log)));
   for (const link of wait.querySelectorAll("a[data-for]")) link.hidden = link.dataset.for !== step;
   tick();
 }
 
 // Writes only changes: screen readers announce every write.
-/** @param {string} place @param {string} text */
-function put(place, text) {
-  const element = wait.querySelector(place);
+/** @param {string} selector @param {string} text */
+function put(selector, text) {
+  const element = wait.querySelector(selector);
   if (element && element.textContent !== text) element.textContent = text;
 }
 
@@ -80,7 +80,7 @@ async function poll() {
     }
     if (response.ok) now = await response.json();
   } catch {
-    // The portal is temporarily unavailable; keep what is shown.
+    // The portal is temporarily unavailable; keep the current content.
   }
   if (now) show(now);
   if (now?.step === "ready") return enter();
@@ -89,7 +89,7 @@ async function poll() {
 }
 
 if (wait.dataset.step !== "ready") sessionStorage.removeItem(COUNT);
-const text = (/** @type {string} */ place) => wait.querySelector(place)?.textContent ?? "";
+const text = (/** @type {string} */ selector) => wait.querySelector(selector)?.textContent ?? "";
 show({
   step: wait.dataset.step,
   message: text("[data-message]"),

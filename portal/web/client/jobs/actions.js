@@ -1,4 +1,4 @@
-// Asks before an action on one or many jobs. On the list the answer is the list; elsewhere a page.
+// Asks before an action on jobs. On the list, the response is the list; elsewhere a page.
 /**
  * The rows that are selected on the list; null on the page of one job.
  * @typedef {typeof import("../lists/pick.js")} Selection
@@ -18,9 +18,9 @@ export function askBeforeActions(selection) {
   const element = (/** @type {string} */ id) => document.querySelector(`[data-id="${CSS.escape(id)}"]`);
   const counted = (/** @type {number} */ number) => (number === 1 ? "job" : `${number} jobs`);
 
-  /** @param {string} wanted @param {string[]} numbers */
-  function ask(wanted, numbers) {
-    [action, ids] = [wanted, numbers];
+  /** @param {string} verbKey @param {string[]} numbers */
+  function ask(verbKey, numbers) {
+    [action, ids] = [verbKey, numbers];
     const names = ids.map((id) => element(id)?.dataset.called ?? `job ${id}`);
     const single = ids.length === 1;
     let verb = "";
@@ -46,11 +46,11 @@ export function askBeforeActions(selection) {
   }
 
   document.addEventListener("click", (event) => {
-    const one = event.target.closest?.("[data-act]");
+    const single = event.target.closest?.("[data-act]");
     const many = event.target.closest?.("[data-act-picked]");
-    if (one) {
+    if (single) {
       event.preventDefault();
-      ask(one.dataset.act, [one.value]);
+      ask(single.dataset.act, [single.value]);
     } else if (many && selection) {
       ask(many.dataset.actPicked, selection.chosen(many.dataset.actPicked));
     } else if (event.target.closest?.("[data-job-dialog-close]") || event.target === dialog) {
@@ -77,7 +77,7 @@ export function askBeforeActions(selection) {
     }
     event.preventDefault();
     const values = { csrf_token: form.elements.csrf_token.value, ids };
-    const leaves = action === "cancel" || action === "requeue"; // of the others, the row stays
+    const leaves = action === "cancel" || action === "requeue"; // other actions keep the row
     selection.send(form, `/jobs/act/${action}`, values, { failed, focus: leaves ? ids.map((id) => element(id)?.id) : [] });
   });
 }

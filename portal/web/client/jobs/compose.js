@@ -1,25 +1,25 @@
-// The composer works without this; it adds the editor, and keeps what was entered while a response
-// replaces the form, and after that (common/draft.js).
+// The composer works without this; it adds the editor, and preserves entered values when a response replaces
+// the form, and in drafts (common/draft.js).
 import * as drafts from "../common/draft.js";
 import { edit } from "../libraries/editor.js";
 
 const form = () => document.getElementById("compose");
 const textarea = () => form().querySelector("[name=script]");
 /**
- * The editor of the text that the form shows.
- * @typedef {{ host: HTMLElement, invalid: boolean, text: string, handle: ReturnType<typeof edit> }} Shown
+ * The editor of the form's script.
+ * @typedef {{ host: HTMLElement, invalid: boolean, text: string, handle: ReturnType<typeof edit> }} ScriptEditor
  */
-/** @type {Shown | null} */
+/** @type {ScriptEditor | null} */
 let editor = null;
 
 function host() {
-  const made = document.createElement("div");
-  made.className = "editor";
-  textarea().after(made);
-  return made;
+  const node = document.createElement("div");
+  node.className = "editor";
+  textarea().after(node);
+  return node;
 }
 
-// The editor of before the response goes on, with its history, if it has the same text.
+// Reuses the editor of before the response, with its history, if it has the same text.
 function mount() {
   const field = textarea();
   const invalid = field.getAttribute("aria-invalid") === "true";
@@ -29,39 +29,39 @@ function mount() {
     return;
   }
   editor?.handle.destroy();
-  const place = host();
-  const made = /** @type {Shown} */ (/** @type {unknown} */ ({ host: place, invalid, text: field.value }));
+  const container = host();
+  const created = /** @type {ScriptEditor} */ (/** @type {unknown} */ ({ host: container, invalid, text: field.value }));
   const error = document.getElementById("error-script");
-  made.handle = edit(place, {
+  created.handle = edit(container, {
     text: field.value,
     label: "Script",
     description: [invalid ? error.textContent.trim() : "", "Press Escape, then Tab, to leave the editor."].join(" ").trim(),
     invalid,
     changed: (/** @type {string} */ text) => {
-      made.text = text;
+      created.text = text;
       textarea().value = text;
       textarea().dispatchEvent(new Event("input", { bubbles: true }));
     },
   });
-  editor = made;
+  editor = created;
 }
 
 function prepare() {
   if (!form() || form().classList.contains("ready")) return;
   form().classList.add("ready");
-  // htmx inserts what is in <noscript> as elements, which must not be submitted.
+  // htmx inserts the content of <noscript> as elements, which must not be submitted.
   for (const field of form().querySelectorAll("noscript [name]")) field.remove();
   mount();
 }
 
-// Where a response has something to say.
+// Scrolls to an error or notice of the response.
 function goToNews() {
-  const wrong = form().querySelector("[role=alert]:not([hidden]), .field-error:not([hidden])");
-  const news = wrong ?? form().querySelector("[data-news]");
+  const alert = form().querySelector("[role=alert]:not([hidden]), .field-error:not([hidden])");
+  const news = alert ?? form().querySelector("[data-news]");
   if (!news) return;
   news.scrollIntoView({ block: "center" });
-  const field = wrong && form().querySelector(`[aria-describedby~="${wrong.id}"]`);
-  if (wrong?.id === "error-script" && editor) editor.handle.focus();
+  const field = alert && form().querySelector(`[aria-describedby~="${alert.id}"]`);
+  if (alert?.id === "error-script" && editor) editor.handle.focus();
   else if (field?.checkVisibility()) field.focus();
   else {
     news.tabIndex = -1;
@@ -112,7 +112,7 @@ addEventListener("pageshow", (event) => {
 // Before the editor is made, which shows the text that came back.
 drafts.keep({
   form,
-  wrong: () => form().querySelector(".alert-line.bad[role=alert]:not([hidden])") !== null,
+  hasErrors: () => form().querySelector(".alert-line.bad[role=alert]:not([hidden])") !== null,
   closed: true,
 });
 prepare();

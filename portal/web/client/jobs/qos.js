@@ -1,5 +1,5 @@
-// Once an account is named, only its QOS are proposed. The server does the same for the form that it
-// sends, and refuses a QOS that the account may not use.
+// Proposes only the QOS of the entered account. The server does the same for the form that it sends, and
+// rejects a QOS that the account may not use.
 const form = () => document.getElementById("compose");
 const shown = 80; // as the template shortens the hint
 
@@ -8,9 +8,9 @@ function narrow() {
   if (!every) return;
   const account = form().querySelector("[name=account]")?.value.trim() ?? "";
   const all = [...every.content.querySelectorAll("option")];
-  const known = all.some((option) => option.dataset.accounts.split(" ").includes(account))
+  const isAccount = all.some((option) => option.dataset.accounts.split(" ").includes(account))
     || [...document.querySelectorAll("#offers-account option")].some((option) => option.value === account);
-  const offers = all.filter((option) => !known || option.dataset.accounts.split(" ").includes(account));
+  const offers = all.filter((option) => !isAccount || option.dataset.accounts.split(" ").includes(account));
   document.getElementById("offers-qos").replaceChildren(...offers.map((option) => option.cloneNode(true)));
   const names = offers.map((option) => option.value).join(", ") || "none is open to you";
   document.getElementById("hint-qos").textContent = names.length > shown ? `${names.slice(0, shown - 3)}...` : names;

@@ -1,4 +1,4 @@
-// Goes to the page of a job as soon as there is one.
+// Redirects to the page of a job as soon as it exists.
 const SECONDS = 2;
 
 async function look() {
@@ -9,7 +9,7 @@ async function look() {
       return;
     }
   } catch {
-    // The portal cannot be reached: it is asked again.
+    // The portal cannot be reached: try again.
   }
   setTimeout(look, SECONDS * 1000);
 }

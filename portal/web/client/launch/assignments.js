@@ -1,6 +1,6 @@
 /**
- * The names and values of lines such as NAME=value or export NAME="value". What is no such line becomes a
- * name, which is marked when it is saved; empty lines and comments are left out.
+ * The names and values of lines such as NAME=value or export NAME="value". Other lines become names without
+ * values, which are marked as errors; empty lines and comments are omitted.
  * @param {string} text
  * @returns {[name: string, value: string][]}
  */

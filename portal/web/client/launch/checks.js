@@ -1,16 +1,16 @@
-// Errors beside the wizard's fields, found by the server's rules: when a field is left, before the
-// next step, and before a launch.
+// Shows errors beside the wizard's fields, checked by the server: when a field is left, before the next step,
+// and before a launch.
 import { focused, formData } from "../common/dom.js";
 import * as relogin from "../common/relogin.js";
 
 const touched = new Set();
-const local = new Map(); // errors that only this page knows: what was not kept over a reload
+const local = new Map(); // errors found by this page alone: values that were not stored over a reload
 let latest = 0;
 
 const wizard = () => document.getElementById("wizard");
 /** The names of each step's fields. @returns {Record<string, string[]>} */
 const fieldsOf = () => JSON.parse(wizard().dataset.fields);
-const named = (/** @type {string} */ name) => wizard().querySelector(`[name="${name}"]`);
+const fieldNamed = (/** @type {string} */ name) => wizard().querySelector(`[name="${name}"]`);
 const slug = (/** @type {string} */ name) => name.replaceAll(".", "-");
 const part = (/** @type {string} */ name) => wizard().querySelector(`[data-step="${stepOf(name)}"]`);
 const stepOf = (/** @type {string} */ name) => Object.entries(fieldsOf()).find(([, names]) => names.includes(name))?.[0];
@@ -28,21 +28,21 @@ function inputs(name) {
 /** @param {string} name */
 function line(name) {
   const id = `error-${slug(name)}`;
-  const found = document.getElementById(id);
-  if (found) return found;
-  const made = /** @type {PageElement} */ (document.getElementById("field-error").content.firstElementChild?.cloneNode(true));
-  made.id = id;
-  part(name).querySelector("h2, .lead:last-of-type").after(made);
-  return made;
+  const existing = document.getElementById(id);
+  if (existing) return existing;
+  const node = /** @type {PageElement} */ (document.getElementById("field-error").content.firstElementChild?.cloneNode(true));
+  node.id = id;
+  part(name).querySelector("h2, .lead:last-of-type").after(node);
+  return node;
 }
 
 /** @param {string} name @param {string} text */
 function mark(name, text) {
   const error = `error-${slug(name)}`;
   if (!text && !document.getElementById(error)) return;
-  const place = line(name);
-  place.hidden = !text;
-  (place.querySelector("span") ?? place).textContent = text ?? "";
+  const paragraph = line(name);
+  paragraph.hidden = !text;
+  (paragraph.querySelector("span") ?? paragraph).textContent = text ?? "";
   for (const input of inputs(name)) {
     const others = (input.getAttribute("aria-describedby") ?? "").split(" ").filter(
       (id) => id && id !== error);
@@ -54,9 +54,9 @@ function mark(name, text) {
 
 function markSteps() {
   for (const link of wizard().querySelectorAll(".steps [data-go]")) {
-    const wrong = wizard().querySelector(
+    const error = wizard().querySelector(
       `[data-step="${link.dataset.go}"] .field-error:not([hidden], #error-preset)`);
-    link.parentElement.classList.toggle("wrong", Boolean(wrong));
+    link.parentElement.classList.toggle("wrong", Boolean(error));
   }
 }
 
@@ -66,23 +66,23 @@ function show(errors, names) {
   markSteps();
 }
 
-// The server's errors by field; null when it cannot be asked, which must not hold anybody up.
+// The server's errors by field; null if it cannot be reached, which must not block the user.
 async function ask() {
   latest += 1;
   const number = latest;
   try {
     const answer = await relogin.post("/sessions/new/check", () => formData(wizard()));
     if (!answer.ok) return null;
-    const found = await answer.json();
+    const result = await answer.json();
     if (number !== latest) return null;
-    for (const [name, value] of Object.entries(found.values)) rewrite(name, value);
-    return { ...found.errors, ...Object.fromEntries(local) };
+    for (const [name, value] of Object.entries(result.values)) rewrite(name, value);
+    return { ...result.errors, ...Object.fromEntries(local) };
   } catch {
     return null;
   }
 }
 
-// A bare number got its unit.
+// Writes the unit that the server added to a bare number.
 /** @param {string} name @param {string} value */
 function rewrite(name, value) {
   const field = wizard().querySelector(`[name="${name}"]`);
@@ -99,7 +99,7 @@ async function left(name) {
   if (errors) show(errors, touched);
 }
 
-// After a part of the form was written anew.
+// Repeats the checks after a part of the form was replaced.
 export async function again() {
   const errors = touched.size ? await ask() : null;
   if (errors) show(errors, touched);
@@ -127,25 +127,25 @@ export async function firstWrong() {
 
 /** @param {string} name */
 export function focusFirst(name) {
-  const place = wizard().querySelector(`[data-step="${name}"]`);
-  const wrong = [...place.querySelectorAll("[aria-invalid=true]")].find((input) => input.checkVisibility());
-  const chosen = wrong?.type === "radio" && place.querySelector("[aria-invalid=true]:checked");
-  (chosen || wrong || place.querySelector("h2")).focus();
-  (chosen || wrong)?.scrollIntoView({ block: "nearest" });
+  const section = wizard().querySelector(`[data-step="${name}"]`);
+  const invalid = [...section.querySelectorAll("[aria-invalid=true]")].find((input) => input.checkVisibility());
+  const chosen = invalid?.type === "radio" && section.querySelector("[aria-invalid=true]:checked");
+  (chosen || invalid || section.querySelector("h2")).focus();
+  (chosen || invalid)?.scrollIntoView({ block: "nearest" });
 }
 
-// A field with an error, or the first one of its step if it has no element of its own.
+// Focuses a field with an error, or the first one of its step if it has no element.
 /** @param {string} field @param {string} step */
 export function focus(field, step) {
-  const found = document.getElementById(`field-${field}`);
-  if (!found) focusFirst(step);
+  const element = document.getElementById(`field-${field}`);
+  if (!element) focusFirst(step);
   else {
-    found.focus();
-    found.scrollIntoView({ block: "nearest" });
+    element.focus();
+    element.scrollIntoView({ block: "nearest" });
   }
 }
 
-// What only this page knows is wrong; without a text it is mended.
+// Sets an error that this page alone has found; an empty text removes it.
 /** @param {string} name @param {string} text */
 export function set(name, text) {
   if (text) local.set(name, text);
@@ -158,18 +158,18 @@ export function set(name, text) {
 document.addEventListener("change", (event) => {
   const { name, form } = event.target;
   if (!name || form !== wizard() || event.target.type === "checkbox") return;
-  // The name of one's own image: not wrong before anything was entered.
-  if (name === "image" && event.target.value === "own" && !named("own_image").value) return;
+  // The name of an own image is not checked before it is entered.
+  if (name === "image" && event.target.value === "own" && !fieldNamed("own_image").value) return;
   if (name === "own_image") left("image");
   else if (stepOf(name) || name === "gpu") left(name);
 });
 // The review's errors are marked at their fields as well.
 document.addEventListener("htmx:afterSwap", (event) => {
   if (event.detail.target.id !== "review-text") return;
-  const found = [...event.detail.target.querySelectorAll("[data-error]")].map(
+  const pairs = [...event.detail.target.querySelectorAll("[data-error]")].map(
     (item) => [item.dataset.error, item.querySelector("span").textContent]);
-  const errors = Object.fromEntries(found.map(
+  const errors = Object.fromEntries(pairs.map(
     ([name, text]) => [name, text.charAt(0).toUpperCase() + text.slice(1)]));
-  for (const [name] of found) touched.add(name);
+  for (const [name] of pairs) touched.add(name);
   show({ ...errors, ...Object.fromEntries(local) }, touched);
 });

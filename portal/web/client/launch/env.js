@@ -12,7 +12,7 @@ const help = dialog.querySelector("[data-env-help]");
 const SECRET = new RegExp(dialog.dataset.secret, "i");
 let before = "";
 /** @type {string[]} */
-let missing = []; // names whose values were not kept over a reload
+let missing = []; // names whose values were not stored over a reload
 
 const field = () => document.querySelector("[data-env]");
 const part = (/** @type {PageElement} */ row, /** @type {string} */ name) => row.querySelector(`[data-env-${name}]`);
@@ -26,8 +26,8 @@ export function stored() {
 }
 
 function label() {
-  [...rows.children].forEach((row, place) => {
-    const number = place + 1;
+  [...rows.children].forEach((row, index) => {
+    const number = index + 1;
     row.setAttribute("aria-label", `Variable ${number}`);
     part(row, "name").setAttribute("aria-label", `Name ${number}`);
     part(row, "value").setAttribute("aria-label", `Value ${number}`);
@@ -42,7 +42,7 @@ function label() {
   });
 }
 
-// Hides values that are probably secrets, and says what a $ does.
+// Hides values that are probably secrets, and explains the effect of a $.
 /** @param {PageElement} row */
 function dress(row) {
   const [name, value] = [part(row, "name").value, part(row, "value")];
@@ -51,13 +51,13 @@ function dress(row) {
   show.hidden = !secret;
   if (!secret) show.setAttribute("aria-pressed", "false");
   value.type = secret && show.getAttribute("aria-pressed") === "false" ? "password" : "text";
-  const found = /\$\{?[A-Za-z_]\w*\}?/.exec(value.value)?.[0];
+  const reference = /\$\{?[A-Za-z_]\w*\}?/.exec(value.value)?.[0];
   const hint = part(row, "hint");
-  hint.hidden = !found || secret;
+  hint.hidden = !reference || secret;
   if (hint.hidden) hint.textContent = "";
-  else if (name.trim() === "PATH" && /PATH/.test(found ?? "")) {
-    hint.textContent = `PATH is put in front of the image's own: leave out ${found}, which is taken literally.`;
-  } else hint.textContent = `${found} is taken literally; nothing is put in its place.`;
+  else if (name.trim() === "PATH" && /PATH/.test(reference ?? "")) {
+    hint.textContent = `PATH is put in front of the image's own: leave out ${reference}, which is taken literally.`;
+  } else hint.textContent = `${reference} is taken literally; nothing is put in its place.`;
 }
 
 /** @param {PageElement | null} [after] */
@@ -129,32 +129,32 @@ function close() {
 
 /** @param {PageElement} row @param {string} text */
 function markRow(row, text, at = "name") {
-  const wrong = part(row, "wrong");
-  wrong.textContent = text ?? "";
-  wrong.hidden = !text;
+  const error = part(row, "wrong");
+  error.textContent = text ?? "";
+  error.hidden = !text;
   for (const name of ["name", "value"]) {
     if (text && name === at) part(row, name).setAttribute("aria-invalid", "true");
     else part(row, name).removeAttribute("aria-invalid");
   }
 }
 
-// What is wrong with the lines as such; what names and values may be is the server's to say.
+// Marks incomplete and duplicate lines; the server checks names and values.
 function incomplete() {
-  const seen = new Set();
-  let found = false;
+  const names = new Set();
+  let invalid = false;
   for (const row of rows.children) {
     const [name, value] = [part(row, "name").value.trim(), part(row, "value").value];
     if (name && !value) markRow(row, `Enter a value for ${name}, or remove the line.`, "value");
     else if (!name && value) markRow(row, "Enter a name for this value, or remove the line.");
-    else if (name && seen.has(name)) markRow(row, `${name} occurs twice.`);
+    else if (name && names.has(name)) markRow(row, `${name} occurs twice.`);
     else {
       markRow(row, "");
-      seen.add(name);
+      names.add(name);
       continue;
     }
-    found = true;
+    invalid = true;
   }
-  return found;
+  return invalid;
 }
 
 async function refused() {
@@ -165,29 +165,29 @@ async function refused() {
     return form;
   };
   /** @type {{ errors?: Record<string, string>, variables?: Record<string, string> }} */
-  let found = {};
+  let result = {};
   try {
     const answer = await relogin.post("/sessions/new/check", body);
-    if (answer.ok) found = await answer.json();
+    if (answer.ok) result = await answer.json();
   } catch {
     return false; // the launch checks them again
   }
-  const texts = { ...found.variables };
+  const texts = { ...result.variables };
   for (const row of rows.children) {
     const name = part(row, "name").value.trim();
     if (texts[name]) markRow(row, texts[name].charAt(0).toUpperCase() + texts[name].slice(1));
     delete texts[name];
   }
-  const others = Object.keys(found.variables ?? {}).length ? Object.values(texts) : [found.errors?.env];
+  const others = Object.keys(result.variables ?? {}).length ? Object.values(texts) : [result.errors?.env];
   problem.textContent = others.filter(Boolean).join(" ");
-  return Boolean(found.errors?.env);
+  return Boolean(result.errors?.env);
 }
 
-// Whether the lines may be saved; else the first wrong one has the focus.
+// Whether the lines may be saved; else focuses the first invalid one.
 async function check() {
-  const wrong = incomplete() || (await refused());
-  if (wrong) rows.querySelector("[aria-invalid]")?.focus();
-  return !wrong;
+  const invalid = incomplete() || (await refused());
+  if (invalid) rows.querySelector("[aria-invalid]")?.focus();
+  return !invalid;
 }
 
 async function save() {
@@ -206,7 +206,7 @@ function summary(names) {
   document.querySelector("[data-env-summary]").textContent = names.join(", ") || "none set";
 }
 
-// After a reload: the names that were set, and those whose values have to be typed again.
+// After a reload: shows the variables, and asks for the values that were not stored.
 /** @param {string[]} names @param {string[]} lost */
 export function restore(names, lost) {
   missing = lost;

@@ -1,19 +1,19 @@
 // The choice of an image: searching the environments, showing the first of many, and own files.
 import htmx from "htmx.org";
 
-const place = () => document.querySelector("[data-environments]");
+const container = () => document.querySelector("[data-environments]");
 let all = false;
 
 function draw() {
-  const box = place();
+  const box = container();
   if (!box) return;
   const search = document.getElementById("env-search");
   const words = (search?.value ?? "").toLowerCase().split(/\s+/).filter(Boolean);
   const most = all || words.length ? Infinity : Number(box.dataset.firstShown);
   const cards = [...box.children];
   cards.forEach((card, number) => {
-    const found = words.every((word) => card.dataset.words.includes(word));
-    card.hidden = !found || (number >= most && !card.querySelector(":checked") && !("kept" in card.dataset));
+    const matches = words.every((word) => card.dataset.words.includes(word));
+    card.hidden = !matches || (number >= most && !card.querySelector(":checked") && !("kept" in card.dataset));
   });
   const button = document.querySelector("[data-env-all]");
   if (button) button.hidden = Boolean(words.length) || all;
@@ -26,14 +26,14 @@ function draw() {
 document.addEventListener("input", (event) => {
   if (event.target.id === "env-search") draw();
 });
-// Enter chooses the first that was found, Escape shows all again; the form itself stays as it is.
+// Enter chooses the first match, Escape shows all again; neither submits the form.
 document.addEventListener("keydown", (event) => {
   const search = event.target;
   if (search.id !== "env-search" || !["Enter", "Escape"].includes(event.key)) return;
   event.preventDefault();
   event.stopImmediatePropagation();
   if (event.key === "Escape") search.value = "";
-  else if (search.value.trim()) choose([...place().children].find((card) => !card.hidden));
+  else if (search.value.trim()) choose([...container().children].find((card) => !card.hidden));
   draw();
 });
 
@@ -48,13 +48,13 @@ function choose(card) {
 document.addEventListener("click", (event) => {
   if (!event.target.closest?.("[data-env-all]")) return;
   all = true;
-  const first = [...place().children].find((card) => card.hidden);
+  const first = [...container().children].find((card) => card.hidden);
   draw();
   first?.querySelector(".proposed input").focus();
 });
 
-// The user's own files are looked for only once somebody wants one of them.
-function own() {
+// Lists the user's image files only once the choice "own" is selected.
+function listOwnFiles() {
   if (!document.querySelector("[name=image][value=own]:checked")) return;
   const looking = document.querySelector("[data-own-looking]");
   if (!looking) return;
@@ -62,7 +62,7 @@ function own() {
   htmx.trigger(document.body, "own-image");
 }
 document.addEventListener("change", (event) => {
-  if (event.target.name === "image") own();
+  if (event.target.name === "image") listOwnFiles();
 });
 document.addEventListener("click", (event) => {
   const file = event.target.closest?.("[data-own-file]");
@@ -77,7 +77,7 @@ function prepare() {
   const search = document.querySelector("[data-env-search]");
   if (search) search.hidden = false;
   draw();
-  own();
+  listOwnFiles();
 }
 prepare();
 document.addEventListener("htmx:afterSettle", prepare);

@@ -1,4 +1,4 @@
-// The sizes of folders in the launcher, and what is free: asked for while the list is shown.
+// The sizes of folders in the wizard and the free space, loaded while the list is shown.
 const PAUSE = 1500;
 const MOST_TURNS = 40;
 /** @type {PageElement | null} */
@@ -6,17 +6,17 @@ let list = null;
 
 /** @param {PageElement} mine */
 async function fill(mine) {
-  const places = [...mine.querySelectorAll("[data-size-of]")];
-  if (!places.length) return;
-  const query = new URLSearchParams(places.map((place) => ["name", place.dataset.sizeOf]));
+  const cells = [...mine.querySelectorAll("[data-size-of]")];
+  if (!cells.length) return;
+  const query = new URLSearchParams(cells.map((cell) => ["name", cell.dataset.sizeOf]));
   for (let turn = 0; turn < MOST_TURNS && mine.isConnected; turn += 1) {
     const answer = await fetch(`/folder-sizes?${query}`).catch(() => null);
     if (!answer?.ok || answer.redirected) return;
-    const found = await answer.json();
-    for (const place of places) place.textContent = found.sizes[place.dataset.sizeOf] ?? "";
+    const result = await answer.json();
+    for (const cell of cells) cell.textContent = result.sizes[cell.dataset.sizeOf] ?? "";
     const free = mine.querySelector("[data-free]");
-    if (free) [free.textContent, free.hidden] = [found.free, !found.free];
-    if (found.complete) return;
+    if (free) [free.textContent, free.hidden] = [result.free, !result.free];
+    if (result.complete) return;
     await new Promise((then) => setTimeout(then, PAUSE));
   }
 }

@@ -1,4 +1,4 @@
-// "What is inside" an image, in a dialog. Without this script the links lead to a page with the same.
+// The contents of an image in a dialog. Without this script, the links lead to a page with the same content.
 import htmx from "htmx.org";
 
 const dialog = document.getElementById("inside");

@@ -15,7 +15,7 @@ let ticked = null; // the checkboxes' states before the list of folders is repla
 
 const wizard = () => document.getElementById("wizard");
 const at = () => wizard().dataset.at;
-const named = (/** @type {string} */ name) => wizard().querySelector(`[name="${name}"]`);
+const fieldNamed = (/** @type {string} */ name) => wizard().querySelector(`[name="${name}"]`);
 const chosen = (/** @type {string} */ name) => wizard().querySelector(`[name="${name}"]:checked`);
 
 // Steps
@@ -23,18 +23,18 @@ const chosen = (/** @type {string} */ name) => wizard().querySelector(`[name="${
 /** @param {string} step */
 function show(step, focus = true) {
   const form = wizard();
-  const place = STEPS.indexOf(step);
+  const index = STEPS.indexOf(step);
   form.dataset.at = step;
   for (const section of form.querySelectorAll("[data-step]")) {
     section.hidden = section.dataset.step !== step;
   }
   form.querySelectorAll(".steps [data-go]").forEach((link, number) => {
     link.toggleAttribute("aria-current", false);
-    if (number === place) link.setAttribute("aria-current", "step");
-    link.parentElement.classList.toggle("done", number < place);
+    if (number === index) link.setAttribute("aria-current", "step");
+    link.parentElement.classList.toggle("done", number < index);
   });
-  form.querySelector("[data-back]").hidden = place === 0;
-  form.querySelector("[data-next]").hidden = place === STEPS.length - 1;
+  form.querySelector("[data-back]").hidden = index === 0;
+  form.querySelector("[data-next]").hidden = index === STEPS.length - 1;
   summary();
   if (step === "review") {
     form.querySelector("[data-loading]")?.removeAttribute("hidden");
@@ -77,14 +77,14 @@ function bounds() {
     const why = group.dataset[`${element.dataset.why}Why`];
     element.textContent = why ? `${why}.` : "";
   }
-  named("resources.cpus").max = group.dataset.cpus;
+  fieldNamed("resources.cpus").max = group.dataset.cpus;
   gpusOf(group);
 }
 
 // Shows the GPUs of the chosen resource group; keeps the chosen amount if it is offered there.
 /** @param {PageElement} group */
 function gpusOf(group) {
-  const menu = named("gpu");
+  const menu = fieldNamed("gpu");
   if (!menu) return;
   const before = menu.selectedOptions[0];
   for (const option of menu.querySelectorAll("[data-groups]")) {
@@ -105,26 +105,26 @@ function gpusOf(group) {
 const choices = (/** @type {PageElement} */ menu) => [...menu.options].filter((option) => !option.disabled);
 
 function gpuWords() {
-  const chosen = named("gpu")?.selectedOptions[0];
+  const chosen = fieldNamed("gpu")?.selectedOptions[0];
   if (!chosen) return "";
-  const place = wizard().querySelector("[data-gpu-about]");
-  place.textContent = chosen.dataset.about ? `${chosen.dataset.about} · ` : "";
+  const line = wizard().querySelector("[data-gpu-about]");
+  line.textContent = chosen.dataset.about ? `${chosen.dataset.about} · ` : "";
   return chosen.value ? `${chosen.value.split("/").pop()} fGPU` : "";
 }
 
-// In the user's own home nothing is lost without a folder.
+// In the user's home directory, nothing is lost without a folder.
 const ownHome = () => "ownHome" in wizard().dataset;
 
 function summary() {
   const template = chosen("template");
-  const cores = named("resources.cpus").value;
+  const cores = fieldNamed("resources.cpus").value;
   const gpu = gpuWords();
   const size = template?.value
     ? template.dataset.title
-    : [`${cores} ${cores === "1" ? "core" : "cores"}`, named("resources.memory").value, gpu]
+    : [`${cores} ${cores === "1" ? "core" : "cores"}`, fieldNamed("resources.memory").value, gpu]
       .filter(Boolean).join(", ");
   const folders = [...wizard().querySelectorAll("[name=mount]:checked")].map((box) => box.value);
-  const count = Number(named("count").value) > 1 ? `${named("count").value} × ` : "";
+  const count = Number(fieldNamed("count").value) > 1 ? `${fieldNamed("count").value} × ` : "";
   const parts = [count + (chosen("image")?.dataset.title ?? ""), size,
     folders.join(", ") || (ownHome() ? "" : "no folder")];
   wizard().querySelector("[data-so-far]").textContent = parts.filter(Boolean).join(" · ");
@@ -132,8 +132,8 @@ function summary() {
 
 /** @param {string} name @param {number} direction */
 function steppedSize(name, direction) {
-  const memory = megabytes(named("resources.memory").value) || 1024;
-  const mb = megabytes(named(name).value);
+  const memory = megabytes(fieldNamed("resources.memory").value) || 1024;
+  const mb = megabytes(fieldNamed(name).value);
   if (!mb) return written(name === "resources.memory" ? memory : Math.floor(memory / 2));
   const bound = megabytes(wizard().querySelector("[data-bound=memory]")?.textContent);
   return written(stepped(mb, direction, name === "resources.memory" ? bound : memory));
@@ -142,11 +142,11 @@ function steppedSize(name, direction) {
 // The + and − buttons: numbers change by one, sizes by 256 MB, 512 MB or 1 GB.
 /** @param {string} name @param {number} direction */
 function change(name, direction) {
-  const field = named(name);
+  const field = fieldNamed(name);
   if (field.type === "select-one") {
     const open = choices(field);
-    const place = open.indexOf(field.selectedOptions[0]) + direction;
-    field.value = open[Math.min(Math.max(place, 0), open.length - 1)].value;
+    const index = open.indexOf(field.selectedOptions[0]) + direction;
+    field.value = open[Math.min(Math.max(index, 0), open.length - 1)].value;
   } else if (field.type === "number") {
     const most = field.max ? Number(field.max) : Infinity;
     const from = field.value || (direction > 0 ? "0" : "2");
@@ -224,13 +224,13 @@ document.addEventListener("htmx:confirm", (event) => {
   launch(event.detail.issueRequest);
 });
 
-// Errors are shown before anything is asked.
+// Errors are shown before the question about folders.
 /** @param {(skipConfirmation?: boolean) => void} send */
 async function launch(send) {
-  const wrong = await checks.firstWrong();
-  if (wrong) {
-    go(wrong);
-    checks.focusFirst(wrong);
+  const step = await checks.firstWrong();
+  if (step) {
+    go(step);
+    checks.focusFirst(step);
   } else if (ownHome() || mayGoWithout() || chosen("mount")) send(true);
   else ask.showModal();
 }
@@ -275,7 +275,7 @@ document.addEventListener("htmx:responseError", launching(({ xhr }) => {
   trouble(away, !away);
 }));
 
-// Not logged in again: nothing was sent, and everything is still here.
+// The user has not logged in again: nothing was sent, and the entered values remain.
 document.addEventListener("slipway:refused", (event) => {
   if (event.detail.elt === wizard()) trouble(false, true);
   const waiting = document.querySelector("#review-text [data-loading]");
@@ -293,17 +293,17 @@ const stepOfUrl = () => location.hash.slice(1).replace(/^step-/, "");
 function prepare() {
   const form = wizard();
   if (!form || form.classList.contains("stepped")) return;
-  const wrong = form.querySelector(".steps .wrong, [role=alert]:not([hidden])");
-  const asked = stepOfUrl();
+  const hasErrors = form.querySelector(".steps .wrong, [role=alert]:not([hidden])");
+  const requested = stepOfUrl();
   form.classList.add("stepped");
-  // htmx inserts what is in <noscript> as elements, which would be submitted beside the dialog's field.
+  // htmx inserts the content of <noscript> as elements, which would be submitted beside the dialog's field.
   for (const field of form.querySelectorAll("noscript [name]")) field.remove();
   for (const button of form.querySelectorAll("[data-more], [data-less]")) button.hidden = false;
   bounds();
   const first = form.dataset.first;
-  const step = !wrong && first === STEPS[0] && STEPS.includes(asked) ? asked : first;
+  const step = !hasErrors && first === STEPS[0] && STEPS.includes(requested) ? requested : first;
   history.replaceState({ step }, "", `#${step}`);
-  show(step, Boolean(wrong));
+  show(step, Boolean(hasErrors));
   form.querySelector(`[data-step=${step}] [aria-invalid=true]`)?.focus();
 }
 

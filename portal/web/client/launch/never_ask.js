@@ -1,4 +1,4 @@
-// Whether this browser's user wants to be asked before a launch without a folder.
+// The setting of this browser to launch without a folder without asking.
 const KEY = "slipway-no-folder-is-fine";
 
 export function mayGoWithout() {
@@ -13,6 +13,6 @@ export function neverAsk() {
   try {
     localStorage.setItem(KEY, "yes");
   } catch {
-    // Storage is blocked: it is asked again.
+    // Storage is blocked: the question appears again.
   }
 }

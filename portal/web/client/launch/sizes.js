@@ -1,4 +1,4 @@
-// Sizes of memory as they are written.
+// Parsing and formatting of sizes of memory.
 
 /** Megabytes of a text; 0 for anything else. @param {string} [text] */
 export function megabytes(text) {
@@ -11,7 +11,7 @@ export function megabytes(text) {
 export const written = (mb) => (mb % 1024 ? `${mb} MB` : `${mb / 1024} GB`);
 
 /**
- * What the + and − buttons make of a size: by 256 MB below 1 GB, by 512 MB below 4 GB, by 1 GB above.
+ * A size after the + or − button: by 256 MB below 1 GB, by 512 MB below 4 GB, by 1 GB above.
  * @param {number} mb @param {number} direction 1 or -1 @param {number} most 0: no bound
  */
 export function stepped(mb, direction, most) {

@@ -1,45 +1,45 @@
-// The wizard's time limit: written in full when its field is left, and proposed anew with the
-// resource group or template until a person changes it.
+// The wizard's time limit: formatted when its field is left, and proposed with the resource group or template
+// until the user changes it.
 import { minutes, stepped, written } from "./minutes.js";
 
-const named = (/** @type {string} */ name) => document.querySelector(`#wizard [name="${name}"]`);
+const fieldNamed = (/** @type {string} */ name) => document.querySelector(`#wizard [name="${name}"]`);
 const chosen = (/** @type {string} */ name) => document.querySelector(`#wizard [name="${name}"]:checked`);
 
 /** @param {string} text */
 function put(text) {
-  const field = named("time_limit");
+  const field = fieldNamed("time_limit");
   if (field.value === text) return;
   field.value = text;
   field.dispatchEvent(new Event("input", { bubbles: true }));
 }
 
 function leave() {
-  const field = named("time_limit");
+  const field = fieldNamed("time_limit");
   const number = minutes(field.value);
-  if (!field.value.trim()) put(named("time_proposed").value);
+  if (!field.value.trim()) put(fieldNamed("time_proposed").value);
   else if (number >= 1) put(written(number));
 }
 
 function propose() {
-  const proposed = named("time_proposed");
+  const proposed = fieldNamed("time_proposed");
   if (!proposed) return;
   const text = chosen("template")?.dataset.timeLimit
     || (chosen("resource_group") ? chosen("resource_group").dataset.defaultTime ?? "" : proposed.value);
-  const untouched = [proposed.value, ""].includes(named("time_limit").value.trim());
+  const untouched = [proposed.value, ""].includes(fieldNamed("time_limit").value.trim());
   proposed.value = text;
-  named("time_limit").placeholder = text || "no limit";
+  fieldNamed("time_limit").placeholder = text || "no limit";
   if (untouched) put(text);
 }
 
 /** @param {number} direction */
 function step(direction) {
-  const number = minutes(named("time_limit").value) || minutes(named("time_proposed").value) || 60;
+  const number = minutes(fieldNamed("time_limit").value) || minutes(fieldNamed("time_proposed").value) || 60;
   const most = minutes(document.querySelector("#wizard [data-bound=time]")?.textContent) || Infinity;
   put(written(stepped(number, direction, most)));
 }
 
 document.addEventListener("focusout", ({ target }) => {
-  if (target.name === "time_limit" && target === named("time_limit")) leave();
+  if (target.name === "time_limit" && target === fieldNamed("time_limit")) leave();
 });
 document.addEventListener("keydown", ({ key, target }) => {
   if (key === "Enter" && target.name === "time_limit") leave();

@@ -62,11 +62,11 @@ const colours = HighlightStyle.define([
   { tag: tags.invalid, color: "var(--bad)" },
 ]);
 
-// By a file's name, else by the first line. A job's script has no name, and is shell if it does not say.
+// The language by a file's name, else by the first line. A job's script has no name, and is shell by default.
 /** @param {string} text @param {string | undefined} name */
 function languageOf(text, name) {
-  const known = BY_ENDING.get((name ?? "").split(".").pop()?.toLowerCase() ?? "");
-  if (known) return known;
+  const byEnding = BY_ENDING.get((name ?? "").split(".").pop()?.toLowerCase() ?? "");
+  if (byEnding) return byEnding;
   if (/^#!.*python/.test(text)) return pythonLanguage;
   return name === undefined || text.startsWith("#!") ? SHELL : PLAIN;
 }
@@ -101,10 +101,10 @@ export function edit(parent, { text, label, description, invalid, changed, name,
         }),
         EditorView.updateListener.of((update) => {
           if (!update.docChanged) return;
-          const wanted = languageOf(update.state.doc.line(1).text, name);
-          if (wanted !== current) {
-            current = wanted;
-            queueMicrotask(() => view.dispatch({ effects: language.reconfigure(wanted) }));
+          const detected = languageOf(update.state.doc.line(1).text, name);
+          if (detected !== current) {
+            current = detected;
+            queueMicrotask(() => view.dispatch({ effects: language.reconfigure(detected) }));
           }
           changed(update.state.doc.toString());
         }),

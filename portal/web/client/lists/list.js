@@ -12,7 +12,7 @@ const TYPING = 300; // milliseconds that a search waits for the next key
 const MOST_NEWS = 5; // changes that are announced one by one
 const FRESH = 6000; // milliseconds for which new rows are highlighted
 
-const { url, tab: firstTab, sort: newest, one, many } = rows.dataset;
+const { url, tab: firstTab, sort: newest, one: singular, many: plural } = rows.dataset;
 
 poll(rows, () => `${url}${location.search}`);
 // The filters may have changed while the response was in flight: wait for the next one.
@@ -27,7 +27,7 @@ function show() {
   htmx.trigger(rows, "refresh");
 }
 
-function asked() {
+function searchOfFilters() {
   const query = new URLSearchParams();
   for (const [name, value] of textFields(filters)) {
     const byDefault = name === "sort" && value === newest;
@@ -38,7 +38,7 @@ function asked() {
 
 function filter() {
   clearTimeout(typing);
-  const search = asked();
+  const search = searchOfFilters();
   if (search === location.search) return;
   history.replaceState(null, "", search);
   show();
@@ -97,24 +97,24 @@ const WORDS = {
   UNKNOWN: "is in an unknown state",
 };
 
-// Arrays have no state of their own, and change too often to be announced.
+// Without arrays, which have no single state and change too often to be announced.
 function states() {
-  const found = new Map();
+  const result = new Map();
   for (const row of rows.querySelectorAll("tr[data-state]")) {
-    found.set(row.id, { name: row.dataset.name, state: row.dataset.state });
+    result.set(row.id, { name: row.dataset.name, state: row.dataset.state });
   }
-  return found;
+  return result;
 }
 
-// What it means that a row is no longer shown; nothing if the list has several pages, where it may
-// just have moved, and on tabs that rows do not leave.
+// Why a row disappeared, in words; "" if the list has several pages, where it may just have moved, and on tabs
+// where rows stay.
 const leaving = () => (rows.querySelector(".pages") ? "" : rows.querySelector("table")?.dataset.gone ?? "");
 
 function number() {
   const tasks = rows.querySelectorAll("tr.task[data-name]").length;
   if (tasks) return tasks === 1 ? "1 task shown" : `${tasks} tasks shown`;
   const all = rows.querySelectorAll("tr[data-name]").length;
-  return all === 1 ? `1 ${one} shown` : `${all || "No"} ${many} shown`;
+  return all === 1 ? `1 ${singular} shown` : `${all || "No"} ${plural} shown`;
 }
 
 // Announces changes, but not rows that merely match another filter.
@@ -137,8 +137,8 @@ function announceChanges() {
   before = now;
   shown = location.search;
   gone = leaving();
-  const more = news.length - MOST_NEWS;
-  if (more > 0) news.splice(MOST_NEWS, more, `And ${more} more changes`);
+  const excess = news.length - MOST_NEWS;
+  if (excess > 0) news.splice(MOST_NEWS, excess, `And ${excess} more changes`);
   if (news.length) announce.textContent = `${news.join(". ")}.`;
 }
 
@@ -152,7 +152,7 @@ document.addEventListener("htmx:afterSwap", (event) => {
 // Sessions that were just launched are highlighted for a moment. They are removed from the URL at
 // once, so that a reload does not highlight them again.
 let fresh = (rows.dataset.fresh ?? "").split(" ").filter(Boolean).map((id) => `s-${id}`);
-// The keyboard goes on at the new row: its app's button once there is one, else its first button.
+// Focuses the button of a row's app, else the row's first button.
 /** @param {string} id */
 export function focusRow(id) {
   const row = document.getElementById(id);

@@ -4,20 +4,20 @@ import { focusRow } from "./list.js";
 
 const rows = document.getElementById("rows");
 const bar = document.getElementById("picked");
-const { one, many } = rows.dataset;
+const { one: singular, many: plural } = rows.dataset;
 const picked = new Set();
 
 const boxes = () => [...rows.querySelectorAll("input[name=ids]")];
-export const counted = (/** @type {number} */ number) => (number === 1 ? one : `${number} ${many}`);
+export const counted = (/** @type {number} */ number) => (number === 1 ? singular : `${number} ${plural}`);
 
-// The selected rows that a button acts on: all, or those that offer its action.
+// The selected boxes that a button acts on: all, or those whose rows offer its action.
 /** @param {string} [action] */
 function chosenBoxes(action) {
-  const found = boxes().filter((box) => picked.has(box.value));
-  return action ? found.filter((box) => box.closest("tr").dataset.actions.split(" ").includes(action)) : found;
+  const selectedBoxes = boxes().filter((box) => picked.has(box.value));
+  return action ? selectedBoxes.filter((box) => box.closest("tr").dataset.actions.split(" ").includes(action)) : selectedBoxes;
 }
 
-/** Their ids. @param {string} [action] */
+/** The ids of the selected rows. @param {string} [action] */
 export const chosen = (action) => chosenBoxes(action).map((box) => box.value);
 
 /** @param {PageElement} button */
@@ -52,10 +52,10 @@ function draw() {
   bar.querySelector("[data-pick-all]").hidden = picked.size === there.length;
 }
 
-/** @param {boolean} wanted */
-function pick(wanted) {
+/** @param {boolean} selected */
+function pick(selected) {
   for (const box of boxes()) {
-    if (wanted) picked.add(box.value);
+    if (selected) picked.add(box.value);
     else picked.delete(box.value);
   }
   draw();
@@ -82,7 +82,7 @@ document.addEventListener("click", (event) => {
   }
 });
 
-// After an action the keyboard goes on at the next row, else at the one before, else at the start.
+// After an action, focuses the next remaining row, else the previous one, else the start of the page.
 /** @param {string[]} ids */
 function focusBeside(ids) {
   const all = [...rows.querySelectorAll("tr[data-name]")].map((row) => row.id);
@@ -92,8 +92,8 @@ function focusBeside(ids) {
   else document.querySelector(".start, #tabs [aria-current]")?.focus({ preventScroll: true });
 }
 
-// Sends a dialog's form; the response is the list. A message of failed() goes away with the next
-// answer if it is only that the portal did not answer: the list tells how it went.
+// Sends a dialog's form; the response is the list. If the portal did not respond, the message of failed()
+// disappears with the next response, since the list then shows the outcome.
 /**
  * @param {PageElement} form
  * @param {string} address

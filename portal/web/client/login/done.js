@@ -1,3 +1,3 @@
-// Tells the page that asked for this login, which is in another tab, and closes this one if it may.
+// Notifies the page that opened this login from another tab, and closes this one if possible.
 new BroadcastChannel("slipway-login").postMessage("in");
 close();

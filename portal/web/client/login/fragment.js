@@ -1,8 +1,8 @@
-// The fragment, which no server sees: the log-in leads to it as well. Last, since it changes addresses
-// that are looked for above.
+// Preserves the URL's fragment, which browsers do not send, over the log-in. Runs last, since it changes URLs
+// that the other modules look up.
 function start() {
   if (!location.hash) return;
-  // A redirect without one keeps that of the form's address.
+  // A redirect without a fragment keeps the fragment of the form's action.
   for (const form of document.querySelectorAll("form[action^='/login']")) form.action += location.hash;
   for (const link of document.querySelectorAll("a[href^='/login/oidc?next=']:not([target])")) {
     const address = new URL(link.href);

@@ -1,4 +1,4 @@
-// A form that is kept while another tab logs in: goes on once its owner is logged in.
+// Holds a form while another tab logs in, and submits it once its owner is logged in.
 function start() {
   const form = document.querySelector("form[data-kept-of]");
   if (!form) return;

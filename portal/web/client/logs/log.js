@@ -1,4 +1,4 @@
-// A log: its end first, earlier parts on request; follows while what writes it is live.
+// A log: loads its end first, earlier parts on request; follows it while its job or session runs.
 import { messageOf } from "../common/dom.js";
 import { LogText } from "./text.js";
 import { logLines } from "../common/spans.js";
@@ -13,12 +13,12 @@ const text = new LogText(box);
 const EVERY = 2000;
 let start = 0; // the loaded part, in bytes of the log
 let next = 0;
-let loaded = false; // whether there is one
-// What writes the log, its name for the log, a query for a part of it, and whether lines begin with times.
+let loaded = false; // whether a part is loaded
+// The writer of the log, the log's name, a query for a part of it, and whether lines begin with times.
 const { url, writer, log, part, app, times } = box.dataset;
 const shown = (/** @type {string} */ body) => (times === undefined ? body : logLines(body));
 
-/** An answer without the log; `final`: nothing will change. */
+/** A response without the log; `final`: retrying is useless. */
 class Unreadable extends Error {
   /** @param {string} message @param {boolean} final */
   constructor(message, final) {
@@ -29,13 +29,13 @@ class Unreadable extends Error {
 
 /** @param {Record<string, string>} query */
 async function ask(query) {
-  const asked = new URLSearchParams({ ...query, ...Object.fromEntries(new URLSearchParams(part)) });
-  const response = await fetch(`${url}?${asked}`, { redirect: "error" });
+  const parameters = new URLSearchParams({ ...query, ...Object.fromEntries(new URLSearchParams(part)) });
+  const response = await fetch(`${url}?${parameters}`, { redirect: "error" });
   const body = await response.text();
   const over = response.headers.get("X-Over") === "yes";
   if (!response.ok) {
-    const known = [409, 503].includes(response.status);
-    throw new Unreadable(known ? body : `The ${log} cannot be read.`, response.status === 409 && over);
+    const hasText = [409, 503].includes(response.status);
+    throw new Unreadable(hasText ? body : `The ${log} cannot be read.`, response.status === 409 && over);
   }
   const number = (/** @type {string} */ name) => Number(response.headers.get(name));
   return { text: body, offset: number("X-Offset"), next: number("X-Next-Offset"), over };
@@ -47,9 +47,9 @@ async function read() {
   try {
     const piece = await ask(loaded ? { offset: String(next) } : {});
     const first = !loaded;
-    if (!first && piece.offset < next) anew();
+    if (!first && piece.offset < next) restart();
     if (first || piece.offset < next) begin(piece.offset);
-    const body = whole(piece.text);
+    const body = wholeLines(piece.text);
     if (body) {
       text.append(shown(body));
       counted();
@@ -71,19 +71,19 @@ async function read() {
 }
 
 // A long log comes in pieces that may end within a line, and within its time.
-let rest = "";
+let partial = "";
 /** @param {string} piece */
-function whole(piece) {
-  const body = rest + piece;
+function wholeLines(piece) {
+  const body = partial + piece;
   const end = piece.length > 100_000 && !body.endsWith("\n") ? body.lastIndexOf("\n") + 1 : body.length;
-  rest = body.slice(end);
+  partial = body.slice(end);
   return body.slice(0, end);
 }
 
-// The file became shorter: it is written from its beginning again, as by a job that was requeued.
-function anew() {
+// Clears the text when the file became shorter, as after a requeue of its job.
+function restart() {
   text.clear();
-  rest = "";
+  partial = "";
 }
 
 /** @param {boolean} over */
@@ -96,7 +96,7 @@ function says(over) {
 
 function toEnd() {
   box.scrollTop = box.scrollHeight;
-  requestAnimationFrame(() => { box.scrollTop = box.scrollHeight; }); // again, once its lines are laid out
+  requestAnimationFrame(() => { box.scrollTop = box.scrollHeight; }); // again after layout
 }
 
 // Earlier parts
@@ -142,26 +142,26 @@ wrap.addEventListener("change", () => {
 
 // Search
 
-const wanted = document.getElementById("find-text");
+const findText = document.getElementById("find-text");
 const count = document.getElementById("find-count");
 /** @type {number | undefined} */
 let typing;
 
 function counted() {
-  const found = text.count;
+  const matches = text.count;
   const part = start ? " in this part" : "";
-  if (!wanted.value) count.textContent = "";
-  else if (!found) count.textContent = `Not found${part}`;
-  else count.textContent = text.current < 0 ? `${found} found${part}` : `${text.current + 1} of ${found}`;
-  for (const button of find.querySelectorAll("[data-find]")) button.disabled = !found;
-  if (wanted.value) text.mark();
+  if (!findText.value) count.textContent = "";
+  else if (!matches) count.textContent = `Not found${part}`;
+  else count.textContent = text.current < 0 ? `${matches} found${part}` : `${text.current + 1} of ${matches}`;
+  for (const button of find.querySelectorAll("[data-find]")) button.disabled = !matches;
+  if (findText.value) text.mark();
 }
 
 /** @param {number} by */
 function search(by) {
   clearTimeout(typing);
-  if (searched !== wanted.value) {
-    searched = wanted.value;
+  if (searched !== findText.value) {
+    searched = findText.value;
     text.find(searched);
   }
   if (by && text.count) {
@@ -175,11 +175,11 @@ if (times !== undefined) {
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   document.getElementById("zone").textContent = `Times: ${zone === "UTC" ? "UTC" : zone.replaceAll("_", " ")}.`;
 }
-wanted.addEventListener("input", () => {
+findText.addEventListener("input", () => {
   clearTimeout(typing);
   typing = setTimeout(search, 200, 0);
 });
-wanted.addEventListener("keydown", (event) => {
+findText.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && event.shiftKey) {
     event.preventDefault();
     search(-1);

@@ -1,5 +1,5 @@
-// The text of a log and the search in it. The text is split into pieces, of which only the visible
-// ones are laid out, so that megabytes scroll smoothly.
+// The text of a log, with search. The text is split into pieces, of which only the visible ones are laid out,
+// so that megabytes scroll smoothly.
 const PIECE = 20_000; // characters, approximately
 const LINE = 21; // pixels; an estimate for pieces that were never visible
 const MANY = 5000; // matches that are highlighted at once, around the visible ones
@@ -31,10 +31,10 @@ export class LogText {
     // An incomplete line is continued in its piece.
     const last = [...this.pieces].at(-1);
     if (last && (!last.textContent.endsWith("\n") || last.textContent.length < PIECE)) {
-      const [head, rest] = cut(text, Math.max(PIECE - last.textContent.length, 0));
+      const [head, tail] = cut(text, Math.max(PIECE - last.textContent.length, 0));
       /** @type {Text} */ (last.firstChild).appendData(head);
       this.#measure(last);
-      text = rest;
+      text = tail;
     }
     for (const piece of split(text)) this.box.append(this.#make(piece));
   }
@@ -77,17 +77,17 @@ export class LogText {
   #search(piece) {
     if (!this.pattern) return;
     /** @type {[number, number][]} */
-    const found = [];
+    const ranges = [];
     for (const match of piece.textContent.matchAll(this.pattern)) {
-      found.push([match.index, match.index + match[0].length]);
+      ranges.push([match.index, match.index + match[0].length]);
     }
-    if (found.length) this.matches.set(piece, found);
+    if (ranges.length) this.matches.set(piece, ranges);
     else this.matches.delete(piece);
   }
 
   get count() {
     let sum = 0;
-    for (const found of this.matches.values()) sum += found.length;
+    for (const ranges of this.matches.values()) sum += ranges.length;
     return sum;
   }
 
@@ -114,18 +114,18 @@ export class LogText {
   /** @param {Match[]} all */
   #firstInSight(all) {
     const top = this.box.getBoundingClientRect().top;
-    const found = all.findIndex(({ piece }) => piece.getBoundingClientRect().bottom > top);
-    return Math.max(found, 0);
+    const index = all.findIndex(({ piece }) => piece.getBoundingClientRect().bottom > top);
+    return Math.max(index, 0);
   }
 
   /** @param {Match} match */
   #bring(match) {
     // An invisible piece is not laid out: it must be scrolled to before its match has a position.
-    const place = () => range(match).getBoundingClientRect();
+    const position = () => range(match).getBoundingClientRect();
     match.piece.scrollIntoView({ block: "nearest" });
     requestAnimationFrame(() => {
       const box = this.box.getBoundingClientRect();
-      const at = place();
+      const at = position();
       this.box.scrollTop += at.top - box.top - box.height / 2;
       this.box.scrollLeft = Math.max(0, this.box.scrollLeft + at.right - box.right + 40);
     });
@@ -137,8 +137,8 @@ export class LogText {
     const from = Math.max(0, middle - MANY / 2);
     const ranges = all.slice(from, from + MANY).map(range);
     CSS.highlights.set("log-found", new Highlight(...ranges));
-    const here = all[this.current];
-    const current = new Highlight(...(here ? [range(here)] : []));
+    const match = all[this.current];
+    const current = new Highlight(...(match ? [range(match)] : []));
     current.priority = 1;
     CSS.highlights.set("log-current", current);
   }
@@ -146,25 +146,25 @@ export class LogText {
 
 /** @param {Match} match */
 function range({ piece, start, end }) {
-  const found = document.createRange();
+  const result = document.createRange();
   const text = /** @type {Text} */ (piece.firstChild);
-  found.setStart(text, start);
-  found.setEnd(text, end);
-  return found;
+  result.setStart(text, start);
+  result.setEnd(text, end);
+  return result;
 }
 
-// Cuts after the first line end that follows that many characters.
+// Splits after the first line end beyond a number of characters.
 /** @param {string} text @param {number} letters */
 function cut(text, letters) {
   const end = text.indexOf("\n", letters);
   return end < 0 ? [text, ""] : [text.slice(0, end + 1), text.slice(end + 1)];
 }
 
-/** Pieces that end with a line. @param {string} text */
+/** Splits a text into pieces of whole lines. @param {string} text */
 export function* split(text) {
   while (text) {
-    const [piece, rest] = cut(text, PIECE);
+    const [piece, tail] = cut(text, PIECE);
     yield piece;
-    text = rest;
+    text = tail;
   }
 }

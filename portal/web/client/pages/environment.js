@@ -1,4 +1,4 @@
-// What is inside an image.
+// The contents of an image.
 import "../common/page.js";
 import "htmx.org";
 import "../common/times.js";

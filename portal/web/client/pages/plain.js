@@ -1,2 +1,2 @@
-// The pages without a script of their own.
+// Pages without a separate script.
 import "../common/page.js";

@@ -6,7 +6,7 @@ import * as times from "../common/times.js";
 function start() {
   const form = document.getElementById("session-actions");
   const problem = document.getElementById("session-actions-problem");
-  const done = document.getElementById("session-actions-done");
+  const notice = document.getElementById("session-actions-done");
   const rows = document.getElementById("rows");
   if (!form || !rows) return;
 
@@ -16,15 +16,15 @@ function start() {
     const body = formData(form, button); // before: a disabled button's value is left out
     button.disabled = true; // a second click would extend twice
     button.closest("[popover]")?.hidePopover();
-    problem.hidden = done.hidden = true;
+    problem.hidden = notice.hidden = true;
     try {
       const response = await fetch(button.formAction, {
         method: "POST", body, headers: { "HX-Request": "true" },
       });
       const text = await response.text();
       if (!response.ok) throw new Error(text);
-      done.innerHTML = text; // our own template, or nothing
-      done.hidden = !text;
+      notice.innerHTML = text; // our own template, or nothing
+      notice.hidden = !text;
       times.refresh();
     } catch (error) {
       problem.textContent = error instanceof TypeError ? "The portal does not answer. Try again." : messageOf(error);
@@ -35,7 +35,7 @@ function start() {
     htmx.trigger(rows, "refresh");
   });
 
-  // A dismissed notice takes the focus with it: the next notice gets it, else the current tab.
+  // Moves the focus from a dismissed notice to the next one, else to the current tab.
   /** @type {{ id: string, place: number } | null} */
   let dismissed = null;
   const dismissals = () => [...rows.querySelectorAll("[data-dismiss]")];
@@ -55,7 +55,7 @@ function start() {
   }, true);
   // The server does not know which details are open: its new rows would close them.
   document.addEventListener("htmx:beforeSwap", () => {
-    for (const one of rows.querySelectorAll(".last-lines[open]")) open.add(one.id);
+    for (const details of rows.querySelectorAll(".last-lines[open]")) open.add(details.id);
   });
   document.addEventListener("htmx:afterSwap", () => {
     keepFocus();

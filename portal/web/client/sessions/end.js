@@ -6,7 +6,7 @@ const dialog = document.getElementById("end");
 /** @type {string[]} */
 let ending = [];
 
-// Two sessions may have similar names: the job's number and the age tell them apart.
+// Job number and age, which distinguish sessions with similar names.
 /** @param {PageElement} row */
 function detail(row) {
   const text = document.createElement("span");
@@ -18,29 +18,29 @@ function detail(row) {
 /** @param {string[]} ids */
 function ask(ids) {
   ending = ids;
-  const found = ids.map((id) => document.getElementById(`s-${id}`)).filter(Boolean);
-  const names = found.map((row) => ("foreign" in row.dataset ? `${row.dataset.owner}'s ${row.dataset.name}` : row.dataset.name));
+  const targets = ids.map((id) => document.getElementById(`s-${id}`)).filter(Boolean);
+  const names = targets.map((row) => ("foreign" in row.dataset ? `${row.dataset.owner}'s ${row.dataset.name}` : row.dataset.name));
   const reason = dialog.querySelector(".end-reason");
   if (reason) {
-    reason.hidden = !found.some((row) => "foreign" in row.dataset);
+    reason.hidden = !targets.some((row) => "foreign" in row.dataset);
     reason.querySelector("input").value = "";
   }
-  const one = ids.length === 1;
-  document.getElementById("end-title").textContent = one ? `End ${names[0]}?` : `End ${selection.counted(ids.length)}?`;
+  const isSingle = ids.length === 1;
+  document.getElementById("end-title").textContent = isSingle ? `End ${names[0]}?` : `End ${selection.counted(ids.length)}?`;
   const list = dialog.querySelector(".end-names");
-  list.hidden = one;
-  list.replaceChildren(...(one ? [] : names).map((name, place) => {
+  list.hidden = isSingle;
+  list.replaceChildren(...(isSingle ? [] : names).map((name, index) => {
     const item = document.createElement("li");
-    const kept = document.createElement("span");
-    kept.className = "sub";
-    kept.textContent = `${found[place].dataset.kept}`;
-    item.append(name, detail(found[place]), kept);
+    const files = document.createElement("span");
+    files.className = "sub";
+    files.textContent = `${targets[index].dataset.kept}`;
+    item.append(name, detail(targets[index]), files);
     return item;
   }));
   for (const fact of ["stays", "goes", "advice"]) {
-    dialog.querySelector(`[data-${fact}]`).textContent = one ? found[0]?.dataset[fact] ?? "" : "";
+    dialog.querySelector(`[data-${fact}]`).textContent = isSingle ? targets[0]?.dataset[fact] ?? "" : "";
   }
-  for (const text of dialog.querySelectorAll("[data-many]")) text.hidden = (text.dataset.many === "true") === one;
+  for (const text of dialog.querySelectorAll("[data-many]")) text.hidden = (text.dataset.many === "true") === isSingle;
   dialog.querySelector(".btn-danger span").textContent = `End ${selection.counted(ids.length)}`;
   dialog.showModal();
 }

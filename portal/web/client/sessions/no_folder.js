@@ -1,5 +1,4 @@
-// Asks before a preset without a folder is launched, as the wizard does; without this script a page
-// asks.
+// Asks before a preset without a folder is launched, like the wizard; without this script, a page asks.
 import { mayGoWithout, neverAsk } from "../launch/never_ask.js";
 
 function start() {

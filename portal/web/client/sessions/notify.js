@@ -8,11 +8,11 @@ function start() {
 
   const ON = "slipway-notify";
   const NOTIFIED = "slipway-told";
-  const KEPT = 2 * 86400e3; // milliseconds for which notifications are remembered
+  const RETENTION = 2 * 86400e3; // milliseconds for which notifications are remembered
   const WARNINGS = [15, 5]; // minutes before the end
   const UNUSED = [Infinity, 5]; // the same for an unused one: as soon as the list warns, and late
-  const wanted = () => localStorage.getItem(ON) === "on";
-  const active = () => wanted() && Notification.permission === "granted";
+  const enabled = () => localStorage.getItem(ON) === "on";
+  const active = () => enabled() && Notification.permission === "granted";
 
   function notified() {
     try {
@@ -23,14 +23,14 @@ function start() {
   }
 
   // Once each: other tabs share the stored list, and the tag merges simultaneous notifications.
-  /** @param {string} id @param {string} what @param {string} title @param {string} body */
-  function notify(id, what, title, body) {
-    const key = `${id} ${what}`;
+  /** @param {string} id @param {string} event @param {string} title @param {string} body */
+  function notify(id, event, title, body) {
+    const key = `${id} ${event}`;
     const list = notified();
     if (list[key]) return;
     const now = Date.now();
-    const kept = Object.entries(list).filter(([, when]) => now - when < KEPT);
-    localStorage.setItem(NOTIFIED, JSON.stringify({ ...Object.fromEntries(kept), [key]: now }));
+    const recent = Object.entries(list).filter(([, when]) => now - when < RETENTION);
+    localStorage.setItem(NOTIFIED, JSON.stringify({ ...Object.fromEntries(recent), [key]: now }));
     if (!active()) return;
     const shown = new Notification(title, { body, tag: key });
     shown.addEventListener("click", () => {
@@ -40,15 +40,15 @@ function start() {
   }
 
   function sessions() {
-    const found = new Map();
+    const result = new Map();
     for (const row of rows.querySelectorAll("[data-session]")) {
       const times = row.querySelector("[data-own]");
       if (!times) continue;
       const { session, name, state } = row.dataset;
       const { deadline, idle, restarts } = times.dataset;
-      found.set(session, { name, state, deadline: Date.parse(deadline), idle: Date.parse(idle), restarts });
+      result.set(session, { name, state, deadline: Date.parse(deadline), idle: Date.parse(idle), restarts });
     }
-    return found;
+    return result;
   }
 
   /** @param {string} id @param {{ name: string, state: string, deadline: number, idle: number }} session */
@@ -65,17 +65,17 @@ function start() {
    * @param {string} name
    * @param {number} end
    * @param {number[]} warnings
-   * @param {string} what
+   * @param {string} event
    * @param {string} title
    * @param {string} body
    */
-  function near(id, name, end, warnings, what, title, body) {
+  function near(id, name, end, warnings, event, title, body) {
     if (Number.isNaN(end)) return;
     const left = (end - localTimes.now()) / 60e3;
     // Only the nearest of the due warnings; an extended session is warned about again.
     const due = warnings.filter((minutes) => left <= minutes).pop();
     if (due === undefined || left <= 0) return;
-    notify(id, `${due} ${what} ${end}`, `${name} ${title} ${Math.max(1, Math.round(left))} min`, body);
+    notify(id, `${due} ${event} ${end}`, `${name} ${title} ${Math.max(1, Math.round(left))} min`, body);
   }
 
   /** @param {string} id */
@@ -94,19 +94,19 @@ function start() {
   let before = sessions();
   function check() {
     const now = sessions();
-    for (const [id, one] of now) {
+    for (const [id, session] of now) {
       const was = before.get(id)?.state;
       if (was === "PENDING" || was === "STARTING") {
-        if (one.state === "RUNNING") notify(id, `runs ${one.restarts}`, `${one.name} is running`, "Its apps can be opened.");
+        if (session.state === "RUNNING") notify(id, `runs ${session.restarts}`, `${session.name} is running`, "Its apps can be opened.");
       }
-      warn(id, one);
+      warn(id, session);
     }
     for (const id of before.keys()) if (!now.has(id)) ask(id);
     before = now;
   }
 
   document.addEventListener("htmx:afterSwap", ({ detail }) => { if (detail.target === rows) check(); });
-  setInterval(() => { for (const [id, one] of sessions()) warn(id, one); }, 15e3);
+  setInterval(() => { for (const [id, session] of sessions()) warn(id, session); }, 15e3);
   check();
 }
 start();

@@ -1,6 +1,6 @@
-// What the portal and the file server answer, as the modules read it.
+// Types of the responses of the portal and the file server.
 
-/** A file or folder that is worked with; `path`: its location. */
+/** A selected file or folder; `path`: its location. */
 interface Item {
   path: string;
   name: string;
@@ -46,7 +46,7 @@ interface Unfinished {
   expires: number;
 }
 
-/** How much lies below a folder. */
+/** The number and size of the files below a folder. */
 interface Usage {
   complete: boolean;
   files: number;
@@ -54,7 +54,7 @@ interface Usage {
   bytes: number;
 }
 
-/** With whom a storage folder is shared. */
+/** A share of a storage folder. */
 interface Share {
   kind: "user" | "group";
   name: string;
@@ -65,7 +65,7 @@ interface Share {
 /** A button of a line of the panel: its word, icon and action. */
 type Action = [word: string, icon: string, act: () => unknown];
 
-/** A line of the panel of what goes on; `share`: from 0 to 1, null if it is not known. */
+/** A line of the panel of running work; `share`: from 0 to 1, null if unknown. */
 interface Line {
   title: string;
   state: string;
@@ -87,7 +87,7 @@ interface Chosen {
 
 type UploadState = "waiting" | "running" | "retrying" | "paused" | "asking" | "done" | "failed" | "cancelled";
 
-/** What to do with a name that exists. */
+/** The resolution of a conflict with an existing name. */
 type OnConflict = "replace" | "rename" | "skip";
 
 /** An upload of this page; `rate` in bytes a second, `remaining` in seconds, `marks`: [time, bytes sent]. */

@@ -1,9 +1,8 @@
-// The types of what templates and htmx give to the modules.
+// Types of elements of the templates, and of htmx.
 
 /**
- * An element of a template, as querySelector and its like give it. The check knows neither its tag nor
- * whether it is there: a template has what its page's modules ask for, and what may be missing is asked
- * for with ?. or an if.
+ * An element of a template, as returned by querySelector and similar methods. The type check knows neither its
+ * tag nor whether it exists: modules access elements that may be missing with ?. or an if.
  */
 interface PageElement extends HTMLElement {
   accept: string;
@@ -75,7 +74,7 @@ type PageEvent<E> = Omit<E, "target" | "relatedTarget" | "submitter" | "dataTran
   submitter: PageElement | null;
 };
 
-/** What htmx says about a request; each event has some of it. */
+/** Details of a request by htmx; each event has some of them. */
 interface HtmxDetail {
   elt: PageElement;
   target: PageElement;

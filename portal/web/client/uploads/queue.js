@@ -1,4 +1,4 @@
-// Uploads that go on after an interruption (tus), three at a time. A failed one says why in `problem`.
+// Resumable uploads (tus), three at a time. The `problem` of a failed item is the reason.
 import { Upload } from "tus-js-client";
 import * as sources from "./sources.js";
 
@@ -12,7 +12,7 @@ const ENDPOINT = "/data/uploads/";
 const ENDED = ["done", "failed", "cancelled"];
 const KEY = "slipway-upload:";
 
-/** A name that exists; `answer` says what to do, for all files that were added with it if `forAll`. */
+/** A conflict with an existing name; `answer` resolves it, with `forAll` for all files that were added together. */
 /** @typedef {{ item: UploadItem, answer: (how: OnConflict, forAll: boolean) => void }} Conflict */
 
 /** @type {((item: UploadItem) => void)[]} */
@@ -50,7 +50,7 @@ function set(item, state, problem = "") {
   if (state !== "retrying") start();
 }
 
-// What is known of a file whose upload began earlier, also before a reload of the page.
+// Storage key for the URL of a file's unfinished upload, for after a reload of the page.
 const keyOf = (/** @type {UploadItem} */ item) => `${KEY}${item.target}|${item.size}|${item.file.lastModified}`;
 
 /** @param {UploadItem} item */
@@ -103,7 +103,7 @@ function start() {
   }
 }
 
-// What is called before the first request and before each new attempt.
+// Sets the call-back before the first request and before each new attempt.
 /** @param {() => Promise<void>} call */
 export function ensureWith(call) {
   ensureServer = call;
@@ -135,7 +135,7 @@ async function run(item) {
 function options(item) {
   const metadata = { path: item.target, on_conflict: item.how, modified: String(item.file.lastModified / 1000) };
   return {
-    // Without an endpoint the library does not begin anew because of an answer that is not the server's.
+    // Without an endpoint, the library does not restart the upload on a response that is not the server's.
     endpoint: item.url ? null : ENDPOINT,
     uploadUrl: item.url,
     metadata,
@@ -184,9 +184,9 @@ function progress(item, sent) {
   changed(item);
 }
 
-// --- what goes wrong ---------------------------------------------------------------------------
+// --- errors ---------------------------------------------------------------------------
 
-// What the file server's code means for an upload; any other is told to the user.
+// Error codes of the file server after which an upload is retried or restarted; others are shown to the user.
 const AGAIN = ["offset", "locked", "busy", "away", "error"];
 const ANEW = ["no_upload", "gone", "checksum"];
 /** @type {Record<number, string>} */
@@ -199,7 +199,7 @@ function answerOf(error) {
   if (!response?.getHeader("Tus-Resumable")) return null;
   try {
     return JSON.parse(response.getBody());
-  } catch { // HEAD has no body; its 409 says that all has arrived and the name is taken
+  } catch { // HEAD has no body; its 409 means that all bytes have arrived and the name is taken
     return { code: BY_STATUS[response.getStatus()] ?? "", detail: error.message };
   }
 }
@@ -251,7 +251,7 @@ addEventListener("online", () => {
   }
 });
 
-// A line can be lost without an error: the request would wait for minutes.
+// Restarts uploads without progress: a connection can be lost without an error, and the request would wait.
 /** @param {number} silence */
 function interrupt(silence) {
   for (const item of all("running")) {
@@ -278,8 +278,8 @@ function conflict(item) {
   }
   set(item, "asking");
   /** @type {Conflict} */
-  const found = { item, answer: (chosen, forAll) => answered(item, chosen, forAll) };
-  for (const call of conflictCalls) call(found);
+  const question = { item, answer: (chosen, forAll) => answered(item, chosen, forAll) };
+  for (const call of conflictCalls) call(question);
 }
 
 /** @param {UploadItem} item @param {OnConflict} how @param {boolean} forAll */
@@ -303,7 +303,7 @@ function solve(item, how) {
   }
 }
 
-// All has arrived and waits for a name.
+// Completes an upload whose bytes have all arrived, under a free name.
 /** @param {UploadItem} item */
 async function finish(item) {
   set(item, "running");
@@ -316,8 +316,8 @@ async function finish(item) {
     set(item, "done");
     return;
   }
-  const said = answer?.headers.get("Tus-Resumable") ? await answer.json().catch(() => null) : null;
-  if (said && said.code !== "exists") decide(item, said);
+  const problem = answer?.headers.get("Tus-Resumable") ? await answer.json().catch(() => null) : null;
+  if (problem && problem.code !== "exists") decide(item, problem);
   else retry(item);
 }
 

@@ -1,4 +1,4 @@
-// Files to upload: chosen, dropped with their folders, and kept over a reload where the browser can.
+// Files to upload: chosen, dropped with their folders, and stored over a reload where the browser permits it.
 import * as queue from "./queue.js";
 
 const STORE = "files";
@@ -34,21 +34,21 @@ async function stored(mode, work) {
   }
 }
 
-/** @typedef {{ handle?: FileSystemFileHandle, target: string, name: string }} Kept */
+/** @typedef {{ handle?: FileSystemFileHandle, target: string, name: string }} StoredFile */
 
-// Without storage only the convenience is missing: the user picks the files again.
-/** @param {Kept} file */
+// Without storage, the user has to choose the files again.
+/** @param {StoredFile} file */
 export const keep = ({ handle, target, name }) => (handle
   ? stored("readwrite", (store) => store.put({ handle, target, name })).catch(() => {}) : undefined);
-/** @param {Pick<Kept, "handle" | "target">} file */
+/** @param {Pick<StoredFile, "handle" | "target">} file */
 export const drop = ({ handle, target }) => (handle
   ? stored("readwrite", (store) => store.delete(target)).catch(() => {}) : undefined);
-/** Uploads of an earlier page. @returns {Promise<Required<Kept>[]>} */
-export const kept = () => stored("readonly", (store) => store.getAll()).catch(() => []);
+/** The files of unfinished uploads. @returns {Promise<Required<StoredFile>[]>} */
+export const storedFiles = () => stored("readonly", (store) => store.getAll()).catch(() => []);
 
-// Continues them; to be called in a click, since the browser may ask.
+// Continues unfinished uploads; must be called in a click, since the browser may ask for permission.
 export async function goOn() {
-  for (const { handle, target } of await kept()) {
+  for (const { handle, target } of await storedFiles()) {
     try {
       if (await handle.requestPermission({ mode: "read" }) !== "granted") continue;
       const file = await handle.getFile();
@@ -82,7 +82,7 @@ const fromHandle = async (handle) => ({ file: await handle.getFile(), path: hand
 
 // --- dropping ----------------------------------------------------------------------------------
 
-// What is dropped can be looked at only until the event's handler has returned.
+// A drop's items can be read only until the event's handler has returned.
 /** @param {DataTransfer} transfer */
 export function dropped(transfer) {
   const parts = [...transfer.items].filter(({ kind }) => kind === "file");
@@ -94,7 +94,7 @@ export function dropped(transfer) {
 /** @param {DataTransferItem} part @returns {Promise<Chosen[]>} */
 function ofPart(part) {
   const [handle, file] = [part.getAsFileSystemHandle?.(), part.getAsFile()];
-  return Promise.resolve(handle).then((found) => (found ? ofHandle(found, "") : file ? [{ file, path: file.name }] : []));
+  return Promise.resolve(handle).then((value) => (value ? ofHandle(value, "") : file ? [{ file, path: file.name }] : []));
 }
 
 const collected = async (/** @type {Promise<Chosen[]>[]} */ lists) => (await Promise.all(lists)).flat();
@@ -103,26 +103,26 @@ const collected = async (/** @type {Promise<Chosen[]>[]} */ lists) => (await Pro
 async function ofHandle(handle, above) {
   const path = above + handle.name;
   if (handle.kind === "file") return [{ ...await fromHandle(/** @type {FileSystemFileHandle} */ (handle)), path }];
-  const found = [];
-  for await (const inner of /** @type {FileSystemDirectoryHandle} */ (handle).values()) found.push(...await ofHandle(inner, `${path}/`));
-  return found;
+  const files = [];
+  for await (const inner of /** @type {FileSystemDirectoryHandle} */ (handle).values()) files.push(...await ofHandle(inner, `${path}/`));
+  return files;
 }
 
 /** @param {FileSystemEntry} entry @returns {Promise<Chosen[]>} */
 async function ofEntry(entry) {
   const path = entry.fullPath.replace(/^\/+/, "");
   if (entry.isFile) return [{ file: await fileOf(/** @type {FileSystemFileEntry} */ (entry)), path }];
-  const found = [];
+  const files = [];
   const reader = /** @type {FileSystemDirectoryEntry} */ (entry).createReader();
   for (;;) { // a reader gives up to 100 entries at a time
     const some = await read(reader);
-    if (!some.length) return found;
-    for (const inner of some) found.push(...await ofEntry(inner));
+    if (!some.length) return files;
+    for (const inner of some) files.push(...await ofEntry(inner));
   }
 }
 
 /** @param {FileSystemFileEntry} entry @returns {Promise<File>} */
-const fileOf = (entry) => new Promise((done, fail) => { entry.file(done, fail); });
+const fileOf = (entry) => new Promise((resolve, reject) => { entry.file(resolve, reject); });
 
 /** @param {FileSystemDirectoryReader} reader @returns {Promise<FileSystemEntry[]>} */
-const read = (reader) => new Promise((done, fail) => { reader.readEntries(done, fail); });
+const read = (reader) => new Promise((resolve, reject) => { reader.readEntries(resolve, reject); });

@@ -21,7 +21,7 @@ _PLACE = "/account/registries"
 
 @blueprint.get("/account/registries")
 def registry_logins() -> ResponseReturnValue:
-    """The page; `?registry=HOST` fills in the form, for links from a session that was refused."""
+    """The page; `?registry=HOST` fills in the form, for links from a refused launch."""
     return _page({"registry": trim(request.args.get("registry", ""))})
 
 
@@ -44,23 +44,23 @@ def _page(values: Mapping[str, str], problems: tuple[FieldError, ...] = ()) -> R
 
 @blueprint.post("/account/registries")
 def save_registry_login() -> ResponseReturnValue:
-    """Save a login, in the place of an earlier one for the same registry."""
+    """Save a login; replaces the previous one for the same registry."""
     values = {name: trim(request.form.get(name, "")) for name in ("registry", "user")}
     secret = request.form.get("password", "")
     try:
-        given = {"user": values["user"], "password": secret}
-        login = validated(lambda: RegistryLogin.model_validate(given))
+        data = {"user": values["user"], "password": secret}
+        login = validated(lambda: RegistryLogin.model_validate(data))
         _, new = services().registry_logins.save(person(), values["registry"], login)
     except InvalidRequest as error:
         return _page(values, error.errors)
-    done = "is saved" if new else "replaces the one that you had saved"
-    flash(f"The login for {values['registry']} {done}.")
+    result = "is saved" if new else "replaces the one that you had saved"
+    flash(f"The login for {values['registry']} {result}.")
     return redirect(_PLACE, 303)
 
 
 @blueprint.post("/account/registries/forget")
 def forget_registry_login() -> ResponseReturnValue:
-    """Delete a login; one that is gone already is as good."""
+    """Delete a login. Idempotent."""
     registry = request.form.get("registry", "")
     try:
         services().registry_logins.remove(person(), registry)

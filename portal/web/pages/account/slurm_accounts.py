@@ -1,4 +1,4 @@
-"""The page of a person's Slurm accounts: what is used, what is left, and the fair share."""
+"""The page of a user's Slurm accounts: their usage, remaining budgets and fair share."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from portal.web.pages.blueprint import blueprint
 
 
 def in_order(uses: list[AccountUse], everybody: bool = False) -> list[AccountUse]:
-    """The person's own accounts, the default one first, then those above that limit them."""
-    shown = [one for one in uses if one.member or one.budgets or everybody]
-    return sorted(shown, key=lambda one: (not one.default, not one.member, one.account))
+    """The user's accounts, the default one first, then parents with limits."""
+    shown = [use for use in uses if use.member or use.budgets or everybody]
+    return sorted(shown, key=lambda use: (not use.default, not use.member, use.account))
 
 
 def fair_share_words(factor: float | None) -> str:
-    """What the fair-share factor means for the next job; "" if it is not known."""
+    """The effect of the fair-share factor on the next job, in words; "" if unknown."""
     if factor is None:
         return ""
     if factor >= 2 / 3:
@@ -36,8 +36,8 @@ def slurm_accounts() -> ResponseReturnValue:
     return render_template(
         "slurm_accounts.html",
         person=person(),
-        known=limits is not None and limits.accounting,
-        read=limits is not None,
+        accounting=limits is not None and limits.accounting,
+        loaded=limits is not None,
         everybody=everybody,
         accounts=in_order(uses, everybody),
         fair_share_words=fair_share_words,

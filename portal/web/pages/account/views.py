@@ -11,14 +11,14 @@ from portal.web.auth.browser import LOGGED_OUT
 from portal.web.context import person, services
 from portal.web.pages.blueprint import blueprint
 
-SAYS = {
+SCOPE_TEXTS = {
     "read": "See sessions, logs and settings",
     "write": "Launch, change and end sessions, and enter their apps",
     "files:read": "See and download files",
     "files:write": "Upload, change and delete files",
     "admin": "Do what administrators may do",
 }
-"""What each scope of a token permits."""
+"""The permissions of each scope of a token, in words."""
 _DEFAULT = {"name": "", "days": "30"}
 
 
@@ -41,14 +41,14 @@ def _page(
     problems: tuple[FieldError, ...] = (),
     created: tuple[str, Login] | None = None,
 ) -> Response:
-    logins, who = services().logins, person()
+    logins, user = services().logins, person()
     page = render_template(
         "account.html",
-        person=who,
-        browsers=logins.logins_of(who.name, BROWSER),
-        tokens=logins.logins_of(who.name, TOKEN),
+        person=user,
+        browsers=logins.logins_of(user.name, BROWSER),
+        tokens=logins.logins_of(user.name, TOKEN),
         last_day=logins.last_day,
-        says={scope: SAYS[scope] for scope in logins.scopes_for(who)},
+        says={scope: SCOPE_TEXTS[scope] for scope in logins.scopes_for(user)},
         terms=services().settings.web.login_terms,
         values=values,
         chosen=chosen,
@@ -74,7 +74,7 @@ def make_token() -> ResponseReturnValue:
 
 
 def _number(text: str) -> int:
-    # 0 is out of bounds, so that the error names the bounds.
+    # 0 is out of range, so that the error states the range.
     return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
 
 

@@ -1,4 +1,4 @@
-"""The administrators' forms: fields to requests, and back with the errors."""
+"""The administrators' forms: converts fields to requests, and back with errors."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ class AdminForm:
     """The values of a form's fields, and their errors."""
 
     values: Mapping[str, str]
-    seen: str = ""
+    etag: str = ""
     """The ETag of the edited resource; "" for a new one."""
     errors: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
 
 
-def refused(values: Mapping[str, str], seen: str, error: PortalError) -> AdminForm:
+def rejected(values: Mapping[str, str], etag: str, error: PortalError) -> AdminForm:
     """The form as it was sent, with the errors beside its fields."""
     beside: dict[str, str] = {}
-    rest: list[str] = []
-    for found in error.errors if isinstance(error, InvalidRequest) else ():
+    unplaced: list[str] = []
+    for invalid in error.errors if isinstance(error, InvalidRequest) else ():
         # The error of a list item is at "accounts.0"; the form has one field for the list.
-        name = found.field.partition(".")[0] if found.field not in values else found.field
+        name = invalid.field.partition(".")[0] if invalid.field not in values else invalid.field
         if name in values:
-            beside.setdefault(name, found.message)
+            beside.setdefault(name, invalid.message)
         else:
-            rest.append(f"{found.field}: {found.message}")
-    problem = "; ".join(rest) or ("" if beside else error.text)
+            unplaced.append(f"{invalid.field}: {invalid.message}")
+    problem = "; ".join(unplaced) or ("" if beside else error.text)
     # Longer values are always rejected, so they are not sent back.
     shown = {name: value if len(value) <= _SHOWN else "" for name, value in values.items()}
-    return AdminForm(shown, seen, beside, problem)
+    return AdminForm(shown, etag, beside, problem)
 
 
 TEMPLATE_FIELDS = (
@@ -75,8 +75,8 @@ def template_request(values: Mapping[str, str]) -> dict[str, Any]:
         value = trim(values.get(name, ""))
         if not value:
             continue
-        place, _, last = name.rpartition(".")
-        target = data["resources"] if place else data
+        group, _, last = name.rpartition(".")
+        target = data["resources"] if group else data
         target[last] = _read(name, value)
     return data
 
@@ -84,7 +84,7 @@ def template_request(values: Mapping[str, str]) -> dict[str, Any]:
 def _read(name: str, value: str) -> object:
     if name == FGPU:
         return decimal(value)
-    if name == EXCLUSIVE:  # anything else than a ticked box's value is refused as it is
+    if name == EXCLUSIVE:  # validation rejects values that no checked box has
         return True if value == "on" else value
     return whole(value) if name in _NUMBERS else value
 

@@ -1,4 +1,4 @@
-"""The fair share of an account's members, of which Slurm keeps a factor each."""
+"""The fair shares of accounts' members, from Slurm's factor for each association."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from portal.core.cluster.limits import Limits
 
 
 def fair_shares(limits: Limits | None) -> dict[str, str]:
-    """By account: the factor of its members, or the lowest and the highest of them."""
-    found: dict[str, list[float]] = {}
-    for one in limits.associations if limits else ():
-        if one.user and one.fair_share is not None:
-            found.setdefault(one.account, []).append(one.fair_share)
-    return {account: _span(min(some), max(some)) for account, some in found.items()}
+    """The fair-share factor of each account's members: one value, or the range of several."""
+    factors: dict[str, list[float]] = {}
+    for association in limits.associations if limits else ():
+        if association.user and association.fair_share is not None:
+            factors.setdefault(association.account, []).append(association.fair_share)
+    return {account: _span(min(values), max(values)) for account, values in factors.items()}
 
 
 def _span(least: float, most: float) -> str:

@@ -18,7 +18,7 @@ from portal.core.validation import check, read_moment
 from portal.errors import PortalError
 from portal.web.context import person, services
 from portal.web.numbers import trim
-from portal.web.pages.admin.forms import AdminForm, refused
+from portal.web.pages.admin.forms import AdminForm, rejected
 from portal.web.pages.admin.views import blueprint
 
 START = "/admin/announcements"
@@ -27,7 +27,7 @@ _FIELDS = (
 )  # fmt: skip
 _MAINTENANCE = ("until", "message")
 _PLAIN = re.compile(r"\d{4,6}-\d\d-\d\dT\d\d:\d\d(:\d\d)?", re.ASCII)
-"""A time as browsers' fields have it."""
+"""A time as browsers' date fields send it."""
 _BOXES = ("dismissable", "on_login")
 
 
@@ -48,13 +48,13 @@ def announcements() -> ResponseReturnValue:
 
 
 def _list(form: AdminForm, status: int = 200) -> Response:
-    now, found = services().clock(), services().notices.known(person())
+    now, announcements = services().clock(), services().notices.readable(person())
     return _page(
         "admin_announcements.html",
         status,
         form=form,
         maintenance=services().notices.maintenance(),
-        announcements=[(one, one.state(now)) for one in found],
+        announcements=[(announcement, announcement.state(now)) for announcement in announcements],
         states=STATES,
         most=MOST,
     )
@@ -70,24 +70,24 @@ def new_announcement() -> ResponseReturnValue:
 @blueprint.get("/announcements/<id>/edit")
 def edit_announcement(id: str) -> ResponseReturnValue:
     """An announcement in its form."""
-    found = services().notices.announcement(person(), id)
-    return _form(AdminForm(_values(found), etag(found)), id)
+    announcement = services().notices.announcement(person(), id)
+    return _form(AdminForm(_values(announcement), etag(announcement)), id)
 
 
 def _form(form: AdminForm, id: str | None = None, status: int = 200) -> Response:
     return _page("admin_announcement.html", status, form=form, id=id)
 
 
-def _values(found: Announcement) -> dict[str, str]:
+def _values(announcement: Announcement) -> dict[str, str]:
     return {
-        "text": found.text,
-        "link.title": found.link_title,
-        "link.url": found.link_url,
-        "level": found.level,
-        "starts": _written(found.starts),
-        "ends": _written(found.ends),
-        "dismissable": "on" if found.dismissable else "",
-        "on_login": "on" if found.on_login else "",
+        "text": announcement.text,
+        "link.title": announcement.link_title,
+        "link.url": announcement.link_url,
+        "level": announcement.level,
+        "starts": _written(announcement.starts),
+        "ends": _written(announcement.ends),
+        "dismissable": "on" if announcement.dismissable else "",
+        "on_login": "on" if announcement.on_login else "",
     }
 
 
@@ -104,16 +104,16 @@ def change_announcement(id: str) -> ResponseReturnValue:
 
 
 def _save(id: str | None) -> ResponseReturnValue:
-    values, seen = _entered(_FIELDS), request.form.get("seen", "")
+    values, if_match = _entered(_FIELDS), request.form.get("seen", "")
     notices = services().notices
     try:
-        asked = check(AnnouncementRequest, _announcement(values))
+        body = check(AnnouncementRequest, _announcement(values))
         if id is None:
-            notices.announce(person(), asked)
+            notices.announce(person(), body)
         else:
-            notices.change(person(), id, asked, seen or None)
+            notices.change(person(), id, body, if_match or None)
     except PortalError as error:
-        form = refused(_again(values, ("starts", "ends")), seen, error)
+        form = rejected(_again(values, ("starts", "ends")), if_match, error)
         return _form(form, id, error.status)
     return _saved("Saved the announcement.")
 
@@ -135,8 +135,10 @@ def _announcement(values: Mapping[str, str]) -> dict[str, Any]:
 @blueprint.get("/announcements/<id>/delete")
 def ask_withdraw(id: str) -> ResponseReturnValue:
     """The confirmation page without JavaScript; scripts show a dialog instead."""
-    found = services().notices.announcement(person(), id)
-    return _page("admin_announcement_delete.html", announcement=found, seen=etag(found))
+    announcement = services().notices.announcement(person(), id)
+    return _page(
+        "admin_announcement_delete.html", announcement=announcement, etag=etag(announcement)
+    )
 
 
 @blueprint.post("/announcements/<id>/delete")
@@ -152,14 +154,14 @@ def withdraw(id: str) -> ResponseReturnValue:
 @blueprint.post("/maintenance")
 def begin_maintenance() -> ResponseReturnValue:
     """Begin maintenance, or change its end and message."""
-    values, seen = _entered(_MAINTENANCE), request.form.get("seen", "")
+    values, if_match = _entered(_MAINTENANCE), request.form.get("seen", "")
     body = {"until": _moment(values["until"]), "message": trim(values["message"])}
     try:
-        asked = check(MaintenanceRequest, body)
-        services().notices.begin_maintenance(person(), asked, seen)
+        change = check(MaintenanceRequest, body)
+        services().notices.begin_maintenance(person(), change, if_match)
     except PortalError as error:
-        return _list(refused(_again(values, ("until",)), seen, error), error.status)
-    launches = "what is launched waits until then" if asked.until else "launches are refused"
+        return _list(rejected(_again(values, ("until",)), if_match, error), error.status)
+    launches = "what is launched waits until then" if change.until else "launches are refused"
     return _saved(f"Maintenance is on: sessions go on, {launches}.")
 
 
@@ -170,23 +172,23 @@ def end_maintenance() -> ResponseReturnValue:
     return _saved("Maintenance is over. Sessions that waited for its end start now.")
 
 
-def _maintenance_form(found: Maintenance | None) -> AdminForm:
-    if found is None:
+def _maintenance_form(maintenance: Maintenance | None) -> AdminForm:
+    if maintenance is None:
         return AdminForm(dict.fromkeys(_MAINTENANCE, ""))
-    values = {"until": _written(found.until), "message": found.message}
-    return AdminForm(values, etag(found))
+    values = {"until": _written(maintenance.until), "message": maintenance.message}
+    return AdminForm(values, etag(maintenance))
 
 
 # Times in forms
 
 
 def _written(time: datetime | None) -> str:
-    """A time as browsers' fields have it, in UTC; the page's script converts it."""
+    """A time as browsers' date fields show it, in UTC; the page's script converts it."""
     return f"{time.astimezone(UTC):%Y-%m-%dT%H:%M}" if time else ""
 
 
 def _moment(text: str) -> str | None:
-    """A field's time for the request: the script sends it with its offset, else it is UTC."""
+    """The time of a field for the request; UTC unless the script added the offset."""
     text = trim(text)
     if not _PLAIN.fullmatch(text):
         return text or None
@@ -194,7 +196,7 @@ def _moment(text: str) -> str | None:
 
 
 def _again(values: dict[str, str], names: tuple[str, ...]) -> dict[str, str]:
-    """Refused values as the form shows them: times in UTC, without an offset."""
+    """Rejected values as the form shows them: times in UTC, without an offset."""
     return values | {name: _shown(values[name]) for name in names}
 
 

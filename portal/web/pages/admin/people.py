@@ -7,19 +7,19 @@ from flask.typing import ResponseReturnValue
 
 from portal.core.auth.logins import BROWSER, TOKEN
 from portal.web.context import person, services
-from portal.web.pages.account.views import SAYS
+from portal.web.pages.account.views import SCOPE_TEXTS
 from portal.web.pages.admin.views import blueprint
 
 
 @blueprint.get("/people")
 def people() -> ResponseReturnValue:
     """All users who have a login or a token."""
-    found = services().logins.active_users()
-    return render_template("admin_people.html", part="people", person=person(), people=found)
+    users = services().logins.active_users()
+    return render_template("admin_people.html", part="people", person=person(), people=users)
 
 
 @blueprint.get("/people/<name>")
-def one(name: str) -> ResponseReturnValue:
+def user_logins(name: str) -> ResponseReturnValue:
     """A user's logins and tokens."""
     logins = services().logins
     return render_template(
@@ -30,7 +30,7 @@ def one(name: str) -> ResponseReturnValue:
         browsers=logins.logins_of(name, BROWSER),
         tokens=logins.logins_of(name, TOKEN),
         last_day=logins.last_day,
-        says=SAYS,
+        says=SCOPE_TEXTS,
     )
 
 

@@ -1,4 +1,4 @@
-"""The administrators' page of who uses what: now, and over time."""
+"""The administrators' page of the usage, now and over time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNITS = {"day": "day", "week": "week", "month": "month"}
 BY = {"person": "person", "account": "account", "environment": "environment", "app": "app"}
 _NAMES = ("unit", "by", "first", "last", "of")
 SHOWN = 50
-"""Groups on the page; the file has all of them."""
+"""Groups on the page; the CSV file has all of them."""
 
 
 @dataclass(frozen=True)
@@ -29,36 +29,36 @@ class Bar:
     name: str
     used: UsageSum
     percent: float
-    """Length of the bar, of the longest one."""
+    """Length of the bar, relative to the longest one."""
     link: str = ""
 
 
 @blueprint.get("/usage")
 def usage() -> ResponseReturnValue:
-    """Who uses what."""
-    asked = {name: request.args.get(name, "").strip() for name in _NAMES}
+    """The page."""
+    filters = {name: request.args.get(name, "").strip() for name in _NAMES}
     report, problem, errors = None, "", {}
     try:
-        report = services().usage.report(person(), _query(asked))
+        report = services().usage.report(person(), _query(filters))
     except InvalidRequest as error:
-        errors = {one.field: one.message for one in error.errors}
+        errors = {invalid.field: invalid.message for invalid in error.errors}
         problem = error.text
     html = render_template(
         "admin_usage.html",
         part="usage",
         person=person(),
         now=services().usage.now(person()),
-        asked=asked | _chosen(report),
+        filters=filters | _effective(report),
         shown=_days(report),
         report=report,
         spans=_spans(report) if report else [],
-        groups=_groups(report, asked) if report else [],
+        groups=_groups(report, filters) if report else [],
         problem=problem,
         errors=errors,
         units=UNITS,
         by=BY,
         most=SHOWN,
-        export=urlencode({name: value for name, value in asked.items() if value}),
+        export=urlencode({name: value for name, value in filters.items() if value}),
         gpus=bool(services().gpus.kinds) or bool(report and report.total.gpu_hours),
     )
     return make_response(html, 422 if problem else 200)
@@ -66,20 +66,20 @@ def usage() -> ResponseReturnValue:
 
 @blueprint.get("/usage.csv")
 def usage_file() -> ResponseReturnValue:
-    """The same as a CSV file."""
-    asked = {name: request.args.get(name, "").strip() for name in _NAMES}
-    report = services().usage.export(person(), _query(asked))
+    """The report as a CSV file."""
+    filters = {name: request.args.get(name, "").strip() for name in _NAMES}
+    report = services().usage.export(person(), _query(filters))
     response = Response("".join(usage_csv(report)), content_type="text/csv; charset=utf-8")
     response.headers["Content-Disposition"] = 'attachment; filename="usage.csv"'
     return response
 
 
-def _query(asked: dict[str, str]) -> UsageQuery:
-    return check(UsageQuery, {name: value for name, value in asked.items() if value})
+def _query(filters: dict[str, str]) -> UsageQuery:
+    return check(UsageQuery, {name: value for name, value in filters.items() if value})
 
 
-def _chosen(report: Report | None) -> dict[str, str]:
-    """What the form shows where nothing was asked for."""
+def _effective(report: Report | None) -> dict[str, str]:
+    """The unit and grouping of the report, for the form."""
     return {"unit": report.query.unit, "by": report.query.by} if report else {}
 
 
@@ -94,12 +94,12 @@ def _days(report: Report | None) -> tuple[date, date] | None:
 def _spans(report: Report) -> list[Bar]:
     longest = max((used.core_hours for _, used in report.spans), default=0)
     return [
-        Bar(_named(report.query.unit, span), used, _percent(used, longest))
+        Bar(_span_text(report.query.unit, span), used, _percent(used, longest))
         for span, used in reversed(report.spans)
     ]
 
 
-def _named(unit: str, span: Span) -> str:
+def _span_text(unit: str, span: Span) -> str:
     if unit == "month":
         return f"{span.begin:%Y-%m}"
     if unit == "week":
@@ -107,9 +107,9 @@ def _named(unit: str, span: Span) -> str:
     return f"{span.begin:%Y-%m-%d}"
 
 
-def _groups(report: Report, asked: dict[str, str]) -> list[Bar]:
+def _groups(report: Report, filters: dict[str, str]) -> list[Bar]:
     longest = max((used.core_hours for _, used in report.groups), default=0)
-    chosen = {name: value for name, value in asked.items() if value}
+    chosen = {name: value for name, value in filters.items() if value}
     return [
         Bar(
             name,

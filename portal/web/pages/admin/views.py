@@ -72,12 +72,12 @@ def start() -> ResponseReturnValue:
 @blueprint.get("/templates")
 def templates() -> ResponseReturnValue:
     """The resource templates, in order."""
-    found = services().administration.templates()
+    resource_templates = services().administration.templates()
     return _page(
         "admin_templates.html",
         "templates",
-        templates=found,
-        gpus=_kinds() or any(t.fgpu for t in found),
+        templates=resource_templates,
+        gpus=_kinds() or any(t.fgpu for t in resource_templates),
     )
 
 
@@ -90,14 +90,20 @@ def new_template() -> ResponseReturnValue:
 @blueprint.get("/templates/<name>/edit")
 def edit_template(name: str) -> ResponseReturnValue:
     """A template in its form."""
-    found = services().administration.template(person(), name)
-    return _template_page(AdminForm(forms.template_values(found), etag(found)), name)
+    template = services().administration.template(person(), name)
+    return _template_page(AdminForm(forms.template_values(template), etag(template)), name)
 
 
 def _template_page(form: AdminForm, name: str | None = None, status: int = 200) -> Response:
     groups = [partition.name for partition in cluster_view().partitions]
-    known = services().administration.option_names()
-    values = {"form": form, "name": name, "groups": groups, "kinds": _kinds(), "known": known}
+    option_names = services().administration.option_names()
+    values = {
+        "form": form,
+        "name": name,
+        "groups": groups,
+        "kinds": _kinds(),
+        "option_names": option_names,
+    }
     return _page("admin_template.html", "templates", status, **values)
 
 
@@ -117,30 +123,30 @@ def change_template(name: str) -> ResponseReturnValue:
     return _save_template(name, request.form.get("seen", ""))
 
 
-def _save_template(name: str | None, seen: str) -> ResponseReturnValue:
+def _save_template(name: str | None, if_match: str) -> ResponseReturnValue:
     values = _entered(forms.TEMPLATE_FIELDS) | ({"name": name} if name else {})
     try:
         chosen = trim(values["name"])
-        asked = parse_template(chosen, forms.template_request(values))
-        saved = services().administration.save_template(person(), chosen, asked, seen)
+        body = parse_template(chosen, forms.template_request(values))
+        saved = services().administration.save_template(person(), chosen, body, if_match)
     except PortalError as error:
-        return _template_page(forms.refused(values, seen, error), name, error.status)
+        return _template_page(forms.rejected(values, if_match, error), name, error.status)
     return _saved(f"Saved “{saved.title}”.", "/admin/templates")
 
 
 @blueprint.get("/templates/<name>/delete")
 def ask_drop_template(name: str) -> ResponseReturnValue:
     """The confirmation page without JavaScript; scripts show a dialog instead."""
-    found = services().administration.template(person(), name)
-    return _page("admin_delete.html", "templates", template=found, seen=etag(found))
+    template = services().administration.template(person(), name)
+    return _page("admin_delete.html", "templates", template=template, etag=etag(template))
 
 
 @blueprint.post("/templates/<name>/delete")
 def drop_template(name: str) -> ResponseReturnValue:
     """Delete a template."""
-    seen = request.form.get("seen")
-    found = services().administration.drop_template(person(), name, seen)
-    return _saved(f"Deleted “{found.title}”.", "/admin/templates")
+    if_match = request.form.get("seen")
+    template = services().administration.drop_template(person(), name, if_match)
+    return _saved(f"Deleted “{template.title}”.", "/admin/templates")
 
 
 @blueprint.post("/templates/<name>/move")
@@ -150,7 +156,7 @@ def move_template(name: str) -> ResponseReturnValue:
     if by is None:
         raise InvalidRequest([FieldError("to", "choose up or down")])
     services().administration.move_template(person(), name, by)
-    return redirect(f"/admin/templates#t-{name}", 303)  # keeps the keyboard's place
+    return redirect(f"/admin/templates#t-{name}", 303)  # keeps the keyboard focus
 
 
 # Images
@@ -158,9 +164,9 @@ def move_template(name: str) -> ResponseReturnValue:
 
 @blueprint.get("/images")
 def images() -> ResponseReturnValue:
-    """All images, and who can see each."""
-    found = services().administration.rules_of(person(), services().catalog())
-    return _page("admin_images.html", "images", images=found)
+    """All images with their visibility."""
+    pairs = services().administration.rules_of(person(), services().catalog())
+    return _page("admin_images.html", "images", images=pairs)
 
 
 @blueprint.get("/images/<environment>/<version>")
@@ -174,14 +180,14 @@ def image(environment: str, version: str) -> ResponseReturnValue:
 
 def _image_page(form: AdminForm, environment: str, version: str, status: int = 200) -> Response:
     administration, catalog = services().administration, services().catalog()
-    found, _ = administration.image_rule(person(), catalog, environment, version)
+    image, _ = administration.image_rule(person(), catalog, environment, version)
     accounts, users = administration.principals(person())
     return _page(
         "admin_image.html",
         "images",
         status,
         form=form,
-        image=found,
+        image=image,
         accounts=accounts,
         users=users,
     )
@@ -190,16 +196,18 @@ def _image_page(form: AdminForm, environment: str, version: str, status: int = 2
 @blueprint.post("/images/<environment>/<version>")
 def show_image(environment: str, version: str) -> ResponseReturnValue:
     """Set who can see an image."""
-    values, seen = _entered(("seen_by", "accounts", "users")), request.form.get("seen", "")
+    values, if_match = _entered(("seen_by", "accounts", "users")), request.form.get("seen", "")
     administration, catalog = services().administration, services().catalog()
-    found, _ = administration.image_rule(person(), catalog, environment, version)
+    image, _ = administration.image_rule(person(), catalog, environment, version)
     try:
-        asked = check(ImageRequest, forms.image_request(values))
-        rule = administration.save_image_rule(person(), catalog, environment, version, asked, seen)
+        body = check(ImageRequest, forms.image_request(values))
+        rule = administration.save_image_rule(
+            person(), catalog, environment, version, body, if_match
+        )
     except PortalError as error:
-        form = forms.refused(values, seen, error)
+        form = forms.rejected(values, if_match, error)
         return _image_page(form, environment, version, error.status)
-    title = found.title if version in found.title else f"{found.title} {version}"
+    title = image.title if version in image.title else f"{image.title} {version}"
     return _saved(f"Saved: {say_rule(title, rule)}.", "/admin/images")
 
 
@@ -214,11 +222,11 @@ def limits() -> ResponseReturnValue:
 
 
 def _limits_page(form: AdminForm, status: int = 200) -> Response:
-    found = services().administration.limits(person())
+    report = services().administration.limits(person())
     seconds = services().settings.slurm.limits_seconds
     values: dict[str, Any] = {
         "form": form,
-        "found": found,
+        "report": report,
         "seconds": seconds,
         "kinds": _kinds(),
         "accounts": cluster_view().account_use("", everybody=True),
@@ -230,20 +238,20 @@ def _limits_page(form: AdminForm, status: int = 200) -> Response:
 @blueprint.post("/caps")
 def save_caps() -> ResponseReturnValue:
     """Replace the caps."""
-    values, seen = _entered(forms.CAPS_FIELDS), request.form.get("seen", "")
+    values, if_match = _entered(forms.CAPS_FIELDS), request.form.get("seen", "")
     try:
-        asked = check(CapsRequest, forms.caps_request(values))
-        services().administration.save_rules(person(), asked, seen)
+        body = check(CapsRequest, forms.caps_request(values))
+        services().administration.save_rules(person(), body, if_match)
     except PortalError as error:
-        return _limits_page(forms.refused(values, seen, error), error.status)
+        return _limits_page(forms.rejected(values, if_match, error), error.status)
     return _saved("Saved the rules.", "/admin/limits")
 
 
 @blueprint.get("/nodes")
 def nodes() -> ResponseReturnValue:
-    """What each node has, and who holds how much of it."""
-    found, status = services().administration.nodes(person()), services().cluster.slurm_status()
-    return _page("admin_nodes.html", "nodes", found=found, status=status)
+    """The resources of each node, and the users who hold them."""
+    overview, status = services().administration.nodes(person()), services().cluster.slurm_status()
+    return _page("admin_nodes.html", "nodes", overview=overview, status=status)
 
 
 # The audit log
@@ -251,29 +259,29 @@ def nodes() -> ResponseReturnValue:
 
 @blueprint.get("/journal")
 def journal() -> ResponseReturnValue:
-    """Who did what, newest first."""
-    asked = {name: request.args.get(name, "").strip() for name in FILTERS}
+    """The audit log, newest first."""
+    filters = {name: request.args.get(name, "").strip() for name in FILTERS}
     entries: list[AuditEvent] = []
     following, problem, status = None, "", 200
     try:
         before = read_cursor(request.args.get("cursor"))
         entries, following = services().administration.events(
-            person(), _filter(asked), LINES, before
+            person(), _filter(filters), LINES, before
         )
     except InvalidRequest as error:
         problem, status = error.text, error.status
-    more = {name: value for name, value in asked.items() if value} | {"cursor": following}
+    next_page = {name: value for name, value in filters.items() if value} | {"cursor": following}
     return _page(
         "admin_journal.html",
         "journal",
         status,
         entries=entries,
-        asked=asked,
+        filters=filters,
         words=WORDS,
         problem=problem,
-        export=urlencode({name: value for name, value in asked.items() if value}),
+        export=urlencode({name: value for name, value in filters.items() if value}),
         most=MAX_EXPORT,
-        older=urlencode(more) if following else "",
+        older=urlencode(next_page) if following else "",
         first="cursor" not in request.args,
     )
 
@@ -281,16 +289,16 @@ def journal() -> ResponseReturnValue:
 @blueprint.get("/journal.csv")
 def journal_file() -> ResponseReturnValue:
     """The entries that match the filters as a CSV file, newest first; streamed, bounded."""
-    asked = {name: request.args.get(name, "").strip() for name in FILTERS}
-    entries = services().administration.export(person(), _filter(asked))
+    filters = {name: request.args.get(name, "").strip() for name in FILTERS}
+    entries = services().administration.export(person(), _filter(filters))
     response = Response(csv_lines(entries), content_type="text/csv; charset=utf-8")
     response.headers["Content-Disposition"] = 'attachment; filename="journal.csv"'
     return response
 
 
-def _filter(asked: Mapping[str, str]) -> AuditFilter:
-    since, until = day_bounds(asked["day"]) if asked["day"] else (None, None)
-    plain = {name: asked[name] or None for name in ("who", "action", "text")}
+def _filter(filters: Mapping[str, str]) -> AuditFilter:
+    since, until = day_bounds(filters["day"]) if filters["day"] else (None, None)
+    plain = {name: filters[name] or None for name in ("who", "action", "text")}
     return check(AuditFilter, {**plain, "since": since, "until": until})
 
 

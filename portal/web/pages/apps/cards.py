@@ -32,7 +32,7 @@ class AppCard:
     data: AppOut
     """The API's response model."""
     let_in: bool
-    """Whether some browser currently has access."""
+    """Whether a browser currently has access."""
     choices: Choices
     values: Mapping[str, str] = field(default_factory=dict)
     """The values that were entered, if they were rejected."""
@@ -42,15 +42,15 @@ class AppCard:
     sharing: tuple[str, ...] = ()
     """The titles of other apps of the same process."""
     change: bool = False
-    """Whether the page is about changing its fields."""
+    """Whether the page is for changing its fields."""
 
     @property
     def chip(self) -> Chip | None:
-        """How its state is shown; None for an app that has not been opened."""
+        """The chip of its state; None for an app that has not been opened."""
         return _CHIPS[self.data.state] if self.data.state else None
 
     @property
-    def asked(self) -> str:
+    def answer(self) -> str:
         """The value of the field for the answer to the app's prompt."""
         return self.values.get("asked", self.opened.asked if self.opened else "")
 
@@ -71,7 +71,7 @@ class AppCard:
 
     @property
     def failed(self) -> bool:
-        """Whether it did not start, or ended by itself."""
+        """Whether it failed to start, or exited."""
         return self.data.state is AppState.FAILED
 
     @property
@@ -101,14 +101,14 @@ class AppLauncher:
 def app_launcher(
     person: Person,
     session_id: str,
-    wrong: str = "",
+    rejected: str = "",
     values: Mapping[str, str] | None = None,
     error: InvalidRequest | None = None,
     change: str = "",
 ) -> AppLauncher:
     """The launcher of the user's own session.
 
-    `wrong` names the app whose form was rejected, `change` the one whose fields are unfolded.
+    `rejected`: the app whose form was rejected; `change`: the app whose fields are expanded.
     """
     access, origins = services().apps, services().settings.web.origins
     session = access.get_own(person, session_id)
@@ -122,8 +122,8 @@ def app_launcher(
             AppOut.of(spec, opened.get(spec.name), opened.get(spec.server), origins),
             spec.name in inside,
             access.choices(spec),
-            values or {} if spec.name == wrong else {},
-            problems if spec.name == wrong else {},
+            values or {} if spec.name == rejected else {},
+            problems if spec.name == rejected else {},
             opened.get(spec.name),
             tuple(o.title for o in offered if o.server == spec.server and o is not spec),
             spec.name == change,

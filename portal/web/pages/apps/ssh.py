@@ -56,7 +56,7 @@ def step_of(endpoint: SshEndpoint) -> Step:
 
 
 def _reason(session: Session) -> str:
-    """Why it waits, in the words of the session's own page."""
+    """The reason why the session waits, as on its page."""
     status, now = services().cluster.slurm_status(), services().clock()
     holdings = services().sessions.holdings(person().name, [session])
     reason = shown_reason(session, status, now, holdings)
@@ -81,13 +81,13 @@ def ssh_now(session_id: str) -> ResponseReturnValue:
 @blueprint.post("/sessions/<session_id>/ssh")
 def open_ssh(session_id: str) -> ResponseReturnValue:
     """Open the endpoint, on the preferred port if it is free."""
-    wanted = request.form.get("preferred_port", "").strip()
+    preferred = request.form.get("preferred_port", "").strip()
     try:
-        services().ssh.open(person(), session_id, AppOptions(port=_port(wanted)))
+        services().ssh.open(person(), session_id, AppOptions(port=_port(preferred)))
     except InvalidRequest as error:
         endpoint = services().ssh.endpoint(person(), session_id)
-        return _page(endpoint, error.errors[0].message, wanted, error.status)
-    tried = f"?tried={wanted}" if wanted else ""
+        return _page(endpoint, error.errors[0].message, preferred, error.status)
+    tried = f"?tried={preferred}" if preferred else ""
     return redirect(f"/sessions/{session_id}/ssh{tried}", 303)
 
 
@@ -124,7 +124,7 @@ def _port(text: str) -> int | None:
 
 
 def _page(
-    endpoint: SshEndpoint, problem: str = "", wanted: str = "", status: int = 200
+    endpoint: SshEndpoint, problem: str = "", preferred: str = "", status: int = 200
 ) -> Response:
     tried = request.args.get("tried", "")
     taken = tried if endpoint.port and tried.isdecimal() and tried != str(endpoint.port) else ""
@@ -135,7 +135,7 @@ def _page(
         step=step_of(endpoint),
         ports=services().settings.web.ssh_ports if site_rules().preferred_ports else None,
         problem=problem,
-        wanted=wanted,
+        preferred=preferred,
         taken=taken[:5],
         renewed="renewed" in request.args,
         key_folder=f"{services().settings.sessions.directory}/{KEY_FOLDER}",

@@ -1,4 +1,4 @@
-"""The user's SSH keys, and the addresses by which ~/.ssh/config finds all of their sessions."""
+"""The user's SSH keys, and the look-ups of their sessions for ~/.ssh/config."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from portal.web.context import person, services
 from portal.web.pages.blueprint import blueprint
 
 _TEXT = {"Content-Type": "text/plain; charset=utf-8"}
-_SAID = {
+_MESSAGES = {
     "added": "The key was added. All of your sessions accept it.",
     "removed": "The key was removed, and all SSH connections were cut.",
     "renewed": "You have a new key. The old one no longer works, and all SSH connections were "
@@ -34,7 +34,7 @@ def config_context() -> dict[str, object]:
 
 
 def _signer() -> URLSafeSerializer:
-    # Unguessable, and good for nothing but asking for ports and host keys.
+    # Unguessable, and valid only for look-ups of ports and host keys.
     return URLSafeSerializer(str(current_app.secret_key), salt="slipway-ssh-addresses")
 
 
@@ -57,7 +57,7 @@ def _page(problem: str = "", entered: str = "", status: int = 200) -> Response:
         trouble=trouble,
         problem=problem,
         entered=entered,
-        said=_SAID.get(request.args.get("done", ""), ""),
+        message=_MESSAGES.get(request.args.get("done", ""), ""),
         **config_context(),
         key_folder=f"{services().settings.sessions.directory}/{KEY_FOLDER}",
     )
@@ -100,7 +100,7 @@ def renew_ssh_key() -> ResponseReturnValue:
 
 @blueprint.get("/ssh/<signed>/<name>/port")
 def ssh_port(signed: str, name: str) -> ResponseReturnValue:
-    """The SSH port of a session, for ~/.ssh/config; else one line that says what to do."""
+    """The SSH port of a session, for ~/.ssh/config; or one line with advice."""
     endpoint = _endpoint(signed, name)
     address = f"{services().settings.web.public_url.rstrip('/')}/sessions"
     if endpoint is None:

@@ -14,7 +14,7 @@ from portal.web.gate.links import enter_url
 from portal.web.http.paths import local_path
 from portal.web.pages.apps.cards import AppLauncher, app_launcher, to_options
 from portal.web.pages.blueprint import blueprint, by_htmx
-from portal.web.pages.sessions.warnings import Ended
+from portal.web.pages.sessions.warnings import EndedSession
 
 
 @blueprint.get("/sessions/<session_id>/apps")
@@ -50,7 +50,7 @@ def open_app(session_id: str, app: str) -> ResponseReturnValue:
 
 
 def _file_path(app: str) -> str | None:
-    """The path of a file that the app is to show (`file` of the form: encoded, below the home)."""
+    """The app's path for a file (`file` in the form: encoded, relative to the home)."""
     spec, path = services().catalog().apps.get(app), request.form.get("file", "")
     return local_path(f"{spec.files}/{path}") if spec and spec.files and path else None
 
@@ -59,37 +59,37 @@ def _file_path(app: str) -> str | None:
 def make_private(session_id: str, app: str) -> ResponseReturnValue:
     """Make a public app private again."""
     services().apps.make_private(person(), session_id, app)
-    return _done(session_id)
+    return _show_launcher(session_id)
 
 
 @blueprint.post("/sessions/<session_id>/apps/<app>/close")
 def close_app(session_id: str, app: str) -> ResponseReturnValue:
     """Revoke all access to an app."""
     services().apps.close_app(person(), session_id, app)
-    return _done(session_id)
+    return _show_launcher(session_id)
 
 
 @blueprint.post("/sessions/<session_id>/apps/<app>/stop")
 def stop_app(session_id: str, app: str) -> ResponseReturnValue:
     """Stop an app and everything that runs in it."""
-    services().app_control.stop(person(), session_id, app)
-    return _done(session_id)
+    services().apps.stop_app(person(), session_id, app)
+    return _show_launcher(session_id)
 
 
 @blueprint.post("/sessions/<session_id>/apps/<app>/restart")
 def restart_app(session_id: str, app: str) -> ResponseReturnValue:
     """Stop an app, and start it as before."""
-    services().app_control.restart(person(), session_id, app)
-    return _done(session_id)
+    services().apps.restart_app(person(), session_id, app)
+    return _show_launcher(session_id)
 
 
-def _done(session_id: str) -> ResponseReturnValue:
+def _show_launcher(session_id: str) -> ResponseReturnValue:
     return apps(session_id) if by_htmx() else redirect(f"/sessions/{session_id}/apps", 303)
 
 
 @blueprint.get("/open/<label>")
 def open_label(label: str) -> ResponseReturnValue:
-    """Redirect the owner back, with a ticket, to an app's origin where the cookie was invalid."""
+    """Redirect the owner with a ticket to an app's origin, after an invalid cookie there."""
     # Top-level navigation only: an app's script must not fetch or frame this.
     if request.headers.get("Sec-Fetch-Mode", "navigate") != "navigate":
         raise NotFound("There is nothing here.")
@@ -107,7 +107,7 @@ def open_label(label: str) -> ResponseReturnValue:
 
 
 def _ended(session: Session) -> Response:
-    """What became of the session whose app was at this address; only its owner gets here."""
+    """The page of an ended session whose app had this address; only for its owner."""
     key = secrets.token_urlsafe(16)
-    page = render_template("ended.html", end=Ended(session), key=key, person=person())
+    page = render_template("ended.html", end=EndedSession(session), key=key, person=person())
     return make_response(page, 410)

@@ -1,4 +1,4 @@
-"""What the Files page shows of a folder: the way to it, its entries, and links that sort them."""
+"""View model of a folder on the Files page: breadcrumbs, entries, and links that sort them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ PAGE = 200
 """Entries of one page."""
 AREAS = {"home": "Home", "storage": "Storage folders"}
 SHARED = "shared"
-"""Begins the locations of folders that others share: shared/OWNER/FOLDER."""
-_KEPT = ("sort", "order", "hidden")
-"""Parts of the query that other folders are shown with as well."""
+"""First part of the locations of folders that others share: shared/OWNER/FOLDER."""
+_VIEW_OPTIONS = ("sort", "order", "hidden")
+"""Parts of the query that links to other folders preserve."""
 _ICONS = {
     "file-earmark-image": "png jpg jpeg gif webp svg bmp tif tiff ico avif",
     "file-earmark-text": "txt md rst log out err tex bib",
@@ -37,20 +37,20 @@ _RIGHTS = "rwxrwxrwx"
 
 
 def area_title(root: str) -> str:
-    """How pages name a storage area."""
+    """The title of a storage area."""
     return AREAS.get(root, root)
 
 
 @dataclass(frozen=True)
 class Crumb:
-    """One folder on the way."""
+    """A folder of the breadcrumbs."""
 
     name: str
     path: str
 
 
 def _area_names(names: list[str]) -> int:
-    """How many names of a location lead to its area."""
+    """The number of names of a location that form its area."""
     return min(3, len(names)) if names[0] == SHARED else 1
 
 
@@ -59,12 +59,12 @@ def crumbs_of(location: str) -> list[Crumb]:
     names = location.split("/")
     first = _area_names(names)
     title = area_title(names[0])
-    if first > 1:  # another user's folder is an area of its own
+    if first > 1:  # another user's folder counts as an area
         title = "/".join(visible(unquote(name, errors="replace")) for name in names[1:first])
-    found = [Crumb(title, "/".join(names[:first]))]
+    crumbs = [Crumb(title, "/".join(names[:first]))]
     for number, name in enumerate(names[first:], start=first + 1):
-        found.append(Crumb(visible(unquote(name, errors="replace")), "/".join(names[:number])))
-    return found
+        crumbs.append(Crumb(visible(unquote(name, errors="replace")), "/".join(names[:number])))
+    return crumbs
 
 
 @dataclass(frozen=True)
@@ -73,11 +73,11 @@ class Row:
 
     entry: Entry
     folder: str = ""
-    """Where it lies, below the folder that is shown; for what a search found."""
+    """For search results: its folder, relative to the folder shown."""
 
     @property
     def name(self) -> str:
-        """Its name, for people."""
+        """Its name, printable."""
         return visible(self.entry.name)
 
     @property
@@ -87,7 +87,7 @@ class Row:
 
     @property
     def icon(self) -> str:
-        """The symbol of its kind."""
+        """The icon of its kind."""
         if self.entry.is_folder:
             return "folder-symlink-fill" if self.entry.link else "folder-fill"
         if self.entry.kind != "file":
@@ -97,7 +97,7 @@ class Row:
 
     @property
     def kind(self) -> str:
-        """What it is, in words; "" for a file."""
+        """Its kind in words; "" for a file."""
         if self.entry.link is not None:
             return "link to"
         return "folder" if self.entry.is_folder else _KIND_WORDS.get(self.entry.kind, "")
@@ -114,7 +114,7 @@ class Row:
 
     @property
     def modified(self) -> datetime:
-        """When it was changed."""
+        """The time of its last change."""
         return self.entry.modified
 
     @property
@@ -134,13 +134,13 @@ def rights(mode: str) -> str:
     """ "0640" as "rw-r-----"."""
     number = int(mode, 8)
     return "".join(
-        letter if number >> (8 - place) & 1 else "-" for place, letter in enumerate(_RIGHTS)
+        letter if number >> (8 - index) & 1 else "-" for index, letter in enumerate(_RIGHTS)
     )
 
 
 @dataclass(frozen=True)
 class Folder:
-    """A page of a folder, or of what a search found."""
+    """A page of a folder, or of search results."""
 
     location: str
     query: Mapping[str, str]
@@ -149,13 +149,13 @@ class Folder:
     offset: int = 0
     writable: bool = False
     complete: bool = True
-    """Whether a search below this folder came to its end."""
+    """Whether a search below this folder was complete."""
     data: Entry | None = None
     problem: PortalError | None = None
 
     @property
     def crumbs(self) -> list[Crumb]:
-        """The way to this folder."""
+        """The breadcrumbs of this folder."""
         return crumbs_of(self.location)
 
     @property
@@ -172,12 +172,12 @@ class Folder:
 
     @property
     def is_search(self) -> bool:
-        """Whether this is what a search found."""
+        """Whether these are search results."""
         return bool(self.query.get("search"))
 
     @property
     def is_below(self) -> bool:
-        """Whether the folders below were searched, too."""
+        """Whether the search included the folders below."""
         return self.is_search and self.query.get("below") == "true"
 
     @property
@@ -187,7 +187,7 @@ class Folder:
 
     def at(self, path: str) -> str:
         """The address of another folder, shown in the same way."""
-        return _address(path, {key: self.query[key] for key in _KEPT if key in self.query})
+        return _address(path, {key: self.query[key] for key in _VIEW_OPTIONS if key in self.query})
 
     def by(self, column: str) -> str:
         """The address of this folder sorted by a column, or in the opposite order."""
@@ -208,7 +208,7 @@ class Folder:
         return self._with(hidden="" if self.query.get("hidden") else "true", offset="")
 
     @property
-    def here(self) -> str:
+    def without_search(self) -> str:
         """The address of this folder without a search."""
         return self._with(search="", below="", offset="")
 
@@ -219,7 +219,7 @@ class Folder:
 
     @property
     def previous(self) -> str:
-        """The address of the page before; "" if this is the first."""
+        """The address of the previous page; "" if this is the first."""
         return self._with(offset=str(max(self.offset - PAGE, 0))) if self.offset else ""
 
     @property
@@ -237,30 +237,30 @@ def _address(path: str, query: Mapping[str, str]) -> str:
     return f"/files/{path}" + (f"?{urlencode(sent)}" if sent else "")
 
 
-def open_folder(files: Files, who: Person, location: str, query: Mapping[str, str]) -> Folder:
-    """Ask for a page of a folder; raises what `Files` raises."""
+def open_folder(files: Files, person: Person, location: str, query: Mapping[str, str]) -> Folder:
+    """Request a page of a folder; raises the errors of `Files`."""
     if query.get("below") == "true" and query.get("search"):
-        return _search(files, who, location, query)
-    asked = {key: value for key, value in query.items() if key != "below"}
-    found = files.list(who, location, {**asked, "limit": PAGE})
+        return _search(files, person, location, query)
+    parameters = {key: value for key, value in query.items() if key != "below"}
+    listing = files.list(person, location, {**parameters, "limit": PAGE})
     return Folder(
         location,
         query,
-        [Row(entry) for entry in found.entries],
-        found.total,
-        found.offset,
-        found.writable,
-        data=found.folder,
+        [Row(entry) for entry in listing.entries],
+        listing.total,
+        listing.offset,
+        listing.writable,
+        data=listing.folder,
     )
 
 
-def _search(files: Files, who: Person, location: str, query: Mapping[str, str]) -> Folder:
+def _search(files: Files, person: Person, location: str, query: Mapping[str, str]) -> Folder:
     hidden = query.get("hidden") == "true"
-    found = files.search(who, location, query["search"], hidden=hidden)
-    rows = [Row(entry, _place_below(location, entry.path)) for entry in found.entries]
-    return Folder(location, query, rows, len(rows), complete=found.complete)
+    results = files.search(person, location, query["search"], hidden=hidden)
+    rows = [Row(entry, _subfolder(location, entry.path)) for entry in results.entries]
+    return Folder(location, query, rows, len(rows), complete=results.complete)
 
 
-def _place_below(location: str, path: str) -> str:
-    inside = path.rpartition("/")[0].removeprefix(location).strip("/")
-    return visible(unquote(inside, errors="replace"))
+def _subfolder(location: str, path: str) -> str:
+    below = path.rpartition("/")[0].removeprefix(location).strip("/")
+    return visible(unquote(below, errors="replace"))

@@ -1,4 +1,4 @@
-"""What the Files page's scripts ask of the file server: JSON, by the login of the browser."""
+"""Requests of the Files page's scripts to the file server: JSON, by the browser's login."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ CHANGES = frozenset(
 
 @blueprint.get("/files-ask/operations")
 def file_operations() -> ResponseReturnValue:
-    """The operations that run or have ended lately; asked again and again while one runs."""
+    """The operations that run or have ended lately; polled while one runs."""
     return _ask("GET", "operations", "")
 
 
 @blueprint.get("/files-ask/<action>")
 @blueprint.get("/files-ask/<action>/<location:path>")
 def ask_files(action: str, path: str = "") -> ResponseReturnValue:  # noqa: ARG001
-    """Read something."""
+    """Send a reading request to the file server."""
     if action not in READS:
-        return refused(NotFound("There is no such question."))
+        return problem_response(NotFound("There is no such question."))
     return _ask("GET", action, location_after(f"/files-ask/{action}"))
 
 
 @blueprint.post("/files-ask/<action>")
 @blueprint.post("/files-ask/<action>/<location:path>")
 def change_files(action: str, path: str = "") -> ResponseReturnValue:  # noqa: ARG001
-    """Change something: `method` and `body` (JSON) of the form say how."""
+    """Send a changing request to the file server: `method` and `body` (JSON) of the form."""
     method = request.form.get("method", "POST")
     if (method, action) not in CHANGES:
-        return refused(NotFound("There is no such action."))
+        return problem_response(NotFound("There is no such action."))
     try:
         body = _body()
     except InvalidRequest as error:
-        return refused(error)
+        return problem_response(error)
     return _ask(method, action, location_after(f"/files-ask/{action}"), body)
 
 
@@ -71,28 +71,28 @@ def _ask(
     try:
         if (method, action) == ("POST", "rename"):
             name = str((body or {}).get("name") or "")
-            found = services().shares.rename(person(), location, name)
-            return jsonify({"path": found.path, "name": found.name})
+            entry = services().shares.rename(person(), location, name)
+            return jsonify({"path": entry.path, "name": entry.name})
         if (method, action) == ("POST", "operations"):
             return jsonify(_operate(body or {}))
         return jsonify(services().files.ask(person(), method, action, location, query, body))
     except PortalError as error:
-        return refused(error)
+        return problem_response(error)
 
 
 def _operate(order: dict[str, Any]) -> Json:
-    """Begin an operation; returns all that the file server tells of it."""
+    """Start an operation; returns the file server's report on it."""
     if not isinstance(order.get("items"), list):
         raise InvalidRequest([FieldError("items", "Name at least one file or folder.")])
-    begun = services().shares.operate(person(), order)
-    return services().files.ask(person(), "GET", f"operations/{begun.id}")
+    operation = services().shares.operate(person(), order)
+    return services().files.ask(person(), "GET", f"operations/{operation.id}")
 
 
-def refused(error: PortalError) -> Response:
-    """A problem document with the code and the field, which the scripts act on."""
+def problem_response(error: PortalError) -> Response:
+    """A problem document with the code and the field, for the scripts."""
     errors = error.errors if isinstance(error, InvalidRequest) else ()
     text = errors[0].message if errors else error.text
     response = problem(error.status, error.title, text, errors)
-    known = json.loads(response.get_data())
-    response.set_data(json.dumps(known | {"code": error.code, "field": error.field}))
+    document = json.loads(response.get_data())
+    response.set_data(json.dumps(document | {"code": error.code, "field": error.field}))
     return response

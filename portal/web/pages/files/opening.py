@@ -14,31 +14,31 @@ from portal.web.context import services
 
 @dataclass(frozen=True)
 class Opening:
-    """An app that can open it."""
+    """An app that can open a file or folder."""
 
     session: Session
     app: str
     title: str
     icon: str
     path: str
-    """Where the file is, below the session's home."""
+    """The path of the file, relative to the session's home."""
 
 
-def live_sessions(who: Person) -> list[Session]:
+def live_sessions(person: Person) -> list[Session]:
     """The user's own sessions that are waiting or running."""
-    query = ListQuery(state="running", owner=who.name, limit=100)
-    found = services().sessions.query(who, query).sessions
-    return [session for session in found if session.owner == who.name]
+    query = ListQuery(state="running", owner=person.name, limit=100)
+    sessions = services().sessions.query(person, query).sessions
+    return [session for session in sessions if session.owner == person.name]
 
 
-def openings(who: Person, location: str) -> list[Opening]:
-    """The apps that can open what is at a location."""
-    catalog, found = services().catalog(), []
-    storage = storage_of(who.name, services().settings.sessions.storage)
-    for session in live_sessions(who):
+def openings(person: Person, location: str) -> list[Opening]:
+    """The apps that can open the file or folder at a location."""
+    catalog, apps = services().catalog(), []
+    storage = storage_of(person.name, services().settings.sessions.storage)
+    for session in live_sessions(person):
         running = session.state is State.RUNNING
         path = path_in_session(session, location, storage) if running else ""
         for app in catalog.offered(session) if path else []:
             if app.files:
-                found.append(Opening(session, app.name, app.title, app.icon, path))
-    return found
+                apps.append(Opening(session, app.name, app.title, app.icon, path))
+    return apps

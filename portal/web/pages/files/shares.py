@@ -1,4 +1,4 @@
-"""Whom a storage folder is shared with: JSON for the Files page's dialog."""
+"""The shares of a storage folder: JSON for the Files page's dialog."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from portal.core.files.shares import Access, FolderShare, Kind, ShareKey
 from portal.errors import FieldError, InvalidRequest, PortalError
 from portal.web.context import person, services
 from portal.web.pages.blueprint import blueprint
-from portal.web.pages.files.calls import refused
+from portal.web.pages.files.calls import problem_response
 
 
 @blueprint.get("/files-shares/<folder>")
 def list_folder_shares(folder: str) -> ResponseReturnValue:
     """The users and groups that a folder is shared with."""
     try:
-        found, change = services().shares.of_folder(person(), folder)
+        shares, change = services().shares.of_folder(person(), folder)
     except PortalError as error:
-        return refused(error)
-    return jsonify({"shares": [_share(one) for one in found], "change": dict(change)})
+        return problem_response(error)
+    return jsonify({"shares": [_share(share) for share in shares], "change": dict(change)})
 
 
 @blueprint.post("/files-shares/<folder>")
 def change_folder_share(folder: str) -> ResponseReturnValue:
-    """Share a folder, or take it back (`access` is empty)."""
+    """Share a folder, or revoke a share if `access` is empty."""
     try:
         key = _key(folder)
         access = request.form.get("access", "")
@@ -37,7 +37,7 @@ def change_folder_share(folder: str) -> ResponseReturnValue:
             raise InvalidRequest([FieldError("access", "choose read or write")])
         _, report = services().shares.share(person(), key, "write" if access == "write" else "read")
     except PortalError as error:
-        return refused(error)
+        return problem_response(error)
     return jsonify({"running": bool(report.get("running")), "change": dict(report)})
 
 

@@ -1,4 +1,4 @@
-"""The start of the Files page: the areas, and the storage folders with their use."""
+"""The start page of the files: areas, and storage folders with their use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from portal.web.pages.files.views import admitted
 
 STORAGE = "storage"
 MOST = 1000
-"""Storage folders shown here; further ones are shown by browsing."""
+"""The largest number of storage folders shown here; browsing shows all of them."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Area:
 
     root: str
     text: str
-    """What it is for; the path of one that the site names."""
+    """Its purpose; for areas in the settings, the path."""
     sessions: tuple[Session, ...] = ()
 
     @property
@@ -53,31 +53,31 @@ class Area:
         return area_title(self.root)
 
 
-def _areas(who: Person, live: list[Session]) -> list[Area]:
-    named = services().settings.files.roots
+def _areas(user: Person, live: list[Session]) -> list[Area]:
+    roots = services().settings.files.roots
     return [
         Area("home", "Your home directory on the cluster", _with(live, HOME)),
         Area(STORAGE, "Folders that sessions and jobs can mount"),
-        *(Area(root, path.replace("{user}", who.name)) for root, path in named.items()),
+        *(Area(root, path.replace("{user}", user.name)) for root, path in roots.items()),
     ]
 
 
 @blueprint.get("/files")
 def files_start() -> ResponseReturnValue:
     """Show the areas and the storage folders."""
-    who = person()
-    live = live_sessions(who)
+    user = person()
+    live = live_sessions(user)
     problem = ""
     folders: list[StorageRow] = []
     try:
-        folders = _storage(who, live)
+        folders = _storage(user, live)
     except PortalError as error:
         problem = visible(error.text)
-    shared, shared_problem = _shared(who)
+    shared, shared_problem = _shared(user)
     page = render_template(
         "files_start.html",
-        person=who,
-        areas=_areas(who, live),
+        person=user,
+        areas=_areas(user, live),
         folders=folders,
         shared=shared,
         shared_problem=shared_problem,
@@ -86,28 +86,28 @@ def files_start() -> ResponseReturnValue:
     return page if problem else admitted(page)
 
 
-def _storage(who: Person, live: list[Session]) -> list[StorageRow]:
+def _storage(user: Person, live: list[Session]) -> list[StorageRow]:
     query = {"limit": MOST, "hidden": "true"}
-    found = services().files.list(who, STORAGE, query).entries
-    rows = [Row(entry) for entry in found if entry.is_folder]
-    mine = services().shares.mine(who)
+    entries = services().files.list(user, STORAGE, query).entries
+    rows = [Row(entry) for entry in entries if entry.is_folder]
+    mine = services().shares.mine(user)
     return [
         StorageRow(
             row,
             _with(live, row.entry.name),
-            tuple(one for one in mine if one.key.folder == row.entry.name),
+            tuple(share for share in mine if share.key.folder == row.entry.name),
         )
         for row in rows
     ]
 
 
-def _shared(who: Person) -> tuple[list[SharedFolder], str]:
-    """What others share with the user, or why that is unknown."""
+def _shared(user: Person) -> tuple[list[SharedFolder], str]:
+    """The folders that others share with the user, or the problem with listing them."""
     try:
-        return services().shares.with_me(who), ""
+        return services().shares.with_me(user), ""
     except PortalError as error:
         return [], visible(error.text)
 
 
 def _with(sessions: Iterable[Session], folder: str) -> tuple[Session, ...]:
-    return tuple(one for one in sessions if any(m.folder == folder for m in one.mounts))
+    return tuple(session for session in sessions if any(m.folder == folder for m in session.mounts))

@@ -29,8 +29,8 @@ def files(path: str) -> ResponseReturnValue:  # noqa: ARG001
         if error.status == 404 and _is_file(location):
             return redirect(f"/files/{location}?view", 303)
         return _problem(location, error)
-    found = openings(person(), location)
-    return admitted(_render("files.html", folder=folder, openings=found))
+    apps = openings(person(), location)
+    return admitted(_render("files.html", folder=folder, openings=apps))
 
 
 def _is_file(location: str) -> bool:
@@ -60,7 +60,7 @@ def _problem(location: str, error: PortalError) -> Response:
     if error.status == 503:
         response.headers["Retry-After"] = str(error.retry_seconds)
     if isinstance(error, Starting):
-        response.headers["Refresh"] = str(error.retry_seconds)  # browsers load the page again
+        response.headers["Refresh"] = str(error.retry_seconds)  # browsers reload the page
     return response
 
 

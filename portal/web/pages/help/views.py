@@ -13,32 +13,32 @@ from portal.web.pages.blueprint import blueprint
 
 @blueprint.get("/help")
 def help_page() -> ResponseReturnValue:
-    """The page; its texts depend on what this site offers."""
-    who = current_user.person if current_user.is_authenticated else None
+    """The page; its texts depend on the site's configuration."""
+    reader = current_user.person if current_user.is_authenticated else None
     settings = services().settings
     return render_template(
         "help.html",
-        person=who,
+        person=reader,
         gpus=services().gpus,
         home=settings.sessions.home,
         storage=settings.sessions.storage,
         images=settings.images,
         rules=site_rules(),
-        image=_an_image(who),
-        example_fgpu=_an_amount(),
+        image=_example_image(reader),
+        example_fgpu=_example_fgpu(),
     )
 
 
-def _an_image(who: Person | None) -> str:
-    """An image for examples: one that the reader can use, so that they can be copied."""
-    if who is not None:
-        catalog = services().administration.visible_catalog(who, services().catalog())
-        if found := catalog.proposed:
-            return f"{found.environment}/{found.version}"
+def _example_image(reader: Person | None) -> str:
+    """An image that the reader can use, so that examples can be copied."""
+    if reader is not None:
+        catalog = services().administration.visible_catalog(reader, services().catalog())
+        if image := catalog.proposed:
+            return f"{image.environment}/{image.version}"
     return "NAME/VERSION"
 
 
-def _an_amount() -> str:
+def _example_fgpu() -> str:
     """An amount of the site's first kind of GPU; "" without GPUs."""
     kinds = services().gpus.kinds
     return f"{float(kinds[0].step):g}" if kinds else ""

@@ -1,4 +1,4 @@
-"""The page of one job: what it was asked for and given, its use, output, tasks and end."""
+"""The page of one job: its request, resources, use, output, tasks and end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from portal.web.pages.blueprint import blueprint, by_htmx
 from portal.web.pages.jobs.rows import JobView, job_views
 from portal.web.pages.jobs.use_view import UseView
 from portal.web.pages.listing import Parts, render_parts
-from portal.web.pages.sessions.actions import wanted_minutes
+from portal.web.pages.sessions.actions import requested_minutes
 
 PARTS = ("_job_head.html", "_job_facts.html")
 """The parts that the page polls; each is one element of the page."""
@@ -35,12 +35,12 @@ class OutputView:
     title: str
     path: str
     problem: str
-    """Why it cannot be read at all, in words."""
+    """Why it cannot be read, in words."""
 
 
 @dataclass(frozen=True)
 class JobPage:
-    """Everything that the page shows about a job."""
+    """View model of the page of a job."""
 
     row: JobView
 
@@ -55,14 +55,14 @@ class JobPage:
         return job_url(self.job.shown_id)
 
     @property
-    def says(self) -> str:
-        """What became of it, for those who do not see the page."""
-        words = {JobTab.PENDING: "is pending", JobTab.RUNNING: "is running"}
-        return words.get(self.job.tab, "has ended")
+    def state_text(self) -> str:
+        """Its state in words, for screen readers."""
+        texts = {JobTab.PENDING: "is pending", JobTab.RUNNING: "is running"}
+        return texts.get(self.job.tab, "has ended")
 
     @property
     def outputs(self) -> list[OutputView]:
-        """Its output files; [] while Slurm has not told of them."""
+        """Its output files; [] until Slurm has reported them."""
         return [
             OutputView(
                 stream,
@@ -80,13 +80,15 @@ class JobPage:
 
     @cached_property
     def tasks(self) -> list[tuple[JobTab, int]]:
-        """Of an array: how many of its tasks are on each tab of the list."""
+        """Of an array: the number of its tasks on each tab of the list."""
         if not self.job.array_id:
             return []
         query = JobQuery(array=self.job.array_id, owner=self.job.report.user)
         counts = services().jobs.counts(person(), query)
         first = services().jobs.get(person(), self.job.array_id)
-        if first.tab is JobTab.PENDING and not first.tasks.isdecimal():  # one record for them all
+        if (
+            first.tab is JobTab.PENDING and not first.tasks.isdecimal()
+        ):  # one record for all pending tasks
             counts[JobTab.PENDING] += count_tasks(first.tasks) - 1
         return [(tab, counts[tab]) for tab in JobTab if counts.get(tab)]
 
@@ -97,18 +99,18 @@ class JobPage:
 
     @property
     def waits_for(self) -> tuple[list[Dependency], bool]:
-        """What it waits for, and whether one of them is enough."""
+        """Its dependencies, and whether one of them is sufficient."""
         return dependencies(self.job.texts.dependency)
 
     @cached_property
     def extensions(self) -> Extensions:
-        """By how much it could be extended now."""
+        """The possible extensions of its time limit."""
         return services().jobs.extensions(self.job)
 
     @cached_property
     def use(self) -> UseView | None:
-        """What it uses, as Slurm last told; None if it was not asked yet."""
-        return _use_view(services().job_use.known(self.job))
+        """Its usage as last reported by Slurm; None before the first query."""
+        return _use_view(services().job_use.stored(self.job))
 
 
 def job_url(shown_id: str) -> str:
@@ -156,9 +158,9 @@ def job_now(shown_id: str) -> ResponseReturnValue:
 
 @blueprint.get("/jobs/<shown_id>/usage")
 def job_usage(shown_id: str) -> ResponseReturnValue:
-    """What it uses; Slurm is asked if nobody has asked lately. Without a script, the page."""
+    """Its usage, from Slurm or a recent query; redirects to the page without htmx."""
     page = page_of(shown_id)
-    usage = services().job_use.look(person(), shown_id)
+    usage = services().job_use.refresh(person(), shown_id)
     if not by_htmx():
         return redirect(f"{page.url}#job-use", 303)
     return render_template("_job_use.html", page=page, row=page.row, use=_use_view(usage))
@@ -167,6 +169,6 @@ def job_usage(shown_id: str) -> ResponseReturnValue:
 @blueprint.post("/jobs/<shown_id>/extend")
 def extend_job(shown_id: str) -> ResponseReturnValue:
     """Extend a running job by the chosen time, else by the default."""
-    services().jobs.extend(person(), shown_id, wanted_minutes())
+    services().jobs.extend(person(), shown_id, requested_minutes())
     flash("It has more time now.")
     return redirect(job_url(shown_id), 303)

@@ -53,14 +53,14 @@ TIMES = {
     JobTab.RUNNING: ("Started", "started"),
     JobTab.ENDED: ("Ended", "ended"),
 }
-"""The header of the column of times on each tab, and what it sorts by."""
+"""The header of the column of times on each tab, and its sort key."""
 
 STATES = {tab: tuple(state for state in JobState if tab_of(state) is tab) for tab in JobTab}
 """The states to choose from on each tab."""
 
 SESSIONS = {"no": "Without sessions", "only": "Sessions only"}
 GONE = {JobTab.PENDING: "is no longer pending", JobTab.RUNNING: "has ended"}
-"""What it means that a job is no longer on a tab."""
+"""Why a row disappeared, by tab."""
 
 # The sort order after the first click on a column header.
 _FIRST = {sort.key: sort for sort in (
@@ -108,8 +108,8 @@ class JobListView(ListView[JobQuery]):
 
     def toggle(self, row: JobView) -> str:
         """The address that shows the tasks of an array, or hides them."""
-        wanted = None if self.is_open(row) else row.key
-        return self.link(cursor=self.query.cursor, open=wanted)
+        array = None if self.is_open(row) else row.key
+        return self.link(cursor=self.query.cursor, open=array)
 
     def task_link(self, cursor: str) -> str:
         """The address of another page of the opened array's tasks."""
@@ -117,12 +117,12 @@ class JobListView(ListView[JobQuery]):
 
     @property
     def time_column(self) -> tuple[str, str]:
-        """The header of the column of times on this tab, and what it sorts by."""
+        """The header of the column of times on this tab, and its sort key."""
         return TIMES[JobTab(self.tab)]
 
     @property
     def gone(self) -> str:
-        """What it means for a job that it is no longer listed; "" if nothing."""
+        """Why a row disappeared from this tab; "" where rows stay."""
         return GONE.get(JobTab(self.tab), "")
 
     @property
@@ -134,12 +134,12 @@ class JobListView(ListView[JobQuery]):
     def accounts(self) -> list[str]:
         """The accounts to filter by, including the current one."""
         limits = cluster_view().limits
-        known = [
+        names = [
             link.account
             for link in (limits.associations if limits else ())
             if link.user and (self.person.admin or link.user == self.person.name)
         ]
-        return with_chosen(self.query.account, known)
+        return with_chosen(self.query.account, names)
 
     @property
     def partition_choices(self) -> list[str]:
@@ -148,7 +148,7 @@ class JobListView(ListView[JobQuery]):
 
     @property
     def session_choices(self) -> dict[str, str]:
-        """Whether jobs of sessions are listed."""
+        """The choices of the filter by sessions."""
         return SESSIONS
 
     @property
@@ -158,30 +158,34 @@ class JobListView(ListView[JobQuery]):
         return with_chosen(self.query.owner, owners) if owners else []
 
 
-def asked_for() -> JobListView:
+def list_of_request() -> JobListView:
     """The list for the current request."""
-    who, jobs = person(), services().jobs
-    asked = request.args.to_dict()
-    query = JobListView.on_its_tab(read_leniently(JobQuery, asked, limit=PAGE))
-    tasks = _tasks_of(asked, query)
+    user, jobs = person(), services().jobs
+    parameters = request.args.to_dict()
+    query = JobListView.on_its_tab(read_leniently(JobQuery, parameters, limit=PAGE))
+    tasks = _tasks_of(parameters, query)
     return JobListView(
         query=query,
-        person=who,
-        page=jobs.query(who, query),
-        counts=jobs.counts(who, query),
+        person=user,
+        page=jobs.query(user, query),
+        counts=jobs.counts(user, query),
         status=services().cluster.slurm_status(),
         opened=tasks.array or "",
-        task_page=jobs.query(who, tasks) if tasks.array else NOTHING,
+        task_page=jobs.query(user, tasks) if tasks.array else NOTHING,
     )
 
 
-def _tasks_of(asked: dict[str, str], query: JobQuery) -> JobQuery:
-    """The query for the tasks of the array that is opened; without an array if none is.
+def _tasks_of(parameters: dict[str, str], query: JobQuery) -> JobQuery:
+    """The query for the tasks of the opened array; without an array if none is opened.
 
-    Slurm numbers the tasks that start in turn: the oldest are the first ones.
+    Oldest first, which is the order of task numbers, since Slurm starts tasks in turn.
     """
-    opened = "" if query.array else asked.get("open", "")
-    wanted = {"array": opened, "cursor": asked.get("tasks", ""), "sort": JobSort.OLDEST}
-    found = read_leniently(JobQuery, wanted, limit=TASKS)
-    kept = ("state", "owner", "slurm_state", "partition")
-    return found.model_copy(update={name: getattr(query, name) for name in kept})
+    opened = "" if query.array else parameters.get("open", "")
+    task_parameters = {
+        "array": opened,
+        "cursor": parameters.get("tasks", ""),
+        "sort": JobSort.OLDEST,
+    }
+    tasks = read_leniently(JobQuery, task_parameters, limit=TASKS)
+    shared = ("state", "owner", "slurm_state", "partition")
+    return tasks.model_copy(update={name: getattr(query, name) for name in shared})

@@ -15,7 +15,7 @@ from portal.core.units import plural
 from portal.web.api.jobs.responses import row_responses
 from portal.web.api.models.jobs import JobOut
 from portal.web.context import services
-from portal.web.pages.jobs.words import called, in_question
+from portal.web.pages.jobs.words import dialog_label, job_label
 from portal.web.pages.sessions.rows import REASON_CHIPS, Chip
 
 _BAD = "exclamation-triangle-fill"
@@ -40,55 +40,55 @@ UNKNOWN = Chip("Unknown", "question-lg", "wait")
 
 @dataclass(frozen=True)
 class JobView:
-    """One row of the Jobs page: a job, an array, or a task of one."""
+    """A row of the Jobs page: a job, an array, or a task of an array."""
 
     row: JobRow
     data: JobOut
-    """The API's response model, so that pages and API never disagree."""
+    """The API's response model, so that pages and API agree."""
     person: Person
     session_name: str | None = None
-    """The name of the session that it runs, if it still exists."""
+    """The name of its session, if that still exists."""
 
     @property
     def job(self) -> Job:
-        """The job; of an array, one of its tasks."""
+        """The job; for an array, one of its tasks."""
         return self.row.job
 
     @property
     def key(self) -> str:
-        """The number for addresses and actions; the array's for all its tasks."""
+        """The job number for addresses and actions; the array's number for an array."""
         return self.data.id
 
     @property
     def element(self) -> str:
-        """The id of its element in the page, where it stands once."""
+        """The unique id of its element in the page."""
         kind = "a" if self.row.is_array else "j"
         return f"{kind}-{self.job.array_id if self.row.is_array else self.job.id}"
 
     @property
     def title(self) -> str:
-        """Its name, or its session's; Slurm tells the name a little later than the job."""
+        """The name of the session or the job; the number until Slurm has reported the name."""
         return self.session_name or self.data.name or f"job {self.data.id}"
 
     @property
-    def called(self) -> str:
-        """How it is called in texts: names repeat."""
-        return called(self.session_name or self.data.name, self.key)
+    def label(self) -> str:
+        """Name and number for texts, since names are not unique."""
+        return job_label(self.session_name or self.data.name, self.key)
 
     @property
-    def in_question(self) -> str:
-        """How a dialog names it."""
-        name, array = self.called, self.row.is_array
-        return in_question(name, self.data.owner, self.person.name, array=array)
+    def dialog_label(self) -> str:
+        """The label with owner and tasks, for dialogs."""
+        name, array = self.label, self.row.is_array
+        return dialog_label(name, self.data.owner, self.person.name, array=array)
 
     @property
-    def own(self) -> bool:
-        """Whether it is the reader's."""
+    def is_own(self) -> bool:
+        """Whether the reader is its owner."""
         return self.data.owner == self.person.name
 
     @property
     def chip(self) -> Chip:
-        """How its state is shown."""
+        """The chip of its state."""
         code = self.data.reason.code if self.data.reason else ""
         if self.job.gone:
             return UNKNOWN
@@ -96,7 +96,7 @@ class JobView:
 
     @property
     def task_chips(self) -> list[tuple[Chip, int]]:
-        """Of an array: its tasks by state, in the order in which tasks pass through them."""
+        """Of an array: its tasks by state, in the order of a job's life."""
         states = self.row.states
         return [(CHIPS[state], states[state]) for state in JobState if states.get(state)]
 
@@ -107,7 +107,7 @@ class JobView:
 
     @property
     def actions(self) -> tuple[JobAction, ...]:
-        """What can be done to it here."""
+        """The actions that are offered for it."""
         return offered(self.job, self.row.states)
 
     @property
@@ -117,16 +117,16 @@ class JobView:
 
     @property
     def figures(self) -> list[tuple[str, str]]:
-        """Its resources beside memory, of one task: label and text."""
-        has = self.data.resources
-        found = [("CPU", plural(has.cpus, "core"))]
-        if has.nodes > 1:
-            found.append(("Nodes", f"{has.nodes} nodes"))
-        if has.gpus:
-            found.append(("GPUs", plural(has.gpus, "GPU")))
-        if has.shards and has.fgpu is None:
-            found.append(("GPU", plural(has.shards, "GPU shard")))
-        return found
+        """Its resources except memory (for arrays, of one task): label and text."""
+        resources = self.data.resources
+        figures = [("CPU", plural(resources.cpus, "core"))]
+        if resources.nodes > 1:
+            figures.append(("Nodes", f"{resources.nodes} nodes"))
+        if resources.gpus:
+            figures.append(("GPUs", plural(resources.gpus, "GPU")))
+        if resources.shards and resources.fgpu is None:
+            figures.append(("GPU", plural(resources.shards, "GPU shard")))
+        return figures
 
     @property
     def fgpu(self) -> float | None:

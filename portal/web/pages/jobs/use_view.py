@@ -1,4 +1,4 @@
-"""View model of what a job uses."""
+"""View model of a job's usage."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ class Meter:
     title: str
     text: str
     share: float | None
-    """Percent of what the job has; None: no bar."""
+    """Percent of the job's resources; None means no bar."""
 
 
 @dataclass(frozen=True)
 class UseView:
-    """The panel of a job's use."""
+    """The panel of a job's usage."""
 
     usage: JobUsage
 
     @property
     def meters(self) -> list[Meter]:
-        """What it uses now; after its end, what it used."""
-        found = [self._cpu(), self._memory(), *self._gpu()]
-        return [meter for meter in found if meter is not None]
+        """The meters of CPU, memory and GPU; after its end, of the whole run."""
+        meters = [self._cpu(), self._memory(), *self._gpu()]
+        return [meter for meter in meters if meter is not None]
 
     @property
     def sentences(self) -> list[str]:
-        """The same in words, and what could be asked for the next time."""
+        """The same in words, with advice for the next submission."""
         usage = self.usage
         mean = cpu_words(usage) if usage.final or usage.cores_now is not None else ""
         return [text for text in (mean, memory_words(usage), advice(usage)) if text]
@@ -70,10 +70,10 @@ class UseView:
         return Meter("Memory", f"{rounded_size(mb)}{of} {when}", share)
 
     def _gpu(self) -> list[Meter]:
-        usage, found = self.usage, []
+        usage, meters = self.usage, []
         if usage.gpu_percent is not None:
             text = f"{usage.gpu_percent:.0f} % of one GPU"
-            found.append(Meter("GPU", text, min(usage.gpu_percent, 100.0)))
+            meters.append(Meter("GPU", text, min(usage.gpu_percent, 100.0)))
         if usage.gpu_memory is not None:
-            found.append(Meter("GPU memory", rounded_size(usage.gpu_memory / 2**20), None))
-        return found
+            meters.append(Meter("GPU memory", rounded_size(usage.gpu_memory / 2**20), None))
+        return meters

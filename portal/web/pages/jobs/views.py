@@ -1,4 +1,4 @@
-"""The Jobs page: the list, and acting on its jobs."""
+"""The Jobs page: the list, and actions on its jobs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from portal.errors import FieldError, InvalidRequest
 from portal.web.context import person, reads_together, services
 from portal.web.http.paths import here, local_path
 from portal.web.pages.blueprint import blueprint, by_htmx
-from portal.web.pages.jobs.list_view import JobListView, asked_for
-from portal.web.pages.jobs.words import WORDS, called, in_question
+from portal.web.pages.jobs.list_view import JobListView, list_of_request
+from portal.web.pages.jobs.words import WORDS, dialog_label, job_label
 from portal.web.pages.listing import Parts
 
 PARTS = ("_tabs.html", "_job_state.html", "_job_rows.html")
@@ -25,26 +25,26 @@ _ACTION = "<any(cancel,hold,release,requeue):action>"
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What became of an action on some jobs."""
+    """The results of an action on jobs."""
 
     action: JobAction
     all: list[JobOutcome]
 
     @property
     def failed(self) -> list[JobOutcome]:
-        """Those on which it failed."""
+        """The results for jobs on which it failed."""
         return [outcome for outcome in self.all if not outcome.done]
 
     @property
     def summary(self) -> str:
-        """What became of all of them, in a sentence."""
-        done = len(self.all) - len(self.failed)
+        """The results in one sentence."""
+        succeeded = len(self.all) - len(self.failed)
         past = WORDS[self.action].past
-        if not done:
+        if not succeeded:
             return f"No job was {past}."
         number = plural(len(self.all), "job")
-        counted = f"{done} of {number}" if self.failed else number
-        return f"{counted} {'was' if done == 1 else 'were'} {past}."
+        counted = f"{succeeded} of {number}" if self.failed else number
+        return f"{counted} {'was' if succeeded == 1 else 'were'} {past}."
 
 
 def _parts(listing: JobListView) -> Parts:
@@ -55,7 +55,7 @@ def _parts(listing: JobListView) -> Parts:
 @reads_together(cluster=True)
 def jobs() -> ResponseReturnValue:
     """The page with the list."""
-    listing = asked_for()
+    listing = list_of_request()
     parts = _parts(listing)
     return render_template(
         "jobs.html",
@@ -71,7 +71,7 @@ def jobs() -> ResponseReturnValue:
 @reads_together()
 def job_rows() -> ResponseReturnValue:
     """The parts that the page polls; 204 if the browser already has them."""
-    return _parts(asked_for()).answer()
+    return _parts(list_of_request()).answer()
 
 
 @blueprint.get(f"/jobs/act/{_ACTION}")
@@ -83,8 +83,8 @@ def ask_act(action: str) -> ResponseReturnValue:
         return redirect(back, 303)
     reader = person().name
     names = [
-        in_question(called(one.name, one.id), one.owner, reader, array=one.is_array)
-        for one in services().jobs.asked(person(), ids)
+        dialog_label(job_label(target.name, target.id), target.owner, reader, array=target.is_array)
+        for target in services().jobs.targets(person(), ids)
     ]
     return render_template(
         "job_act.html",
@@ -98,14 +98,14 @@ def ask_act(action: str) -> ResponseReturnValue:
 
 @blueprint.post(f"/jobs/act/{_ACTION}")
 def act(action: str) -> ResponseReturnValue:
-    """Cancel, hold, release or requeue jobs, and say what became of each."""
+    """Cancel, hold, release or requeue jobs, and report the result for each."""
     ids = list(dict.fromkeys(request.form.getlist("ids")))
     if not 0 < len(ids) <= MAX_AT_ONCE:
         raise InvalidRequest([FieldError("ids", f"name 1 to {MAX_AT_ONCE} jobs")])
-    wanted = JobAction(action)
-    outcomes = Outcomes(wanted, services().jobs.act(person(), wanted, ids))
+    job_action = JobAction(action)
+    outcomes = Outcomes(job_action, services().jobs.act(person(), job_action, ids))
     if by_htmx():
         text = render_template("_job_outcomes.html", outcomes=outcomes)
-        return _parts(asked_for()).answer(more=text)
+        return _parts(list_of_request()).answer(extra=text)
     back = local_path(request.form.get("back")) or "/jobs"
     return render_template("job_acted.html", outcomes=outcomes, back=back, person=person())

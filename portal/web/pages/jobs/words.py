@@ -11,14 +11,14 @@ from portal.core.jobs.actions import JobAction
 
 @dataclass(frozen=True)
 class ActionWords:
-    """How an action is called, and what it does."""
+    """The words for an action and its effect."""
 
     verb: str
     past: str
     icon: str
-    one: str
-    """What will happen to one job."""
-    many: str
+    effect: str
+    """The effect on one job."""
+    effect_on_many: str
 
 
 WORDS = {
@@ -49,15 +49,15 @@ WORDS = {
 """In the order of the buttons."""
 
 
-def called(name: str, number: str) -> str:
-    """How a job is called where another one may have the same name."""
+def job_label(name: str, number: str) -> str:
+    """Name and number of a job, since names are not unique."""
     return f"{name} ({number})" if name else f"job {number}"
 
 
-def in_question(called: str, owner: str, reader: str, *, array: bool) -> str:
-    """How a job, or a whole array, is named where somebody is asked about an action on it."""
+def dialog_label(label: str, owner: str, reader: str, *, array: bool) -> str:
+    """The label of a job or array in dialogs: with another owner's name, and "all of its tasks"."""
     whose = "" if owner == reader else f"{owner}'s "
-    return f"{whose}{called}{', all of its tasks' if array else ''}"
+    return f"{whose}{label}{', all of its tasks' if array else ''}"
 
 
 def install(app: Flask) -> None:

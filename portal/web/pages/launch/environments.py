@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from portal.core.apps.catalog import AppSpec, Catalog, Image
+from portal.node.common.natural_sort import natural_key
 
 ICON = "box"
 
@@ -18,9 +18,9 @@ class VersionChip:
     image: Image
     label: str
     title: str
-    """With the environment's title."""
+    """The title with the environment's title."""
     apps: Sequence[AppSpec]
-    """Only those that distinguish it."""
+    """The apps that are not offered everywhere."""
     picked: bool
     proposed: bool
     """Whether a click on its environment's card chooses it."""
@@ -28,7 +28,7 @@ class VersionChip:
 
 @dataclass(frozen=True)
 class EnvironmentCard:
-    """One environment, with its versions from the newest on."""
+    """An environment with its versions, newest first."""
 
     name: str
     title: str
@@ -37,7 +37,7 @@ class EnvironmentCard:
 
     @property
     def words(self) -> str:
-        """What the search field finds it by."""
+        """The text that the search field matches."""
         parts = [self.name, self.title]
         for chip in self.versions:
             parts += [chip.title, chip.image.version, chip.image.description]
@@ -55,15 +55,9 @@ def environment_cards(
         groups.setdefault(image.environment, []).append(image)
     recent = dict.fromkeys(name for name, _ in used if name in groups)
     default = [catalog.proposed.environment] if catalog.proposed else []
-    rest = sorted(groups, key=lambda name: _natural(catalog.environment_title(name)))
-    order = dict.fromkeys([*recent, *default, *rest])
+    by_title = sorted(groups, key=lambda name: natural_key(catalog.environment_title(name)))
+    order = dict.fromkeys([*recent, *default, *by_title])
     return [_card(catalog, name, groups[name], used, chosen) for name in order]
-
-
-def _natural(title: str) -> list[tuple[int, str]]:
-    """Sorts "Lab 9" before "Lab 12"."""
-    parts = re.findall(r"\d+|\D+", title.casefold())
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
 
 
 def _card(

@@ -1,4 +1,4 @@
-"""How large the launcher's folders are, and how much is free: counted while the page is shown."""
+"""Sizes of the wizard's folders and the free space, computed while the page is shown."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ MOST = 40
 def folder_sizes() -> ResponseReturnValue:
     """Sizes in words by the folder's name (`name`, repeated); `complete` is False while counting.
 
-    What cannot be counted is left out: the page is for launching.
+    Omits folders that cannot be counted, since the sizes are not needed for a launch.
     """
-    who, sizes, complete = person(), {}, True
+    user, sizes, complete = person(), {}, True
     try:
-        free = _free(who)
+        free = _free(user)
         for name in filter(None, dict.fromkeys(request.args.getlist("name")[:MOST])):
-            found = None if name == HOME else _size(who, name)
-            if found is not None:
-                sizes[name], done = found
-                complete = complete and done
+            size = None if name == HOME else _size(user, name)
+            if size is not None:
+                sizes[name], counted = size
+                complete = complete and counted
     except PortalError:
         return jsonify(sizes=sizes, free="", complete=True)
     return jsonify(sizes=sizes, free=free, complete=complete)
 
 
-def _size(who: Person, name: str) -> tuple[str, bool] | None:
+def _size(user: Person, name: str) -> tuple[str, bool] | None:
     owner, _, folder = name.rpartition("/")
     area = f"shared/{quote(owner, safe='')}" if owner else "storage"
     try:
-        found = services().files.usage(who, f"{area}/{quote(folder, safe='')}")
+        usage = services().files.usage(user, f"{area}/{quote(folder, safe='')}")
     except (NotFound, InvalidRequest, Conflict):
         return None
-    files = f"{found.files:,} file{'' if found.files == 1 else 's'}"
-    return f"{file_size(found.bytes)} in {files}" + ("" if found.complete else " …"), found.complete
+    files = f"{usage.files:,} file{'' if usage.files == 1 else 's'}"
+    return f"{file_size(usage.bytes)} in {files}" + ("" if usage.complete else " …"), usage.complete
 
 
-def _free(who: Person) -> str:
-    """How much of the storage folders' quota is left, or of their file system."""
-    found = services().files.quota(who, "storage")
-    if found.used is None or found.limit is None:
+def _free(user: Person) -> str:
+    """The remaining quota of the storage folders, or the free space of their file system."""
+    quota = services().files.quota(user, "storage")
+    if quota.used is None or quota.limit is None:
         return ""
-    left = file_size(max(0, found.limit - found.used))
-    where = "on the file system" if found.source == "df" else "of your quota"
+    left = file_size(max(0, quota.limit - quota.used))
+    where = "on the file system" if quota.source == "df" else "of your quota"
     return f"{left} free {where} of your storage folders"

@@ -24,7 +24,7 @@ from portal.web.pages.launch.slurm_fields import LABELS as SLURM_LABELS
 IMAGE = "image"
 """One field for environment and version: "environment/version"."""
 OWN_IMAGE = "own_image"
-"""The address or path of the user's own image, if IMAGE says "own"."""
+"""The address or path of the user's own image, if IMAGE is "own"."""
 GPU = "gpu"
 """One field for type and amount of a GPU: "type/amount", or the amount if GPUs have no types."""
 ENV = "env"
@@ -39,9 +39,9 @@ TIME = "time_limit"
 TIME_PROPOSED = "time_proposed"
 """The time that the form proposed; unchanged, it is not part of the request."""
 PROPOSED = "proposed"
-"""Whether the selected folders are still those that the form proposed."""
+"""Whether the selected folders are still the proposed ones."""
 EXCLUSIVE_OF = "exclusive_of"
-"""The template whose default the box for the whole node showed: unticked, it is refused."""
+"""The template whose default the box for the whole node showed; unticking overrides it."""
 FGPU, GPU_KIND = "resources.fgpu", "resources.gpu_kind"
 OURS = frozenset(
     {"csrf_token", "who", "key", "confirmed", "folder", "preset", "replace"}
@@ -97,7 +97,7 @@ STEP_OF = {name: step for step, names in STEPS.items() for name in names}
 
 
 @dataclass(frozen=True)
-class Entered:
+class FormValues:
     """The values of the form's fields."""
 
     values: dict[str, str]
@@ -108,11 +108,11 @@ class Entered:
 def first_values(catalog: Catalog, used: Iterable[tuple[str, str]] = ()) -> dict[str, str]:
     """Defaults of a new form: small, so that the session starts at once.
 
-    `used`: the environments and versions that the user launched lately, the last one first.
+    `used`: the environments and versions that the user launched lately, newest first.
     """
-    known = (catalog.image(environment, version) for environment, version in used)
-    offered = (image for image in known if image and not image.retired)
-    image = next(offered, catalog.proposed)
+    images = (catalog.image(environment, version) for environment, version in used)
+    candidates = (image for image in images if image and not image.retired)
+    image = next(candidates, catalog.proposed)
     return {
         "environment": image.environment if image else "",
         "version": image.version if image else "",
@@ -121,21 +121,21 @@ def first_values(catalog: Catalog, used: Iterable[tuple[str, str]] = ()) -> dict
     }
 
 
-def entered(form: MultiDict[str, str]) -> Entered:
+def submitted_values(form: MultiDict[str, str]) -> FormValues:
     """The values of a submitted form, to be shown again."""
     values = {name: _shown(name, form.get(name, "")) for name in FIELDS}
     values |= {name: with_unit(values[name]) for name in SIZES}
     if ENV_LINES in form:
         values[ENV_LINES] = _shown(ENV_LINES, form[ENV_LINES])
         values[ENV] = ""
-    values |= dict.fromkeys(_undone(form), OFF)
+    values |= dict.fromkeys(_unticked(form), OFF)
     values[OWN_IMAGE] = _shown(OWN_IMAGE, form.get(OWN_IMAGE, ""))
     if IMAGE in form:
         values["environment"], _, values["version"] = form[IMAGE].partition("/")
     if GPU in form:
         values[GPU_KIND], _, values[FGPU] = form[GPU].rpartition("/")
     mounts = {name: ro for name, ro in ticked_mounts(form).items() if len(name) <= MAX_SHOWN}
-    return Entered(values, dict(itertools.islice(mounts.items(), _MAX_TICKED)))
+    return FormValues(values, dict(itertools.islice(mounts.items(), _MAX_TICKED)))
 
 
 def _shown(name: str, text: str) -> str:
@@ -158,7 +158,7 @@ def to_body(form: MultiDict[str, str]) -> dict[str, Any]:
     resources: dict[str, Any] = {}
     for name, text in form.items():
         value = trim(text)
-        place, _, last = name.rpartition(".")
+        group, _, last = name.rpartition(".")
         if not value or not _is_part_of_request(form, name, value):
             continue
         if name == IMAGE and value == OWN:
@@ -171,23 +171,23 @@ def to_body(form: MultiDict[str, str]) -> dict[str, Any]:
         elif name == GPU:
             kind, _, amount = value.rpartition("/")
             resources |= {"fgpu": decimal(amount)} | ({"gpu_kind": kind} if kind else {})
-        elif place == "resources":
+        elif group == "resources":
             resources[last] = _value(name, value)
         else:
             body[name] = _value(name, value)
-    assembled: dict[str, Any] = dict.fromkeys(_undone(form), False)
+    assembled: dict[str, Any] = dict.fromkeys(_unticked(form), False)
     # With a template, the hidden resource fields are ignored.
     if TEMPLATE not in body:
         assembled["resources"] = resources
     mounts = ticked_mounts(form)
     if mounts:
         assembled["mounts"] = [{"folder": name, "read_only": ro} for name, ro in mounts.items()]
-    # A field named "resources" or "mounts" must not pass for the assembled value.
+    # A submitted field named "resources" or "mounts" replaces the assembled value and is rejected.
     return assembled | body
 
 
-def _undone(form: MultiDict[str, str]) -> list[str]:
-    """EXCLUSIVE if its box is unticked, and showed what the chosen template says."""
+def _unticked(form: MultiDict[str, str]) -> list[str]:
+    """[EXCLUSIVE] if the user has unticked the default of the chosen template, else []."""
     template = trim(form.get(TEMPLATE, ""))
     shown_for = trim(form.get(EXCLUSIVE_OF, ""))
     return [EXCLUSIVE] if template and template == shown_for and EXCLUSIVE not in form else []
@@ -201,8 +201,8 @@ def _is_part_of_request(form: MultiDict[str, str], name: str, value: str) -> boo
     return name != ENV or ENV_LINES not in form
 
 
-def again(form: MultiDict[str, str]) -> list[tuple[str, str]]:
-    """The fields of a valid form, to be sent once more; values as short as possible."""
+def resent_fields(form: MultiDict[str, str]) -> list[tuple[str, str]]:
+    """The fields of a valid form, to be sent again; with values as short as possible."""
     written = {ENV: lambda text: json.dumps(_object(text), ensure_ascii=False)}
     sent = [
         (name, written.get(name, trim)(value) if value else "")
@@ -231,14 +231,14 @@ def _object(text: str) -> object:
         return text
 
 
-def from_body(body: Mapping[str, Any]) -> Entered:
+def from_body(body: Mapping[str, Any]) -> FormValues:
     """Fill the form from the body of a launch request; the inverse of `to_body`."""
     plain = {name: value for name, value in body.items() if name != "mounts"}
     values = dict.fromkeys(FIELDS, "") | flat_values(plain)
     if image := plain.get(IMAGE):
         values |= {"environment": OWN, OWN_IMAGE: str(image)}
     mounts = body.get("mounts", [])
-    return Entered(values, {m["folder"]: m.get("read_only", False) for m in mounts})
+    return FormValues(values, {m["folder"]: m.get("read_only", False) for m in mounts})
 
 
 def flat_values(body: Mapping[str, Any]) -> dict[str, str]:
@@ -254,7 +254,7 @@ def _written(name: str, value: object) -> str:
     if name == EXCLUSIVE:
         return "on"
     if name == ENV:
-        # Not escaped: that would make a character six times as long.
+        # Not escaped, which would make a character six times as long.
         return json.dumps(value, ensure_ascii=False)
     if name in SIZES and isinstance(value, str):
         return exact_size(parse_size(value))
@@ -283,12 +283,12 @@ def _entered_variables(values: Mapping[str, str]) -> dict[str, str]:
             return parse_lines(values[ENV_LINES])
         except InvalidRequest:
             return {}
-    found = _object(values.get(ENV) or "{}")
-    return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}
+    variables = _object(values.get(ENV) or "{}")
+    return {str(k): str(v) for k, v in variables.items()} if isinstance(variables, dict) else {}
 
 
 def all_errors(error: InvalidRequest) -> dict[str, object]:
-    """The errors as the page's script shows them beside fields and lines of variables."""
+    """The errors for the page's script, by field and by variable."""
     beside, problem = sort_errors(error, error.errors)
     if GPU_KIND in beside:  # one menu for both
         beside.setdefault(FGPU, beside.pop(GPU_KIND))
@@ -299,22 +299,22 @@ def all_errors(error: InvalidRequest) -> dict[str, object]:
 
 
 def sort_errors(
-    error: PortalError, found: tuple[FieldError, ...], known: Collection[str] = FIELDS
+    error: PortalError, errors: tuple[FieldError, ...], fields: Collection[str] = FIELDS
 ) -> tuple[dict[str, str], str]:
-    """The errors by field, and the text of those that belong to no field of the form."""
+    """The errors by field of the form, and a text with all other errors."""
     beside: dict[str, str] = {}
-    rest = []
-    for e in found:
+    unplaced = []
+    for e in errors:
         name, _, below = e.field.partition(".")
-        if e.field in known and e.field not in beside:
+        if e.field in fields and e.field not in beside:
             beside[e.field] = e.message
         elif name == ENV:
             # Pages capitalise messages, but a variable's name must stay as it was sent.
-            named = e.message if e.message.startswith(f"{below} ") else f"{below}: {e.message}"
-            message = f"variable {named}" if below else e.message
+            text = e.message if e.message.startswith(f"{below} ") else f"{below}: {e.message}"
+            message = f"variable {text}" if below else e.message
             beside[ENV] = "; ".join(filter(None, [beside.get(ENV), message]))
         elif name == "mounts":
             beside[name] = "; ".join(filter(None, [beside.get(name), e.message]))
         else:
-            rest.append(f"{e.field}: {e.message}".removeprefix(": "))
-    return beside, "; ".join(rest) or ("" if beside else error.text)
+            unplaced.append(f"{e.field}: {e.message}".removeprefix(": "))
+    return beside, "; ".join(unplaced) or ("" if beside else error.text)

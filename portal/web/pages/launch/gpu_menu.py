@@ -21,7 +21,7 @@ class Option:
     text: str
     about: str
     groups: tuple[str, ...]
-    """The resource groups that offer it; () for an amount that none of them offers."""
+    """The resource groups that offer it; () for an amount that is not offered."""
     chosen: bool = False
 
 
@@ -32,8 +32,8 @@ class Menu:
     kinds: Mapping[str, GpuKind]
     """By heading."""
     options: Mapping[str, Sequence[Option]]
-    strange: Option | None = None
-    """The requested amount if it is not offered: kept as an option for its error to refer to."""
+    not_offered: Option | None = None
+    """The requested amount if it is not offered: an option for its error to refer to."""
     note: str = ""
     """A note that the requested amount was rounded up."""
 
@@ -41,18 +41,18 @@ class Menu:
     def chosen(self) -> Option | None:
         """The chosen option, if any."""
         options = (option for options in self.options.values() for option in options)
-        return next((option for option in options if option.chosen), self.strange)
+        return next((option for option in options if option.chosen), self.not_offered)
 
 
 def menu(
-    offers: Mapping[str, Sequence[GpuOffer]], group: str, asked: str, kind_name: str
+    offers: Mapping[str, Sequence[GpuOffer]], group: str, entered: str, kind_name: str
 ) -> Menu | None:
     """The menu with the requested amount selected; None if there are no GPUs."""
     groups_of = _groups_of(offers)
-    wanted = _amount(asked)
-    if not groups_of and wanted is None:
+    requested = _amount(entered)
+    if not groups_of and requested is None:
         return None
-    granted = _granted(offers.get(group, ()), wanted, kind_name)
+    granted = _granted(offers.get(group, ()), requested, kind_name)
     kinds: dict[str, GpuKind] = {}
     options: dict[str, list[Option]] = {}
     for (kind, part), names in groups_of.items():
@@ -67,24 +67,24 @@ def menu(
                 chosen=(kind, part) == granted,
             )
         )
-    if wanted is None or granted is not None:
-        return Menu(kinds, options, note=_note(wanted, granted))
-    text = f"{fgpu_number(wanted)} fGPU: not offered here"
-    value = "/".join(filter(None, (kind_name, fgpu_number(wanted))))
-    return Menu(kinds, options, strange=Option(value, text, "", (), chosen=True))
+    if requested is None or granted is not None:
+        return Menu(kinds, options, note=_note(requested, granted))
+    text = f"{fgpu_number(requested)} fGPU: not offered here"
+    value = "/".join(filter(None, (kind_name, fgpu_number(requested))))
+    return Menu(kinds, options, not_offered=Option(value, text, "", (), chosen=True))
 
 
 def _groups_of(
     offers: Mapping[str, Sequence[GpuOffer]],
 ) -> dict[tuple[GpuKind, Slice], tuple[str, ...]]:
     """All amounts, each with the resource groups that offer it."""
-    found: dict[tuple[GpuKind, Slice], tuple[str, ...]] = {}
+    groups_of: dict[tuple[GpuKind, Slice], tuple[str, ...]] = {}
     for group, its_offers in offers.items():
         for offer in its_offers:
             for part in offer.amounts:
                 key = offer.kind, part
-                found[key] = (*found.get(key, ()), group)
-    return dict(sorted(found.items(), key=lambda item: (item[0][0].title, item[0][1].fgpu)))
+                groups_of[key] = (*groups_of.get(key, ()), group)
+    return dict(sorted(groups_of.items(), key=lambda item: (item[0][0].title, item[0][1].fgpu)))
 
 
 def _groups_with(offers: Mapping[str, Sequence[GpuOffer]], kind: GpuKind) -> list[str]:
@@ -110,31 +110,35 @@ def _value(kind: str, amount: Fraction) -> str:
     return "/".join(filter(None, (kind, fgpu_number(amount))))
 
 
-def _amount(asked: str) -> float | None:
+def _amount(text: str) -> float | None:
     try:
-        found = float(asked)
+        amount = float(text)
     except ValueError:
         return None
-    return found if 0 < found < math.inf else None
+    return amount if 0 < amount < math.inf else None
 
 
 def _granted(
-    offers: Sequence[GpuOffer], wanted: float | None, kind_name: str
+    offers: Sequence[GpuOffer], requested: float | None, kind_name: str
 ) -> tuple[GpuKind, Slice] | None:
     """The smallest sufficient amount of the requested type, or of the first type."""
-    if wanted is None:
+    if requested is None:
         return None
     offer = next((offer for offer in offers if kind_name in ("", offer.kind.name)), None)
     if offer is None:
         return None
-    found = smallest(offer.amounts, wanted)
-    return None if found is None else (offer.kind, found)
+    part = smallest(offer.amounts, requested)
+    return None if part is None else (offer.kind, part)
 
 
-def _note(wanted: float | None, granted: tuple[GpuKind, Slice] | None) -> str:
-    if wanted is None or granted is None or fgpu_number(wanted) == fgpu_number(granted[1].fgpu):
+def _note(requested: float | None, granted: tuple[GpuKind, Slice] | None) -> str:
+    if (
+        requested is None
+        or granted is None
+        or fgpu_number(requested) == fgpu_number(granted[1].fgpu)
+    ):
         return ""
     return (
-        f"{fgpu_number(wanted)} fGPU was requested, and is rounded up to "
+        f"{fgpu_number(requested)} fGPU was requested, and is rounded up to "
         f"{fgpu_number(granted[1].fgpu)}: GPUs here are shared out in such steps."
     )

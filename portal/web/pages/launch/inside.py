@@ -1,4 +1,4 @@
-"""What is inside a version of an environment: a page, and the same in a dialog of the forms."""
+"""The contents of an environment's version: a page, also shown in a dialog of the forms."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ MOST_TEXT = 100
 @blueprint.get("/environments/<environment>/<version>")
 def inside(environment: str, version: str) -> ResponseReturnValue:
     """The page, or its main part for the dialog; with a search, only the matching packages."""
-    found = services().image_contents.inside(person(), environment, version)
+    contents = services().image_contents.inside(person(), environment, version)
     text = trim(request.args.get("packages", ""))[:MOST_TEXT]
-    inventory = found.inventory
+    inventory = contents.inventory
     listed = matching(inventory.packages, text) if inventory else []
     template = "environment.html"
     if by_htmx():
@@ -31,9 +31,9 @@ def inside(environment: str, version: str) -> ResponseReturnValue:
     return render_template(
         template,
         person=person(),
-        image=found.image,
+        image=contents.image,
         inventory=inventory,
-        main=[(one.name, short_version(one)) for one in found.key],
+        main=[(package.name, short_version(package)) for package in contents.key],
         takes=file_size(inventory.size) if inventory else "",
         counts=_counts(inventory) if inventory else "",
         listed=listed,
@@ -43,6 +43,6 @@ def inside(environment: str, version: str) -> ResponseReturnValue:
 
 
 def _counts(inventory: Inventory) -> str:
-    """How many packages of each kind there are: "412 Debian, 38 Python"."""
-    counts = Counter(one.kind for one in inventory.packages)
+    """The number of packages of each kind: "412 Debian, 38 Python"."""
+    counts = Counter(package.kind for package in inventory.packages)
     return ", ".join(f"{count} {KINDS[kind]}" for kind, count in counts.most_common())

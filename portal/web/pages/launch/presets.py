@@ -32,7 +32,7 @@ def presets_context() -> dict[str, object]:
 
 
 def _asks_for_folder(body: Mapping[str, object]) -> bool:
-    """Whether nothing would be kept of a session launched from this."""
+    """Whether a session launched from this would keep no files."""
     return not body.get("mounts") and not runs_in_own_home()
 
 
@@ -52,8 +52,8 @@ def keep() -> ResponseReturnValue:
     name = trim(request.form.get("preset", ""))
     form = entered_form()
     try:
-        wanted = services().launcher.parse(fields.to_body(request.form))
-        services().presets.save(person(), name, wanted, "replace" in request.form)
+        launch = services().launch_checks.parse(fields.to_body(request.form))
+        services().presets.save(person(), name, launch, "replace" in request.form)
         form = replace(form, notice=f"Saved as {name}.")
     except Conflict as error:
         form = replace(form, taken=error.text)
@@ -82,12 +82,12 @@ def launch_preset(name: str) -> ResponseReturnValue:
 
 def _ask_for_folder(name: str) -> ResponseReturnValue:
     """Ask whether to launch without a folder; scripts show a dialog instead."""
-    place = quote(name, safe="")
+    quoted = quote(name, safe="")
     return render_template(
         "launch_ask.html",
-        sent=fields.again(request.form),
-        action=f"/presets/{place}/launch",
-        choose=f"/sessions/new?preset={place}#folders",
+        fields=fields.resent_fields(request.form),
+        action=f"/presets/{quoted}/launch",
+        choose=f"/sessions/new?preset={quoted}#folders",
         person=person(),
     )
 

@@ -1,4 +1,4 @@
-"""What a user launched lately: what a new form proposes again."""
+"""The user's last launches, which a new form proposes again."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _RECENT = 50
 def recently_used(person: Person) -> tuple[list[tuple[str, str]], list[str]]:
     """The environments and versions of a user's last launches, and their own images.
 
-    The last ones first.
+    Newest first.
     """
     recent = ListQuery(owner=person.name, sort=Sort.NEWEST, limit=_RECENT)
-    found = services().sessions.query(person, recent).sessions
-    images = dict.fromkeys(session.image for session in found if session.image)
-    of_site = (s for s in found if not s.image)
+    sessions = services().sessions.query(person, recent).sessions
+    images = dict.fromkeys(session.image for session in sessions if session.image)
+    of_site = (s for s in sessions if not s.image)
     return list(dict.fromkeys((s.environment, s.version) for s in of_site)), list(images)
 
 
@@ -30,18 +30,18 @@ def last_mounts(person: Person) -> dict[str, bool]:
 
 
 def last_options(person: Person) -> dict[str, str]:
-    """Account and QOS of the user's last session, as far as they may still be chosen.
+    """Account and QOS of the user's last session, if they may still be chosen.
 
-    The rest of Slurm's options belongs to one piece of work, so it is not proposed again.
+    Slurm's other options are specific to one piece of work, so they are not proposed again.
     """
     last = _last(person)
     if last is None or not (last.account or last.qos):
         return {}
     offered = cluster_view().launch_options(person.name, None, last.slurm)
-    if last.account and last.account not in {one.name for one in offered.accounts}:
+    if last.account and last.account not in {offer.name for offer in offered.accounts}:
         return {}
-    known = {one.name for one in offered.qos}
-    return {"account": last.account, "qos": last.qos if last.qos in known else ""}
+    qos_names = {offer.name for offer in offered.qos}
+    return {"account": last.account, "qos": last.qos if last.qos in qos_names else ""}
 
 
 def _last(person: Person) -> Session | None:

@@ -1,4 +1,4 @@
-"""The wizard's fields for Slurm's own options: account, QOS, reservation, features, whole node."""
+"""The wizard's fields for Slurm's options: account, QOS, reservation, features, whole node."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from portal.core.slurm_options import SlurmOptions
 
 EXCLUSIVE = "exclusive"
 OFF = "off"
-"""The value of EXCLUSIVE that refuses a template's; "" leaves it to the template."""
+"""The value of EXCLUSIVE that overrides a template's; "" leaves it to the template."""
 NAMED = {
     "account": "Account",
     "qos": "QOS",
@@ -26,13 +26,13 @@ HINTS = {
     "reservation": "Nodes that are kept free for a group or a course.",
 }
 _NONE = {"reservation": "None"}
-"""The words of a menu for no choice; elsewhere Slurm chooses."""
+"""The text for no choice; other menus show Slurm's default."""
 
 
 def chosen_options(values: Mapping[str, str]) -> SlurmOptions:
-    """The options as they are entered."""
-    named = {name: values.get(name, "") for name in NAMED}
-    return SlurmOptions(**named, exclusive=values.get(EXCLUSIVE) not in (None, "", OFF))
+    """The entered options."""
+    options = {name: values.get(name, "") for name in NAMED}
+    return SlurmOptions(**options, exclusive=values.get(EXCLUSIVE) not in (None, "", OFF))
 
 
 @dataclass(frozen=True)
@@ -53,26 +53,26 @@ class SlurmMenu:
     hint: str
     items: Sequence[Item]
     note: str = ""
-    """What a person should know about the choice that is made."""
+    """A note about the current choice."""
 
 
 @dataclass(frozen=True)
 class SlurmFields:
-    """What the form asks of Slurm's options: nothing of which there is just one."""
+    """The fields for Slurm's options; without those that have a single choice."""
 
     menus: Sequence[SlurmMenu]
     features: Sequence[Offer]
     constraint: bool
-    """Whether features of nodes are asked for."""
+    """Whether the field for features of nodes is shown."""
     whole_node: bool
     """Whether the box for the whole node is shown."""
     ticked: bool
-    """Whether it is ticked: by the person, else by the chosen template."""
+    """Whether it is ticked: by the user, else by the chosen template."""
     warnings: Sequence[str]
 
     @property
-    def asked(self) -> bool:
-        """Whether there is anything to ask."""
+    def shown(self) -> bool:
+        """Whether any field is shown."""
         return bool(self.menus or self.constraint or self.whole_node)
 
 
@@ -82,10 +82,10 @@ def slurm_fields(
     errors: Mapping[str, str],
     templates: Sequence[Template] = (),
 ) -> SlurmFields:
-    """The fields for what is offered, and for what was entered or refused although it is not.
+    """The fields for the offered options, and for entered or rejected ones that are not offered.
 
-    One account or QOS alone is asked for, too, if it is not Slurm's default: it has to be named.
-    Whatever is offered, the whole node of a template can be undone.
+    A single account or QOS that is not Slurm's default also has a field, since it must be named.
+    The whole node of a template can always be unticked.
     """
     lists = {
         "account": (offered.accounts, 1),
@@ -117,23 +117,23 @@ def _ticked(values: Mapping[str, str], templates: Sequence[Template]) -> bool:
     if entered := values.get(EXCLUSIVE):
         return entered != OFF
     chosen = values.get(TEMPLATE)
-    return any(one.exclusive for one in templates if one.name == chosen)
+    return any(template.exclusive for template in templates if template.name == chosen)
 
 
 def _menu(name: str, offers: Sequence[Offer], value: str) -> SlurmMenu:
-    usual = next((one for one in offers if one.default), None)
-    known = {one.name for one in offers}
+    default = next((offer for offer in offers if offer.default), None)
+    names = {offer.name for offer in offers}
     # Slurm refuses its default if that is not among the offers.
     refused = offers and name not in _NONE
-    items = [] if usual or refused else [Item("", _NONE.get(name, "Slurm's default"), not value)]
-    for one in offers:
-        is_chosen = one.name == value or (one.default and not value)
-        # The default is not sent: it is Slurm's, which may change it.
-        items.append(Item("" if one.default else one.name, _text(one), is_chosen))
-    if value and value not in known:
+    items = [] if default or refused else [Item("", _NONE.get(name, "Slurm's default"), not value)]
+    for offer in offers:
+        is_chosen = offer.name == value or (offer.default and not value)
+        # The default is not sent, so that a later change of Slurm's default applies.
+        items.append(Item("" if offer.default else offer.name, _text(offer), is_chosen))
+    if value and value not in names:
         items.append(Item(value, f"{value} (not open to you with these choices)", True))
-    taken = next((one for one in offers if one.name == value), usual)
-    return SlurmMenu(name, NAMED[name], HINTS[name], items, taken.note if taken else "")
+    selected = next((offer for offer in offers if offer.name == value), default)
+    return SlurmMenu(name, NAMED[name], HINTS[name], items, selected.note if selected else "")
 
 
 def _text(offer: Offer) -> str:

@@ -1,4 +1,4 @@
-"""What Slurm's options offer to a person, and what is free with them."""
+"""The Slurm options offered to a user, and the resources free with them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from portal.web.pages.launch.slurm_fields import chosen_options
 
 
 def offers_to(person: Person, values: Mapping[str, str]) -> tuple[LaunchOptions, SlurmOptions]:
-    """What may be chosen given a form's values, and the options that are then in effect.
+    """The options offered for a form's values, and the options in effect.
 
-    Where Slurm's default account or QOS is refused, the first one that is not is in effect.
+    Where Slurm's default account or QOS is refused, the first accepted one is in effect.
     """
     options, group = chosen_options(values), values.get("resource_group") or None
     offered = cluster_view().launch_options(person.name, group, options, services().clock())
@@ -31,7 +31,7 @@ def offers_to(person: Person, values: Mapping[str, str]) -> tuple[LaunchOptions,
 
 
 def only_choice(offered: LaunchOptions, options: SlurmOptions) -> dict[str, str]:
-    """The account and QOS to be sent by a form that names none, since Slurm refuses its default."""
+    """The account and QOS for a form that names none, where Slurm refuses its defaults."""
     chosen = (
         ("account", options.account, offered.accounts),
         ("qos", options.qos, offered.qos),
@@ -39,29 +39,29 @@ def only_choice(offered: LaunchOptions, options: SlurmOptions) -> dict[str, str]
     return {
         name: value
         for name, value, offers in chosen
-        if value and not any(one.default for one in offers)
+        if value and not any(offer.default for offer in offers)
     }
 
 
 def uses_of(
     person: Person, groups: Iterable[UserPartition], options: SlurmOptions
 ) -> dict[str, PartitionUsage]:
-    """What a person holds and could get in each group, by its name.
+    """The user's usage of each group with the options, by the group's name.
 
-    With the options; where they are refused, with the first account that is not.
+    Where the options are refused, with the first account that is accepted.
     """
-    cluster, found = cluster_view(), {}
+    cluster, uses = cluster_view(), {}
     for group in groups:
         use = cluster.usage_for(person.name, group.name, options)
         if use is None:
             offered, instead = offers_to(person, {"resource_group": group.name})
             use = cluster.usage_for(person.name, group.name, instead) if offered.group else None
         if use is not None:
-            found[group.name] = use
-    return found
+            uses[group.name] = use
+    return uses
 
 
 def _instead_of_default(chosen: str, offered: tuple[Offer, ...]) -> str:
-    if chosen or not offered or any(one.default for one in offered):
+    if chosen or not offered or any(offer.default for offer in offered):
         return ""
     return offered[0].name

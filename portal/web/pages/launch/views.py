@@ -37,7 +37,7 @@ from portal.web.pages.launch.wizard import (
 
 _SENT = "This page has launched something else already. To launch this as well, press Launch again."
 PANEL = "X-Slipway-Panel"
-"""Response header: the page's script shows this response whatever its status."""
+"""Response header: the page's script shows this response regardless of its status."""
 
 
 @blueprint.get("/sessions/new")
@@ -53,20 +53,20 @@ def new_session() -> ResponseReturnValue:
     return wizard(form)
 
 
-def _copy(session_id: str, more: str) -> dict[str, object]:
-    """The body that launches a copy of a session, with `more` time or memory if asked for."""
+def _copy(session_id: str, resource: str) -> dict[str, object]:
+    """The body that launches a copy of a session, with more of a resource (time or memory)."""
     body = services().sessions.clone_body(person(), session_id)
-    if more not in set(Shortage):
+    if resource not in set(Shortage):
         return body
     session = services().sessions.get(person(), session_id)
-    return services().enlarger.enlarge(body, session, Shortage(more))
+    return services().sessions.enlarged(body, session, Shortage(resource))
 
 
 def filled(body: dict[str, object]) -> LaunchForm:
     """The wizard filled with a launch request, with errors if that is no longer possible."""
     form = new_form(person(), fields.from_body(body))
     try:
-        services().launcher.prepare(person(), body)
+        services().launch_checks.prepare(person(), body)
     except InvalidRequest as error:
         return with_error(form, error)
     return form
@@ -83,12 +83,12 @@ def wizard(form: LaunchForm, status: int = 200, review: str = "") -> Response:
 
 def entered_form(folders: bool = False) -> LaunchForm:
     """The wizard with the submitted values."""
-    return new_form(person(), fields.entered(request.form), folders)
+    return new_form(person(), fields.submitted_values(request.form), folders)
 
 
 def entered_plan(key: str | None = None) -> Plan:
-    """The launch that the form describes; raises InvalidRequest. `key`: it is about to be done."""
-    return services().launcher.prepare(person(), fields.to_body(request.form), key)
+    """The launch that the form describes; raises InvalidRequest. `key`: its idempotency key."""
+    return services().launch_checks.prepare(person(), fields.to_body(request.form), key)
 
 
 def go_to(created: list[Session]) -> ResponseReturnValue:
@@ -117,13 +117,14 @@ def launch() -> ResponseReturnValue:
 
 def ask_for_folders() -> ResponseReturnValue:
     """Ask whether to launch without a folder; scripts show a dialog instead."""
-    sent = fields.again(request.form)
-    return render_template("launch_ask.html", sent=sent, person=person())
+    return render_template(
+        "launch_ask.html", fields=fields.resent_fields(request.form), person=person()
+    )
 
 
 @blueprint.post("/sessions/new")
 def choose_again() -> ResponseReturnValue:
-    """Back to a step, with the submitted values; the folders' unless the address names one."""
+    """Return to a step (by default, the folders) with the submitted values."""
     step = request.args.get("step", "folders")
     step = step if step in fields.STEPS else "folders"
     return wizard(replace(entered_form(folders=step == "folders"), step=step))
@@ -131,16 +132,16 @@ def choose_again() -> ResponseReturnValue:
 
 @blueprint.get("/sessions/new/folders")
 def folders() -> ResponseReturnValue:
-    """Only the list of folders, which waits for the login node so that the page need not."""
-    mounts = fields.entered(request.args).mounts
+    """The list of folders, loaded after the page since it waits for the login node."""
+    mounts = fields.submitted_values(request.args).mounts
     proposed = fields.PROPOSED in request.args and bool(mounts)
-    found = replace(folder_list(person(), mounts), proposed=proposed)
-    return render_template("_folders.html", folders=found, errors={})
+    listed = replace(folder_list(person(), mounts), proposed=proposed)
+    return render_template("_folders.html", folders=listed, errors={})
 
 
 @blueprint.get("/sessions/new/images")
 def own_images() -> ResponseReturnValue:
-    """The user's image files, as proposals; `?paths` for forms that name files by their paths."""
+    """The user's image files as proposals; by their paths with `?paths`."""
     try:
         files, problem = services().storage.images(person()), ""
     except HomeUnusable as error:
@@ -150,8 +151,8 @@ def own_images() -> ResponseReturnValue:
     return render_template(
         "_own_images.html",
         files=[
-            (one.path if "paths" in request.args else one.name, file_size(one.size))
-            for one in files
+            (file.path if "paths" in request.args else file.name, file_size(file.size))
+            for file in files
         ],
         problem=problem,
         suffix=SUFFIX,
@@ -161,22 +162,22 @@ def own_images() -> ResponseReturnValue:
 @blueprint.post("/folders")
 def make_folder() -> ResponseReturnValue:
     """Create a storage folder, and select it."""
-    given = fields.entered(request.form)
+    entered = fields.submitted_values(request.form)
     name = trim(request.form.get("folder", ""))
     errors: dict[str, str] = {}
     try:
         if name:
             services().storage.make(person(), name)
-            given.mounts[name] = False
-            given.values["folder"] = ""
+            entered.mounts[name] = False
+            entered.values["folder"] = ""
     except PortalError as error:
         text = error.errors[0].message if isinstance(error, InvalidRequest) else error.text
         errors = {"folder": text}
-    form = replace(new_form(person(), given, folders=True), errors=errors, step="folders")
+    form = replace(new_form(person(), entered, folders=True), errors=errors, step="folders")
     if not by_htmx():
         return wizard(form, 422 if errors else 200)
     return render_template(
-        "_folders.html", folders=form.folders, errors=errors, typed=given.values["folder"]
+        "_folders.html", folders=form.folders, errors=errors, typed=entered.values["folder"]
     )
 
 
@@ -188,7 +189,7 @@ def templates() -> ResponseReturnValue:
 
 @blueprint.post("/sessions/new/choice")
 def choice() -> ResponseReturnValue:
-    """The resources' step as account, QOS and group allow, with what was entered."""
+    """The resources step for the chosen account, QOS and group, with the submitted values."""
     return render_template("_launch_resources.html", form=entered_form())
 
 
@@ -198,53 +199,53 @@ def review() -> ResponseReturnValue:
     form = entered_form()
     try:
         plan = entered_plan()
-        wanted, draft = plan.request, services().launcher.draft(plan).session
+        launch_request, draft = plan.request, services().launcher.draft(plan).session
     except InvalidRequest as error:
         form = with_error(form, error)
-        html = render_template("_review.html", form=form, wanted=None)
+        html = render_template("_review.html", form=form, launch_request=None)
     else:
         html = render_template(
             "_review.html",
             form=form,
-            wanted=wanted,
+            launch_request=launch_request,
             draft=draft,
             until=services().clock() + timedelta(minutes=draft.time_limit or 0),
             kind=services().gpus.named(draft.gpu_kind) if draft.fgpu else None,
             group=next((g for g in form.groups if g.name == draft.partition), None),
             free=form.uses.get(draft.partition or ""),
-            now=fits_now(form.uses.get(draft.partition or ""), draft, wanted.count),
-            outlook=services().maintenance_outlook.of(person(), draft),
+            now=fits_now(form.uses.get(draft.partition or ""), draft, launch_request.count),
+            outlook=services().notices.launch_delay(person(), draft),
         )
     return html if by_htmx() else wizard(replace(form, step="review"), review=html)
 
 
 @blueprint.post("/sessions/new/check")
 def check() -> ResponseReturnValue:
-    """What is wrong with the fields so far, and sizes with their unit; for the page's script."""
-    given = fields.entered(request.form)
-    found: dict[str, object] = {"errors": {}, "problem": "", "variables": {}}
+    """The errors of the fields so far, and sizes with their units; for the page's script."""
+    entered = fields.submitted_values(request.form)
+    result: dict[str, object] = {"errors": {}, "problem": "", "variables": {}}
     try:
         entered_plan()
     except InvalidRequest as error:
-        found = fields.all_errors(error)
-    return found | {"values": {name: given.values[name] for name in fields.SIZES}}
+        result = fields.all_errors(error)
+    return result | {"values": {name: entered.values[name] for name in fields.SIZES}}
 
 
 @blueprint.post("/sessions/new/estimate")
 def estimate() -> ResponseReturnValue:
-    """When the sessions would start; a failure never prevents a launch."""
-    found, now, count = None, None, 1
+    """The estimated start of the sessions; a failure never prevents a launch."""
+    estimated, now, count = None, None, 1
     try:
         plan = entered_plan()
         count = plan.request.count
         draft = services().launcher.draft(plan).session
         use = plan.view.cluster.usage_for(person().name, draft.partition, draft.slurm)
         now = None if draft.begin else fits_now(use, draft, count)
-        found = services().estimates.estimate(plan)
+        estimated = services().estimates.estimate(plan)
     except (InvalidRequest, Unavailable):
         pass
-    soon = starts_at_once(found, services().clock())
-    return render_template("_estimate.html", estimate=found, now=now, count=count, soon=soon)
+    soon = starts_at_once(estimated, services().clock())
+    return render_template("_estimate.html", estimate=estimated, now=now, count=count, soon=soon)
 
 
 @blueprint.post("/sessions/<session_id>/relaunch")
@@ -257,7 +258,7 @@ def launch_body(body: dict[str, object], about: str, preset: str = "") -> Respon
     """Launch a session or preset again; `about` makes the page's key unique for each of them."""
     try:
         key = key_of_form()
-        plan = services().launcher.prepare(person(), body, key and f"{key}-{about}")
+        plan = services().launch_checks.prepare(person(), body, key and f"{key}-{about}")
         created = services().launcher.launch(plan, preset)
     except KeyReused:
         form = new_form(person(), fields.from_body(body))

@@ -33,7 +33,7 @@ from portal.web.pages.launch.form import (
     STEP_OF,
     STEPS,
     TEMPLATE,
-    Entered,
+    FormValues,
     first_values,
     sort_errors,
     variable_lines,
@@ -52,7 +52,7 @@ class Choice:
     folder: Folder
     picked: bool
     read_only: bool
-    there: bool = True
+    exists: bool = True
 
     @property
     def path(self) -> str:
@@ -72,7 +72,7 @@ class FolderList:
 
     @property
     def own_home(self) -> bool:
-        """Whether the home directory is there anyway."""
+        """Whether the home directory is mounted anyway."""
         return runs_in_own_home()
 
 
@@ -89,14 +89,14 @@ class LaunchForm:
     """The GPUs on offer, by resource group."""
     templates: Sequence[Template]
     rules: SiteRules
-    given: Entered
+    entered: FormValues
     folders: FolderList
     used_images: Sequence[str] = ()
-    """The user's own images that they launched lately, the last one first."""
+    """The user's own images that they launched lately, newest first."""
     used: Sequence[tuple[str, str]] = ()
-    """The environments and versions that the user launched lately, the last one first."""
+    """The environments and versions that the user launched lately, newest first."""
     offered: LaunchOptions = field(default_factory=LaunchOptions)
-    """What may be chosen of Slurm's own options."""
+    """The Slurm options that may be chosen."""
     errors: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
     notice: str = ""
@@ -106,12 +106,12 @@ class LaunchForm:
     """The current step."""
     max_count: int = MAX_COUNT
     key: str = field(default_factory=lambda: uuid.uuid4().hex)
-    """Idempotency key: a double click sends it twice but launches once."""
+    """Idempotency key, so that a double click launches once."""
 
     @property
     def values(self) -> Mapping[str, str]:
         """The values of the fields."""
-        return self.given.values
+        return self.entered.values
 
     @cached_property
     def environments(self) -> list[EnvironmentCard]:
@@ -126,17 +126,17 @@ class LaunchForm:
 
     @property
     def own_images(self) -> bool:
-        """Whether the site permits images of one's own."""
+        """Whether the site permits users' own images."""
         return services().settings.images.own != "off"
 
     @property
     def own_registries(self) -> bool:
-        """Whether they may come from registries as well."""
+        """Whether these may come from registries."""
         return bool(services().registry_logins.registries)
 
     @property
     def image_choice(self) -> str | None:
-        """Which choice of the image field besides the site's is ticked: "own", or None."""
+        """The selected choice of the image field beside the site's images: "own", or None."""
         return OWN if self.values.get("environment") == OWN else None
 
     @property
@@ -153,7 +153,7 @@ class LaunchForm:
 
     @property
     def time_proposed(self) -> str:
-        """The time limit that applies if none is entered; "" if there is none."""
+        """The default time limit; "" without one."""
         chosen = self.values.get("template")
         template = next((t for t in self.templates if t.name == chosen), None)
         minutes = template.time_limit if template else None
@@ -167,7 +167,7 @@ class LaunchForm:
 
     @property
     def slurm(self) -> SlurmFields:
-        """The fields for Slurm's own options."""
+        """The fields for Slurm's options."""
         return slurm_fields(self.offered, self.values, self.errors, self.templates)
 
     @cached_property
@@ -182,7 +182,7 @@ class LaunchForm:
         return len({offer.kind.name for offers in self.gpus.values() for offer in offers}) > 1
 
     def gpu_bound(self, group: UserPartition) -> str:
-        """The largest share of a GPU that a session may have in a group, and how much is free."""
+        """The largest share of a GPU for a session in a group, and the free amount."""
         amounts = [part.fgpu for offer in self.gpus.get(group.name, ()) for part in offer.amounts]
         if not amounts:
             return ""
@@ -192,16 +192,16 @@ class LaunchForm:
         return f"up to {fgpu_number(max(amounts))} GPU shares (fGPU){left}"
 
     def gpu_why(self, group: UserPartition) -> str:
-        """What bounds the share of a GPU in a group."""
+        """The limits of the share of a GPU in a group."""
         return "; ".join(dict.fromkeys(offer.why for offer in self.gpus.get(group.name, ())))
 
     @cached_property
     def cards(self) -> list[OfferedTemplateOut]:
         """The templates, with the reasons why some cannot be chosen."""
-        wanted = self.values.get("resource_group") or None
+        group = self.values.get("resource_group") or None
         gpus, now, chosen = services().gpus, services().clock(), chosen_options(self.values)
         whys = cluster_view().template_misfits(
-            me().name, self.templates, self.rules, gpus, now, wanted, chosen
+            me().name, self.templates, self.rules, gpus, now, group, chosen
         )
         pairs = zip(self.templates, whys, strict=True)
         return [OfferedTemplateOut.offer(template, why) for template, why in pairs]
@@ -233,7 +233,7 @@ class LaunchForm:
 
     @property
     def own_home(self) -> bool:
-        """Whether sessions run in the user's own home directory."""
+        """Whether sessions run in the user's home directory."""
         return runs_in_own_home()
 
     def path_of(self, folder: str) -> str:
@@ -241,30 +241,30 @@ class LaunchForm:
         return path_of(folder)
 
     @property
-    def wrong_steps(self) -> frozenset[str]:
+    def steps_with_errors(self) -> frozenset[str]:
         """The steps with errors."""
         return frozenset(STEP_OF[name] for name in self.errors if name in STEP_OF)
 
 
 def new_form(
-    person: Person, given: Entered | None = None, folders: bool = False, for_job: bool = False
+    person: Person, values: FormValues | None = None, folders: bool = False, for_job: bool = False
 ) -> LaunchForm:
-    """The wizard for a user; their folders are listed only on demand, since that is slow.
+    """The wizard for a user; `folders` lists their folders, which is slow.
 
-    `for_job`: what is left empty is as in the job's script, so nothing is chosen for it.
+    `for_job`: empty fields mean the options of the job's script, so no defaults are chosen.
     """
     catalog = services().administration.visible_catalog(person, services().catalog())
     cluster, kinds = cluster_view(), services().gpus
     used, used_images = recently_used(person)
-    first = {**first_values(catalog, used), **last_options(person)} if given is None else {}
-    entered = given or Entered(first, last_mounts(person))
+    first = {**first_values(catalog, used), **last_options(person)} if values is None else {}
+    entered = values or FormValues(first, last_mounts(person))
     offered, options = offers_to(person, entered.values)
     if not for_job:
         entered = replace(entered, values={**entered.values, **only_choice(offered, options)})
-    known = cluster.partitions_for(person.name)
-    groups = known if known is None else offered.groups
+    partitions = cluster.partitions_for(person.name)
+    groups = partitions if partitions is None else offered.groups
     if runs_in_own_home():
-        entered.mounts.pop(HOME, None)  # it is there anyway
+        entered.mounts.pop(HOME, None)  # it is mounted anyway
     listed = folder_list(person, entered.mounts) if folders else known_folders(entered.mounts)
     form = LaunchForm(
         catalog=catalog,
@@ -273,38 +273,38 @@ def new_form(
         gpus={group.name: offers for group in groups or [] if (offers := kinds.offers(group))},
         templates=services().administration.templates(),
         rules=site_rules(),
-        given=entered,
+        entered=entered,
         offered=offered,
         used=used,
         used_images=used_images,
-        folders=replace(listed, proposed=given is None and bool(entered.mounts)),
+        folders=replace(listed, proposed=values is None and bool(entered.mounts)),
     )
-    return form if given else _with_template(form)
+    return form if values else _with_template(form)
 
 
 def _with_template(form: LaunchForm) -> LaunchForm:
-    """A new form proposes the first template that fits, if the site has any."""
+    """Propose the first template that fits, if the site has any."""
     first = next((card.name for card in form.cards if card.fits), "")
-    values = {**form.given.values, TEMPLATE: first}
-    return replace(form, given=replace(form.given, values=values))
+    values = {**form.entered.values, TEMPLATE: first}
+    return replace(form, entered=replace(form.entered, values=values))
 
 
 def with_error(form: LaunchForm, error: PortalError) -> LaunchForm:
     """The form with the errors beside its fields, at the first step with an error."""
-    found = error.errors if isinstance(error, InvalidRequest) else ()
-    beside, problem = sort_errors(error, found)
-    wrong = replace(form, errors=beside, problem=problem)
-    first = next((step for step in STEPS if step in wrong.wrong_steps), form.step)
-    return replace(wrong, step=first)
+    errors = error.errors if isinstance(error, InvalidRequest) else ()
+    beside, problem = sort_errors(error, errors)
+    rejected = replace(form, errors=beside, problem=problem)
+    first = next((step for step in STEPS if step in rejected.steps_with_errors), form.step)
+    return replace(rejected, step=first)
 
 
 def runs_in_own_home() -> bool:
-    """Whether new sessions run in their owner's own home directory."""
+    """Whether new sessions run in their owner's home directory."""
     return services().settings.sessions.home == "persistent"
 
 
 def path_of(folder: str) -> str:
-    """A folder's path in a new session of this person's."""
+    """A folder's path in a new session of the current user."""
     owner, _, name = folder.rpartition("/")
     if not runs_in_own_home():
         return f"~/{name}"
@@ -328,14 +328,14 @@ def folder_list(person: Person, mounts: Mapping[str, bool]) -> FolderList:
         text = "Your storage folders cannot be listed right now."
         text = error.text if isinstance(error, HomeUnusable) else text
         return replace(known_folders(mounts), problem=text)
-    found = [folder for folder in listed if folder.name != HOME or not runs_in_own_home()]
-    names = {folder.name for folder in found}
-    gone = [
-        Choice(Folder(name, "", "no longer exists"), False, mounts[name], there=False)
+    mountable = [folder for folder in listed if folder.name != HOME or not runs_in_own_home()]
+    names = {folder.name for folder in mountable}
+    missing = [
+        Choice(Folder(name, "", "no longer exists"), False, mounts[name], exists=False)
         for name in mounts
         if name not in names
     ]
-    return FolderList([*(_choice(folder, mounts) for folder in found), *gone], loaded=True)
+    return FolderList([*(_choice(folder, mounts) for folder in mountable), *missing], loaded=True)
 
 
 def _choice(folder: Folder, mounts: Mapping[str, bool]) -> Choice:

@@ -1,4 +1,4 @@
-"""Endpoints of the list and its scripts: extend, keep and release sessions; how they ended."""
+"""Actions of the list and its scripts: extend, keep, release and dismiss; and outcomes."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _TEXT = {"Content-Type": "text/plain; charset=utf-8"}
 
 @blueprint.post("/sessions/<session_id>/extend")
 def extend(session_id: str) -> ResponseReturnValue:
-    """Extend a running session by the chosen time, else by the default; say when it ends."""
+    """Extend a running session by the chosen time, else by the default; show its new end."""
     try:
-        session = services().lifecycle.extend(person(), session_id, wanted_minutes())
+        session = services().lifecycle.extend(person(), session_id, requested_minutes())
     except PortalError as error:
-        return _refused(error)
+        return _error_response(error)
     if by_htmx():
         return render_template("_extended.html", session=session)
     back = local_path(request.form.get("back"))
     return redirect(back or f"/sessions?extended={session.id}", 303)
 
 
-def wanted_minutes() -> int | Literal["max"] | None:
+def requested_minutes() -> int | Literal["max"] | None:
     """The field "minutes" of the form; raises InvalidRequest."""
     text = trim(request.form.get("minutes", ""))
     data = {"minutes": whole(text)} if text else {}
@@ -47,25 +47,25 @@ def keep_unused(session_id: str) -> ResponseReturnValue:
     try:
         services().lifecycle.keep_alive(person(), session_id)
     except PortalError as error:
-        return _refused(error)
-    return _done()
+        return _error_response(error)
+    return _redirect_back()
 
 
 @blueprint.post("/sessions/<session_id>/release")
 def release(session_id: str) -> ResponseReturnValue:
-    """Release the owner's own hold. Idempotent."""
+    """Release the owner's hold. Idempotent."""
     try:
         services().lifecycle.release(person(), session_id)
     except PortalError as error:
-        return _refused(error)
-    return _done()
+        return _error_response(error)
+    return _redirect_back()
 
 
 @blueprint.post("/sessions/<session_id>/dismiss/<any(end, memory):notice>")
 def dismiss(session_id: str, notice: str) -> ResponseReturnValue:
-    """Dismiss the notice of a session's end, or of a process killed for want of memory."""
+    """Dismiss the notice of a session's end, or of a process that ran out of memory."""
     services().sessions.dismiss(person(), session_id, Notice(notice))
-    return _done()
+    return _redirect_back()
 
 
 @blueprint.post("/sessions/dismiss/<until>")
@@ -76,15 +76,15 @@ def dismiss_ends(until: str) -> ResponseReturnValue:
     except InvalidRequest:
         raise NotFound("There is nothing here.") from None
     services().sessions.dismiss_ends(person(), moment)
-    return _done()
+    return _redirect_back()
 
 
-def _done() -> ResponseReturnValue:
+def _redirect_back() -> ResponseReturnValue:
     back = local_path(request.form.get("back")) or "/sessions"
     return ("", 204) if by_htmx() else redirect(back, 303)
 
 
-def _refused(error: PortalError) -> ResponseReturnValue:
+def _error_response(error: PortalError) -> ResponseReturnValue:
     if not by_htmx():
         raise error
     return error.text.removeprefix("minutes: "), error.status, _TEXT

@@ -1,4 +1,4 @@
-"""Charts of a session's use over time: the geometry of the SVG, and the same as a table."""
+"""Charts of a session's use over time: the geometry of the SVG, and a table of the values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from portal.core.units import rounded_size
 
 WIDTH, HEIGHT = 600, 100
 HEADROOM = 1.1
-"""The top of a chart, relative to what the session has."""
+"""The top of a chart, relative to the session's resource."""
 ROWS = 24
 """Rows of the table."""
 Value = Callable[[Point], float | None]
@@ -20,20 +20,20 @@ Value = Callable[[Point], float | None]
 
 @dataclass(frozen=True)
 class Chart:
-    """One curve, with a line for what the session has."""
+    """A curve, with a line for the session's resource."""
 
     title: str
     total: str
-    """What the session has: "2 cores"."""
+    """The session's resource, such as "2 cores"."""
     now: str
     peak: str
     limit_y: float
-    """Of the line of what the session has, from the top."""
+    """Position of the line for the session's resource, from the top."""
     line: str
     area: str
     """Paths of the curve and of the area below it."""
     values: tuple[str, ...]
-    """As text, one for each point."""
+    """The value at each point as text."""
 
 
 def charts_of(session: Session, points: Sequence[Point]) -> list[Chart]:
@@ -61,38 +61,38 @@ def _chart(
     text: Callable[[float], str],
 ) -> Chart:
     values = [value(point) for point in points]
-    known = [number for number in values if number is not None]
-    top = max([total, *known]) * HEADROOM
-    places = list(zip(_places(points), [_y(number, top) for number in values], strict=True))
+    numbers = [number for number in values if number is not None]
+    top = max([total, *numbers]) * HEADROOM
+    positions = list(zip(_x_positions(points), [_y(number, top) for number in values], strict=True))
     return Chart(
         title=title,
         total=text(total),
-        now=text(known[-1]) if known else "",
-        peak=text(max(known)) if known else "",
+        now=text(numbers[-1]) if numbers else "",
+        peak=text(max(numbers)) if numbers else "",
         limit_y=round(HEIGHT * (1 - total / top), 1),
-        line=" ".join(_line(run) for run in _runs(places)),
-        area=" ".join(_area(run) for run in _runs(places)),
+        line=" ".join(_line(run) for run in _runs(positions)),
+        area=" ".join(_area(run) for run in _runs(positions)),
         values=tuple("" if number is None else text(number) for number in values),
     )
 
 
-def _places(points: Sequence[Point]) -> list[float]:
-    begun, ended = points[0].sample.at, points[-1].sample.until
-    span = max((ended - begun).total_seconds(), 1.0)
-    return [WIDTH * (point.sample.until - begun).total_seconds() / span for point in points]
+def _x_positions(points: Sequence[Point]) -> list[float]:
+    start, end = points[0].sample.at, points[-1].sample.until
+    span = max((end - start).total_seconds(), 1.0)
+    return [WIDTH * (point.sample.until - start).total_seconds() / span for point in points]
 
 
 def _y(number: float | None, top: float) -> float | None:
     return None if number is None else HEIGHT * (1 - number / top)
 
 
-Place = tuple[float, float]
+Position = tuple[float, float]
 
 
-def _runs(places: Iterable[tuple[float, float | None]]) -> list[list[Place]]:
+def _runs(positions: Iterable[tuple[float, float | None]]) -> list[list[Position]]:
     """The connected parts of a curve."""
-    runs: list[list[Place]] = [[]]
-    for x, y in places:
+    runs: list[list[Position]] = [[]]
+    for x, y in positions:
         if y is None:
             runs.append([])
         else:
@@ -100,13 +100,13 @@ def _runs(places: Iterable[tuple[float, float | None]]) -> list[list[Place]]:
     return [run for run in runs if run]
 
 
-def _line(run: Sequence[Place]) -> str:
+def _line(run: Sequence[Position]) -> str:
     # A single point would be invisible.
     run = run if len(run) > 1 else [(run[0][0] - 1, run[0][1]), *run]
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in run)
 
 
-def _area(run: Sequence[Place]) -> str:
+def _area(run: Sequence[Position]) -> str:
     return f"{_line(run)}L{run[-1][0]:.1f} {HEIGHT}L{run[0][0]:.1f} {HEIGHT}Z"
 
 

@@ -1,4 +1,4 @@
-"""The page of one session: what it was asked for and given, its apps, use, log and timeline."""
+"""The page of one session: its request, resources, apps, use, log and timeline."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ class FolderView:
 
 @dataclass(frozen=True)
 class SessionPage:
-    """Everything that the page shows about a session."""
+    """View model of the page of a session."""
 
     row: SessionView
     points: list[Point]
     moments: list[Moment]
-    more: int
-    """Minutes by which it could be extended now."""
+    extension_minutes: int
+    """Minutes of the next possible extension; 0 for none."""
 
     @property
     def session(self) -> Session:
@@ -68,7 +68,7 @@ class SessionPage:
 
     @property
     def kept(self) -> Retention:
-        """What stays at its end."""
+        """The files and folders that stay at its end."""
         return retention(self.session)
 
     @property
@@ -87,7 +87,7 @@ class SessionPage:
 
     @property
     def peak_mb(self) -> float | None:
-        """The most memory that it used."""
+        """The peak of its memory use."""
         peak = self.session.memory_peak
         return None if peak is None else peak / 2**20
 
@@ -98,7 +98,7 @@ class SessionPage:
 
     @property
     def table(self) -> list[TableRow]:
-        """The same as a table."""
+        """Its use over time as a table."""
         return table_of(self.charts, self.points)
 
     @property
@@ -108,13 +108,13 @@ class SessionPage:
 
 
 def _page_of(session_id: str) -> SessionPage:
-    who, history = person(), services().session_history
-    session = services().sessions.get(who, session_id)
+    reader, sessions = person(), services().sessions
+    session = sessions.get(reader, session_id)
     return SessionPage(
-        row=session_views(who, [session])[0],
-        points=history.use(who, session_id, POINTS),
-        moments=history.timeline(who, session_id),
-        more=services().lifecycle.next_extension(session),
+        row=session_views(reader, [session])[0],
+        points=sessions.use_over_time(reader, session_id, POINTS),
+        moments=sessions.timeline(reader, session_id),
+        extension_minutes=services().lifecycle.next_extension(session),
     )
 
 
@@ -136,7 +136,7 @@ def _show(
 ) -> ResponseReturnValue:
     page = _page_of(session_id)
     parts = _parts(page)
-    own_apps = page.row.own and not page.over
+    own_apps = page.row.is_own and not page.over
     html = render_template(
         "session.html",
         page=page,
@@ -162,13 +162,13 @@ def session_now(session_id: str) -> ResponseReturnValue:
 
 @blueprint.post("/sessions/<session_id>/preset")
 def save_as_preset(session_id: str) -> ResponseReturnValue:
-    """Save what this session was launched with under a name."""
+    """Save this session's launch request as a preset."""
     name = trim(request.form.get("preset", ""))
     body = services().sessions.clone_body(person(), session_id)
     body.pop("name", None)
     try:
-        wanted = services().launcher.parse(body)
-        services().presets.save(person(), name, wanted, replace=False)
+        launch = services().launch_checks.parse(body)
+        services().presets.save(person(), name, launch, replace=False)
     except InvalidRequest as error:
         return _show(session_id, name, error.errors[0].message, error.status)
     except Conflict as error:

@@ -98,13 +98,13 @@ class SessionListView(ListView[ListQuery]):
     status: SlurmStatus
     use: PartitionUsage | None
     open_to_me: Sequence[str] = ()
-    """The resource groups that some account of the person may use."""
+    """The resource groups that any of the user's accounts may use."""
     accounts: Sequence[Offer] = ()
     """The accounts to choose from for the usage bars; () if there is just one."""
     options: SlurmOptions = NO_OPTIONS
-    """The account and QOS that the usage bars are for."""
+    """The account and QOS of the usage bars."""
     cluster: Overview | None = None
-    """For administrators who look at other users' sessions, instead of their own use."""
+    """The cluster's use, for administrators who view other users' sessions."""
 
     @cached_property
     def rows(self) -> list[SessionView]:
@@ -119,21 +119,21 @@ class SessionListView(ListView[ListQuery]):
     @property
     def charged(self) -> str:
         """The account and QOS of the usage bars in words; "" for Slurm's defaults."""
-        account = "" if self.accounts else self.options.account  # the menu says it
+        account = "" if self.accounts else self.options.account  # shown by the menu
         words = [f"account {account}" if account else "", f"QOS {self.options.qos}"]
         return " and ".join(filter(None, words if self.options.qos else words[:1]))
 
     @property
     def waiting(self) -> int:
-        """How many of the first tab's sessions are pending."""
+        """The number of pending sessions on the first tab."""
         return self.counts["waiting"]
 
     @property
     def environments(self) -> list[str]:
         """The environments to filter by, including the current one."""
         catalog = services().catalog()
-        found = with_chosen(self.query.environment, [image.environment for image in catalog.images])
-        return sorted(found, key=lambda name: catalog.environment_title(name).casefold())
+        names = with_chosen(self.query.environment, [image.environment for image in catalog.images])
+        return sorted(names, key=lambda name: catalog.environment_title(name).casefold())
 
     @property
     def groups(self) -> list[str]:
@@ -147,39 +147,39 @@ class SessionListView(ListView[ListQuery]):
         return with_chosen(self.query.owner, owners) if owners else []
 
 
-def asked_for() -> SessionListView:
+def list_of_request() -> SessionListView:
     """The list for the current request."""
-    who, sessions, cluster = person(), services().sessions, cluster_view()
-    asked = read_leniently(ListQuery, request.args.to_dict(), limit=PAGE)
-    query = SessionListView.on_its_tab(asked)
+    user, sessions, cluster = person(), services().sessions, cluster_view()
+    parsed = read_leniently(ListQuery, request.args.to_dict(), limit=PAGE)
+    query = SessionListView.on_its_tab(parsed)
     group = request.args.get("group") or None
-    chosen = _chosen(who)
-    offered, options = offers_to(who, {"resource_group": group or "", **chosen})
-    use = cluster.usage_for(who.name, group, options)
-    if use is None:  # the group is closed to this account, or to the person
-        offered, options = offers_to(who, {"resource_group": group or ""})
-        use = cluster.usage_for(who.name, group, options)
+    chosen = _chosen(user)
+    offered, options = offers_to(user, {"resource_group": group or "", **chosen})
+    use = cluster.usage_for(user.name, group, options)
+    if use is None:  # the group is closed to this account, or to the user
+        offered, options = offers_to(user, {"resource_group": group or ""})
+        use = cluster.usage_for(user.name, group, options)
     if use is None:
         group = None
-        offered, options = offers_to(who, {})
-        use = cluster.usage_for(who.name, None, options)
-    everybody = who.admin and query.owner != who.name
+        offered, options = offers_to(user, {})
+        use = cluster.usage_for(user.name, None, options)
+    everybody = user.admin and query.owner != user.name
     return SessionListView(
         query=query,
         group=group,
-        person=who,
-        page=sessions.query(who, query),
-        counts=sessions.counts(who, query),
+        person=user,
+        page=sessions.query(user, query),
+        counts=sessions.counts(user, query),
         status=cluster.status,
         use=use,
-        open_to_me=[one.name for one in offered.groups],
+        open_to_me=[partition.name for partition in offered.groups],
         accounts=offered.accounts if len(offered.accounts) > 1 else (),
         options=options,
-        cluster=services().administration.nodes(who) if everybody else None,
+        cluster=services().administration.nodes(user) if everybody else None,
     )
 
 
-def _chosen(who: Person) -> dict[str, str]:
-    """The account that the address names, else account and QOS of the person's last session."""
-    named = request.args.get("account")
-    return last_options(who) if named is None else {"account": named}
+def _chosen(user: Person) -> dict[str, str]:
+    """The account in the query, else account and QOS of the user's last session."""
+    account = request.args.get("account")
+    return last_options(user) if account is None else {"account": account}

@@ -11,7 +11,7 @@ from portal.core.jobs.output import Reading
 from portal.core.session.session import OVER, Session
 from portal.web.context import person, services
 from portal.web.http.downloads import send_download
-from portal.web.log_response import LogTab, piece_response, wanted_end, wanted_offset
+from portal.web.log_response import LogTab, piece_response, requested_end, requested_offset
 from portal.web.log_text import (
     PIECE,
     TAIL,
@@ -45,15 +45,15 @@ def log(session_id: str) -> ResponseReturnValue:
 
 
 def _app(session: Session) -> str:
-    """The app whose lines are wanted; "" for the whole log."""
-    wanted = request.args.get("app", "")
-    return services().session_logs.app(person(), session.id, wanted) if wanted else ""
+    """The app whose lines are requested; "" for the whole log."""
+    name = request.args.get("app", "")
+    return services().session_logs.app(person(), session.id, name) if name else ""
 
 
 def _tabs(row: SessionView) -> list[LogTab]:
-    """The whole log, and the apps that may have written something; [] if there are none.
+    """The tabs for the whole log and each app that may have written to it; [] without apps.
 
-    While the session runs, these are the opened ones.
+    While the session runs, only opened apps have tabs.
     """
     servers = [app for app in row.offered if not app.shares]
     if row.session.state not in OVER:
@@ -77,8 +77,8 @@ def log_text(session_id: str) -> ResponseReturnValue:
 
 
 def _piece(session: Session) -> Piece:
-    """The wanted piece of the whole log."""
-    logs, offset = services().session_logs, wanted_offset()
+    """The requested piece of the whole log."""
+    logs, offset = services().session_logs, requested_offset()
     if offset is not None:
         data = logs.read(person(), session.id, offset, PIECE)
     else:
@@ -91,9 +91,9 @@ def _piece(session: Session) -> Piece:
 
 
 def _piece_of(session: Session, app: str) -> Piece:
-    """The same for the lines of an app."""
+    """The requested piece of an app's lines."""
     read = partial(services().session_logs.read, person(), session.id)
-    offset = wanted_offset()
+    offset = requested_offset()
     if offset is None:
         data, offset, following = app_tail(read, app, _end(session))
     else:
@@ -102,8 +102,8 @@ def _piece_of(session: Session, app: str) -> Piece:
 
 
 def _end(session: Session) -> int:
-    """Where the wanted text ends."""
-    before = wanted_end()
+    """The end offset of the requested piece."""
+    before = requested_end()
     return services().session_logs.size(person(), session.id) if before is None else before
 
 

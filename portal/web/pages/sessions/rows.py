@@ -20,7 +20,7 @@ TERMINAL = "terminal"
 
 @dataclass(frozen=True)
 class Chip:
-    """A state as a word, an icon and a colour, since not every user can perceive all three."""
+    """A state as a word, an icon and a colour, for accessibility."""
 
     word: str
     icon: str
@@ -48,23 +48,23 @@ class SessionView:
 
     session: Session
     data: SessionOut
-    """The API's response model, so that pages and API never disagree."""
+    """The API's response model, so that pages and API agree."""
     image: Image | None
     offered: list[AppSpec]
-    own: bool
+    is_own: bool
 
     @property
     def chip(self) -> Chip:
-        """How its state is shown."""
+        """The chip of its state."""
         code = self.data.reason.code if self.data.reason else ""
         return REASON_CHIPS.get(code) or CHIPS[self.data.state]
 
     @property
     def end_text(self) -> str:
-        """How it ended; "you" instead of the reader's own name."""
+        """The text about its end, with "you" for the reader."""
         text = self.session.end_text or ""
         mine = f"Ended by {self.session.stopped_by}."
-        own_doing = self.own and self.session.stopped_by == self.session.owner
+        own_doing = self.is_own and self.session.stopped_by == self.session.owner
         return (
             f"Ended by you.{text.removeprefix(mine)}"
             if own_doing and text.startswith(mine)
@@ -78,16 +78,16 @@ class SessionView:
 
     @property
     def apps(self) -> list[AppSpec]:
-        """The apps that this user may open: only those of their own live sessions."""
-        return self.offered if self.own and self.live else []
+        """The apps that the reader may open: only in their own live sessions."""
+        return self.offered if self.is_own and self.live else []
 
     @property
     def first_app(self) -> AppSpec | None:
         """The app with the large button: the image's default app, else the first."""
-        wanted = self.image.default_app if self.image else None
+        default = self.image.default_app if self.image else None
         pages = [app for app in self.apps if app.kind == "web"]
-        named = [app for app in pages if app.name == wanted]
-        return next(iter(named or pages), None)
+        preferred = [app for app in pages if app.name == default]
+        return next(iter(preferred or pages), None)
 
     @property
     def terminal(self) -> AppSpec | None:

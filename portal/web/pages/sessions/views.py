@@ -1,4 +1,4 @@
-"""The Sessions page: the list, and ending its sessions."""
+"""The Sessions page: the list, and ending sessions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from portal.web.context import person, reads_together, services
 from portal.web.http.paths import here, local_path
 from portal.web.pages.blueprint import blueprint, by_htmx
 from portal.web.pages.listing import Parts
-from portal.web.pages.sessions.list_view import SessionListView, asked_for
+from portal.web.pages.sessions.list_view import SessionListView, list_of_request
 
 PARTS = ("_bars.html", "_tabs.html", "_rows.html")
 """The parts that the page polls; each is one element of the page."""
@@ -27,7 +27,7 @@ def _parts(listing: SessionListView) -> Parts:
 @reads_together(cluster=True)
 def sessions() -> ResponseReturnValue:
     """The page with the list."""
-    listing = asked_for()
+    listing = list_of_request()
     parts = _parts(listing)
     fresh = set(request.args.get("new", "").split(","))
     return render_template(
@@ -46,7 +46,7 @@ def sessions() -> ResponseReturnValue:
 @reads_together(cluster=True)
 def rows() -> ResponseReturnValue:
     """The parts that the page polls; 204 if the browser already has them."""
-    return _parts(asked_for()).answer()
+    return _parts(list_of_request()).answer()
 
 
 @blueprint.get("/sessions/end")
@@ -65,8 +65,8 @@ def _ask(ids: list[str]) -> ResponseReturnValue:
     back = local_path(request.args.get("back")) or "/sessions"
     if not ids:
         return redirect(back, 303)
-    found = services().sessions.get_many(person(), ids[:MAX_AT_ONCE])
-    return render_template("end.html", sessions=found, back=back, person=person())
+    selected = services().sessions.get_many(person(), ids[:MAX_AT_ONCE])
+    return render_template("end.html", sessions=selected, back=back, person=person())
 
 
 @blueprint.post("/sessions/end")

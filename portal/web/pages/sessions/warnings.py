@@ -28,29 +28,29 @@ from portal.web.context import cluster_view, person, services, site_rules
 
 @dataclass(frozen=True)
 class EndingSession:
-    """A session that ends soon, and by how much it can be extended."""
+    """A session that ends soon, and its possible extensions."""
 
     session: Session
-    more: Extensions
+    extensions: Extensions
 
 
 def ending_sessions() -> list[EndingSession]:
     """The current user's sessions that end soon, soonest first."""
-    found = services().sessions.ending(person(), services().clock() + ENDS_SOON)
-    return [EndingSession(session, extensions_of(session)) for session in found]
+    sessions = services().sessions.ending(person(), services().clock() + ENDS_SOON)
+    return [EndingSession(session, extensions_of(session)) for session in sessions]
 
 
 def extensions_of(session: Session) -> Extensions:
-    """By how much a session can be extended."""
+    """The possible extensions of a session."""
     groups = _groups_of(session) if session.state is State.RUNNING else []
     return services().lifecycle.extensions(session, groups)
 
 
 def _groups_of(session: Session) -> list[UserPartition]:
     """The resource groups of a session's owner, with the session's own account and QOS."""
-    # Once for all rows of a page, which may have many owners.
+    # Cached for all rows of a page, which may have many owners.
     groups_of: dict[tuple[str, SlurmOptions], list[UserPartition]] = g.setdefault("groups_of", {})
-    options = SlurmOptions(session.account, session.qos)  # nothing else decides limits
+    options = SlurmOptions(session.account, session.qos)  # the limits depend on nothing else
     if (session.owner, options) not in groups_of:
         groups = cluster_view().partitions_for(session.owner, options) or []
         groups_of[session.owner, options] = groups
@@ -58,10 +58,10 @@ def _groups_of(session: Session) -> list[UserPartition]:
 
 
 def just_extended() -> Session | None:
-    """The session that this page's request follows the extension of, if it runs."""
-    found = request.args.get("extended", "")
+    """The session that was extended before the redirect to this page, if it still runs."""
+    session_id = request.args.get("extended", "")
     try:
-        session = services().sessions.get(person(), found) if found else None
+        session = services().sessions.get(person(), session_id) if session_id else None
     except NotFound:
         return None
     return session if session and session.state is State.RUNNING and session.deadline else None
@@ -78,10 +78,10 @@ def unused_sessions() -> list[tuple[Session, IdleNotice]]:
     if rules.idle_minutes is None:
         return []
     span = timedelta(minutes=rules.idle_minutes) - warning_span(rules)
-    found = services().sessions.unused(person(), services().clock() - span)
-    notices = [(session, unused_of(session)) for session in found]
+    sessions = services().sessions.unused(person(), services().clock() - span)
+    notices = [(session, unused_of(session)) for session in sessions]
     warned = [(session, idle) for session, idle in notices if idle is not None and idle.warned]
-    return sorted(warned, key=lambda one: (one[1].ends, one[0].id))
+    return sorted(warned, key=lambda item: (item[1].ends, item[0].id))
 
 
 def unused_of(session: Session) -> IdleNotice | None:
@@ -90,58 +90,58 @@ def unused_of(session: Session) -> IdleNotice | None:
 
 
 @dataclass(frozen=True)
-class Ended:
+class EndedSession:
     """An ended session, for its owner."""
 
     session: Session
 
     @property
     def how(self) -> str:
-        """What happened, to follow its name."""
+        """How it ended, as a phrase that follows its name."""
         return how_it_ended(self.session)
 
     @property
     def why(self) -> str:
-        """The explanation, if the cause does not say it all."""
+        """The explanation; "" if the cause is sufficient."""
         return why_it_ended(self.session)
 
     @property
     def kept(self) -> str:
-        """What stayed."""
+        """The files and folders that were kept, in words."""
         return kept_text(self.session)
 
     @property
-    def more(self) -> str:
-        """What the next one should have more of, if the limits permit it: "time" or "memory"."""
-        what = shortage(self.session)
-        return what if what and _propose(self.session, what) else ""
+    def lacking(self) -> str:
+        """The resource to increase in a new launch, within the limits: "time", "memory" or ""."""
+        resource = shortage(self.session)
+        return resource if resource and _propose(self.session, resource) else ""
 
 
 @dataclass(frozen=True)
 class EndedList:
     """The ends that the current user has neither requested nor dismissed."""
 
-    shown: list[Ended]
-    more: int
-    """How many more there are."""
+    shown: list[EndedSession]
+    unlisted: int
+    """The number of further ends."""
     until: str
-    """The time of the newest, with which all are dismissed."""
+    """The time of the newest end, for dismissing all of them."""
 
 
 def ended_lately() -> EndedList:
     """The current user's ends of the last day, newest first."""
-    found = services().sessions.ended_lately(person())
-    newest = next((s.ended.isoformat() for s in found.sessions if s.ended), "")
-    return EndedList([Ended(session) for session in found.sessions], found.hidden, newest)
+    ended = services().sessions.ended_lately(person())
+    newest = next((s.ended.isoformat() for s in ended.sessions if s.ended), "")
+    return EndedList([EndedSession(session) for session in ended.sessions], ended.hidden, newest)
 
 
 def larger_memory(session: Session) -> int | None:
-    """The memory in MiB to propose after a process was killed for want of it; None for no more."""
+    """The memory in MiB to propose after a process ran out of memory; None if at the limit."""
     return _propose(session, Shortage.MEMORY)
 
 
-def _propose(session: Session, what: Shortage) -> int | None:
-    return services().enlarger.propose(session, what, _groups_of(session))
+def _propose(session: Session, resource: Shortage) -> int | None:
+    return services().sessions.enlargement(session, resource, _groups_of(session))
 
 
 def install(app: Flask) -> None:

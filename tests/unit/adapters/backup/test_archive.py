@@ -12,13 +12,13 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
-from portal.adapters.backup import archive
-from portal.adapters.backup.encrypted import EncryptingWriter
-from portal.adapters.backup.manifest import FORMAT, MANIFEST, BadBackup, Manifest, describe
+from portal.adapters.backup import archive, gpg
+from portal.adapters.backup.manifest import MANIFEST, BadBackup, Manifest, describe
+from tests.support.backup_archives import encrypt_as_release_0_2_0, manifest, member
 
 ZEROS = bytes(1024 * 1024)
 MIB = len(ZEROS)
@@ -26,23 +26,6 @@ MANY = 80
 """MiB of what is made to unpack to much, a thousandth of it in the file."""
 MEMORY = 40 * MIB
 """Bytes that reading a backup may take: some pieces of 1 MiB, and a manifest with its text."""
-
-
-def member(content: bytes) -> dict[str, Any]:
-    return {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-
-
-def manifest(**changes: Any) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "release": "7",
-        "schema_revision": "0001",
-        "made": "2026-11-25T00:00:00Z",
-        "host": "portal.example.org",
-        "database": "sqlite",
-        "members": {"state/a": member(b"aaa")},
-        **changes,
-    }
 
 
 Pieces = list[bytes | Iterator[bytes]]
@@ -75,13 +58,14 @@ SEALED = "a long passphrase"
 
 
 class Backup:
-    """Writes the file, compressed, and encrypted as well if that is asked for."""
+    """Writes the file, compressed, and encrypted as well if there is a passphrase."""
 
-    def __init__(self, folder: Path, passphrase: str) -> None:
+    def __init__(self, folder: Path, passphrase: str, early: bool) -> None:
         self.file = folder / "file"
         self.target = folder / "to" / "extracted"
         self.target.parent.mkdir()
         self.passphrase = passphrase
+        self.early = early
 
     def write(self, head: Any, *pieces: bytes | Iterator[bytes]) -> None:
         raw = head if isinstance(head, bytes) else json.dumps(head).encode()
@@ -89,13 +73,13 @@ class Backup:
 
     def write_pieces(self, *pieces: bytes | Iterator[bytes]) -> None:
         with open(self.file, "wb") as stream:
-            sealed = EncryptingWriter(stream, self.passphrase) if self.passphrase else None
-            with gzip.GzipFile(fileobj=sealed or stream, mode="wb", compresslevel=1) as out:
-                for piece in pieces:
-                    for part in [piece] if isinstance(piece, bytes) else piece:
-                        out.write(part)
-            if sealed:
-                sealed.finish()
+            if not self.passphrase or self.early:
+                _compress(stream, pieces)
+            else:
+                with gpg.encrypting(stream, self.passphrase) as sealed:
+                    _compress(sealed, pieces)
+        if self.early:
+            self.file.write_bytes(encrypt_as_release_0_2_0(self.file.read_bytes(), self.passphrase))
 
     def refusal(self) -> str:
         """The sentence with which it is refused."""
@@ -112,13 +96,21 @@ class Backup:
         return sum(path.lstat().st_blocks * 512 for path in self.target.rglob("*"))
 
 
-@pytest.fixture(params=["", SEALED], ids=["clear", "encrypted"])
+def _compress(stream: IO[bytes], pieces: Pieces | tuple[bytes | Iterator[bytes], ...]) -> None:
+    with gzip.GzipFile(fileobj=stream, mode="wb", compresslevel=1) as out:
+        for piece in pieces:
+            for part in [piece] if isinstance(piece, bytes) else piece:
+                out.write(part)
+
+
+@pytest.fixture(params=["clear", "encrypted", "early"])
 def backup(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Backup:
+    """A backup in the clear, or encrypted as by this release or as by releases up to 0.2.0."""
     # Not what is tested here, and each takes 64 MiB of memory.
     monkeypatch.setattr("portal.adapters.backup.encrypted._COST", 2)
-    return Backup(tmp_path, request.param)
+    return Backup(tmp_path, "" if request.param == "clear" else SEALED, request.param == "early")
 
 
 def test_what_the_project_wrote_is_read(backup: Backup, tmp_path: Path) -> None:

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from portal.adapters.backup import database
-from portal.adapters.backup.database import CopyFailed, copy_database, is_empty, is_known
-from portal.store.engine import upgrade
-from tests.unit.cli.state.test_rotate import store
+from portal.adapters.backup.database import CopyFailed, copy_database, is_empty
+from portal.store.engine import is_known, is_too_old, newest, revision_of, upgrade
+from tests.support.stored_sessions import store_session
 
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
     """A database with one session."""
     upgrade(f"sqlite:///{tmp_path}/slipway.db")
-    store(tmp_path)
+    store_session(tmp_path)
     return f"sqlite:///{tmp_path}/slipway.db"
 
 
@@ -35,7 +35,7 @@ def rows(file: Path) -> dict[str, list[tuple[object, ...]]]:
 def test_a_copy_is_one_file_with_everything(url: str, tmp_path: Path) -> None:
     target = tmp_path / "copy" / "slipway.db"
     target.parent.mkdir()
-    assert copy_database(url, target) == database.newest()
+    assert copy_database(url, target) == newest()
     assert rows(target) == rows(tmp_path / "slipway.db")
     assert [file.name for file in target.parent.iterdir()] == ["slipway.db"]
     assert target.stat().st_mode & 0o777 == 0o600
@@ -45,11 +45,11 @@ def test_all_rows_go_from_one_database_to_another(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As with PostgreSQL, whose tables are read and written by SQLAlchemy."""
-    store(tmp_path, id="b" * 32, name="silver2")
+    store_session(tmp_path, id="b" * 32, name="silver2")
     monkeypatch.setattr(database, "sqlite_file", lambda _url: None)
     target = tmp_path / "copy.db"
     # The real function, for another kind of database: both are asked for their schema by it.
-    assert copy_database(url, target) == database.newest()
+    assert copy_database(url, target) == newest()
     wanted = rows(tmp_path / "slipway.db")
     assert len(wanted["session"]) == 2
     assert rows(target) == wanted
@@ -89,11 +89,18 @@ def test_a_damaged_database_is_not_copied(url: str, tmp_path: Path) -> None:
 
 
 def test_schemas(url: str, tmp_path: Path) -> None:
-    assert is_known("0001")
-    assert is_known(database.newest())
+    assert is_known("0020")
+    assert is_known(newest())
+    assert not is_known("0019")
     assert not is_known("9999")
-    assert database.revision_of(url) == database.newest()
-    assert database.revision_of(f"sqlite:///{tmp_path}/none.db") == ""
+    assert [is_too_old(revision) for revision in ("0019", "0020", "9999", "")] == [
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert revision_of(url) == newest()
+    assert revision_of(f"sqlite:///{tmp_path}/none.db") == ""
     assert not is_empty(url)
     upgrade(f"sqlite:///{tmp_path}/new.db")
     assert is_empty(f"sqlite:///{tmp_path}/new.db")

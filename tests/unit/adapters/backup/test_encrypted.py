@@ -1,32 +1,31 @@
-"""Encrypted streams: what was changed, cut off or exchanged does not decrypt."""
+"""Encrypted backups of releases up to 0.2.0: what was changed, cut off or exchanged is refused."""
 
 from __future__ import annotations
 
+import base64
 import io
 import secrets
 
 import pytest
 
-from portal.adapters.backup.encrypted import (
-    MAGIC,
-    PIECE,
-    DecryptingReader,
-    EncryptingWriter,
-    NotDecrypted,
-)
+from portal.adapters.backup.encrypted import MAGIC, PIECE, DecryptingReader
+from portal.adapters.backup.gpg import NotDecrypted
+from tests.support.backup_archives import encrypt_as_release_0_2_0
 
 HEAD = len(MAGIC) + 16
 SEALED = PIECE + 16
+RECORDED = (
+    "c2xpcHdheS1lbmNyeXB0ZWQtYmFja3VwLTEKN+PpwQRn0C0FN1OYh9Ue"
+    "1zhZTSq2BaY6J4nX+OhXoDPaskLfrZ0Hz/cAiTIu+NFkYKwJ7ObcCN8q"
+)
+"""Written by release 0.2.0."""
 
 
-def seal(data: bytes, passphrase: str = "secret") -> bytes:
-    target = io.BytesIO()
-    writer = EncryptingWriter(target, passphrase)
-    view = memoryview(data)
-    for start in range(0, len(data), 100_000):
-        writer.write(view[start : start + 100_000])
-    writer.finish()
-    return target.getvalue()
+def test_a_stream_of_release_0_2_0() -> None:
+    raw = base64.b64decode(RECORDED)
+    assert unseal(raw, "correct horse battery") == b"a backup of release 0.2.0"
+    with pytest.raises(NotDecrypted):
+        unseal(raw, "correct horse batterY")
 
 
 def unseal(sealed: bytes, passphrase: str = "secret") -> bytes:
@@ -36,23 +35,19 @@ def unseal(sealed: bytes, passphrase: str = "secret") -> bytes:
 @pytest.mark.parametrize("size", [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE])
 def test_there_and_back(size: int) -> None:
     data = secrets.token_bytes(size)
-    sealed = seal(data)
+    sealed = encrypt_as_release_0_2_0(data)
     assert unseal(sealed) == data
     assert data[:50] not in sealed or size < 2
 
 
-def test_two_files_have_nothing_in_common() -> None:
-    assert seal(b"same")[len(MAGIC) :] != seal(b"same")[len(MAGIC) :]
-
-
 def test_another_passphrase() -> None:
     with pytest.raises(NotDecrypted):
-        unseal(seal(b"data"), "Secret")
+        unseal(encrypt_as_release_0_2_0(b"data"), "Secret")
 
 
 def test_whatever_is_changed_is_noticed() -> None:
     data = secrets.token_bytes(3 * PIECE)
-    sealed = seal(data)
+    sealed = encrypt_as_release_0_2_0(data)
     first, second = sealed[HEAD : HEAD + SEALED], sealed[HEAD + SEALED : HEAD + 2 * SEALED]
     rest = sealed[HEAD + 2 * SEALED :]
     head = sealed[:HEAD]
@@ -84,7 +79,7 @@ def test_memory_is_bounded() -> None:
             Counted.asked = max(Counted.asked, size)
             return super().read(size)
 
-    source = Counted(seal(bytes(10 * PIECE)))
+    source = Counted(encrypt_as_release_0_2_0(bytes(10 * PIECE)))
     reader = DecryptingReader(source, "secret")
     assert reader.read(10) == bytes(10)
     assert source.tell() <= HEAD + 2 * SEALED

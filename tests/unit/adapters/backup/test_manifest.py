@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from portal.adapters.backup.manifest import MOST_FILES, BadBackup, describe, parse
-from tests.unit.adapters.backup.test_archive import manifest, member
+from tests.support.backup_archives import manifest, member
 
 
 def refusal(data: Any) -> str:

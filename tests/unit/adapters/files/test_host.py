@@ -20,8 +20,8 @@ from portal.adapters.files.host import CONNECT_SECONDS, SshFileServers
 from portal.adapters.ssh.command import Completed
 from portal.core.files.server import FileReply, FileRequest, FileServer, NoReply, StartOrder
 from portal.errors import Starting, Unavailable
-from tests.fake_files import authorities
-from tests.fake_transport import NoTransport
+from tests.support.file_servers import authorities
+from tests.support.transports import NoTransport
 
 ID, OTHER_ID = "0123456789abcdef", "fedcba9876543210"
 LIST = FileRequest("GET", "/v1/list/home")

@@ -158,7 +158,7 @@ STEPS = st.lists(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(STEPS)
 def test_the_file_follows_all_changes(tmp_path: Path, steps: list[tuple[str, str, str]]) -> None:
     files, expected = MapFiles(str(tmp_path)), dict(START)

@@ -9,7 +9,7 @@ import pytest
 
 from portal.adapters.images.apptainer import EPOCH, Apptainer
 from portal.core.images.names import ImageError
-from tests.sif import sif
+from tests.support.sif import sif
 
 pytest.importorskip("spython")
 PROGRAM = """#!/bin/sh

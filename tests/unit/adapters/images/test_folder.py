@@ -12,7 +12,7 @@ from portal.adapters.images.folder import FolderImages, current_file, read_inven
 from portal.core.images.inventory import Contents, Inventory
 from portal.core.images.names import ImageError, ImageName
 from portal.core.images.use import Removal
-from tests.sif import sif
+from tests.support.sif import sif
 
 NAME = ImageName("r", "4.5")
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)

@@ -12,9 +12,10 @@ import pytest
 from portal.adapters.images import ids
 from portal.adapters.images.ids import SifFiles
 from portal.core.images.inventory import Inventory, file_name, inventory_name
-from portal.core.images.sif import HEADER, id_of_header, without_times
+from portal.core.images.sif import id_of_header, without_times
 from portal.core.launch.site_files import SifFile
-from tests.sif import sif
+from portal.node.common.sif import HEADER
+from tests.support.sif import sif
 
 OLD, NEW = b"o" * 16, b"n" * 16
 DIGEST = "ab12" * 16

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import pytest
 
 from portal.adapters.oidc.client import BearerAuth, ProviderClient, ResponseError
-from tests.openid import OK, Answer, OpenIdServer, raw, slowly
+from tests.support.openid_provider import OK, Answer, OpenIdServer, raw, slowly
 
 SECONDS = 1.0
 IN_TIME = 6.0

@@ -18,9 +18,9 @@ from portal.adapters.slurm.accounting import (
 from portal.core.cluster.jobs import JobState
 from portal.core.jobs.job import Job, JobTexts
 from portal.core.jobs.tasks import count_tasks
-from tests.paths import RECORDED
 from tests.record import HOSTILE, SEPARATOR
-from tests.unit.adapters.slurm.test_commands import VERSIONS, recorded
+from tests.support.paths import RECORDED
+from tests.support.recordings import VERSIONS, recorded
 
 
 def found(version: str, *, output: bool = True) -> tuple[dict[str, str], dict[str, Job]]:

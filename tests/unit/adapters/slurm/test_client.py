@@ -10,37 +10,15 @@ import pytest
 from portal.adapters.slurm.client import Slurm
 from portal.adapters.ssh.transport import Completed
 from portal.errors import InvalidRequest, OutcomeUnknown, Unavailable
-from tests.paths import RECORDED
-
-VERSIONS = sorted(folder.name for folder in RECORDED.iterdir() if folder.is_dir())
-
-
-class Replay:
-    """A transport with responses in turn, the last one for ever; it records the commands."""
-
-    def __init__(self, *answers: Completed) -> None:
-        self.answers = list(answers)
-        self.asked: list[Sequence[str]] = []
-        self.users: list[str] = []
-
-    def run(
-        self,
-        user: str,
-        argv: Sequence[str],
-        stdin: bytes = b"",
-        seconds: float = 20.0,
-        most: int = 0,
-    ) -> Completed:
-        """The next response."""
-        self.asked.append(argv)
-        self.users.append(user)
-        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+from tests.support.paths import RECORDED
+from tests.support.recordings import VERSIONS
+from tests.support.transports import ReplayTransport
 
 
 def slurm(version: str, name: str, code: int = 1) -> Slurm:
     """A Slurm whose output was recorded under this name."""
     words = (RECORDED / version / f"{name}.stderr.txt").read_text(encoding="utf-8")
-    return Slurm(Replay(Completed(code, b"", words)), "s", ".slipway", 20)
+    return Slurm(ReplayTransport(Completed(code, b"", words)), "s", ".slipway", 20)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -120,7 +98,7 @@ def test_a_refusal_that_names_no_number_says_of_no_job_that_it_is_unknown() -> N
     """A broken slurm.conf on the login node, for example: no job is lost by that."""
     refused = Completed(1, b"", "sacct: fatal: Unable to process configuration file\n")
     with pytest.raises(Unavailable, match="configuration file"):
-        Slurm(Replay(refused), "s", ".slipway", 20).ended(["1"])
+        Slurm(ReplayTransport(refused), "s", ".slipway", 20).ended(["1"])
 
 
 def test_without_time_to_find_the_bad_number_no_job_is_unknown() -> None:
@@ -130,7 +108,7 @@ def test_without_time_to_find_the_bad_number_no_job_is_unknown() -> None:
 
 def test_sessions_are_cancelled_by_the_operator_if_configured() -> None:
     """H3: the end of a session does not wait for its owner's shell."""
-    replay = Replay(Completed(0, b"", ""))
+    replay = ReplayTransport(Completed(0, b"", ""))
     Slurm(replay, "s", ".slipway", 20, "operator").cancel("alice", "1", "²", "2")
     Slurm(replay, "s", ".slipway", 20).cancel("alice", "3")
     Slurm(replay, "s", ".slipway", 20).cancel("alice", "²")
@@ -143,9 +121,11 @@ def test_sessions_are_cancelled_by_the_operator_if_configured() -> None:
 
 def test_without_accounting_only_the_queue_tells_ends() -> None:
     words = "Slurm accounting storage is disabled\n"
-    off = Slurm(Replay(Completed(1, b"", words)), "s", ".slipway", 20)
+    off = Slurm(ReplayTransport(Completed(1, b"", words)), "s", ".slipway", 20)
     assert off.ended(["1"]) == {}
     assert off.ended_named("0" * 32, "alice", datetime.now(UTC)) == []
-    refused = Slurm(Replay(Completed(1, b"", "sacct: what a surprise\n")), "s", ".slipway", 20)
+    refused = Slurm(
+        ReplayTransport(Completed(1, b"", "sacct: what a surprise\n")), "s", ".slipway", 20
+    )
     with pytest.raises(Unavailable):
         refused.ended(["1"])

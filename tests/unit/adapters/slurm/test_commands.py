@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import timedelta
 
 import pytest
@@ -16,26 +15,13 @@ from portal.adapters.slurm.commands import (
 )
 from portal.adapters.slurm.queue import squeue_argv, squeue_parse
 from portal.core.cluster.jobs import JobState
-from tests.paths import RECORDED
-
-VERSIONS = sorted(folder.name for folder in RECORDED.iterdir() if folder.is_dir())
-
-
-def recorded(version: str, name: str) -> str:
-    """A recorded output."""
-    return (RECORDED / version / f"{name}.txt").read_text(encoding="utf-8")
-
-
-def roles(version: str) -> dict[str, str]:
-    """The kind of each job (tests/record.py)."""
-    found: dict[str, str] = json.loads((RECORDED / version / "jobs.json").read_text())
-    return found
+from tests.support.recordings import VERSIONS, job_kinds, recorded
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_squeue(version: str) -> None:
     reports = {job.id: job.report for job in squeue_parse(recorded(version, "squeue"))}
-    jobs = {role: reports[job] for role, job in roles(version).items()}
+    jobs = {role: reports[job] for role, job in job_kinds(version).items()}
     limited, running = jobs["limited"], jobs["running"]
     assert (limited.state, limited.reason) == (JobState.PENDING, "QOSMaxCpuPerUserLimit")
     assert (limited.nodes, limited.start) == ((), None)
@@ -56,13 +42,13 @@ def test_squeue(version: str) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_squeue_for_one_session(version: str) -> None:
     (job,) = squeue_parse(recorded(version, "squeue-named"))
-    assert (job.id, job.report.user) == (roles(version)["running"], "alice")
+    assert (job.id, job.report.user) == (job_kinds(version)["running"], "alice")
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_sacct(version: str) -> None:
     reports = {job.job_id: job for job in sacct_parse(recorded(version, "sacct"))}
-    jobs = {role: reports[job] for role, job in roles(version).items()}
+    jobs = {role: reports[job] for role, job in job_kinds(version).items()}
     assert jobs["cancelled"].state is JobState.CANCELLED
     assert jobs["cancelled"].cancelled_by == "1001"
     assert jobs["failed"].exit_code == 3

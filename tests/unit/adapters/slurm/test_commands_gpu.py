@@ -8,7 +8,7 @@ from portal.adapters.slurm.commands import amount, node_gpus, nodes_parse, sinfo
 from portal.adapters.slurm.queue import squeue_parse
 from portal.core.cluster.inventory import NodeGpus
 from portal.core.cluster.limits import Tres
-from tests.paths import RECORDED
+from tests.support.paths import RECORDED
 
 VERSIONS = ("24.11", "26.05")
 DEMO = NodeGpus("standin8g", 1, 4)

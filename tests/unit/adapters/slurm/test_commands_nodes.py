@@ -8,13 +8,13 @@ from portal.adapters.slurm.commands import amount, nodes_parse
 from portal.adapters.slurm.queue import squeue_parse
 from portal.core.cluster.jobs import JobState
 from portal.core.cluster.limits import Tres
-from tests.unit.adapters.slurm.test_commands import VERSIONS, recorded, roles
+from tests.support.recordings import VERSIONS, job_kinds, recorded
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_resources_held_by_jobs(version: str) -> None:
     reports = {job.id: job.report for job in squeue_parse(recorded(version, "squeue"))}
-    running = reports[roles(version)["running"]]
+    running = reports[job_kinds(version)["running"]]
     assert (running.account, running.qos) == ("research", "normal")
     assert (running.state, running.cpus, running.memory_mb) == (JobState.RUNNING, 1, 100)
 

@@ -15,7 +15,7 @@ from portal.core.jobs.job import JobTexts
 from portal.errors import Unavailable
 from tests.support.clock import FakeClock
 from tests.support.slurm import FakeJob, FakeSlurm
-from tests.unit.adapters.slurm.test_client import Replay
+from tests.support.transports import ReplayTransport
 
 
 def login_node() -> tuple[FakeSlurm, SlurmJobs]:
@@ -36,19 +36,21 @@ def test_one_job_as_it_is_now() -> None:
     node.forgotten.add(1)
     assert slurm.find("1") is None
     assert slurm.find("1;id") is None
-    refused = Replay(Completed(1, b"", "slurm_load_jobs error: Invalid job id specified\n"))
+    refused = ReplayTransport(
+        Completed(1, b"", "slurm_load_jobs error: Invalid job id specified\n")
+    )
     assert SlurmJobs(refused, "slipway", 20).find("9") is None
 
 
 def test_an_answer_that_cannot_be_read_is_slurms_failure() -> None:
-    unreadable = Replay(Completed(0, b"1\x1fnonsense\n", ""))
+    unreadable = ReplayTransport(Completed(0, b"1\x1fnonsense\n", ""))
     with pytest.raises(Unavailable, match="cannot be read"):
         SlurmJobs(unreadable, "slipway", 20).find("1")
 
 
 def test_a_refusal_for_another_reason_does_not_make_a_job_unknown() -> None:
     words = "squeue: fatal: Unable to process configuration file\n"
-    slurm = SlurmJobs(Replay(*[Completed(1, b"", words)] * 2), "slipway", 20)
+    slurm = SlurmJobs(ReplayTransport(*[Completed(1, b"", words)] * 2), "slipway", 20)
     with pytest.raises(Unavailable, match="configuration file"):
         slurm.find("1")
     with pytest.raises(Unavailable, match="configuration file"):
@@ -56,12 +58,14 @@ def test_a_refusal_for_another_reason_does_not_make_a_job_unknown() -> None:
 
 
 def test_texts_of_the_only_job_that_has_left_are_none() -> None:
-    refused = Replay(Completed(1, b"", "slurm_load_jobs error: Invalid job id specified\n"))
+    refused = ReplayTransport(
+        Completed(1, b"", "slurm_load_jobs error: Invalid job id specified\n")
+    )
     assert SlurmJobs(refused, "slipway", 20).texts(["1"]) == {}
 
 
 def test_lists_of_tasks_are_asked_for_in_full() -> None:
-    transport = Replay(Completed(0, b"", ""))
+    transport = ReplayTransport(Completed(0, b"", ""))
     SlurmJobs(transport, "slipway", 20).find("1")
     assert transport.asked[0][:5] == [
         "env", "TZ=UTC", "SLURM_TIME_FORMAT=%s", "SLURM_BITSTR_LEN=0", "LC_ALL=C.UTF-8"
@@ -94,7 +98,7 @@ def test_an_older_accounting_has_no_paths_of_output() -> None:
     facts = Completed(0, FACTS.encode(), "")
     refusal = Completed(1, b"", 'sacct: fatal: Invalid field requested: "StdOut"\n')
     nothing = Completed(0, b"", "")
-    transport = Replay(facts, refusal, *(nothing, facts) * 5, nothing)
+    transport = ReplayTransport(facts, refusal, *(nothing, facts) * 5, nothing)
     slurm = SlurmJobs(transport, "slipway", 20)
     for _ in range(2):
         assert slurm.ended(["1"])["1"].report.exit_code == 3
@@ -104,7 +108,7 @@ def test_an_older_accounting_has_no_paths_of_output() -> None:
 
 def test_an_answer_that_may_be_forged_names_no_job(caplog: pytest.LogCaptureFixture) -> None:
     answers = Completed(0, FACTS.encode(), ""), Completed(0, b"1 x 1 y", "")
-    transport = Replay(*answers, *answers, *answers)
+    transport = ReplayTransport(*answers, *answers, *answers)
     job = SlurmJobs(transport, "slipway", 20).ended(["1"])["1"]
     assert (job.report.user, job.texts) == ("bob", JobTexts())
     assert len(transport.asked) == 6
@@ -113,7 +117,7 @@ def test_an_answer_that_may_be_forged_names_no_job(caplog: pytest.LogCaptureFixt
 
 def test_without_accounting_no_job_is_known_and_nothing_is_asked_twice() -> None:
     off = Completed(1, b"", "Slurm accounting storage is disabled\n")
-    transport = Replay(off)
+    transport = ReplayTransport(off)
     slurm = SlurmJobs(transport, "slipway", 20)
     assert slurm.ended([str(number) for number in range(1, 201)]) == {}
     now = datetime(2026, 11, 23, tzinfo=UTC)
@@ -133,7 +137,7 @@ def test_without_accounting_no_job_is_known_and_nothing_is_asked_twice() -> None
     ],
 )
 def test_the_answer_for_each_job(printed: str, outcome: str) -> None:
-    transport = Replay(Completed(0, f"noise\n5 0 \n{printed}".encode(), ""))
+    transport = ReplayTransport(Completed(0, f"noise\n5 0 \n{printed}".encode(), ""))
     slurm = SlurmJobs(transport, "slipway", 20)
     assert slurm.act("alice", JobAction.HOLD, ["4", "4; rm -rf /", "--uid"]) == {"4": outcome}
     assert transport.users == ["alice"]
@@ -144,13 +148,13 @@ def test_what_a_shell_prints_is_cut_before_it_is_searched() -> None:
     """Over 256 KB of "slurm_" the search for Slurm's prefixes took more than a minute."""
     printed = Completed(0, b"4 1 " + b"slurm_" * 43_000 + b"\n", "")
     begun = time.monotonic()
-    answer = SlurmJobs(Replay(printed), "slipway", 20).act("bob", JobAction.HOLD, ["4"])
+    answer = SlurmJobs(ReplayTransport(printed), "slipway", 20).act("bob", JobAction.HOLD, ["4"])
     assert time.monotonic() - begun < 1
     assert answer == {"4": ("slurm_" * 40)[:200]}
 
 
 def test_no_answer_is_no_success() -> None:
-    slurm = SlurmJobs(Replay(Completed(124, b"", "")), "slipway", 20)
+    slurm = SlurmJobs(ReplayTransport(Completed(124, b"", "")), "slipway", 20)
     with pytest.raises(Unavailable, match="took too long"):
         slurm.act("alice", JobAction.HOLD, ["4"])
     assert slurm.act("alice", JobAction.HOLD, []) == {}

@@ -12,9 +12,9 @@ from portal.adapters.slurm.queue import QueueReader, squeue_argv, squeue_parse
 from portal.core.cluster.jobs import JobState, is_unlimited
 from portal.core.jobs.job import Job
 from portal.core.jobs.tasks import count_tasks, has_task
-from tests.paths import RECORDED
 from tests.record import LONG
-from tests.unit.adapters.slurm.test_commands import VERSIONS, recorded
+from tests.support.paths import RECORDED
+from tests.support.recordings import VERSIONS, recorded
 
 
 def jobs_of(version: str) -> tuple[dict[str, str], dict[str, Job]]:

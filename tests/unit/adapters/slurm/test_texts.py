@@ -8,9 +8,9 @@ import pytest
 
 from portal.adapters.slurm.texts import new_separator, texts_argv, texts_format, texts_parse
 from portal.core.jobs.job import JobTexts
-from tests.paths import RECORDED
 from tests.record import HOSTILE, SEPARATOR
-from tests.unit.adapters.slurm.test_commands import VERSIONS, recorded
+from tests.support.paths import RECORDED
+from tests.support.recordings import VERSIONS, recorded
 
 
 def found(version: str) -> dict[str, JobTexts]:

@@ -17,9 +17,9 @@ from portal.adapters.slurm.usage import (
 from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.jobs.job import Job
 from portal.core.jobs.usage import EndedUse, StepUse
-from tests.looked_at_jobs import live_step, record
-from tests.paths import RECORDED
-from tests.unit.adapters.slurm.test_commands import VERSIONS, recorded
+from tests.support.measured_jobs import live_step, record
+from tests.support.paths import RECORDED
+from tests.support.recordings import VERSIONS, recorded
 
 
 def numbers(version: str) -> dict[str, str]:

@@ -19,8 +19,8 @@ from portal.core.apps.ssh_keys import read_public_key
 from portal.core.jobs.actions import JobAction
 from portal.core.jobs.compose.command import SubmitCommand
 from portal.errors import InvalidRequest, OutcomeUnknown
-from tests.login_shells import PACKAGES, argv_of
-from tests.unit.adapters.ssh.test_command import ShellChannel
+from tests.support.login_shells import PACKAGES, argv_of
+from tests.support.ssh_channels import ShellChannel
 
 WORDS = (
     "a\nb\n", "!x !! !1", "'", '"', "\"'", "\\", "a\\\nb", "$HOME ${x} $(id) `id`",
@@ -47,12 +47,16 @@ class LoginNode:
         most: int = 256 * 1024,
     ) -> Completed:
         """Run a command to its end."""
-        # As sshd sets it; TMUX_TMPDIR keeps tmux away from a server of the developer's.
+        # tmux's server ends with its last client, and a client that comes at this moment fails, by
+        # ssh as well: each command gets a server of its own, and none the developer's.
+        sockets = self.home / str(len(self._channels))
+        sockets.mkdir()
+        # As sshd sets it.
         environment = {
             "HOME": str(self.home),
             "PATH": f"{self.home}/bin:/usr/bin:/bin",
             "SHELL": self._shell("")[0],
-            "TMUX_TMPDIR": str(self.home),
+            "TMUX_TMPDIR": str(sockets),
             "USER": user,
         }
         channel = ShellChannel(self._shell, environment)

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import SSHCertificate, load_ss
 from portal.adapters.certificates import CertificateAuthority, prepare_authorities
 from portal.adapters.ssh.diagnosis import connection_problem, fingerprint, login_problem
 from portal.config import LoginSettings
-from tests.unit.adapters.ssh.test_transport_host_key import Sshd, settings
+from tests.support.ssh_server import Sshd, login_settings
 
 
 class Choosy(Sshd):
@@ -88,20 +88,20 @@ def test_a_trusted_host(
     keys: tuple[paramiko.PKey, paramiko.PKey], tmp_path: Path, cleanup: ExitStack
 ) -> None:
     sshd = start(cleanup, Sshd(keys[0]))
-    assert connection_problem(settings(tmp_path, sshd.port, [keys[0]])) == ""
+    assert connection_problem(login_settings(tmp_path, sshd.port, [keys[0]])) == ""
 
 
 def test_another_host_key_is_called_what_it_may_be(
     keys: tuple[paramiko.PKey, paramiko.PKey], tmp_path: Path, cleanup: ExitStack
 ) -> None:
     sshd = start(cleanup, Sshd(keys[0]))
-    said = connection_problem(settings(tmp_path, sshd.port, [keys[1]]))
+    said = connection_problem(login_settings(tmp_path, sshd.port, [keys[1]]))
     assert "THE HOST KEY OF 127.0.0.1 DIFFERS" in said
     assert fingerprint(keys[0]) in said and fingerprint(keys[1]) in said
     assert "somebody stands between" in said
     # The file has only keys of another kind.
     other = paramiko.RSAKey.generate(2048)
-    said = connection_problem(settings(tmp_path, sshd.port, [other]))
+    said = connection_problem(login_settings(tmp_path, sshd.port, [other]))
     assert "DIFFERS" in said and fingerprint(other) in said
 
 
@@ -109,14 +109,14 @@ def test_a_host_that_the_file_does_not_have(
     keys: tuple[paramiko.PKey, paramiko.PKey], tmp_path: Path, cleanup: ExitStack
 ) -> None:
     sshd = start(cleanup, Sshd(keys[0]))
-    said = connection_problem(settings(tmp_path, sshd.port, []))
+    said = connection_problem(login_settings(tmp_path, sshd.port, []))
     assert f"has no key for [127.0.0.1]:{sshd.port}" in said
     assert fingerprint(keys[0]) in said
     assert "DIFFERS" not in said
 
 
 def test_a_line_that_is_no_key(tmp_path: Path) -> None:
-    login = settings(tmp_path, 1, [])
+    login = login_settings(tmp_path, 1, [])
     Path(login.known_hosts).write_text("login ssh-ed25519 AAAA=A\n")
     assert "a line that is no host key" in connection_problem(login)
 
@@ -142,7 +142,7 @@ def test_each_step_of_the_log_in(
     words: str,
 ) -> None:
     sshd = start(cleanup, Choosy(keys[0], admitted, methods))
-    login = settings(tmp_path, sshd.port, [keys[0]])
+    login = login_settings(tmp_path, sshd.port, [keys[0]])
     said = login_problem(login, CertificateAuthority(ca.parent), ca, others)
     assert words in said if words else said == ""
 
@@ -167,7 +167,7 @@ def test_clocks_that_differ(
     choosy = Choosy(keys[0], "slipway 127.0.0.1")
     choosy.offset = offset
     sshd = start(cleanup, choosy)
-    login = settings(tmp_path, sshd.port, [keys[0]])
+    login = login_settings(tmp_path, sshd.port, [keys[0]])
     said = login_problem(login, CertificateAuthority(ca.parent), ca, ["admin"])
     assert words in said if words else said == ""
 

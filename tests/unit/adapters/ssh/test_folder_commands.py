@@ -3,62 +3,25 @@
 from __future__ import annotations
 
 import os
-import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from portal.adapters.ssh.home_files import HomeFiles
-from portal.adapters.ssh.transport import Completed
 from portal.core.launch.mounts import Folder
 from portal.errors import Conflict, HomeUnusable, InvalidRequest
-
-
-class Shell:
-    """A transport to this machine, with a temporary home and a greeting login shell."""
-
-    account: int | None = None
-    """Whose commands they are; None: those of whoever runs the tests."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        self.chat = b""
-
-    def run(
-        self,
-        user: str,
-        argv: Sequence[str],
-        stdin: bytes = b"",
-        seconds: float = 20.0,
-        most: int = 0,
-    ) -> Completed:
-        """Run the command to its end."""
-        environment = {"PATH": os.environ["PATH"], "HOME": str(self.home)}
-        done = subprocess.run(
-            self.changed(list(argv)),
-            input=stdin,
-            capture_output=True,
-            env=environment,
-            user=self.account,
-            check=False,
-        )
-        return Completed(done.returncode, self.chat + done.stdout, done.stderr.decode())
-
-    def changed(self, words: list[str]) -> list[str]:
-        """What is run instead of a command."""
-        return words
+from tests.support.transports import ShellTransport
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+def shell(tmp_path: Path) -> ShellTransport:
     home = tmp_path / "alice"
     home.mkdir()
-    return Shell(home)
+    return ShellTransport(home)
 
 
 @pytest.fixture
-def files(shell: Shell) -> HomeFiles:
+def files(shell: ShellTransport) -> HomeFiles:
     return HomeFiles(shell, ".slipway", "storage")
 
 
@@ -66,13 +29,13 @@ def names(files: HomeFiles) -> list[str]:
     return [folder.name for folder in files.folders("alice")]
 
 
-def test_at_first_there_is_only_the_home_directory(shell: Shell, files: HomeFiles) -> None:
+def test_at_first_there_is_only_the_home_directory(shell: ShellTransport, files: HomeFiles) -> None:
     assert files.folders("alice") == [Folder("home", str(shell.home))]
     (shell.home / "storage").write_text("a file in the way")
     assert files.folders("alice") == [Folder("home", str(shell.home))]
 
 
-def test_a_folder_is_created_listed_and_found(shell: Shell, files: HomeFiles) -> None:
+def test_a_folder_is_created_listed_and_found(shell: ShellTransport, files: HomeFiles) -> None:
     made = files.make_folder("alice", "data")
     assert made == Folder("data", str(shell.home / "storage" / "data"))
     assert files.folders("alice")[1:] == [made]
@@ -81,7 +44,7 @@ def test_a_folder_is_created_listed_and_found(shell: Shell, files: HomeFiles) ->
     assert files.missing_folders("alice", ["maps"]) == {"maps"}
 
 
-def test_only_folders_count_whatever_their_names(shell: Shell, files: HomeFiles) -> None:
+def test_only_folders_count_whatever_their_names(shell: ShellTransport, files: HomeFiles) -> None:
     storage = shell.home / "storage"
     odd = ["b c", "-rf", "$(id)", "naïve", "데이터", "x" * 255]
     for name in ["a", "home", ".hidden", "new\nline", *odd]:
@@ -97,7 +60,9 @@ def test_only_folders_count_whatever_their_names(shell: Shell, files: HomeFiles)
     assert found == dict.fromkeys(["a", "link", *odd], True) | refused
 
 
-def test_output_of_the_login_shell_is_not_parsed_as_folders(shell: Shell, files: HomeFiles) -> None:
+def test_output_of_the_login_shell_is_not_parsed_as_folders(
+    shell: ShellTransport, files: HomeFiles
+) -> None:
     files.make_folder("alice", "data")
     shell.chat = b"Welcome!\nquota: 5 GB\n"
     assert names(files) == ["home", "data"]
@@ -105,13 +70,13 @@ def test_output_of_the_login_shell_is_not_parsed_as_folders(shell: Shell, files:
     assert files.make_folder("alice", "maps").path == str(shell.home / "storage" / "maps")
 
 
-def test_the_list_is_bounded(shell: Shell, files: HomeFiles) -> None:
+def test_the_list_is_bounded(shell: ShellTransport, files: HomeFiles) -> None:
     for number in range(520):
         (shell.home / "storage" / f"n{number:03}").mkdir(parents=True)
     assert names(files)[1:] == [f"n{number:03}" for number in range(500)]
 
 
-def test_storage_may_be_elsewhere(shell: Shell, tmp_path: Path) -> None:
+def test_storage_may_be_elsewhere(shell: ShellTransport, tmp_path: Path) -> None:
     files = HomeFiles(shell, ".slipway", f"{tmp_path}/big/{{user}}/")
     made = files.make_folder("alice", "data")
     assert made.path == f"{tmp_path}/big/alice/data"
@@ -129,19 +94,19 @@ def refusal(files: HomeFiles, name: str) -> str:
     return error.message
 
 
-def test_no_folder_is_created_twice(shell: Shell, files: HomeFiles) -> None:
+def test_no_folder_is_created_twice(shell: ShellTransport, files: HomeFiles) -> None:
     files.make_folder("alice", "data")
     assert refusal(files, "data") == "you already have a folder or a file of this name"
 
 
 def failure(files: HomeFiles) -> str:
-    """The error if no folder could be created, whatever its name (B8)."""
+    """The error if no folder could be created, whatever its name (E8)."""
     with pytest.raises(Conflict) as caught:
         files.make_folder("alice", "data")
     return caught.value.text
 
 
-def test_reasons_why_a_folder_cannot_be_created(shell: Shell, files: HomeFiles) -> None:
+def test_reasons_why_a_folder_cannot_be_created(shell: ShellTransport, files: HomeFiles) -> None:
     (shell.home / "storage").write_text("a file in the way")
     assert "it is not a folder" in failure(files)
     (shell.home / "storage").unlink()
@@ -156,7 +121,7 @@ def test_reasons_why_a_folder_cannot_be_created(shell: Shell, files: HomeFiles) 
         assert "Permission denied" in failure(files)
 
 
-def test_a_missing_home_is_not_an_empty_one(shell: Shell, files: HomeFiles) -> None:
+def test_a_missing_home_is_not_an_empty_one(shell: ShellTransport, files: HomeFiles) -> None:
     shell.home.rmdir()
     words = f"^Your home directory {shell.home} does not exist on the login node.$"
     with pytest.raises(HomeUnusable, match=words):

@@ -20,7 +20,7 @@ from portal.adapters.ssh.transport import SshTransport
 from portal.config import LoginSettings
 from portal.core.auth.accounts import Account
 from portal.errors import OutcomeUnknown, Unavailable
-from tests.unit.adapters.ssh.test_transport_host_key import PASSWORD, Sshd
+from tests.support.ssh_server import PASSWORD, Sshd
 
 HOSTS = ("127.0.0.1", "127.0.0.2")
 

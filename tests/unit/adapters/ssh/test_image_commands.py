@@ -9,18 +9,18 @@ import pytest
 
 from portal.adapters.ssh.home_files import HomeFiles
 from portal.core.launch.own_image import MOST_FILES, ImageFile
-from tests.unit.adapters.ssh.test_folder_commands import Shell
+from tests.support.transports import ShellTransport
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+def shell(tmp_path: Path) -> ShellTransport:
     home = tmp_path / "alice"
     home.mkdir()
-    return Shell(home)
+    return ShellTransport(home)
 
 
 @pytest.fixture
-def files(shell: Shell) -> HomeFiles:
+def files(shell: ShellTransport) -> HomeFiles:
     return HomeFiles(shell, ".slipway", "storage")
 
 
@@ -42,7 +42,7 @@ def test_without_storage_folders_there_are_none(files: HomeFiles) -> None:
 
 
 def test_the_newest_are_first_and_named_as_launches_name_them(
-    shell: Shell, files: HomeFiles
+    shell: ShellTransport, files: HomeFiles
 ) -> None:
     put(shell.home, "images/old.sif", age=9)
     new = put(shell.home, "work/deep/er/new tool.sif")
@@ -52,7 +52,9 @@ def test_the_newest_are_first_and_named_as_launches_name_them(
     assert found[1].name == "images/old.sif"
 
 
-def test_only_files_in_folders_that_the_user_may_read(shell: Shell, files: HomeFiles) -> None:
+def test_only_files_in_folders_that_the_user_may_read(
+    shell: ShellTransport, files: HomeFiles
+) -> None:
     put(shell.home, "images/mine.sif")
     for name in ("beside.sif", ".hidden/a.sif", "images/a/b/c/d/too-deep.sif", "images/notes.txt"):
         put(shell.home, name)
@@ -62,7 +64,9 @@ def test_only_files_in_folders_that_the_user_may_read(shell: Shell, files: HomeF
     assert names(files) == ["images/mine.sif"]
 
 
-def test_a_storage_folder_may_be_a_link(shell: Shell, files: HomeFiles, tmp_path: Path) -> None:
+def test_a_storage_folder_may_be_a_link(
+    shell: ShellTransport, files: HomeFiles, tmp_path: Path
+) -> None:
     (tmp_path / "scratch").mkdir()
     (tmp_path / "scratch/big.sif").write_bytes(b"SIF")
     (shell.home / "storage").mkdir()
@@ -71,7 +75,7 @@ def test_a_storage_folder_may_be_a_link(shell: Shell, files: HomeFiles, tmp_path
 
 
 def test_folders_of_the_site_are_listed_by_their_paths(
-    shell: Shell, files: HomeFiles, tmp_path: Path
+    shell: ShellTransport, files: HomeFiles, tmp_path: Path
 ) -> None:
     put(shell.home, "images/mine.sif")
     (tmp_path / "two words").mkdir()
@@ -82,12 +86,12 @@ def test_folders_of_the_site_are_listed_by_their_paths(
     assert found[1].path == str(file)
 
 
-def test_thousands_of_files_are_cut_to_the_newest(shell: Shell, files: HomeFiles) -> None:
+def test_thousands_of_files_are_cut_to_the_newest(shell: ShellTransport, files: HomeFiles) -> None:
     for number in range(MOST_FILES + 10):
         put(shell.home, f"images/{number}.sif", age=number)
     assert names(files) == [f"images/{number}.sif" for number in range(MOST_FILES)]
 
 
-def test_names_are_text_whatever_is_in_them(shell: Shell, files: HomeFiles) -> None:
+def test_names_are_text_whatever_is_in_them(shell: ShellTransport, files: HomeFiles) -> None:
     put(shell.home, "images/$(touch x) '\n.sif")
     assert names(files) == ["images/$(touch x) '\n.sif"]

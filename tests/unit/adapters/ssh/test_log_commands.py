@@ -10,7 +10,7 @@ import pytest
 
 from portal.adapters.ssh.home_files import HomeFiles
 from portal.errors import Conflict
-from tests.unit.adapters.ssh.test_folder_commands import Shell
+from tests.support.transports import ShellTransport
 
 SESSION = "a" * 32
 
@@ -24,7 +24,7 @@ def log(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def files(log: Path) -> HomeFiles:
-    return HomeFiles(Shell(log.parents[2]), ".slipway", "storage")
+    return HomeFiles(ShellTransport(log.parents[2]), ".slipway", "storage")
 
 
 def test_pieces_of_a_log(files: HomeFiles, log: Path) -> None:
@@ -43,7 +43,7 @@ def test_pieces_of_a_log(files: HomeFiles, log: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["fifo", "zero", "link", "folder", "dangling"])
 def test_only_regular_files_are_read(files: HomeFiles, log: Path, kind: str) -> None:
-    """B40: a FIFO blocked its reader."""
+    """E40: a FIFO blocked its reader."""
     match kind:
         case "fifo":
             os.mkfifo(log)

@@ -15,8 +15,7 @@ from portal.adapters.ssh.home_files import HomeFiles
 from portal.adapters.ssh.log_commands import piece_parse
 from portal.core.jobs.output import FilePiece, FileState
 from portal.errors import Unavailable
-from tests.unit.adapters.slurm.test_client import Replay
-from tests.unit.adapters.ssh.test_folder_commands import Shell
+from tests.support.transports import ReplayTransport, ShellTransport
 
 NOBODY = 65534
 
@@ -30,7 +29,7 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def files(home: Path) -> HomeFiles:
-    return HomeFiles(Shell(home), ".slipway", "storage")
+    return HomeFiles(ShellTransport(home), ".slipway", "storage")
 
 
 def test_pieces_of_a_file(files: HomeFiles, home: Path) -> None:
@@ -126,7 +125,7 @@ def test_a_fifo_that_takes_the_place_of_the_file_does_not_block(home: Path) -> N
     """The check has passed when the file is replaced: dd opens whatever is there then."""
     file = home / "out"
 
-    class Replacing(Shell):
+    class Replacing(ShellTransport):
         def changed(self, words: list[str]) -> list[str]:
             swap = 'rm -f "$1"; mkfifo "$1"\nexec dd'
             return [word.replace("exec dd", swap) for word in words]
@@ -138,7 +137,7 @@ def test_a_fifo_that_takes_the_place_of_the_file_does_not_block(home: Path) -> N
     assert time.monotonic() - begun < 5
 
 
-class ShellOfNobody(Shell):
+class ShellOfNobody(ShellTransport):
     """Commands run as a user who may read nothing of root's."""
 
     account = NOBODY
@@ -186,6 +185,6 @@ def test_an_endless_answer_is_cut() -> None:
 
 @pytest.mark.parametrize(("code", "words"), [(124, "in time"), (137, "in time"), (1, "no home")])
 def test_a_file_that_cannot_be_read_now(code: int, words: str) -> None:
-    failing = Replay(Completed(code, b"", "sh: no home"))
+    failing = ReplayTransport(Completed(code, b"", "sh: no home"))
     with pytest.raises(Unavailable, match=words):
         HomeFiles(failing, ".slipway", "storage").read_file("alice", "/x", 0, 10)

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import io
 import socket
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
 
@@ -19,78 +18,9 @@ import pytest
 from portal.adapters.certificates import CertificateAuthority, prepare_authorities
 from portal.adapters.ssh.connect import open_transport
 from portal.adapters.ssh.login.passwords import PasswordCheck
-from portal.config import LoginSettings
 from portal.core.auth.accounts import Account
 from portal.errors import Unavailable
-
-PASSWORD = "correct horse"
-
-
-def person(user: str) -> Account:
-    """The account of anybody."""
-    return Account(user, 2000)
-
-
-class Sshd(paramiko.ServerInterface):
-    """A login node that records authentication attempts."""
-
-    def __init__(
-        self,
-        *keys: paramiko.PKey,
-        second_factor: bool = False,
-        at: tuple[str, int] = ("127.0.0.1", 0),
-    ) -> None:
-        self.tried: list[str] = []
-        self._second_factor = second_factor
-        self._keys = keys
-        self._listener = socket.create_server(at)
-        self.port = int(self._listener.getsockname()[1])
-        self._open: list[paramiko.Transport] = []
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                sock, _ = self._listener.accept()
-            except OSError:
-                return
-            transport = paramiko.Transport(sock)
-            self._open.append(transport)
-            for key in self._keys:
-                transport.add_server_key(key)
-            transport.start_server(event=threading.Event(), server=self)
-
-    def close(self) -> None:
-        with suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)  # ends accept(), which would hold the port
-        self._listener.close()
-        for transport in self._open:
-            transport.close()
-
-    def get_allowed_auths(self, username: str) -> str:
-        return "publickey,password,keyboard-interactive"
-
-    def check_auth_none(self, username: str) -> int:
-        self.tried.append("none")
-        return paramiko.common.AUTH_FAILED
-
-    def check_auth_password(self, username: str, password: str) -> int:
-        self.tried.append("password")
-        if password == PASSWORD:
-            return paramiko.common.AUTH_SUCCESSFUL
-        return paramiko.common.AUTH_FAILED
-
-    def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
-        self.tried.append(f"publickey {key.get_name()}")
-        if self._second_factor:
-            return paramiko.common.AUTH_PARTIALLY_SUCCESSFUL
-        return paramiko.common.AUTH_SUCCESSFUL
-
-    def check_auth_interactive(
-        self, username: str, submethods: str
-    ) -> int | paramiko.server.InteractiveQuery:
-        self.tried.append("keyboard-interactive")
-        return paramiko.common.AUTH_FAILED
+from tests.support.ssh_server import PASSWORD, Sshd, any_account, login_settings
 
 
 @pytest.fixture(scope="module")
@@ -109,20 +39,13 @@ def cleanup() -> Iterator[ExitStack]:
         yield stack
 
 
-def settings(folder: Path, port: int, known: Sequence[paramiko.PKey]) -> LoginSettings:
-    file = folder / "known_hosts"
-    lines = [f"[127.0.0.1]:{port} {key.get_name()} {key.get_base64()}\n" for key in known]
-    file.write_text("".join(lines))
-    return LoginSettings(host="127.0.0.1", port=port, known_hosts=str(file), minimum_uid=1000)
-
-
 def test_the_known_key_is_accepted(
     keys: list[paramiko.PKey], tmp_path: Path, cleanup: ExitStack
 ) -> None:
     sshd = Sshd(keys[0], keys[1])
     cleanup.callback(sshd.close)
     for known in ([keys[0]], [keys[1]], [keys[0], keys[1]]):
-        transport = open_transport(settings(tmp_path, sshd.port, known))
+        transport = open_transport(login_settings(tmp_path, sshd.port, known))
         cleanup.callback(transport.close)
         assert transport.is_active()
         assert not transport.is_authenticated()
@@ -136,12 +59,12 @@ def test_any_other_key_is_refused_before_authentication(
 ) -> None:
     sshd = Sshd(keys[0])
     cleanup.callback(sshd.close)
-    login = settings(tmp_path, sshd.port, [keys[number] for number in known])
+    login = login_settings(tmp_path, sshd.port, [keys[number] for number in known])
     before = Path(login.known_hosts).read_text()
     with pytest.raises(paramiko.SSHException):
         open_transport(login)
     with pytest.raises(Unavailable, match="nobody can log in"):
-        PasswordCheck(login, person)("alice", PASSWORD)
+        PasswordCheck(login, any_account)("alice", PASSWORD)
     assert sshd.tried == []
     assert Path(login.known_hosts).read_text() == before
 
@@ -151,7 +74,7 @@ def test_a_key_of_another_port_or_host_is_refused(
 ) -> None:
     sshd = Sshd(keys[0])
     cleanup.callback(sshd.close)
-    login = settings(tmp_path, sshd.port, [])
+    login = login_settings(tmp_path, sshd.port, [])
     line = f"{keys[0].get_name()} {keys[0].get_base64()}\n"
     file = Path(login.known_hosts)
     file.write_text(f"127.0.0.1 {line}[127.0.0.2]:{sshd.port} {line}[127.0.0.1]:1 {line}")
@@ -165,7 +88,7 @@ def test_unreadable_known_hosts_are_an_error(
 ) -> None:
     sshd = Sshd(keys[0])
     cleanup.callback(sshd.close)
-    login = settings(tmp_path, sshd.port, [])
+    login = login_settings(tmp_path, sshd.port, [])
     Path(login.known_hosts).unlink()
     if text is not None:
         Path(login.known_hosts).write_text(text.format(port=sshd.port))
@@ -187,7 +110,7 @@ def test_a_password_is_only_tried_as_a_password(
     monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "agent"))
     sshd = Sshd(keys[0])
     cleanup.callback(sshd.close)
-    check = PasswordCheck(settings(tmp_path, sshd.port, [keys[0]]), person)
+    check = PasswordCheck(login_settings(tmp_path, sshd.port, [keys[0]]), any_account)
     assert check("alice", PASSWORD)
     assert not check("alice", "wrong")
     assert sshd.tried == ["password", "password"]
@@ -204,7 +127,7 @@ def test_only_the_certificate_is_used_even_if_more_is_required(
     private, certificate = authority.sign_user("alice", timedelta(minutes=1), "127.0.0.1")
     key = paramiko.Ed25519Key.from_private_key(io.StringIO(private))
     key.load_certificate(certificate)
-    transport = open_transport(settings(tmp_path, sshd.port, [keys[0]]))
+    transport = open_transport(login_settings(tmp_path, sshd.port, [keys[0]]))
     cleanup.callback(transport.close)
     assert transport.auth_publickey("alice", key)  # the additional method
     assert not transport.is_authenticated()
@@ -216,7 +139,7 @@ def test_a_silent_login_node_times_out(
 ) -> None:
     monkeypatch.setattr("portal.adapters.ssh.connect.CONNECT_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        login = settings(tmp_path, silent.getsockname()[1], [keys[0]])
+        login = login_settings(tmp_path, silent.getsockname()[1], [keys[0]])
         with pytest.raises((paramiko.SSHException, OSError, EOFError)):
             open_transport(login)
 
@@ -241,7 +164,7 @@ def test_whoever_logs_in_is_known_by_the_name_that_the_login_node_has(
 ) -> None:
     sshd = Sshd(keys[0])
     cleanup.callback(sshd.close)
-    login = settings(tmp_path, sshd.port, [keys[0]])
+    login = login_settings(tmp_path, sshd.port, [keys[0]])
     login = login.model_copy(update={"account_pattern": "[A-Za-z][A-Za-z.@]{0,63}"})
     check = PasswordCheck(login, lambda _user: account)
     assert check("JOHN.DOE", PASSWORD) == name

@@ -15,7 +15,7 @@ from portal.adapters.haproxy.runtime_api import Haproxy
 from portal.cli.apply.account import CommandResult
 from portal.cli.main import main
 from portal.config import Settings
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 CONTROL = """\
 #!/bin/sh

@@ -19,7 +19,7 @@ from portal.adapters.web_processes import SOCKET, Gunicorn, announce
 from portal.cli.apply import reload_web
 from portal.cli.apply.reload_web import WebReload
 from portal.errors import Unavailable
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 LOADS = 3.0
 """Seconds that the application takes to load; no request may take as long."""

@@ -14,7 +14,8 @@ from tests.unit.cli.checks.site import Site
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
-        ("UPDATE alembic_version SET version_num = '0001'", "schema is 0001, this release's"),
+        ("UPDATE alembic_version SET version_num = '0020'", "schema is 0020, this release's"),
+        ("UPDATE alembic_version SET version_num = '0019'", "0019, is older than that of release"),
         ("UPDATE alembic_version SET version_num = '9999'", "9999, is of a newer release"),
         ("DELETE FROM alembic_version", "the database is empty"),
         ("SELECT 1", "has this release's schema"),

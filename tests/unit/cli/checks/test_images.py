@@ -13,7 +13,7 @@ from portal.adapters.catalog import FolderCatalog
 from portal.cli.checks.images import check_image_files
 from portal.config import Settings
 from portal.core.admin.images import ImageRule, SeenBy
-from tests.sif import sif
+from tests.support.sif import sif
 
 
 @pytest.fixture

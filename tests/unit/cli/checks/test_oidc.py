@@ -11,7 +11,7 @@ import pytest
 
 from portal.cli.checks.oidc import check_oidc
 from portal.config import Settings
-from tests.openid import CLIENT, OpenIdServer
+from tests.support.openid_provider import CLIENT, OpenIdServer
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from portal.adapters.slurm.users import KnownUser, user_parse
 from portal.cli.checks.operator import check_operator
 from portal.errors import Unavailable
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 RECORDED = ROOT / "tests" / "recorded" / "24.11"
 

@@ -11,7 +11,7 @@ import pytest
 import portal.node.runner
 from portal.cli.checks.places import MARK, check_templates, check_toolkit, runner_digest
 from portal.config import Settings
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 
 def test_the_digest_is_what_the_build_calculates(tmp_path: Path) -> None:

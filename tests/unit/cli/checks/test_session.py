@@ -16,8 +16,8 @@ from portal.cli.checks.try_sessions import remove
 from portal.cli.findings import Finding
 from portal.core.cluster.limits import PartitionAccess
 from portal.core.job.description import JobSettings
-from tests.paths import ROOT
 from tests.support.clock import FakeClock
+from tests.support.paths import ROOT
 from tests.support.slurm import FakeSlurm
 
 MAIN = PartitionAccess("main")

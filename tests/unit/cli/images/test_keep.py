@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from portal.cli.main import main
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 
 @pytest.fixture

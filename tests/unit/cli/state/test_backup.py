@@ -22,11 +22,11 @@ import pytest
 from portal.adapters.backup import archive, database
 from portal.adapters.backup.manifest import Member
 from portal.cli.main import main
-from tests.paths import ROOT
-from tests.unit.cli.state.test_rotate import store
-from tests.unit.cli.test_main import config
+from portal.store.engine import newest
+from tests.support.backup_archives import encrypt_as_release_0_2_0
+from tests.support.paths import ROOT
+from tests.support.stored_sessions import store_session
 
-__all__ = ["config"]
 ENTRIES = ("secret_key", "ca", "keys", "slipway.db")
 
 
@@ -38,7 +38,7 @@ def run(config: str, *words: str | Path) -> int:
 def state(config: str, tmp_path: Path) -> Path:
     """The state directory of a portal with one session."""
     assert run(config, "init") == 0
-    store(tmp_path / "state")
+    store_session(tmp_path / "state")
     return tmp_path / "state"
 
 
@@ -69,7 +69,7 @@ def test_there_and_back(
     assert ("private keys" in capsys.readouterr().out) is not encrypt
     assert file.stat().st_mode & 0o777 == 0o600
     raw = file.read_bytes()
-    assert raw.startswith(b"slipway-encrypted" if encrypt else b"\x1f\x8b")
+    assert raw.startswith(b"\x8c\x0d\x04" if encrypt else b"\x1f\x8b")  # OpenPGP, or gzip
     before = content(state)
     shutil.rmtree(state)
     state.mkdir(mode=0o700)
@@ -133,7 +133,7 @@ def test_an_existing_state_is_replaced_only_with_force_and_kept(
 ) -> None:
     file = tmp_path / "one"
     assert run(config, "backup", file) == 0
-    store(state, id="b" * 32, name="silver2")
+    store_session(state, id="b" * 32, name="silver2")
     before = content(state)
     assert run(config, "restore", file) == 1
     assert "with --force it is replaced" in capsys.readouterr().err
@@ -195,6 +195,31 @@ def test_a_newer_releases_backup_is_refused_in_one_sentence(
     assert not list(state.glob("replaced-*"))
 
 
+def test_an_old_backup_is_refused_with_the_release_that_can_restore_it(
+    config: str, state: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "one"
+    assert run(config, "backup", file) == 0
+    rewrite(file, schema_revision="0019", release="0.1.0")
+    assert run(config, "restore", file, "--force") == 1
+    told = capsys.readouterr().err
+    assert "0019, is older than that of release 0.2.0: install 0.2.0, restore it there" in told
+    assert "nothing was changed" in told
+    assert sessions(state) == ["a" * 32]
+    assert not list(state.glob("replaced-*"))
+
+
+def test_init_refuses_an_old_database_and_changes_nothing(
+    config: str, state: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with closing(sqlite3.connect(state / "slipway.db")) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0019'")
+    assert run(config, "init") == 1
+    assert "older than that of release 0.2.0, and was not changed" in capsys.readouterr().err
+    assert not (state / "backups").exists()
+    assert sessions(state) == ["a" * 32]
+
+
 @pytest.fixture
 def sealed(config: str, state: Path, tmp_path: Path) -> tuple[Path, Path]:
     """An encrypted backup and the file of its passphrase."""
@@ -202,6 +227,41 @@ def sealed(config: str, state: Path, tmp_path: Path) -> tuple[Path, Path]:
     secret.write_text("correct horse battery\n")
     assert run(config, "backup", file, "--encrypt", "--passphrase-file", secret) == 0
     return file, secret
+
+
+def test_an_encrypted_backup_of_an_early_release_is_restored(
+    config: str, state: Path, tmp_path: Path
+) -> None:
+    secret, file = tmp_path / "passphrase", tmp_path / "one"
+    secret.write_text("correct horse battery\n")
+    assert run(config, "backup", file) == 0
+    file.write_bytes(encrypt_as_release_0_2_0(file.read_bytes(), "correct horse battery"))
+    before = content(state)
+    assert run(config, "restore", file, "--force", "--passphrase-file", secret) == 0
+    assert content(state) == before
+    assert sessions(state) == ["a" * 32]
+
+
+def test_without_gpg_nothing_is_changed(
+    config: str,
+    state: Path,
+    sealed: tuple[Path, Path],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file, secret = sealed
+    raw, before = file.read_bytes(), content(state)
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert run(config, "backup", file, "--passphrase-file", secret) == 1
+    assert "apt install gpg" in capsys.readouterr().err
+    assert file.read_bytes() == raw
+    assert not list(file.parent.glob("*.part"))
+    assert run(config, "restore", file, "--force", "--passphrase-file", secret) == 1
+    told = capsys.readouterr().err
+    assert "apt install gpg" in told
+    assert "nothing was changed" in told
+    assert content(state) == before
+    assert not list(state.glob("replaced-*"))
 
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "passphrase", "tail"])
@@ -334,11 +394,11 @@ def test_before_a_migration_the_database_is_copied(
     assert run(config, "init") == 0
     assert not copies.exists()  # nothing was migrated
     with closing(sqlite3.connect(state / "slipway.db")) as connection, connection:
-        connection.execute("UPDATE alembic_version SET version_num = '0001'")
+        connection.execute("UPDATE alembic_version SET version_num = '0020'")
     # The tables of later releases exist already, so that the migration fails; the copy is there.
     with caplog.at_level("INFO"), pytest.raises(Exception, match=r"already exists|duplicate"):
         run(config, "init")
-    (found,) = copies.glob("slipway-0001-*.db")
+    (found,) = copies.glob("slipway-0020-*.db")
     assert sessions_of(found) == ["a" * 32]
     assert found.stat().st_mode & 0o777 == 0o600
     assert "before its migration, the database was copied" in caplog.text
@@ -349,7 +409,7 @@ def test_the_newest_copies_are_kept(config: str, state: Path, tmp_path: Path) ->
 
     url = f"sqlite:///{state}/slipway.db"
     with closing(sqlite3.connect(state / "slipway.db")) as connection, connection:
-        connection.execute("UPDATE alembic_version SET version_num = '0001'")
+        connection.execute("UPDATE alembic_version SET version_num = '0020'")
     start = datetime(2026, 1, 1, tzinfo=UTC)
     made = [
         database.keep_copy(url, tmp_path / "copies", start + timedelta(days=day))
@@ -357,7 +417,7 @@ def test_the_newest_copies_are_kept(config: str, state: Path, tmp_path: Path) ->
     ]
     left = sorted((tmp_path / "copies").iterdir())
     assert left == [file for file in made[-5:] if file]
-    assert left[-1].name == "slipway-0001-20260108T000000Z.db"
+    assert left[-1].name == "slipway-0020-20260108T000000Z.db"
 
 
 def killed(config: str, file: Path, moment: int) -> int:
@@ -390,7 +450,7 @@ def test_a_restoration_killed_at_any_moment_leaves_the_old_or_the_new_state(
     new = (content(state), ["a" * 32])
     shutil.rmtree(state)
     assert run(config, "init") == 0
-    store(state, id="b" * 32)
+    store_session(state, id="b" * 32)
     pristine = tmp_path / "pristine"
     shutil.copytree(state, pristine)
     old = (content(state), ["b" * 32])
@@ -424,7 +484,7 @@ def test_a_manifest_says_what_it_is_of(config: str, state: Path, tmp_path: Path)
         names = tar.getnames()
     assert names[0] == "manifest.json"
     assert manifest["database"] == "sqlite"
-    assert manifest["schema_revision"] == database.newest()
+    assert manifest["schema_revision"] == newest()
     assert set(names[1:]) == set(manifest["members"])
     wanted = {"state/slipway.db", "state/secret_key", "state/ca/user_ca", "etc/slipway.toml"}
     assert wanted <= set(names)

@@ -13,14 +13,9 @@ import pytest
 from portal.adapters import rotation
 from portal.adapters.certificates import CertificateAuthority
 from portal.cli.main import main
-from portal.core.session.session import Session, State
-from portal.store.encryption import Sealer
-from portal.store.engine import open_database
-from portal.store.sessions import SessionStore
-from tests.unit.adapters.test_certificates import request
-from tests.unit.cli.test_main import config
-
-__all__ = ["config"]
+from portal.core.session.session import State
+from tests.support.certificates import signing_request
+from tests.support.stored_sessions import store_session
 
 
 def run(config: str, *words: str) -> int:
@@ -32,22 +27,6 @@ def state(config: str, tmp_path: Path) -> Path:
     """The state directory of a new portal."""
     assert run(config, "init") == 0
     return tmp_path / "state"
-
-
-def store(folder: Path, **changes: object) -> Session:
-    """A session in the database."""
-    now = datetime.now(UTC)
-    found = Session.model_validate(
-        {
-            "id": "a" * 32, "name": "silver1", "owner": "alice", "environment": "python",
-            "version": "1", "cpus": 1, "memory_mb": 100, "created": now, "token_hash": "x",
-            "submitted": now, **changes,
-        }
-    )  # fmt: skip
-    engine = open_database(f"sqlite:///{folder}/slipway.db")
-    SessionStore(engine, Sealer(folder / "keys")).add([found], None, "", {})
-    engine.dispose()
-    return found
 
 
 def test_both_steps_for_gateways(
@@ -66,7 +45,7 @@ def test_both_steps_for_gateways(
 def test_a_waiting_session_from_before_is_named(
     config: str, state: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    store(state)
+    store_session(state)
     assert run(config, "rotate", "gateways", "--begin") == 0
     assert run(config, "rotate", "gateways", "--finish") == 1
     told = capsys.readouterr().err
@@ -81,7 +60,7 @@ def test_a_waiting_session_from_after_the_first_step_needs_nothing(
     config: str, state: Path
 ) -> None:
     assert run(config, "rotate", "gateways", "--begin") == 0
-    store(state, submitted=datetime.now(UTC) + timedelta(minutes=1))
+    store_session(state, submitted=datetime.now(UTC) + timedelta(minutes=1))
     assert run(config, "rotate", "gateways", "--finish") == 0
 
 
@@ -90,7 +69,7 @@ class Gateway:
 
     def __init__(self, ca: Path, folder: Path, session: str) -> None:
         self._authority, self._folder, self._session = CertificateAuthority(ca), folder, session
-        self._request = request(folder / "key")
+        self._request = signing_request(folder / "key")
         self._context = self._load()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
@@ -125,7 +104,9 @@ def test_running_sessions_are_tried(
     gateway = Gateway(state / "ca", tmp_path, "a" * 32)
     now = datetime.now(UTC)
     where = {"address": "127.0.0.1", "port": gateway.port, "node": "n1", "ready": now}
-    store(state, state=State.RUNNING, started=now, deadline=now + timedelta(hours=1), **where)
+    store_session(
+        state, state=State.RUNNING, started=now, deadline=now + timedelta(hours=1), **where
+    )
     assert run(config, "rotate", "gateways", "--begin") == 0
     assert run(config, "rotate", "gateways", "--finish") == 1
     assert "alice  silver1  RUNNING on n1, ends by" in capsys.readouterr().err

@@ -22,7 +22,7 @@ from portal.core.session.session import usual_shm
 from portal.core.site_rules import SiteRules
 from portal.core.validation import check
 from portal.errors import InvalidRequest
-from tests.fakes import CATALOG
+from tests.support.fakes import CATALOG
 
 LIMITS = Limits(
     enforced=("associations", "limits"),

@@ -8,7 +8,7 @@ from portal.adapters.catalog import FolderCatalog
 from portal.core.apps.access import AppOptions
 from portal.core.apps.answers import MAX_ANSWER, check_words
 from portal.core.apps.catalog import AppSpec
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 WEB_APP = AppSpec(
     name="webapp",

@@ -6,8 +6,8 @@ import pytest
 
 from portal.core.apps.catalog import AppSpec, Catalog, Image
 from portal.core.session.session import Session
-from tests.fakes import CATALOG, World
-from tests.unit.services.session.test_sessions import ALICE, REQUEST
+from tests.support.fakes import CATALOG, World
+from tests.support.sessions import ALICE, REQUEST
 
 SSH = AppSpec(name="ssh", title="SSH", kind="ssh", script="sshd")
 

@@ -14,7 +14,7 @@ from portal.core.launch.request import parse_launch
 from portal.core.policy import decide
 from portal.core.site_rules import SiteRules
 from portal.errors import InvalidRequest
-from tests.fakes import CATALOG
+from tests.support.fakes import CATALOG
 
 MAIN = Partition("main", True, True, 16, 64_000, 480)
 GPU = Partition("gpu", False, True, 64, 512_000, None)

@@ -18,7 +18,7 @@ from portal.core.policy import decide, misfit
 from portal.core.site_rules import SiteRules
 from portal.errors import InvalidRequest
 from portal.node.common.fgpu import GpuKind, Slice, to_number
-from tests.fakes import CATALOG
+from tests.support.fakes import CATALOG
 
 NO_LIMIT = Tres()
 HALF = Fraction(1, 2)

@@ -8,15 +8,14 @@ import pytest
 
 from portal.core.images.names import ImageError
 from portal.core.images.sif import (
-    DESCRIPTOR,
-    HEADER,
     LAUNCH,
     MOST_BYTES,
     architecture_code,
     primary_partition,
     without_times,
 )
-from tests.sif import sif
+from portal.node.common.sif import DESCRIPTOR, HEADER
+from tests.support.sif import sif
 
 DIGEST = "ab" * 32
 

@@ -9,22 +9,8 @@ import pytest
 
 from portal.core.job.batch_script import render_script
 from portal.core.job.description import JobDescription
-from tests.paths import ROOT
+from tests.support.batch_scripts import GOLDEN, PLAIN, TEMPLATE
 
-TEMPLATE = (ROOT / "templates" / "job" / "session.sh.j2").read_text(encoding="utf-8")
-GOLDEN = ROOT / "tests" / "golden"
-
-PLAIN = JobDescription(
-    session="0123456789abcdef0123456789abcdef",
-    user="alice",
-    cpus=1,
-    memory_mb=600,
-    partition=None,
-    time_limit=None,
-    image="/srv/slipway/images/python/3.13/image.sif",
-    toolkit="/srv/slipway/toolkit.sqsh",
-    directory=".slipway",
-)
 FULL = dataclasses.replace(
     PLAIN,
     partition="main",

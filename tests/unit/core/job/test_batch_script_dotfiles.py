@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from portal.core.job.batch_script import render_script
-from tests.unit.core.job.test_batch_script import PLAIN, TEMPLATE
+from tests.support.batch_scripts import PLAIN, TEMPLATE
 
 NAMES = (".tmux.conf", ".config/tmux/tmux.conf", ".vimrc", ".inputrc", ".nanorc", ".gitconfig")
 JOB = dataclasses.replace(PLAIN, dotfiles=NAMES)

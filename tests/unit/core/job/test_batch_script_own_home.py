@@ -11,16 +11,16 @@ import pytest
 
 from portal.core.job.batch_script import render_script
 from portal.core.launch.mounts import MountPoint
-from tests.unit.core.job.test_batch_script import GOLDEN, PLAIN, TEMPLATE
-from tests.unit.core.launch.test_mounts import POINTS, Node, nothing
+from tests.support.batch_scripts import GOLDEN, PLAIN, TEMPLATE
+from tests.support.compute_node import MOUNT_POINTS, ComputeNode, empty_folder
 
-OWN = dataclasses.replace(PLAIN, own_storage="/lustre/alice/storage", mounts=POINTS[1:])
+OWN = dataclasses.replace(PLAIN, own_storage="/lustre/alice/storage", mounts=MOUNT_POINTS[1:])
 DATA = MountPoint("data", "storage/data", False)
 
 
 @pytest.fixture
-def node(tmp_path: Path) -> Node:
-    return Node(tmp_path)
+def node(tmp_path: Path) -> ComputeNode:
+    return ComputeNode(tmp_path)
 
 
 def quoted(path: Path) -> str:
@@ -28,7 +28,7 @@ def quoted(path: Path) -> str:
     return str(path).replace('"', '""')
 
 
-def places(node: Node) -> list[str]:
+def places(node: ComputeNode) -> list[str]:
     """The mounts of folders: source, path in the session and mode."""
     options = [line for line in node.seen.read_text().splitlines() if line.startswith("type=bind")]
     ours = ("/cgroup", "kernels.py", "dst=/opt/slipway-proof", str(node.disk))
@@ -48,19 +48,19 @@ def test_the_complete_script() -> None:
     subprocess.run(["bash", "-n", str(golden)], check=True)
 
 
-def test_the_home_is_the_users_own_and_slipways_folder_is_hidden(node: Node) -> None:
+def test_the_home_is_the_users_own_and_slipways_folder_is_hidden(node: ComputeNode) -> None:
     look = f'ls -A "$session" > {node.seen}.session'
     code, log = node.run((), look, own_storage="storage")
     assert (code, log) == (0, "")
     options = node.seen.read_text().splitlines()
     assert options[options.index("--home") + 1] == f"{node.home}:{node.home}"
-    assert places(node) == [bind(nothing(node), node.home / ".slipway", ",ro")]
+    assert places(node) == [bind(empty_folder(node), node.home / ".slipway", ",ro")]
     assert Path(f"{node.seen}.session").read_text().split() == ["kernels.py", "nothing", "tmp"]
     assert "SLIPWAY_HOME=persistent" in options
     assert "SLIPWAY_FILES=" in options
 
 
-def test_nothing_is_left_in_the_home_and_nothing_of_it_deleted(node: Node) -> None:
+def test_nothing_is_left_in_the_home_and_nothing_of_it_deleted(node: ComputeNode) -> None:
     (node.home / "storage" / "link").symlink_to(node.home)
     leave = (
         f'ln -s "$PWD" {node.disk}/*/tmp/home && ln -s "$PWD/storage" "$session/link"\n'
@@ -75,14 +75,14 @@ def test_nothing_is_left_in_the_home_and_nothing_of_it_deleted(node: Node) -> No
     assert (node.home / "storage" / "data" / "kept").read_text() == "treasure"
 
 
-def test_a_foreign_mount_below_the_session_is_not_deleted(node: Node) -> None:
+def test_a_foreign_mount_below_the_session_is_not_deleted(node: ComputeNode) -> None:
     mount = 'mkdir "$session/home" && mount --bind "$PWD" "$session/home"'
     assert node.run((), mount, namespace=":", own_storage="storage")[0] == 0
     assert (node.home / "storage" / "data" / "kept").read_text() == "treasure"
 
 
-def test_chosen_folders_need_a_mount_only_to_be_read_only(node: Node) -> None:
-    hidden = bind(nothing(node), node.home / ".slipway", ",ro")
+def test_chosen_folders_need_a_mount_only_to_be_read_only(node: ComputeNode) -> None:
+    hidden = bind(empty_folder(node), node.home / ".slipway", ",ro")
     data = node.home / "storage" / "data"
     for points, more in (
         ((DATA, MountPoint("home", ".", False)), []),
@@ -95,7 +95,7 @@ def test_chosen_folders_need_a_mount_only_to_be_read_only(node: Node) -> None:
 
 
 def test_a_home_with_two_paths_has_both_and_read_only_applies_to_both(
-    node: Node, tmp_path: Path
+    node: ComputeNode, tmp_path: Path
 ) -> None:
     node.name = tmp_path / "alice"
     node.name.symlink_to(node.home)
@@ -104,15 +104,15 @@ def test_a_home_with_two_paths_has_both_and_read_only_applies_to_both(
     assert options[options.index("--home") + 1] == f"{node.home}:{node.name}"
     data = node.home / "storage" / "data"
     assert places(node) == [
-        bind(nothing(node), node.name / ".slipway", ",ro"),
+        bind(empty_folder(node), node.name / ".slipway", ",ro"),
         bind(node.home, node.home),
-        bind(nothing(node), node.home / ".slipway", ",ro"),
+        bind(empty_folder(node), node.home / ".slipway", ",ro"),
         bind(data, node.name / "storage" / "data", ",ro"),
         bind(data, data, ",ro"),
     ]
 
 
-def test_storage_elsewhere_appears_at_its_path(node: Node, tmp_path: Path) -> None:
+def test_storage_elsewhere_appears_at_its_path(node: ComputeNode, tmp_path: Path) -> None:
     far = tmp_path / "lustre"
     (far / "maps").mkdir(parents=True)
     point = MountPoint("maps", f"{far}/maps", True)
@@ -121,7 +121,7 @@ def test_storage_elsewhere_appears_at_its_path(node: Node, tmp_path: Path) -> No
     assert "SLIPWAY_FILES=/" in node.seen.read_text().splitlines()
 
 
-def test_storage_that_is_a_link_has_both_paths(node: Node, tmp_path: Path) -> None:
+def test_storage_that_is_a_link_has_both_paths(node: ComputeNode, tmp_path: Path) -> None:
     far, link = tmp_path / "far", tmp_path / "link"
     (far / "maps").mkdir(parents=True)
     link.symlink_to(far)
@@ -135,18 +135,18 @@ def test_storage_that_is_a_link_has_both_paths(node: Node, tmp_path: Path) -> No
     ]
 
 
-def test_storage_that_the_user_does_not_have_is_left_out(node: Node, tmp_path: Path) -> None:
+def test_storage_that_the_user_does_not_have_is_left_out(node: ComputeNode, tmp_path: Path) -> None:
     assert node.run((), own_storage=str(tmp_path / "none"))[0] == 0
     assert len(places(node)) == 1
 
 
-def test_storage_cannot_be_a_link_into_the_nodes_system(node: Node) -> None:
+def test_storage_cannot_be_a_link_into_the_nodes_system(node: ComputeNode) -> None:
     (node.home / "other").symlink_to("/etc")
     assert node.run((), own_storage="other")[0] == 0
     assert len(places(node)) == 1
 
 
-def test_a_link_to_elsewhere_leads_to_the_same_place(node: Node, tmp_path: Path) -> None:
+def test_a_link_to_elsewhere_leads_to_the_same_place(node: ComputeNode, tmp_path: Path) -> None:
     (tmp_path / "far").mkdir()
     (node.home / "storage" / "linked").symlink_to(tmp_path / "far")
     point = MountPoint("linked", "storage/linked", False)
@@ -154,17 +154,19 @@ def test_a_link_to_elsewhere_leads_to_the_same_place(node: Node, tmp_path: Path)
     assert places(node)[1:] == [bind(tmp_path / "far", tmp_path / "far")]
 
 
-def test_a_link_above_the_home_does_not_reveal_slipways_folder(node: Node, tmp_path: Path) -> None:
+def test_a_link_above_the_home_does_not_reveal_slipways_folder(
+    node: ComputeNode, tmp_path: Path
+) -> None:
     (node.home / "storage" / "above").symlink_to(tmp_path)
     point = MountPoint("above", "storage/above", False)
     assert node.run((point,), own_storage="storage")[0] == 0
     assert places(node)[1:] == [
         bind(tmp_path, tmp_path),
-        bind(nothing(node), node.home / ".slipway", ",ro"),
+        bind(empty_folder(node), node.home / ".slipway", ",ro"),
     ]
 
 
-def test_kernels_are_guarded_without_a_file_in_the_home(node: Node) -> None:
+def test_kernels_are_guarded_without_a_file_in_the_home(node: ComputeNode) -> None:
     look = f'cp "$session/kernels.py" {node.seen}.py'
     assert node.run((), look, own_storage="storage")[0] == 0
     place = "/usr/local/etc/ipython/ipython_kernel_config.py"
@@ -175,7 +177,7 @@ def test_kernels_are_guarded_without_a_file_in_the_home(node: Node) -> None:
 
 
 @pytest.mark.parametrize("elsewhere", ["/nowhere", "~alice"])
-def test_a_node_with_another_home_says_so(node: Node, elsewhere: str) -> None:
+def test_a_node_with_another_home_says_so(node: ComputeNode, elsewhere: str) -> None:
     node.name = Path(elsewhere)
     code, log = node.run((), own_storage="storage")
     assert (code, log.splitlines()[-1]) == (
@@ -186,7 +188,7 @@ def test_a_node_with_another_home_says_so(node: Node, elsewhere: str) -> None:
     assert not node.session.exists()
 
 
-def test_a_full_home_says_so(node: Node) -> None:
+def test_a_full_home_says_so(node: ComputeNode) -> None:
     """Folders can still be created, as with most quotas, but no file written."""
     small = f"mount -t tmpfs -o size=4k none {shlex.quote(str(node.session))}"
     fill = f"{small} && echo {{}} > {shlex.quote(str(node.session))}/spec.json"

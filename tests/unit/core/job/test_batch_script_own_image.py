@@ -10,7 +10,7 @@ import pytest
 
 from portal.core.job.batch_script import render_script
 from portal.core.launch.own_image import ImageJob, OwnImageRules, image_job
-from tests.unit.core.job.test_batch_script import GOLDEN, PLAIN, TEMPLATE
+from tests.support.batch_scripts import GOLDEN, PLAIN, TEMPLATE
 
 RULES = OwnImageRules(own="registries", registries=("*",), insecure=("plain.example.org:5000",))
 

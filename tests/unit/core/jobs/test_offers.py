@@ -11,7 +11,7 @@ import pytest
 from portal.core.cluster.jobs import JobState
 from portal.core.jobs.actions import JobAction
 from portal.core.jobs.offers import offered
-from tests.listed_jobs import job
+from tests.support.stored_jobs import job
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 HOLD, RELEASE, REQUEUE, CANCEL = (

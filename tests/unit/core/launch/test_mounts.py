@@ -19,34 +19,28 @@ from portal.core.launch.mounts import Mount, MountPoint, mount_points, start_fol
 from portal.core.launch.request import parse_launch
 from portal.errors import InvalidRequest
 from portal.node.common.folder_name import HOME
-from tests.unit.core.job.test_batch_script import GOLDEN, PLAIN, TEMPLATE
-from tests.unit.core.launch.test_request import GOOD
+from tests.support.batch_scripts import GOLDEN, PLAIN, TEMPLATE
+from tests.support.compute_node import MOUNT_POINTS, ComputeNode, empty_folder
+from tests.support.sessions import VALID_REQUEST
 
-POINTS = (
-    MountPoint("home", ".", True),
-    MountPoint("data", "storage/data", False),
-    MountPoint("maps-2.1", "/srv/storage/alice/maps-2.1", True),
-    MountPoint("results", "storage/results", True, "bob"),
-    MountPoint("carol-data", "/srv/storage/carol/data", False, "carol"),
-)
-MOUNTS = dataclasses.replace(PLAIN, mounts=POINTS)
+MOUNTS = dataclasses.replace(PLAIN, mounts=MOUNT_POINTS)
 
 
 def errors(mounts: object) -> dict[str, str]:
     """The fields named by the error, with its text."""
     with pytest.raises(InvalidRequest) as caught:
-        parse_launch({**GOOD, "mounts": mounts})
+        parse_launch({**VALID_REQUEST, "mounts": mounts})
     return {error.field: error.message for error in caught.value.errors}
 
 
 def test_short_and_long_form() -> None:
     asked = ["home", {"folder": "data", "read_only": True}, {"folder": "maps-2.1"}]
-    assert parse_launch({**GOOD, "mounts": asked}).mounts == (
+    assert parse_launch({**VALID_REQUEST, "mounts": asked}).mounts == (
         Mount(folder="home"),
         Mount(folder="data", read_only=True),
         Mount(folder="maps-2.1"),
     )
-    assert parse_launch(GOOD).mounts == ()
+    assert parse_launch(VALID_REQUEST).mounts == ()
 
 
 @pytest.mark.parametrize(
@@ -104,7 +98,7 @@ def test_paths_of_folders() -> None:
 @given(st.text() | st.text("abc./-_ \n'\"$"))
 def test_every_offered_folder_can_be_requested(name: str) -> None:
     try:
-        parse_launch({**GOOD, "mounts": [name]})
+        parse_launch({**VALID_REQUEST, "mounts": [name]})
         taken = name != HOME and "/" not in name  # OWNER/FOLDER is somebody else's
     except InvalidRequest:
         taken = False
@@ -123,7 +117,7 @@ def test_the_complete_script() -> None:
 def test_no_shell_syntax_can_be_injected(part: str, value: str) -> None:
     """Each value stays one word of the line that mounts it."""
     changed: dict[str, Any] = {"owner": "bob", part: value}
-    point = dataclasses.replace(POINTS[1], **changed)
+    point = dataclasses.replace(MOUNT_POINTS[1], **changed)
     script = render_script(dataclasses.replace(PLAIN, mounts=(point,)), TEMPLATE)
     (line,) = (line for line in script.splitlines() if line.startswith("mount_folder "))
     words = [point.name, f"~{point.owner}/{point.source}", "", point.owner]
@@ -134,85 +128,12 @@ def test_no_shell_syntax_can_be_injected(part: str, value: str) -> None:
         render_script(bad, TEMPLATE)
 
 
-class Node:
-    """A compute node on which the complete script runs; its container is a script."""
-
-    def __init__(self, root: Path) -> None:
-        self.home = root / 'a "home"'
-        self.name = self.home
-        """The home's path in the cluster's accounts."""
-        self.session = self.home / ".slipway" / "sessions" / PLAIN.session
-        self.session.mkdir(parents=True)
-        (self.session / "spec.json").write_text("{}\n")
-        (self.home / "storage" / "data").mkdir(parents=True)
-        (self.home / "storage" / "data" / "kept").write_text("treasure")
-        self.bin = root / "bin"
-        self.bin.mkdir()
-        self.seen = root / "seen"
-        self.disk = root / "disk"
-        """Where the site has temporary files on the node."""
-        self.disk.mkdir()
-        self.image = root / "image.sif"
-        self.image.touch()
-
-    def run(
-        self,
-        points: tuple[MountPoint, ...],
-        container: str = "",
-        namespace: str = "",
-        own_storage: str = "",
-    ) -> tuple[int, str]:
-        """Exit code and log of the script; `container` is what apptainer does.
-
-        `namespace` is executed first, with the right to mount. `own_storage` as in JobDescription.
-        """
-        apptainer = self.bin / "apptainer"
-        apptainer.write_text(
-            f'#!/bin/bash\nprintf "%s\\n" "$@" > {self.seen}\n'
-            f"session={shlex.quote(str(self.session))}\n{container}\n"
-        )
-        apptainer.chmod(0o755)
-        job = dataclasses.replace(
-            PLAIN,
-            mounts=points,
-            image=str(self.image),
-            toolkit=str(self.image),
-            own_storage=own_storage,
-        )
-        text = render_script(job, TEMPLATE)
-        text = text.replace("export PATH=", f"export PATH={self.bin}:")
-        text = text.replace("home=~alice", f"home={shlex.quote(str(self.name))}")
-        argv = ["bash", "-c", text]
-        if namespace:
-            within = f'export PATH; {namespace} && exec "$@"'
-            argv = ["unshare", "--mount", "--map-root-user", "sh", "-c", within, "sh", *argv]
-        done = subprocess.run(
-            argv,
-            cwd=self.home,
-            env={"SLURM_JOB_ID": "1", "SLURMD_NODENAME": "n1", "TMPDIR": str(self.disk)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
-        return done.returncode, done.stdout
-
-    def binds(self) -> list[str]:
-        """The mounts into the session's home with which the container was started."""
-        return [line for line in self.seen.read_text().splitlines() if "dst=/home/" in line]
-
-
 @pytest.fixture
-def node(tmp_path: Path) -> Node:
-    return Node(tmp_path)
+def node(tmp_path: Path) -> ComputeNode:
+    return ComputeNode(tmp_path)
 
 
-def nothing(node: Node) -> str:
-    """The empty folder that covers Slipway's own, as given in the options."""
-    return str(node.session / "nothing").replace('"', '""')
-
-
-def test_the_container_gets_the_mounts(node: Node) -> None:
+def test_the_container_gets_the_mounts(node: ComputeNode) -> None:
     data = MountPoint("data", "storage/data", False)
     look = f'ls -A "$session/home" > {node.seen}.home'
     assert node.run((data, MountPoint("home", ".", True)), look)[0] == 0
@@ -220,14 +141,14 @@ def test_the_container_gets_the_mounts(node: Node) -> None:
     assert node.binds() == [
         f'type=bind,"src={quoted}/storage/data","dst=/home/alice/data"',
         f'type=bind,"src={quoted}","dst=/home/alice/home",ro',
-        f'type=bind,"src={nothing(node)}","dst=/home/alice/home/.slipway",ro',
+        f'type=bind,"src={empty_folder(node)}","dst=/home/alice/home/.slipway",ro',
     ]
     assert Path(f"{node.seen}.home").read_text().split() == ["data", "home"]
     assert not node.session.exists()
     assert (node.home / "storage" / "data" / "kept").exists()
 
 
-def test_a_folder_may_have_any_name(node: Node) -> None:
+def test_a_folder_may_have_any_name(node: ComputeNode) -> None:
     """As far as sessions can have it; Apptainer reads the options as CSV."""
     names = [
         "über",
@@ -256,7 +177,7 @@ def test_a_folder_may_have_any_name(node: Node) -> None:
     assert fields == expected
 
 
-def test_a_link_to_a_folder_is_a_folder(node: Node, tmp_path: Path) -> None:
+def test_a_link_to_a_folder_is_a_folder(node: ComputeNode, tmp_path: Path) -> None:
     (tmp_path / "far").mkdir()
     (node.home / "storage" / "linked").symlink_to(tmp_path / "far")
     assert node.run((MountPoint("linked", "storage/linked", False),))[0] == 0
@@ -267,7 +188,7 @@ def test_a_link_to_a_folder_is_a_folder(node: Node, tmp_path: Path) -> None:
     "target", ["/", "/etc", "/usr/share", "/proc", "/dev", "../.slipway", "../.slipway/sessions"]
 )
 def test_a_link_into_the_nodes_system_or_slipways_folder_is_refused(
-    node: Node, target: str
+    node: ComputeNode, target: str
 ) -> None:
     (node.home / "storage" / "linked").symlink_to(target)
     code, log = node.run((MountPoint("linked", "storage/linked", False),))
@@ -279,7 +200,7 @@ def test_a_link_into_the_nodes_system_or_slipways_folder_is_refused(
     assert not node.session.exists()
 
 
-def test_the_storage_root_may_not_be_such_a_link_either(node: Node) -> None:
+def test_the_storage_root_may_not_be_such_a_link_either(node: ComputeNode) -> None:
     (node.home / "elsewhere").symlink_to("/usr")
     code, log = node.run((MountPoint("share", "elsewhere/share", False),))
     assert (code, 'the folder "share" leads to /usr/share' in log) == (70, True)
@@ -287,7 +208,7 @@ def test_the_storage_root_may_not_be_such_a_link_either(node: Node) -> None:
 
 @pytest.mark.parametrize("read_only", [False, True])
 def test_slipways_folder_is_covered_even_through_links(
-    node: Node, tmp_path: Path, read_only: bool
+    node: ComputeNode, tmp_path: Path, read_only: bool
 ) -> None:
     """The home by a link, and its parents."""
     for name, target, place in (
@@ -300,12 +221,12 @@ def test_slipways_folder_is_covered_even_through_links(
         assert node.run((MountPoint(name, f"storage/{name}", read_only),))[0] == 0
         quoted = place.replace('"', '""')
         assert node.binds()[-1] == (
-            f'type=bind,"src={nothing(node)}","dst=/home/alice/{quoted}",ro'
+            f'type=bind,"src={empty_folder(node)}","dst=/home/alice/{quoted}",ro'
         )
 
 
 @pytest.mark.parametrize("what", ["gone", "a file", "a broken link"])
-def test_a_missing_folder_is_named_and_nothing_starts(node: Node, what: str) -> None:
+def test_a_missing_folder_is_named_and_nothing_starts(node: ComputeNode, what: str) -> None:
     place = node.home / "storage" / "maps"
     if what == "a file":
         place.write_text("")
@@ -320,7 +241,7 @@ def test_a_missing_folder_is_named_and_nothing_starts(node: Node, what: str) -> 
     assert not node.session.exists()
 
 
-def test_a_shared_folder_is_found_where_its_owner_has_it(node: Node, tmp_path: Path) -> None:
+def test_a_shared_folder_is_found_where_its_owner_has_it(node: ComputeNode, tmp_path: Path) -> None:
     theirs = tmp_path / "theirs" / "data"
     theirs.mkdir(parents=True)
     me = getpass.getuser()
@@ -331,7 +252,9 @@ def test_a_shared_folder_is_found_where_its_owner_has_it(node: Node, tmp_path: P
     assert node.seen.read_text().endswith(f"\n--node\nn1\n{seen}"), "the runner compares it"
 
 
-def test_in_an_own_home_it_is_compared_by_each_of_its_paths(node: Node, tmp_path: Path) -> None:
+def test_in_an_own_home_it_is_compared_by_each_of_its_paths(
+    node: ComputeNode, tmp_path: Path
+) -> None:
     theirs = tmp_path / "theirs" / "data"
     theirs.mkdir(parents=True)
     (tmp_path / "by-link").symlink_to("theirs")
@@ -346,13 +269,13 @@ def test_in_an_own_home_it_is_compared_by_each_of_its_paths(node: Node, tmp_path
         assert places == list(dict.fromkeys([str(theirs), str(source)]))
 
 
-def test_the_runner_is_told_of_others_folders_only(node: Node) -> None:
+def test_the_runner_is_told_of_others_folders_only(node: ComputeNode) -> None:
     assert node.run((MountPoint("data", "storage/data", False),))[0] == 0
     assert node.seen.read_text().endswith("\n--node\nn1\n")
 
 
 @pytest.mark.parametrize("what", ["gone", "a link", "another owner's", "of nobody"])
-def test_what_is_no_longer_shared_is_named(node: Node, tmp_path: Path, what: str) -> None:
+def test_what_is_no_longer_shared_is_named(node: ComputeNode, tmp_path: Path, what: str) -> None:
     theirs, owner = tmp_path / "theirs" / "data", getpass.getuser()
     theirs.parent.mkdir()
     if what == "a link":
@@ -370,7 +293,10 @@ def test_what_is_no_longer_shared_is_named(node: Node, tmp_path: Path, what: str
 
 def test_others_folders_get_the_names_that_own_ones_leave() -> None:
     mounts = parse_launch(
-        {**GOOD, "mounts": ["data", "alice/data", {"folder": "carol/maps", "read_only": True}]}
+        {
+            **VALID_REQUEST,
+            "mounts": ["data", "alice/data", {"folder": "carol/maps", "read_only": True}],
+        }
     ).mounts
     assert mount_points("bob", mounts, "storage") == (
         MountPoint("data", "storage/data", False),
@@ -384,7 +310,7 @@ def test_others_folders_get_the_names_that_own_ones_leave() -> None:
     assert start_folder(mounts[1:], "storage") == ""
 
 
-def test_the_clean_up_does_not_follow_links_out_of_the_session(node: Node) -> None:
+def test_the_clean_up_does_not_follow_links_out_of_the_session(node: ComputeNode) -> None:
     """Whatever a session leaves in its home, deleting it affects no files elsewhere."""
     leave = (
         'ln -s "$PWD/storage/data" "$session/home/link"\n'
@@ -396,7 +322,7 @@ def test_the_clean_up_does_not_follow_links_out_of_the_session(node: Node) -> No
     assert (node.home / "storage" / "data" / "kept").read_text() == "treasure"
 
 
-def test_read_only_applies_to_mounts_below(node: Node) -> None:
+def test_read_only_applies_to_mounts_below(node: ComputeNode) -> None:
     inner = node.home / "storage" / "data" / "in ner"
     inner.mkdir()
     points = (MountPoint("data", "storage/data", True), MountPoint("home", ".", False))
@@ -407,11 +333,11 @@ def test_read_only_applies_to_mounts_below(node: Node) -> None:
         f'type=bind,"src={quoted}/storage/data","dst=/home/alice/data",ro',
         f'type=bind,"src={quoted}/storage/data/in ner","dst=/home/alice/data/in ner",ro',
         f'type=bind,"src={quoted}","dst=/home/alice/home"',
-        f'type=bind,"src={nothing(node)}","dst=/home/alice/home/.slipway",ro',
+        f'type=bind,"src={empty_folder(node)}","dst=/home/alice/home/.slipway",ro',
     ]
 
 
-def test_foreign_mounts_in_the_session_are_kept(node: Node) -> None:
+def test_foreign_mounts_in_the_session_are_kept(node: ComputeNode) -> None:
     """Slipway creates no such mount; if there is one, its files matter more than a clean end."""
     kept = node.home / "storage" / "data" / "kept"
     mount = 'mount --bind "$PWD/storage/data" "$session/home/data"'
@@ -433,4 +359,4 @@ def test_foreign_mounts_in_the_session_are_kept(node: Node) -> None:
     ],
 )
 def test_apps_start_in_the_only_writable_folder(mounts: list[Any], start: str) -> None:
-    assert start_folder(parse_launch({**GOOD, "mounts": mounts}).mounts) == start
+    assert start_folder(parse_launch({**VALID_REQUEST, "mounts": mounts}).mounts) == start

@@ -8,7 +8,7 @@ import pytest
 
 from portal.core.launch.mounts import check_in_own_home, path_in_own_home, start_folder
 from portal.core.launch.request import parse_launch
-from tests.unit.core.launch.test_request import GOOD
+from tests.support.sessions import VALID_REQUEST
 
 READ_ONLY = {"folder": "maps", "read_only": True}
 
@@ -29,7 +29,7 @@ READ_ONLY = {"folder": "maps", "read_only": True}
 def test_apps_start_in_the_only_writable_folder_or_in_the_home(
     mounts: list[Any], storage: str, start: str
 ) -> None:
-    assert start_folder(parse_launch({**GOOD, "mounts": mounts}).mounts, storage) == start
+    assert start_folder(parse_launch({**VALID_REQUEST, "mounts": mounts}).mounts, storage) == start
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_folders_are_where_the_cluster_has_them(folder: str, storage: str, path:
 
 def test_the_home_cannot_be_read_only() -> None:
     def fields(mounts: list[Any]) -> list[str]:
-        request = parse_launch({**GOOD, "mounts": mounts})
+        request = parse_launch({**VALID_REQUEST, "mounts": mounts})
         return [error.field for error in check_in_own_home(request.mounts)]
 
     assert fields(["data", {"folder": "home", "read_only": True}]) == ["mounts.1"]

@@ -14,8 +14,7 @@ from portal.core.launch.names import names_for, readable_name
 from portal.core.launch.request import LaunchRequest, parse_launch
 from portal.core.units import MIN_MEMORY_MB, format_size, parse_size
 from portal.errors import InvalidRequest, clip
-
-GOOD: dict[str, Any] = {"environment": "python", "resources": {"cpus": 1, "memory": "600m"}}
+from tests.support.sessions import VALID_REQUEST
 
 
 def wrong_fields(data: object) -> set[str]:
@@ -100,7 +99,7 @@ def wrong_fields(data: object) -> set[str]:
     ],
 )
 def test_each_wrong_field_is_named(field: str, value: object) -> None:
-    data: dict[str, Any] = {**GOOD, "resources": dict(GOOD["resources"])}
+    data: dict[str, Any] = {**VALID_REQUEST, "resources": dict(VALID_REQUEST["resources"])}
     outer, _, inner = field.partition(".")
     if outer == "env":
         data[outer] = value
@@ -112,12 +111,12 @@ def test_each_wrong_field_is_named(field: str, value: object) -> None:
 
 
 def test_a_numbered_name_must_still_be_a_name() -> None:
-    assert wrong_fields({**GOOD, "name": "a" * 63, "count": 10}) == {"name"}
-    assert parse_launch({**GOOD, "name": "a" * 63, "count": 9}).count == 9
+    assert wrong_fields({**VALID_REQUEST, "name": "a" * 63, "count": 10}) == {"name"}
+    assert parse_launch({**VALID_REQUEST, "name": "a" * 63, "count": 9}).count == 9
     for count in range(1, 21):
         for name in ("a" * 62, None):
             for made in names_for(name, count, 12345):
-                assert parse_launch({**GOOD, "name": made}).name == made
+                assert parse_launch({**VALID_REQUEST, "name": made}).name == made
     assert names_for("many", 3, 0) == ["many1", "many2", "many3"]
     assert len(set(names_for(None, 20, 77))) == 20
 
@@ -143,19 +142,19 @@ def test_variables_are_accepted_unchanged_or_named(env: dict[str, str]) -> None:
         # Errors repeat the whole name if it is plain and short enough to be a variable's.
         plain = re.compile(r"[A-Za-z0-9_]{1,128}")
         named = {name if plain.fullmatch(name) else clip(name) for name in wrong}
-        assert wrong_fields({**GOOD, "env": env}) == {f"env.{name}" for name in named}
+        assert wrong_fields({**VALID_REQUEST, "env": env}) == {f"env.{name}" for name in named}
     else:
-        assert parse_launch({**GOOD, "env": env}).env == env
+        assert parse_launch({**VALID_REQUEST, "env": env}).env == env
 
 
 @pytest.mark.parametrize("name", ["PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "OMP_NUM_THREADS", "_"])
 def test_common_variables_are_allowed(name: str) -> None:
-    assert parse_launch({**GOOD, "env": {name: ""}}).env == {name: ""}
+    assert parse_launch({**VALID_REQUEST, "env": {name: ""}}).env == {name: ""}
 
 
 @given(st.integers(1, 700))
 def test_shared_memory_is_inside_memory(size: int) -> None:
-    asked = {**GOOD, "resources": {"memory": "600m", "shared_memory": f"{size}m"}}
+    asked = {**VALID_REQUEST, "resources": {"memory": "600m", "shared_memory": f"{size}m"}}
     if size > 600:
         assert wrong_fields(asked) == {"resources.shared_memory"}
     else:
@@ -186,7 +185,7 @@ def test_a_body_that_is_not_an_object(data: object) -> None:
 )
 def test_any_input_is_accepted_or_refused_without_a_crash(value: object, field: str) -> None:
     try:
-        request = parse_launch({**GOOD, field: value})
+        request = parse_launch({**VALID_REQUEST, field: value})
     except InvalidRequest as refused:
         assert refused.errors
     else:
@@ -208,4 +207,4 @@ def test_sizes(text: str, size: int) -> None:
 
 @given(st.integers(0, 2**32 - 1))
 def test_random_names_are_valid_names(number: int) -> None:
-    assert parse_launch({**GOOD, "name": readable_name(number)}).name
+    assert parse_launch({**VALID_REQUEST, "name": readable_name(number)}).name

@@ -9,13 +9,13 @@ import pytest
 from portal.core.session.countdown import countdown, extension_choices, retention_text
 from portal.core.session.session import State
 from portal.core.site_rules import SiteRules
-from tests.unit.core.session.test_ended_lately import NOON, session
+from tests.support.stored_sessions import NOON, ended_session
 
 NO_RULES = SiteRules()
 
 
 def test_the_time_limit_or_idleness_once_that_is_near() -> None:
-    running = session(state=State.RUNNING, cause=None, last_used=NOON, usage_at=NOON)
+    running = ended_session(state=State.RUNNING, cause=None, last_used=NOON, usage_at=NOON)
     assert countdown(running, NO_RULES, NOON).ends == running.deadline
     rules = SiteRules(idle_minutes=40)
     assert not countdown(running, rules, NOON + timedelta(minutes=1)).unused
@@ -25,7 +25,7 @@ def test_the_time_limit_or_idleness_once_that_is_near() -> None:
 
 
 def test_without_a_limit_there_is_no_end() -> None:
-    running = session(state=State.RUNNING, cause=None, deadline=None)
+    running = ended_session(state=State.RUNNING, cause=None, deadline=None)
     assert countdown(running, NO_RULES, NOON).ends is None
 
 
@@ -42,4 +42,4 @@ def test_the_longest_choice_says_how_long_it_is() -> None:
 
 
 def test_what_is_kept_is_one_text() -> None:
-    assert retention_text(session()).endswith("is deleted.")
+    assert retention_text(ended_session()).endswith("is deleted.")

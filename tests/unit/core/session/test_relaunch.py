@@ -14,7 +14,7 @@ from portal.core.launch.request import LaunchRequest, parse_launch
 from portal.core.session.relaunch import session_to_request_body, to_request_body
 from portal.core.session.session import Session, State
 from portal.core.units import MIN_MEMORY_MB, format_size
-from portal.web.pages.launch.form import MOUNT, READ_ONLY, Entered, from_body, to_body
+from portal.web.pages.launch.form import MOUNT, READ_ONLY, FormValues, from_body, to_body
 
 WORDS = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,9}", fullmatch=True)
 VARIABLES = st.from_regex(r"[A-Z][A-Z0-9_]{0,9}", fullmatch=True).filter(
@@ -46,7 +46,7 @@ def bodies(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-def fields(entered: Entered) -> MultiDict[str, str]:
+def fields(entered: FormValues) -> MultiDict[str, str]:
     """The fields that a browser sends if the form contains this."""
     sent = MultiDict(entered.values)
     for folder, read_only in entered.mounts.items():

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from portal.node.common.fgpu import GpuKind
+from portal.node.common.gres import Gres
 from portal.node.gpu import memory, slices
 from portal.node.gpu.nvml import Nvml
 from portal.node.gpu.slices import JobSlice, decide
-from portal.node.gpu.slurm import Gres
 from portal.node.gpu.watchdog.watch import Watch
 from tests.unit.gres.clients import OUT_OF_MEMORY, Client
 from tests.unit.gres.conftest import MIB, Shim, Standin

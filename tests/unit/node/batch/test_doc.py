@@ -11,7 +11,7 @@ import pytest
 
 from portal.node.batch.main import USAGE
 from portal.node.batch.options import SLIPWAY_WITH_VALUE, SLIPWAY_WITHOUT_VALUE
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 from tests.unit.node.batch.conftest import site
 
 DOC = ROOT / "portal" / "node" / "batch" / "doc"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.login_shells import path_of
-from tests.paths import ROOT
+from tests.support.login_shells import path_of
+from tests.support.paths import ROOT
 
 RUN = """
 import os, pwd, sys

@@ -19,13 +19,13 @@ def arguments_of(option: str) -> set[str]:
     return set(SBATCH[option]["arg"].values())
 
 
-@pytest.mark.parametrize("option", SBATCH)
-def test_every_option_of_sbatch_is_known(option: str) -> None:
-    needs = "required_argument" in arguments_of(option)
-    assert (option in options.WITH_VALUE["sbatch"]) is needs
-    assert (option in options.WITHOUT_VALUE) is (not needs or option == "wait")
-    short = SBATCH[option]["short"]
-    assert not short or (short in options.SHORT_WITH_VALUE["sbatch"]) is needs
+def test_every_option_of_sbatch_is_known() -> None:
+    with_value = {option for option in SBATCH if "required_argument" in arguments_of(option)}
+    assert with_value == options.WITH_VALUE["sbatch"] & set(SBATCH)
+    assert set(SBATCH) - with_value | {"wait"} == options.WITHOUT_VALUE & set(SBATCH)
+    letters = {SBATCH[option]["short"] for option in SBATCH} - {""}
+    needing = {SBATCH[option]["short"] for option in with_value} - {""}
+    assert needing == set(options.SHORT_WITH_VALUE["sbatch"]) & letters
 
 
 @pytest.mark.parametrize("option", SBATCH)

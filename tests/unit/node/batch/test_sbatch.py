@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from portal.node.batch.submit.wrapped import unwrap
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 from tests.unit.node.batch.conftest import site
 
 SCRIPT = b"#!/bin/sh\necho hi\n"

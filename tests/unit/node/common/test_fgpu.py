@@ -80,7 +80,6 @@ def test_a_type_is_named_if_present() -> None:
     ]  # fmt: skip
 
 
-@settings(deadline=None)
 @given(KINDS, st.integers(1, 4))
 def test_every_amount_is_whole_shards_in_ascending_order(kind: GpuKind, gpus: int) -> None:
     found = list(kind.amounts(gpus))
@@ -92,7 +91,6 @@ def test_every_amount_is_whole_shards_in_ascending_order(kind: GpuKind, gpus: in
         assert one.shards in (0, kind.shards) or (one.fgpu / kind.step).denominator == 1
 
 
-@settings(deadline=None)
 @given(KINDS)
 def test_slices_of_all_shards_never_exceed_the_gpu(kind: GpuKind) -> None:
     for one in kind.amounts():
@@ -102,7 +100,6 @@ def test_slices_of_all_shards_never_exceed_the_gpu(kind: GpuKind) -> None:
             assert fit * one.sm_percent <= max(100, fit)
 
 
-@settings(deadline=None)
 @given(KINDS, st.floats(0.001, 20), st.floats(0.001, 20), st.integers(1, 4))
 def test_a_grant_is_the_smallest_sufficient_amount(
     kind: GpuKind, asked: float, other: float, gpus: int
@@ -115,7 +112,7 @@ def test_a_grant_is_the_smallest_sufficient_amount(
         assert less is not None and less.fgpu <= more.fgpu
 
 
-@settings(deadline=None, max_examples=30)  # all pairs of amounts: slow for some kinds
+@settings(max_examples=30)  # all pairs of amounts: slow for some kinds
 @given(KINDS, st.integers(1, 4))
 def test_a_granted_amount_is_granted_unchanged(kind: GpuKind, gpus: int) -> None:
     for one in kind.amounts(gpus):

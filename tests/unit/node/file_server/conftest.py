@@ -19,7 +19,8 @@ import pytest
 from portal.adapters.certificates import CertificateAuthority, prepare_authorities
 from portal.node.file_server import state
 from portal.node.file_server.daemon import listen
-from portal.node.file_server.server import FileServer, Order
+from portal.node.file_server.order import Order
+from portal.node.file_server.server import FileServer
 
 ID = "0123456789abcdef"
 

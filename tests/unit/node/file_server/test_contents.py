@@ -176,7 +176,7 @@ def test_nobody_reads_more_of_a_part_than_of_the_file_that_it_replaces(
         modes.append(os.fstat(file).st_mode & 0o777)
         return file
 
-    for module in ("contents", "uploads.parts"):
+    for module in ("replacing", "uploads.parts"):
         monkeypatch.setattr(f"portal.node.file_server.{module}.create_part", looked_at)
     door(data, "storage/data/report")
     assert modes == [0o600]

@@ -69,13 +69,13 @@ def test_a_storage_area_that_hangs_is_answered_and_others_go_on(
     open_trusted, release = at.open_trusted, threading.Event()
 
     def hang(path: str, folder: int | None = None) -> int:
-        if path == server.roots.get("storage").path:
+        if path == server.files.roots.get("storage").path:
             release.wait(30)
         return open_trusted(path, folder)
 
     monkeypatch.setattr(at, "open_trusted", hang)
     monkeypatch.setattr(deadlines.Deadlines.call, "__defaults__", (0.1, None))
-    monkeypatch.setattr(server.deadlines, "_most", 3)
+    monkeypatch.setattr(server.files.deadlines, "_most", 3)
     for client, method, path in (
         (control, "GET", "/v1/list/storage"),
         (control, "GET", "/v1/entry/storage/data"),

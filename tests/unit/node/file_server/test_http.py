@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from portal.node.file_server.http import MOST_CONNECTIONS, Places
+from portal.node.file_server.http import MOST_CONNECTIONS, Connections
 from portal.node.file_server.server import FileServer
 from tests.unit.node.file_server.conftest import Client
 
 
-def test_silent_strangers_do_not_stop_the_portal(
+def test_silent_unverified_do_not_stop_the_portal(
     server: FileServer, client: Callable[[str], Client]
 ) -> None:
     """Anybody on the files host's network can connect."""
@@ -35,7 +35,7 @@ def test_silent_strangers_do_not_stop_the_portal(
 
 
 def test_the_ones_with_a_certificate_are_bounded_apart() -> None:
-    places = Places(most=2, strangers=1)
+    places = Connections(most=2, unverified=1)
     with contextlib.ExitStack() as stack:
 
         def connect() -> tuple[socket.socket, socket.socket]:
@@ -72,4 +72,4 @@ def test_who_has_left_is_not_counted(server: FileServer, ca: Path) -> None:
     for thread in threading.enumerate():
         if "process_request_thread" in thread.name:
             thread.join(20)
-    assert (server.places._admitted, server.places._strangers) == (set(), {})
+    assert (server.connections._verified, server.connections._unverified) == (set(), {})

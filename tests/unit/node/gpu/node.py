@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import cast
 
 from portal.node.common.fgpu import MIB, GpuKind, kinds_as_json
+from portal.node.common.gres import Gres
 from portal.node.gpu.nvml import Device, Nvml, NvmlError
-from portal.node.gpu.slurm import Gres, NodeJob
+from portal.node.gpu.slurm import NodeJob
 
 RECORDED = Path(__file__).parents[3] / "recorded"
 

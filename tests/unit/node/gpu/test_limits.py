@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from portal.node.common.gres import Gres
 from portal.node.gpu import slices
 from portal.node.gpu.limits import LimitsError, apply, supported
 from portal.node.gpu.prolog import prolog
-from portal.node.gpu.slurm import Gres
 from tests.unit.node.gpu.node import DEMO, FakeNvml, answer, gpu, settings_file
 
 

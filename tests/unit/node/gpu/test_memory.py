@@ -38,7 +38,7 @@ slices.write(jobs, 3, (os.getuid(), os.getgid()), {"slice": "version=1\\n"})
 for job in (1, 2, 3):
     slices.remove(jobs, job)
     slices.remove(jobs, job)
-print(list(jobs.iterdir()), "slipway" in Path("/proc/self/mounts").read_text())
+print(list(jobs.iterdir()), str(jobs) in Path("/proc/self/mounts").read_text())
 """
 
 

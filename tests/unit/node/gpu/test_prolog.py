@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from portal.node.common.gres import Gres
 from portal.node.gpu import memory
 from portal.node.gpu import prolog as module
 from portal.node.gpu.prolog import epilog, prolog
-from portal.node.gpu.slurm import Gres, NodeJob, SlurmError
+from portal.node.gpu.slurm import NodeJob, SlurmError
 from tests.unit.node.gpu.node import DEMO, FakeNvml, answer, gpu, settings_file
 
 SHARD = Gres("shard", "", 2, ((2, 4),))

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from portal.node.common.fgpu import MIB, GpuKind
+from portal.node.common.gres import Gres
 from portal.node.gpu import slices
 from portal.node.gpu.nvml import Device
 from portal.node.gpu.slices import JobSlice, Part, Refused, decide
-from portal.node.gpu.slurm import Gres
 from tests.unit.node.gpu.node import A100, CONTEXT, DEMO, MIG, gpu
 
 ME = (os.getuid(), os.getgid())

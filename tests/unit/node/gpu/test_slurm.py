@@ -9,21 +9,19 @@ from typing import Any
 
 import pytest
 
+from portal.node.common.gres import Gres
 from portal.node.gpu import untrusted
 from portal.node.gpu.slurm import (
-    Gres,
     Node,
     NoSuchJob,
     SlurmError,
     ask,
     ask_node,
-    expand,
     parse,
-    parse_gres,
     update_node,
 )
+from tests.support.untrusted_names import names
 from tests.unit.node.gpu.node import RECORDED
-from tests.unit.node.gpu.odd import names
 
 VERSIONS = ["24.11", "26.05"]
 
@@ -44,42 +42,10 @@ def test_a_recorded_job_whose_name_claims_something_else(version: str) -> None:
     assert (found.uid, found.gid, found.over) == (1001, 1001, False)
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("", []),
-        ("shard:2(2/4)", [Gres("shard", "", 2, ((2, 4),))]),
-        ("shard:a100:2(0/8,2/8)", [Gres("shard", "a100", 2, ((2, 8),))]),
-        ("shard:a100:4(2/8,2/8)", [Gres("shard", "a100", 4, ((2, 8), (2, 8)))]),
-        ("gpu:a100:1(IDX:0)", [Gres("gpu", "a100", 1)]),
-        ("gpu:3(IDX:0-1,3)", [Gres("gpu", "", 3)]),
-        ("gpu:1g.10gb:1(IDX:2)", [Gres("gpu", "1g.10gb", 1)]),
-        (
-            "gpu:h100:1(IDX:0),shard:1(1/4)",
-            [Gres("gpu", "h100", 1), Gres("shard", "", 1, ((1, 4),))],
-        ),
-    ],
-)
-def test_forms_of_gres(text: str, found: list[Gres]) -> None:
-    assert list(parse_gres(text)) == found
-
-
 def test_an_unknown_form_of_gres_is_refused() -> None:
+    job = _one("24.11") | {"job_id": 7, "nodes": "n1", "gres_detail": ["shard=2"]}
     with pytest.raises(SlurmError, match="unknown GRES format"):
-        list(parse_gres("shard=2"))
-
-
-@pytest.mark.parametrize(
-    ("nodes", "names"),
-    [
-        ("n1", ["n1"]),
-        ("n[1-2]", ["n1", "n2"]),
-        ("gpu[01-03,07]-ib,login", ["gpu01-ib", "gpu02-ib", "gpu03-ib", "gpu07-ib", "login"]),
-        ("r[1-2]n[09-10]", ["r1n09", "r1n10", "r2n09", "r2n10"]),
-    ],
-)
-def test_node_ranges(nodes: str, names: list[str]) -> None:
-    assert expand(nodes) == names
+        parse(_answer(job), 7, "n1")
 
 
 def _answer(*jobs: dict[str, Any]) -> str:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from portal.node.gpu import untrusted
-from tests.paths import ROOT
-from tests.unit.node.gpu.odd import SEPARATORS, names
+from tests.support.paths import ROOT
+from tests.support.untrusted_names import SEPARATORS, names
 
 GPU = ROOT / "portal" / "node" / "gpu"
 TABLE = ROOT / "tests" / "root_reads.toml"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from portal.node.runner.spec import Spec, parse_spec
-from tests.unit.node.runner.fake_portal import FakePortal, spec_text
+from tests.support.runner_portal import FakePortal, spec_text
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from portal.node.runner.callback import (
     post_ready,
 )
 from portal.node.runner.spec import Spec, parse_spec
-from tests.unit.node.runner.fake_portal import FakePortal, spec_text
+from tests.support.runner_portal import FakePortal, spec_text
 
 
 class Reporting:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import socket
 from collections.abc import Iterator
@@ -11,20 +10,7 @@ import pytest
 
 from portal.node.runner import control
 from portal.node.runner.apps.supervisor import Supervisor
-from tests.unit.node.runner.apps.test_app import DEMO, script, wait_until
-
-
-class UnixConnection(http.client.HTTPConnection):
-    """HTTP over a unix socket."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__("control", timeout=10)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(10)
-        self.sock.connect(self._path)
+from tests.support.runner_apps import DEMO, UnixConnection, app_script, wait_until
 
 
 @pytest.fixture
@@ -48,7 +34,7 @@ def ask(
 
 
 def start(name: str = DEMO) -> dict[str, object]:
-    return {"name": name, "script": script(""), "ready": "/", "timeout": 10}
+    return {"name": name, "script": app_script(""), "ready": "/", "timeout": 10}
 
 
 def test_start_list_stop(supervisor: Supervisor, directory: str) -> None:

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import signal
-import socket
-import ssl
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,54 +13,17 @@ import pytest
 
 from portal.core.session.end_reasons import start_failure
 from portal.node.runner.apps import app as apps
-from tests.unit.node.runner.apps.test_app import DEMO, script, wait_until
-from tests.unit.node.runner.fake_portal import SESSION, TOKEN, FakePortal, spec_text
+from tests.support.runner_apps import DEMO, wait_until
+from tests.support.runner_portal import SESSION, TOKEN, FakePortal
+from tests.support.runner_process import APP, RunnerProcess, children_of, needs_programs
 
-pytestmark = pytest.mark.skipif(
-    not (shutil.which("haproxy") and shutil.which("openssl")), reason="needs haproxy and openssl"
-)
-APP = {"name": DEMO, "script": script(""), "ready": "/", "timeout": 20}
-
-
-class Runner:
-    """A runner's process outside of any container."""
-
-    def __init__(self, portal: FakePortal, directory: str, **changes: object) -> None:
-        toolkit = Path(directory) / "toolkit"
-        (toolkit / "bin").mkdir(parents=True)
-        for program in ("haproxy", "openssl"):
-            (toolkit / "bin" / program).symlink_to(str(shutil.which(program)))
-        spec = spec_text(portal, apps=[DEMO], heartbeat_seconds=0.3, **changes)
-        (Path(directory) / "spec").write_text(spec)
-        self.portal = portal
-        self.log = Path(directory) / "log"
-        argv = [sys.executable, "-m", "portal.node.runner", "--job-id", "7", "--node", "n1"]
-        argv += ["--directory", f"{directory}/run", "--toolkit", str(toolkit)]
-        with open(f"{directory}/spec", "rb") as stdin, open(self.log, "wb") as output:
-            self.process = subprocess.Popen(argv, stdin=stdin, stdout=output, stderr=output)
-
-    def end(self, number: int = signal.SIGTERM) -> int:
-        self.process.send_signal(number)
-        return self.process.wait(5)
-
-    def get(self, port: int, name: str, client: Path | None) -> str:
-        """The first line of an app's response through the gateway."""
-        context = ssl.create_default_context(cafile=str(self.portal.gateway.certificate))
-        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-        if client is not None:
-            context.load_cert_chain(client)
-        with (
-            socket.create_connection(("127.0.0.1", port), 5) as plain,
-            context.wrap_socket(plain, server_hostname=name) as stream,
-        ):
-            stream.sendall(b"GET /apps HTTP/1.1\r\nHost: x\r\n\r\n")
-            return stream.recv(4000).partition(b"\r\n")[0].decode()
+pytestmark = needs_programs
 
 
 @pytest.fixture
-def runner(portal: FakePortal, directory: str) -> Iterator[Runner]:
+def runner(portal: FakePortal, directory: str) -> Iterator[RunnerProcess]:
     portal.start = [dict(APP)]
-    runner = Runner(portal, directory)
+    runner = RunnerProcess(portal, directory)
     yield runner
     runner.process.kill()
     runner.process.wait()
@@ -72,12 +31,7 @@ def runner(portal: FakePortal, directory: str) -> Iterator[Runner]:
         subprocess.run(["kill", "-9", str(pid)], check=False, capture_output=True)
 
 
-def children_of(pid: int) -> list[int]:
-    done = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False)
-    return [int(word) for word in done.stdout.split()]
-
-
-def test_from_ready_to_the_end(runner: Runner, portal: FakePortal) -> None:
+def test_from_ready_to_the_end(runner: RunnerProcess, portal: FakePortal) -> None:
     ready = portal.wait_for("/ready")
     assert (ready["job_id"], ready["node"]) == ("7", "n1")
     portal.wait_for(f"/apps/{DEMO}", state="ready")
@@ -95,7 +49,7 @@ def test_from_ready_to_the_end(runner: Runner, portal: FakePortal) -> None:
     assert "PRIVATE" not in log
 
 
-def test_only_the_portal_is_accepted(runner: Runner, portal: FakePortal) -> None:
+def test_only_the_portal_is_accepted(runner: RunnerProcess, portal: FakePortal) -> None:
     port = int(portal.wait_for("/ready")["port"])
     portal.wait_for(f"/apps/{DEMO}", state="ready")
     # Signed by the wrong CA, by none, and a name that is not served.
@@ -111,7 +65,7 @@ def test_only_the_portal_is_accepted(runner: Runner, portal: FakePortal) -> None
         assert runner.get(port, f"xdemo.{SESSION}.slipway", portal.client_pem) == ""
 
 
-def test_killed_gateway_is_restarted_on_its_port(runner: Runner, portal: FakePortal) -> None:
+def test_killed_gateway_is_restarted_on_its_port(runner: RunnerProcess, portal: FakePortal) -> None:
     port = int(portal.wait_for("/ready")["port"])
     portal.wait_for(f"/apps/{DEMO}", state="ready")
     runner.get(port, f"{DEMO}.{SESSION}.slipway", portal.client_pem)
@@ -121,7 +75,7 @@ def test_killed_gateway_is_restarted_on_its_port(runner: Runner, portal: FakePor
     assert "restarting it" in runner.log.read_text()
 
 
-def test_portal_that_forgets_the_session_ends_it(runner: Runner, portal: FakePortal) -> None:
+def test_portal_that_forgets_the_session_ends_it(runner: RunnerProcess, portal: FakePortal) -> None:
     portal.wait_for(f"/apps/{DEMO}", state="ready")
     portal.status = 410
     assert runner.process.wait(5) == 0
@@ -130,7 +84,7 @@ def test_portal_that_forgets_the_session_ends_it(runner: Runner, portal: FakePor
 
 def test_failed_app_is_reported_and_the_session_goes_on(portal: FakePortal, directory: str) -> None:
     portal.start = [{**APP, "script": "echo no such file; exit 1"}]
-    runner = Runner(portal, directory)
+    runner = RunnerProcess(portal, directory)
     message = portal.wait_for(f"/apps/{DEMO}", state="failed")
     assert message["log"] == "no such file"
     assert portal.wait_for("/usage", apps={DEMO: "failed"})
@@ -141,14 +95,14 @@ def test_apps_of_the_spec_start_before_the_portal_answers(
     portal: FakePortal, directory: str
 ) -> None:
     portal.status = 503
-    runner = Runner(portal, directory, start=[APP])
+    runner = RunnerProcess(portal, directory, start=[APP])
     wait_until(lambda: runner.log.exists() and f"{DEMO}: ready" in runner.log.read_text(), 10)
     portal.status = None
     portal.wait_for(f"/apps/{DEMO}", state="ready")
     assert runner.end(signal.SIGINT) == 0
 
 
-def test_no_zombies(runner: Runner, portal: FakePortal) -> None:
+def test_no_zombies(runner: RunnerProcess, portal: FakePortal) -> None:
     portal.wait_for(f"/apps/{DEMO}", state="ready")
     for pid in apps.processes_of(DEMO):
         subprocess.run(["kill", "-9", str(pid)], check=True)
@@ -159,14 +113,14 @@ def test_no_zombies(runner: Runner, portal: FakePortal) -> None:
 
 
 def test_invalid_spec_is_reported_and_ends_at_once(portal: FakePortal, directory: str) -> None:
-    runner = Runner(portal, directory, ports=[5, 1])
+    runner = RunnerProcess(portal, directory, ports=[5, 1])
     assert runner.process.wait(10) == 2
     assert "ports: must be" in runner.log.read_text()
     assert TOKEN not in runner.log.read_text()
 
 
 def test_without_its_share_of_a_gpu_it_does_not_start(portal: FakePortal, directory: str) -> None:
-    runner = Runner(portal, directory, gpu=True)
+    runner = RunnerProcess(portal, directory, gpu=True)
     assert runner.process.wait(10) == 1
     told = start_failure(1, runner.log.read_text())
     assert told.startswith("The session did not start: its share of a GPU cannot be read (")

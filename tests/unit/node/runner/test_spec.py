@@ -8,9 +8,9 @@ import pytest
 
 from portal.node.runner.__main__ import parse_arguments
 from portal.node.runner.spec import SpecError, parse_app_start, parse_spec
+from tests.support.runner_apps import APP_SPEC
 
 PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----"
-START = {"name": "jupyterlab", "script": "exec true", "ready": "/api", "timeout": 60}
 GOOD: dict[str, object] = {
     "session": "0123456789abcdef0123456789abcdef",
     "token": "a-secret-of-this-session",
@@ -24,7 +24,7 @@ GOOD: dict[str, object] = {
 
 
 def test_valid_spec_is_read_completely() -> None:
-    spec = parse_spec(json.dumps({**GOOD, "start": [START]}) + "\n")
+    spec = parse_spec(json.dumps({**GOOD, "start": [APP_SPEC]}) + "\n")
     assert spec.callback == ("portal", 8443)
     assert spec.ports == (10000, 10100)
     assert spec.apps == ("jupyterlab", "terminal")
@@ -83,7 +83,7 @@ def test_fields_of_a_later_portal_are_ignored() -> None:
         ("apps", ["jupyterlab", "jupyterlab"]),
         ("apps", ["control"]),
         ("apps", ["../evil"]),
-        ("start", [{**START, "name": "tensorboard"}]),
+        ("start", [{**APP_SPEC, "name": "tensorboard"}]),
         ("start", {}),
         ("detect", []),
         ("detect", {"jupyterlab": "jupyter-lab"}),
@@ -127,7 +127,7 @@ def test_not_an_object(text: str) -> None:
 )
 def test_invalid_app_start_names_the_field(field: str, value: object) -> None:
     with pytest.raises(SpecError) as caught:
-        parse_app_start({**START, field: value})
+        parse_app_start({**APP_SPEC, field: value})
     assert caught.value.field == field
 
 

@@ -20,7 +20,7 @@ from portal.core.site_rules import SiteRules
 from portal.core.validation import check
 from portal.errors import Conflict, InvalidRequest, NotFound
 from portal.services.admin.administration import caller_address
-from tests.fakes import CATALOG, World, make_world
+from tests.support.fakes import CATALOG, World, make_world
 from tests.unit.web.conftest import make_settings
 
 ADMIN = Person("admin", True, "a")

@@ -25,7 +25,7 @@ from portal.core.launch.presets import MAX_PRESETS
 from portal.core.launch.request import parse_launch
 from portal.core.validation import check
 from portal.errors import PortalError
-from tests.fakes import CATALOG, World, make_world
+from tests.support.fakes import CATALOG, World, make_world
 from tests.unit.web.conftest import make_settings
 
 ADMIN = Person("admin", True, "a")

@@ -10,8 +10,8 @@ import pytest
 from portal.core.admin.images import ImageRequest
 from portal.core.auth.person import Person
 from portal.node.batch.settings import Settings
-from tests.fakes import make_world
-from tests.sif import sif
+from tests.support.fakes import make_world
+from tests.support.sif import sif
 from tests.unit.web.conftest import make_settings
 
 ADMIN = Person("admin", True, "a")
@@ -32,7 +32,7 @@ def test_files_of_hidden_and_retired_images(tmp_path: Path, invalid: tuple[str, 
 
     for version in invalid:
         (tmp_path / "images" / "tool" / version / "image.toml").write_text('title = "Tool')
-    services.catalog._known = None  # type: ignore[attr-defined]
+    services.catalog._cached = None  # type: ignore[attr-defined]
     found = Settings(json.loads(services.batch_settings.text()))
     assert [image.name for image in found.images] == ([] if "2" in invalid else ["tool/2"])
     two = (f"{tmp_path}/images/tool/2/image.sif", (b"2" * 16).hex(), "it is not offered to you")

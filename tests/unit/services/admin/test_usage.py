@@ -16,7 +16,7 @@ from portal.core.auth.person import Person
 from portal.core.launch.request import parse_launch
 from portal.errors import InvalidRequest, NotFound
 from portal.services.admin.usage import OWN_IMAGE
-from tests.fakes import World, make_world
+from tests.support.fakes import World, make_world
 from tests.unit.web.conftest import make_settings
 
 ADMIN, ALICE, BOB = (
@@ -84,7 +84,7 @@ def test_groups(world: World) -> None:
     people = groups(world)
     assert list(people) == ["bob", "alice"]
     assert people["alice"] == UsageSum(2, 1, 3.0, 0.0)
-    limits = world.status.limits()
+    limits = world.status.reported().limits
     assert limits is not None
     accounts = groups(world, by="account")
     assert accounts["physics"] == UsageSum(2, 2, 6.0, 0.0)

@@ -6,45 +6,31 @@ import pytest
 
 from portal.core.apps.access import AppState
 from portal.core.apps.origins import port_of
-from portal.core.auth.person import Person, hash_secret
 from portal.core.job.runner_protocol import ReadyMessage
 from portal.errors import Conflict, NotFound, Unauthorized
-from tests.fakes import World
-from tests.unit.services.session.test_sessions import ADMIN, ALICE, BOB, REQUEST, ready, token_of
-
-
-def enter(world: World, person: Person, session: str, app: str) -> str:
-    """Click and redeem the ticket; returns the key in HAProxy's map."""
-    link = world.apps.open_app(person, session, app)
-    entered = world.gate.enter(link.label, link.ticket)
-    assert entered.cookie is not None
-    return f"{link.label}.{hash_secret(entered.cookie)}"
-
-
-def browser(world: World) -> Person:
-    """Alice in another browser, with a login of its own."""
-    _, login = world.services.logins.open_browser("alice")
-    return world.services.logins.person(login)
+from tests.support.app_access import enter_app, other_browser
+from tests.support.fakes import World
+from tests.support.sessions import ADMIN, ALICE, BOB, REQUEST, make_ready, token_of
 
 
 def test_ticket_cookie_route(world: World) -> None:
-    session = ready(world, world.launch(ALICE, REQUEST))
-    key = enter(world, ALICE, session.id, "jupyterlab")
+    session = make_ready(world, world.launch(ALICE, REQUEST))
+    key = enter_app(world, ALICE, session.id, "jupyterlab")
     assert world.routes.map == {}
     world.reports.note_app(session, "jupyterlab", AppState.READY)
     assert world.routes.map == {key: f"10.0.0.1@40000@jupyterlab.{session.id}.slipway"}
 
 
 def test_an_app_that_is_ready_is_open_at_once(world: World) -> None:
-    session = ready(world, world.launch(ALICE, REQUEST))
-    enter(world, ALICE, session.id, "terminal")
+    session = make_ready(world, world.launch(ALICE, REQUEST))
+    enter_app(world, ALICE, session.id, "terminal")
     world.reports.note_app(session, "terminal", AppState.READY)
-    assert enter(world, ALICE, session.id, "terminal") in world.routes.map
+    assert enter_app(world, ALICE, session.id, "terminal") in world.routes.map
     assert len(world.runners.requests) == 1
 
 
 def test_notebook_shares_the_server_and_has_its_own_origin(world: World) -> None:
-    session = ready(world, world.launch(ALICE, REQUEST))
+    session = make_ready(world, world.launch(ALICE, REQUEST))
     lab = world.apps.open_app(ALICE, session.id, "jupyterlab")
     book = world.apps.open_app(ALICE, session.id, "notebook")
     assert lab.label != book.label
@@ -69,7 +55,7 @@ def test_an_app_opened_while_pending_starts_with_the_session(world: World) -> No
 
 
 def test_a_ticket_is_valid_once_at_its_own_origin_and_for_a_minute(world: World) -> None:
-    session = ready(world, world.launch(ALICE, REQUEST))
+    session = make_ready(world, world.launch(ALICE, REQUEST))
     first = world.apps.open_app(ALICE, session.id, "terminal")
     other = world.apps.open_app(ALICE, session.id, "jupyterlab")
     with pytest.raises(Unauthorized):
@@ -83,7 +69,7 @@ def test_a_ticket_is_valid_once_at_its_own_origin_and_for_a_minute(world: World)
 
 
 def test_nobody_else_has_access_not_even_an_administrator(world: World) -> None:
-    session = ready(world, world.launch(ALICE, REQUEST))
+    session = make_ready(world, world.launch(ALICE, REQUEST))
     label = world.apps.open_app(ALICE, session.id, "terminal").label
     for person in (BOB, ADMIN):
         with pytest.raises(NotFound):
@@ -100,8 +86,8 @@ def test_an_app_that_the_image_does_not_offer(world: World) -> None:
 
 
 def test_stopping_revokes_every_route(world: World) -> None:
-    session = ready(world, world.launch(ALICE, REQUEST))
-    enter(world, ALICE, session.id, "terminal")
+    session = make_ready(world, world.launch(ALICE, REQUEST))
+    enter_app(world, ALICE, session.id, "terminal")
     world.reports.note_app(session, "terminal", AppState.READY)
     assert world.routes.map
     late = world.apps.open_app(ALICE, session.id, "terminal")
@@ -114,10 +100,10 @@ def test_stopping_revokes_every_route(world: World) -> None:
 
 
 def test_logging_out_revokes_what_that_login_opened(world: World) -> None:
-    session = ready(world, world.launch(ALICE, REQUEST))
-    desk, phone = browser(world), browser(world)
-    enter(world, desk, session.id, "terminal")
-    kept = enter(world, phone, session.id, "terminal")
+    session = make_ready(world, world.launch(ALICE, REQUEST))
+    desk, phone = other_browser(world), other_browser(world)
+    enter_app(world, desk, session.id, "terminal")
+    kept = enter_app(world, phone, session.id, "terminal")
     world.reports.note_app(session, "terminal", AppState.READY)
     assert len(world.routes.map) == 2
     world.services.logins.log_out(desk)
@@ -125,8 +111,8 @@ def test_logging_out_revokes_what_that_login_opened(world: World) -> None:
 
 
 def test_a_restarted_haproxy_gets_its_routes_back(world: World) -> None:
-    session = ready(world, world.launch(ALICE, REQUEST))
-    enter(world, ALICE, session.id, "terminal")
+    session = make_ready(world, world.launch(ALICE, REQUEST))
+    enter_app(world, ALICE, session.id, "terminal")
     world.reports.note_app(session, "terminal", AppState.READY)
     before = dict(world.routes.map)
     world.routes.alive = False
@@ -137,7 +123,7 @@ def test_a_restarted_haproxy_gets_its_routes_back(world: World) -> None:
 
 
 def test_the_gate_reports_progress_to_the_owner_and_restores_the_route(world: World) -> None:
-    session = ready(world, world.launch(ALICE, REQUEST))
+    session = make_ready(world, world.launch(ALICE, REQUEST))
     link = world.apps.open_app(ALICE, session.id, "terminal")
     cookie = world.gate.enter(link.label, link.ticket).cookie or ""
     status = world.gate.status(link.label, [cookie])
@@ -157,8 +143,8 @@ def test_the_gate_reports_progress_to_the_owner_and_restores_the_route(world: Wo
 
 
 def test_a_failed_app_can_be_restarted(world: World) -> None:
-    session = ready(world, world.launch(ALICE, REQUEST))
-    enter(world, ALICE, session.id, "terminal")
+    session = make_ready(world, world.launch(ALICE, REQUEST))
+    enter_app(world, ALICE, session.id, "terminal")
     world.reports.note_app(session, "terminal", AppState.FAILED, "did not answer", "last line")
     assert world.routes.map == {}
     assert world.apps.open_app(ALICE, session.id, "terminal").state is AppState.STARTING
@@ -166,8 +152,8 @@ def test_a_failed_app_can_be_restarted(world: World) -> None:
 
 
 def test_a_failed_app_is_started_as_soon_as_its_runner_responds(world: World) -> None:
-    session = ready(world, world.launch(ALICE, REQUEST))
-    enter(world, ALICE, session.id, "terminal")
+    session = make_ready(world, world.launch(ALICE, REQUEST))
+    enter_app(world, ALICE, session.id, "terminal")
     world.reports.note_app(session, "terminal", AppState.FAILED, "did not answer", "last line")
     world.runners.unreachable = True
     assert world.apps.open_app(ALICE, session.id, "terminal").state is AppState.WANTED
@@ -179,8 +165,8 @@ def test_a_failed_app_is_started_as_soon_as_its_runner_responds(world: World) ->
 
 
 def test_only_ready_apps_get_their_routes_back(world: World) -> None:
-    session = ready(world, world.launch(ALICE, REQUEST))
-    enter(world, ALICE, session.id, "terminal")
+    session = make_ready(world, world.launch(ALICE, REQUEST))
+    enter_app(world, ALICE, session.id, "terminal")
     world.reports.note_app(session, "terminal", AppState.FAILED)
     world.routes.alive = False
     assert world.proxy.restore()

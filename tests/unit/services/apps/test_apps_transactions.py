@@ -13,15 +13,15 @@ from portal.core.apps.access import AppOptions, AppState
 from portal.core.session.session import Session, State
 from portal.errors import Conflict, NotFound
 from portal.store.tables import AppRow, TicketRow
-from tests.fakes import World
-from tests.transactions import transactions
-from tests.unit.services.session.test_sessions import ADMIN, ALICE, BOB, REQUEST, ready
+from tests.support.fakes import World
+from tests.support.sessions import ADMIN, ALICE, BOB, REQUEST, make_ready
+from tests.support.transactions import transactions
 
 
 @pytest.fixture
 def session(world: World) -> Session:
     """Alice's session, with JupyterLab and an app with a prompt running."""
-    session = ready(world, world.launch(ALICE, REQUEST))
+    session = make_ready(world, world.launch(ALICE, REQUEST))
     for app in ("notebook", "any"):
         world.apps.open_app(
             ALICE, session.id, app, AppOptions(asked="serve" if app == "any" else None)
@@ -95,7 +95,7 @@ def test_a_ticket_its_event_and_the_use_are_stored_together_or_not_at_all(
     world.clock.advance(minutes=10)
     world.services.logins.expire()
     with monkeypatch.context() as patch:
-        patch.setattr("portal.store.grants.JournalRow", crash)
+        patch.setattr("portal.store.access.JournalRow", crash)
         with pytest.raises(SystemExit):
             world.apps.open_app(ALICE, session.id, "notebook")
     found = world.store.get(session.id)

@@ -18,13 +18,12 @@ from portal.core.session.session import Session
 from portal.errors import StillOpen, Unavailable
 from portal.services.apps import hosts as waiting
 from portal.services.apps.host_agent import HostAgent, HostTaken
-from portal.services.assembly import assemble
-from portal.services.container import Services
+from portal.services.assembly import Services
 from portal.services.owner_queue import run_now
 from portal.store.hosts import HostStore
 from portal.store.tables import HostRow
-from tests.fakes import FakeRoutes, World, make_world
-from tests.unit.services.session.test_sessions import ALICE, REQUEST, ready
+from tests.support.fakes import FakeRoutes, World, make_world
+from tests.support.sessions import ALICE, REQUEST, make_ready
 
 
 @dataclass
@@ -63,7 +62,7 @@ def world(tmp_path: Path) -> World:
 def make_host(world: World, folder: Path, name: str) -> Host:
     routes, store = FakeRoutes(), HostStore(world.engine)
     systems = replace(world.systems, routes=routes, machine=f"machine of {name}")
-    services = assemble(settings(folder, name), systems, run_now)
+    services = Services(settings(folder, name), systems, run_now)
     host = Host(services, routes, services.host_agent, store)  # type: ignore[arg-type]
     assert host.agent is not None
     host.agent._clock = lambda: host.passed
@@ -83,7 +82,7 @@ def b(world: World, tmp_path: Path) -> Host:
 @pytest.fixture
 def key(world: World, a: Host, b: Host) -> str:
     """The key of alice's public board, which both hosts serve."""
-    session = ready(world, world.launch(ALICE, REQUEST))
+    session = make_ready(world, world.launch(ALICE, REQUEST))
     link = a.services.apps.open_app(ALICE, session.id, "board", AppOptions(public=True))
     world.reports.note_app(session, "board", AppState.READY)
     assert a.follow()
@@ -196,7 +195,7 @@ def test_a_host_whose_haproxy_does_not_answer_is_shut_off(
     world.access_store.close_app(only_session(world).id, "board", world.clock())
     with monkeypatch.context() as patch:
         patch.setattr(b.routes, fails, away)
-        before = b.store.look("b").silent
+        before = b.store.view("b").silent
         assert before is not None
         b.passed += OPEN_SECONDS
         with pytest.raises(Unavailable):
@@ -220,7 +219,7 @@ def test_waiting_ends_with_the_truth(
 
 def test_a_slow_look_opens_nothing(world: World, b: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a look finds was true when it began."""
-    look = HostStore.look
+    look = HostStore.view
 
     def slow(store: HostStore, host: str) -> View:
         found = look(store, host)
@@ -228,7 +227,7 @@ def test_a_slow_look_opens_nothing(world: World, b: Host, monkeypatch: pytest.Mo
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(HostStore, "look", slow)
+        patch.setattr(HostStore, "view", slow)
         assert not b.follow()
     assert b.follow()
 
@@ -279,7 +278,7 @@ def test_one_host_waits_for_nobody(tmp_path: Path) -> None:
     alone = make_world(Settings.model_validate({"state": {"directory": str(tmp_path)}}))
     assert alone.services.host_agent is None
     HostStore(alone.engine).report("other", "machine")
-    session = ready(alone, alone.launch(ALICE, REQUEST))
+    session = make_ready(alone, alone.launch(ALICE, REQUEST))
     alone.apps.open_app(ALICE, session.id, "board", AppOptions(public=True))
     alone.apps.close_app(ALICE, session.id, "board")
     assert alone.access_store.pending_removals() == []

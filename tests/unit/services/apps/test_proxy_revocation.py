@@ -13,10 +13,10 @@ from portal.core.auth.person import hash_secret
 from portal.core.job.runner_protocol import StartRequest
 from portal.core.session.session import Session, State
 from portal.errors import Conflict, NotFound, StillOpen, Unauthorized
-from portal.store.origins import OriginAssignment
-from tests.fakes import World
-from tests.unit.services.apps.test_apps import browser, enter
-from tests.unit.services.session.test_sessions import ADMIN, ALICE, BOB, REQUEST, ready
+from portal.store.access import OriginAssignment
+from tests.support.app_access import enter_app, other_browser
+from tests.support.fakes import World
+from tests.support.sessions import ADMIN, ALICE, BOB, REQUEST, make_ready
 
 PUBLIC = AppOptions(public=True)
 
@@ -24,7 +24,7 @@ PUBLIC = AppOptions(public=True)
 @pytest.fixture
 def session(world: World) -> Session:
     """A running session of alice's."""
-    return ready(world, world.launch(ALICE, REQUEST))
+    return make_ready(world, world.launch(ALICE, REQUEST))
 
 
 def publish(world: World, session: Session) -> str:
@@ -132,7 +132,7 @@ def test_a_label_is_not_reassigned_while_a_route_to_it_is_open(
         world.apps.close_app(ALICE, session.id, "board")
     world.sessions.stop(ALICE, session.id)
     world.routes.unreachable = False
-    other = ready(world, world.launch(ALICE, REQUEST))
+    other = make_ready(world, world.launch(ALICE, REQUEST))
     options = AppOptions(port=int(label))
     assert world.apps.open_app(ALICE, other.id, "terminal", options).label != label
     world.proxy.retry_revocations()
@@ -160,11 +160,11 @@ def test_tickets_and_browsers_are_limited(world: World, session: Session) -> Non
     """L10: the oldest are dropped, from HAProxy's map as well; a click has no line of its own."""
     keys = []
     for _ in range(20):
-        keys.append(enter(world, ALICE, session.id, "terminal"))
+        keys.append(enter_app(world, ALICE, session.id, "terminal"))
         world.clock.advance(seconds=1)
     world.reports.note_app(session, "terminal", AppState.READY)
     assert sorted(world.routes.map) == sorted(keys[-16:])
-    enter(world, ALICE, session.id, "terminal")
+    enter_app(world, ALICE, session.id, "terminal")
     assert keys[4] not in world.routes.map
     links = []
     for _ in range(10):
@@ -182,7 +182,7 @@ def test_tickets_and_browsers_are_limited(world: World, session: Session) -> Non
 
 
 def test_one_of_many_concurrent_moves_wins(world: World, session: Session) -> None:
-    """B17: each response has a valid ticket, and the app's current port."""
+    """E17: each response has a valid ticket, and the app's current port."""
     first = world.apps.open_app(ALICE, session.id, "terminal")
     ports = [int(first.label), *(port for port in range(10010, 10016) if str(port) != first.label)]
 
@@ -199,7 +199,7 @@ def test_one_of_many_concurrent_moves_wins(world: World, session: Session) -> No
 
 
 def test_one_of_two_concurrent_answers_wins(world: World, session: Session) -> None:
-    """B17: the other one is told that the running app is not theirs."""
+    """E17: the other one is told that the running app is not theirs."""
     world.apps.open_app(ALICE, session.id, "any", AppOptions(asked="first"))
     opened = next(app for app in world.apps.opened(session.id) if app.app == "any")
     assert world.access_store.save_answer(opened, "second")
@@ -268,12 +268,12 @@ def test_the_same_image_finds_its_port_again(world: World) -> None:
     """The browser's cache is valid in the next session."""
     labels = []
     for _ in range(3):
-        session = ready(world, world.launch(ALICE, REQUEST))
+        session = make_ready(world, world.launch(ALICE, REQUEST))
         labels.append(
             [world.apps.open_app(ALICE, session.id, app).label for app in ("terminal", "any")]
         )
         world.sessions.stop(ALICE, session.id)
-        other = ready(world, world.launch(BOB, REQUEST))
+        other = make_ready(world, world.launch(BOB, REQUEST))
         his = world.apps.open_app(BOB, other.id, "terminal").label
         assert his not in {label for pair in labels for label in pair}
     assert len({terminal for terminal, _ in labels}) == 1
@@ -281,7 +281,7 @@ def test_the_same_image_finds_its_port_again(world: World) -> None:
 
 def test_logging_out_revokes_tickets_too(world: World, session: Session) -> None:
     """L10: those issued to this login, and no others."""
-    desk, phone = browser(world), browser(world)
+    desk, phone = other_browser(world), other_browser(world)
     mine = world.apps.open_app(desk, session.id, "terminal")
     other = world.apps.open_app(phone, session.id, "terminal")
     world.services.logins.log_out(desk)

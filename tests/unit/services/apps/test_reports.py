@@ -8,7 +8,7 @@ from portal.config import Settings
 from portal.config.images import ImageSettings
 from portal.core.auth.person import Person
 from portal.core.launch.request import parse_launch
-from tests.fakes import World, make_world
+from tests.support.fakes import World, make_world
 
 
 @pytest.fixture

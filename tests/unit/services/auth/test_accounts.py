@@ -11,8 +11,8 @@ from portal.core.auth.logins import BROWSER
 from portal.core.auth.person import Person
 from portal.errors import Unavailable
 from portal.services.auth.accounts import GONE, PASSWORD, REFUSED
-from tests.fakes import World
-from tests.unit.services.auth.test_logins import opens_app
+from tests.support.app_access import opens_app
+from tests.support.fakes import World
 
 PEOPLE = ("alice", "bob", "carol", "dave")
 

@@ -9,8 +9,8 @@ import pytest
 
 from portal.core.auth.accounts import Identity
 from portal.services.auth.administrators import Administrators
-from tests.fakes import FakeAccounts
 from tests.support.clock import FakeClock
+from tests.support.fakes import FakeAccounts
 
 STAFF = Identity(1001, frozenset({"alice", "hpc-staff"}))
 OTHER = Identity(1001, frozenset({"alice"}))

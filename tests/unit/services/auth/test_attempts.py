@@ -10,7 +10,7 @@ from portal.core.admin.audit import AuditFilter
 from portal.core.auth.logins import network_of
 from portal.core.auth.person import Person
 from portal.services.admin.administration import caller_address
-from tests.fakes import World
+from tests.support.fakes import World
 
 
 def tries(world: World, user: str, address: str, right: bool = False) -> int:

@@ -14,7 +14,8 @@ from portal.core.auth.logins import BROWSER, KINDS, TOKEN, Login
 from portal.core.auth.person import Person
 from portal.errors import DatabaseFull, DatabaseUnavailable, InvalidRequest, NotFound
 from portal.store.tables import GrantRow, TicketRow
-from tests.fakes import World
+from tests.support.app_access import add_row, opens_app
+from tests.support.fakes import World
 
 ALICE = Person("alice", admin=False, login="")
 
@@ -25,32 +26,10 @@ def token(world: World, **asked: object) -> tuple[str, Login]:
     return world.services.logins.make_token(ALICE, **values)  # type: ignore[arg-type]
 
 
-def add(world: World, row: GrantRow | TicketRow) -> None:
-    """Add a row to the database, as a request does at the very moment of a revocation."""
-    with Database(world.engine) as db:
-        db.add(row)
-        db.commit()
-
-
 def cookies(world: World) -> list[str]:
     """The hashes of all valid app cookies."""
     with Database(world.engine) as db:
         return list(db.exec(select(GrantRow.cookie_hash)))
-
-
-def opens_app(world: World, login: Login, cookie: str) -> None:
-    """A browser with this login has access to an app, and a ticket for another."""
-    grant = GrantRow(
-        cookie_hash=cookie,
-        label="10000",
-        session="s" * 32,
-        app="terminal",
-        user=login.user,
-        login=login.hash,
-        created=world.clock(),
-    )
-    add(world, grant)
-    world.routes.map[f"10000.{cookie}"] = "10.0.0.1@1@x"
 
 
 def test_a_browsers_login_has_a_last_day_despite_use(world: World) -> None:
@@ -226,7 +205,7 @@ def test_grants_created_during_a_revocation_are_revoked(world: World) -> None:
         login=login.hash,
         expires=world.clock() + timedelta(minutes=1),
     )
-    add(world, ticket)
+    add_row(world, ticket)
     logins.revoke_left_over()
     assert world.routes.map == {}
     assert cookies(world) == []

@@ -8,7 +8,7 @@ from portal.core.admin.audit import AuditFilter
 from portal.core.auth.person import Person
 from portal.errors import Forbidden, InvalidRequest, NotFound, Unauthorized, Unavailable
 from portal.services.auth.service_tokens import ServiceTokens
-from tests.fakes import World
+from tests.support.fakes import World
 
 ADMIN = Person("admin", admin=True, login="")
 

@@ -21,7 +21,7 @@ from portal.core.files.server import (
 )
 from portal.errors import NotFound, Starting, Unavailable
 from portal.services.files.servers import FileServers
-from tests.fakes import World, make_world
+from tests.support.fakes import World, make_world
 from tests.unit.web.conftest import make_settings
 
 LIST = FileRequest("GET", "/v1/list/home")

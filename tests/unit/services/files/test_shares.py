@@ -13,10 +13,10 @@ from portal.core.auth.person import Person
 from portal.core.files.server import FileReply, FileRequest, FileServer, NoReply
 from portal.core.files.shares import SharedFolder, ShareKey, ShareState
 from portal.errors import Conflict, InvalidRequest, NotFound, Unavailable
-from portal.node.file_server.storage import posix_acl
-from portal.node.file_server.storage import shares as file_server_shares
+from portal.node.file_server.access import posix_acl
+from portal.node.file_server.sharing import shares as file_server_shares
 from portal.services.files.shares import FolderShares
-from tests.fakes import World, make_world
+from tests.support.fakes import World, make_world
 from tests.unit.web.conftest import make_settings
 
 ALICE, BOB = Person("alice", False, "1"), Person("bob", False, "2")

@@ -24,12 +24,12 @@ from portal.core.files.server import FileReply, FileRequest, FileServer
 from portal.core.files.shares import Access, FolderShare, ShareKey, ShareState
 from portal.errors import PortalError
 from portal.node.file_server import renames
-from portal.node.file_server.storage import posix_acl
+from portal.node.file_server.access import posix_acl
 from portal.services.files.shares import FolderShares
 from portal.store.shares import ShareStore
-from tests.fake_files import authorities, end_file_servers
-from tests.fakes import make_world
-from tests.two_users import BOB, as_bob, files_of, private_home, readable_by_bob
+from tests.support.fakes import make_world
+from tests.support.file_servers import authorities, end_file_servers
+from tests.support.other_account import BOB, as_bob, files_of, private_home, readable_by_bob
 from tests.unit.node.file_server.conftest import Client
 from tests.unit.web.conftest import make_settings
 
@@ -157,7 +157,7 @@ class TwoUsers(RuleBasedStateMachine):
 
     def operate(self, **order: Any) -> None:
         begun = self.shares.operate(ALICE, order)
-        self.servers.running["alice"].operations.get(begun.id).over.wait(20)
+        self.servers.running["alice"].files.operations.get(begun.id).over.wait(20)
 
     # What alice does
 
@@ -295,7 +295,6 @@ def _folders(shares: list[FolderShare]) -> set[str]:
 TwoUsers.TestCase.settings = settings(
     max_examples=int(os.environ.get("SLIPWAY_EXAMPLES", "15")),
     stateful_step_count=25,
-    deadline=None,
     suppress_health_check=list(HealthCheck),
 )
 TestTwoUsers = TwoUsers.TestCase

@@ -17,8 +17,7 @@ from portal.core.images.needs import PROGRAMS, Machine
 from portal.core.images.recipe import Sources
 from portal.core.interfaces.images import Containers, Roots
 from portal.services.images.builder import ImageBuilder, Order
-from portal.services.images.tester import ImageTester
-from tests.sif import sif
+from tests.support.sif import sif
 
 NAME = ImageName("r", "4.5")
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -103,6 +102,7 @@ class Bench:
             containers=self.apptainer, roots=self.roots, store=self.store,
             workspaces=self._workspace, machine=lambda: self.machine, clock=lambda: NOW,
             note=self.notes.append,
+            test_binds={"/checks": folder / "checks", "/apps": folder / "none"},
         )  # fmt: skip
         self.order = Order(RECIPE, 'title = "R 4.5"\n', folder / "recipe")
 
@@ -124,7 +124,7 @@ def test_a_recipe_becomes_the_current_image(bench: Bench) -> None:
     inventory = bench.builder.build(bench.order)
     assert bench.roots.asked == ["base trixie", "lend", "take back", "describe R 4.5"]
     unpack, pack = bench.apptainer.asked
-    arguments = {"gpu": "1", "recipe": str(bench.order.place), "base": str(bench.work / "base")}
+    arguments = {"gpu": "1", "recipe": str(bench.order.folder), "base": str(bench.work / "base")}
     assert unpack == ("unpack", str(bench.work / "image.def"), True, arguments)
     assert pack[:2] == ("pack", True)
     assert (inventory.title, inventory.system) == ("R 4.5", "Debian GNU/Linux 13 (trixie)")
@@ -197,18 +197,13 @@ def test_a_test_sees_what_sessions_see(bench: Bench, tmp_path: Path) -> None:
     recipe, checks = tmp_path / "recipe", tmp_path / "checks"
     recipe.mkdir()
     checks.mkdir()
-    binds = {"/checks": checks, "/apps": tmp_path / "none"}
-    tester = ImageTester(
-        containers=bench.apptainer, store=bench.store, workspaces=bench._workspace,
-        binds=binds, note=bench.notes.append,
-    )  # fmt: skip
     with pytest.raises(ImageError, match=r"write test\.sh"):
-        tester.test(NAME, recipe)
+        bench.builder.test(NAME, recipe)
     (recipe / "test.sh").touch()
-    tester.test(NAME, recipe)
+    bench.builder.test(NAME, recipe)
     wanted = [f"{recipe}/test.sh:/test.sh:ro", f"{checks}:/checks:ro"]
     assert bench.apptainer.asked[-1] == ("test", built.file, wanted)
     assert bench.notes[-1] == "r/4.5 works"
     bench.apptainer.status = 4
     with pytest.raises(ImageError, match="its test ended with status 4"):
-        tester.test(NAME, recipe)
+        bench.builder.test(NAME, recipe)

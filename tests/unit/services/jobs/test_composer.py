@@ -22,7 +22,7 @@ from portal.errors import InvalidRequest, KeyReused, OutcomeUnknown, Unavailable
 from portal.node.batch.request import Request
 from portal.node.batch.submit.wrapped import batch_script
 from portal.store.tables import JournalRow, SubmissionRow
-from tests.fakes import World, make_world
+from tests.support.fakes import World, make_world
 from tests.unit.web.conftest import make_settings
 
 ALICE = Person("alice", False, "a")

@@ -12,94 +12,71 @@ from portal.core.jobs.job import Job, JobTab, JobTexts
 from portal.core.jobs.query import JobQuery
 from portal.errors import Unavailable
 from portal.services.jobs.follower import GAP, OVERLAP, SLICE
-from tests.fakes import World, make_world
-from tests.support.slurm import FakeJob
-
-
-def add(world: World, number: int, state: str = "PENDING", **more: object) -> FakeJob:
-    """Submit a job by Slurm's own commands."""
-    values: dict[str, object] = {"user": "alice", "name": f"job {number}", **more}
-    job = FakeJob(number, script="", spec="", state=state, **values)  # type: ignore[arg-type]
-    world.slurm.jobs.append(job)
-    return job
-
-
-def look(world: World, seconds: float = 2) -> None:
-    """Let time pass, then poll the queue and store what changed."""
-    world.clock.advance(seconds=seconds)
-    world.worker.poll()
-    world.worker.follow()
-    world.worker.read_texts()
-
-
-def get(world: World, shown_id: str) -> Job:
-    """A job that has to exist."""
-    found = world.systems.stores.jobs.get(shown_id)
-    assert found is not None
-    return found
+from tests.support.fakes import World, make_world
+from tests.support.followed_jobs import follow_queue, followed_job, queue_job
 
 
 def test_from_the_queue_to_its_end(world: World) -> None:
-    job = add(world, 7, reason="Resources")
-    look(world)
-    assert get(world, "7").report.reason == "Resources"
-    assert get(world, "7").texts.name == "job 7"
-    assert get(world, "7").texts.stdout == "/home/x/slurm-7.out"
+    job = queue_job(world, 7, reason="Resources")
+    follow_queue(world)
+    assert followed_job(world, "7").report.reason == "Resources"
+    assert followed_job(world, "7").texts.name == "job 7"
+    assert followed_job(world, "7").texts.stdout == "/home/x/slurm-7.out"
     world.slurm.start(job)
-    look(world)
-    assert get(world, "7").report.nodes == ("n1",)
+    follow_queue(world)
+    assert followed_job(world, "7").report.nodes == ("n1",)
     world.slurm.finish(job, "CANCELLED by 1003", code=0)
-    look(world)
-    assert get(world, "7").tab is JobTab.ENDED
-    assert get(world, "7").report.cancelled_by is None
+    follow_queue(world)
+    assert followed_job(world, "7").tab is JobTab.ENDED
+    assert followed_job(world, "7").report.cancelled_by is None
     world.clock.advance(seconds=5)
     world.worker.settle()
-    assert get(world, "7").report.cancelled_by == "carol"
+    assert followed_job(world, "7").report.cancelled_by == "carol"
 
 
 def test_a_job_that_vanishes_between_two_polls_is_settled(world: World) -> None:
-    job = add(world, 7, "RUNNING", start=1, node="n1")
-    look(world)
+    job = queue_job(world, 7, "RUNNING", start=1, node="n1")
+    follow_queue(world)
     world.slurm.finish(job, "FAILED", code=3)
     world.slurm.forgotten.add(7)
-    look(world)
-    assert get(world, "7").report.state is JobState.RUNNING
+    follow_queue(world)
+    assert followed_job(world, "7").report.state is JobState.RUNNING
     world.clock.advance(seconds=5)
     world.worker.settle()
-    found = get(world, "7")
+    found = followed_job(world, "7")
     assert (found.report.state, found.report.exit_code, found.gone) == (JobState.FAILED, 3, None)
 
 
 def test_not_found_is_not_ended(world: World) -> None:
-    job = add(world, 7, "RUNNING", start=1, node="n1")
-    look(world)
+    job = queue_job(world, 7, "RUNNING", start=1, node="n1")
+    follow_queue(world)
     world.slurm.jobs.remove(job)
-    look(world)
+    follow_queue(world)
     world.clock.advance(seconds=5)
     world.worker.settle()
-    found = get(world, "7")
+    found = followed_job(world, "7")
     assert (found.report.state, found.gone) == (JobState.RUNNING, world.clock.now)
     world.slurm.jobs.append(job)
-    look(world)
-    assert get(world, "7").gone is None
+    follow_queue(world)
+    assert followed_job(world, "7").gone is None
 
 
 def test_silent_accounting_ends_nothing(world: World) -> None:
-    add(world, 7, "RUNNING", start=1, node="n1")
-    look(world)
+    queue_job(world, 7, "RUNNING", start=1, node="n1")
+    follow_queue(world)
     world.slurm.forgotten.add(7)
-    look(world)
+    follow_queue(world)
     world.clock.advance(seconds=60)
     world.slurm.accounting_down = True
     with pytest.raises(Unavailable):
         world.worker.settle()
-    assert get(world, "7").gone is None
+    assert followed_job(world, "7").gone is None
 
 
 def test_only_what_changed_is_written(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(1, 4):
-        add(world, number)
-    look(world)
+        queue_job(world, number)
+    follow_queue(world)
     written: list[str] = []
     store, save = world.systems.stores.jobs, world.systems.stores.jobs.save
 
@@ -108,15 +85,15 @@ def test_only_what_changed_is_written(world: World, monkeypatch: pytest.MonkeyPa
         save(changed, now)
 
     monkeypatch.setattr(store, "save", noting)
-    look(world)
+    follow_queue(world)
     assert written == []
     world.slurm.start(world.slurm.jobs[1])
-    look(world)
+    follow_queue(world)
     assert written == ["2"]
 
 
 def test_a_failed_write_is_repeated(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    add(world, 7)
+    queue_job(world, 7)
 
     def broken(changed: object, now: datetime) -> None:
         raise RuntimeError("disk full")
@@ -127,21 +104,21 @@ def test_a_failed_write_is_repeated(world: World, monkeypatch: pytest.MonkeyPatc
         with pytest.raises(RuntimeError):
             world.worker.follow()
     world.worker.follow()
-    assert get(world, "7").id == "7"
+    assert followed_job(world, "7").id == "7"
 
 
 def test_jobs_that_left_while_the_worker_was_down(world: World, settings: Settings) -> None:
-    job = add(world, 7, "RUNNING", start=1, node="n1")
-    look(world)
+    job = queue_job(world, 7, "RUNNING", start=1, node="n1")
+    follow_queue(world)
     world.slurm.finish(job, "TIMEOUT")
     world.slurm.forgotten.add(7)
     again = make_world(settings)
     again.slurm.jobs, again.slurm.forgotten = world.slurm.jobs, {7}
     again.clock.now = world.clock.now
-    look(again, seconds=600)
+    follow_queue(again, seconds=600)
     again.clock.advance(seconds=5)
     again.worker.settle()
-    assert get(again, "7").report.state is JobState.TIMEOUT
+    assert followed_job(again, "7").report.state is JobState.TIMEOUT
 
 
 def questions(world: World) -> list[str]:
@@ -152,25 +129,25 @@ def questions(world: World) -> list[str]:
 
 def test_the_history_is_read_once_and_after_each_gap(world: World) -> None:
     ended = int(world.clock.now.timestamp()) - 60
-    add(world, 5, "COMPLETED", start=ended - 5, end=ended, node="n1")
-    add(world, 6, "RUNNING", start=ended, node="n1")
+    queue_job(world, 5, "COMPLETED", start=ended - 5, end=ended, node="n1")
+    queue_job(world, 6, "RUNNING", start=ended, node="n1")
     world.slurm.forgotten.add(5)
-    look(world)
+    follow_queue(world)
     assert world.systems.stores.jobs.get("5") is None
     world.worker.catch_up()
-    assert get(world, "5").texts.name == "job 5"
-    assert get(world, "6").tab is JobTab.RUNNING
+    assert followed_job(world, "5").texts.name == "job 5"
+    assert followed_job(world, "6").tab is JobTab.RUNNING
     asked = questions(world)
     assert len(asked) == timedelta(days=7) / SLICE
     world.worker.catch_up()
-    look(world, seconds=GAP.total_seconds())
+    follow_queue(world, seconds=GAP.total_seconds())
     world.worker.catch_up()
     assert questions(world) == asked
-    add(world, 8, "FAILED", start=ended, end=ended, node="n1")
+    queue_job(world, 8, "FAILED", start=ended, end=ended, node="n1")
     world.slurm.forgotten.add(8)
-    look(world, seconds=GAP.total_seconds() + 1)
+    follow_queue(world, seconds=GAP.total_seconds() + 1)
     world.worker.catch_up()
-    assert get(world, "8").report.state is JobState.FAILED
+    assert followed_job(world, "8").report.state is JobState.FAILED
     assert len(questions(world)) == len(asked) + 1
 
 
@@ -181,26 +158,26 @@ def history(world: World) -> int:
 
 
 def test_what_came_and_went_between_two_polls_is_found_within_ten_minutes(world: World) -> None:
-    look(world)
+    follow_queue(world)
     world.worker.catch_up()
     asked = history(world)
     ended = int(world.clock.now.timestamp()) + 1
-    add(world, 8, "FAILED", start=ended, end=ended, node="n1")
+    queue_job(world, 8, "FAILED", start=ended, end=ended, node="n1")
     world.slurm.forgotten.add(8)
     for _ in range(20):
-        look(world, seconds=GAP.total_seconds() / 2)
+        follow_queue(world, seconds=GAP.total_seconds() / 2)
         world.worker.catch_up()
     assert history(world) == asked
-    look(world)
+    follow_queue(world)
     world.worker.catch_up()
     assert history(world) == asked + 1
-    assert get(world, "8").report.state is JobState.FAILED
+    assert followed_job(world, "8").report.state is JobState.FAILED
 
 
 def test_a_clock_that_was_set_back_asks_for_a_span_that_accounting_takes(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look(world)
+    follow_queue(world)
     world.worker.catch_up()
     spans: list[tuple[datetime, datetime]] = []
 
@@ -209,7 +186,7 @@ def test_a_clock_that_was_set_back_asks_for_a_span_that_accounting_takes(
         return []
 
     monkeypatch.setattr(world.systems.slurm_jobs, "history", noted)
-    look(world, seconds=-7200)
+    follow_queue(world, seconds=-7200)
     world.worker.catch_up()
     now = world.clock.now
     assert spans == [(now - OVERLAP, now)]
@@ -219,7 +196,7 @@ def test_a_clock_that_was_set_back_asks_for_a_span_that_accounting_takes(
 def test_accounting_that_is_down_is_asked_once_at_a_time(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look(world)
+    follow_queue(world)
     world.slurm.accounting_down = True
     asked = []
     for _ in range(3):
@@ -236,7 +213,7 @@ def test_accounting_that_is_down_is_asked_once_at_a_time(
 def test_a_slice_that_is_too_large_is_read_in_pieces(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look(world)
+    follow_queue(world)
     spans: list[timedelta] = []
 
     def large(since: datetime, until: datetime) -> list[Job]:
@@ -254,7 +231,7 @@ def test_a_slice_that_is_too_large_is_read_in_pieces(
 def test_a_long_history_is_read_in_several_calls(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look(world)
+    follow_queue(world)
     spans: list[tuple[datetime, datetime]] = []
 
     def slow(since: datetime, until: datetime) -> list[Job]:
@@ -274,7 +251,7 @@ def test_a_long_history_is_read_in_several_calls(
 
 
 def test_history_that_cannot_be_read_is_asked_for_again(world: World) -> None:
-    look(world)
+    follow_queue(world)
     world.slurm.accounting_down = True
     with pytest.raises(Unavailable):
         world.worker.catch_up()
@@ -290,7 +267,7 @@ def test_texts_that_are_too_large_together_are_read_in_pieces(
     monkeypatch.setattr("portal.services.jobs.follower.TEXTS_AT_ONCE", 8)
     world = make_world(world.services.settings)
     for number in range(1, 9):
-        add(world, number)
+        queue_job(world, number)
     world.worker.poll()
     world.worker.follow()
     asked: list[int] = []
@@ -307,15 +284,18 @@ def test_texts_that_are_too_large_together_are_read_in_pieces(
         world.worker.read_texts()
     world.worker.read_texts()
     assert asked == [8, 2]
-    assert (get(world, "8").texts.name, get(world, "1").texts.name) == ("job 8", "")
+    assert (followed_job(world, "8").texts.name, followed_job(world, "1").texts.name) == (
+        "job 8",
+        "",
+    )
 
 
 def test_old_jobs_are_forgotten(world: World, settings: Settings) -> None:
-    add(world, 7, "FAILED", start=1, end=int(world.clock.now.timestamp()), node="n1")
-    look(world)
+    queue_job(world, 7, "FAILED", start=1, end=int(world.clock.now.timestamp()), node="n1")
+    follow_queue(world)
     world.clock.advance(days=settings.batch.jobs_days - 1)
     world.worker.forget()
-    assert get(world, "7").tab is JobTab.ENDED
+    assert followed_job(world, "7").tab is JobTab.ENDED
     world.clock.advance(days=2)
     world.worker.forget()
     assert world.systems.stores.jobs.get("7") is None
@@ -324,7 +304,7 @@ def test_old_jobs_are_forgotten(world: World, settings: Settings) -> None:
 def test_50_000_jobs(world: World) -> None:
     start = int(datetime(2026, 11, 1, tzinfo=UTC).timestamp())
     for number in range(1, 50_001):
-        add(world, number, "RUNNING" if number % 100 == 0 else "PENDING", start=start)
+        queue_job(world, number, "RUNNING" if number % 100 == 0 else "PENDING", start=start)
     world.worker.poll()
     world.worker.follow()
     counts = world.systems.stores.jobs.counts(JobQuery(), world.clock.now)

@@ -14,10 +14,10 @@ from portal.core.jobs.job import JobTab
 from portal.core.jobs.query import JobPage, JobQuery
 from portal.errors import Conflict, InvalidRequest, NotFound
 from portal.services.extending import LEASE
-from tests.fakes import World, make_world
+from tests.support.fakes import World, make_world
+from tests.support.followed_jobs import follow_queue, followed_job, queue_job
+from tests.support.sessions import ADMIN, ALICE, BOB, REQUEST
 from tests.support.slurm import FakeJob
-from tests.unit.services.jobs.test_follower import add, get, look
-from tests.unit.services.session.test_sessions import ADMIN, ALICE, BOB, REQUEST
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def operated(settings: Settings) -> World:
 
 def running(world: World, number: int, **more: Any) -> FakeJob:
     """A running job."""
-    job = add(world, number, **more)
+    job = queue_job(world, number, **more)
     world.slurm.start(job)
     return job
 
@@ -50,7 +50,7 @@ def events(world: World) -> list[tuple[str, str, str, str]]:
 
 def test_others_jobs_are_indistinguishable_from_none(world: World) -> None:
     running(world, 7)
-    look(world)
+    follow_queue(world)
     jobs = world.services.jobs
     assert jobs.get(ALICE, "7").id == "7"
     assert jobs.get(ADMIN, "7").id == "7"
@@ -71,36 +71,39 @@ def test_others_jobs_are_indistinguishable_from_none(world: World) -> None:
     with pytest.raises(NotFound):
         jobs.extend(BOB, "7", None)
     with pytest.raises(NotFound):
-        jobs.asked(BOB, ["7"])
+        jobs.targets(BOB, ["7"])
 
 
 def test_many_are_named_by_record_or_array_or_not_at_all(world: World) -> None:
-    add(world, 20, array=20, tasks="1-9")
+    queue_job(world, 20, array=20, tasks="1-9")
     running(world, 21, array=20, tasks="0")
-    add(world, 30)
-    look(world)
+    queue_job(world, 30)
+    follow_queue(world)
     jobs = world.services.jobs
-    asked = jobs.asked(ALICE, ["30", "20", "30"])
+    asked = jobs.targets(ALICE, ["30", "20", "30"])
     assert [(one.id, one.is_array, len(one.jobs)) for one in asked] == [
         ("30", False, 1), ("20", True, 2)
     ]  # fmt: skip
-    assert [one.title for one in jobs.asked(ALICE, ["21"])] == ["20_0"]
+    assert [one.title for one in jobs.targets(ALICE, ["21"])] == ["20_0"]
     with pytest.raises(NotFound, match="Not all"):
-        jobs.asked(ALICE, ["30", "31"])
+        jobs.targets(ALICE, ["30", "31"])
 
 
 def test_reasons_places_and_ends(world: World) -> None:
-    add(world, 7, reason="JobHeldUser")
-    add(world, 8, reason="Priority")
-    add(world, 9, "FAILED", code=7, start=1, end=2, node="n1")
-    look(world)
+    queue_job(world, 7, reason="JobHeldUser")
+    queue_job(world, 8, reason="Priority")
+    queue_job(world, 9, "FAILED", code=7, start=1, end=2, node="n1")
+    follow_queue(world)
     jobs = world.services.jobs
-    held = jobs.reason(get(world, "7"))
+    held = jobs.reason(followed_job(world, "7"))
     assert held is not None
     assert held.advice == "Release it, and it takes its turn."
-    assert jobs.ahead_of([get(world, "7"), get(world, "8")]) == {"8": 0}
-    assert jobs.end_text(get(world, "9")) == "It failed with exit code 7. Its output may say why."
-    assert jobs.end_text(get(world, "8")) == ""
+    assert jobs.ahead_of([followed_job(world, "7"), followed_job(world, "8")]) == {"8": 0}
+    assert (
+        jobs.end_text(followed_job(world, "9"))
+        == "It failed with exit code 7. Its output may say why."
+    )
+    assert jobs.end_text(followed_job(world, "8")) == ""
 
 
 # Acting
@@ -108,10 +111,10 @@ def test_reasons_places_and_ends(world: World) -> None:
 
 def test_many_jobs_are_cancelled_by_one_command_for_each_owner(world: World) -> None:
     running(world, 7)
-    add(world, 8)
+    queue_job(world, 8)
     running(world, 9, user="bob")
-    add(world, 10, "FAILED", end=5, node="n1", start=3)
-    look(world)
+    queue_job(world, 10, "FAILED", end=5, node="n1", start=3)
+    follow_queue(world)
     outcomes = world.services.jobs.act(ADMIN, JobAction.CANCEL, ["7", "8", "9", "10", "7"])
     assert outcomes == [
         JobOutcome("7", True, "Cancelled."),
@@ -130,32 +133,32 @@ def test_many_jobs_are_cancelled_by_one_command_for_each_owner(world: World) -> 
 
 def test_the_end_names_who_cancelled_it_here(world: World) -> None:
     job = running(world, 7)
-    look(world)
+    follow_queue(world)
     assert world.services.jobs.act(ADMIN, JobAction.CANCEL, ["7"])[0].done
     job.state = "CANCELLED by 1003"  # the account that the portal used
-    look(world)
+    follow_queue(world)
     world.clock.advance(seconds=5)
     world.worker.settle()
     words = "admin (an administrator) cancelled it while it ran."
-    assert world.services.jobs.end_text(get(world, "7")) == words
+    assert world.services.jobs.end_text(followed_job(world, "7")) == words
     world.slurm.requeue(job)
     job.submitted = 60
-    look(world)
+    follow_queue(world)
     world.slurm.finish(job, "CANCELLED by 1003")
-    look(world)
+    follow_queue(world)
     world.clock.advance(seconds=5)
     world.worker.settle()
     words = "carol (an administrator) cancelled it before it started."
-    assert world.services.jobs.end_text(get(world, "7")) == words
+    assert world.services.jobs.end_text(followed_job(world, "7")) == words
 
 
 def test_an_array_one_task_or_all_parts_of_a_heterogeneous_job(world: World) -> None:
-    add(world, 20, array=20, tasks="2-9")
+    queue_job(world, 20, array=20, tasks="2-9")
     running(world, 21, array=20, tasks="0")
     running(world, 22, array=20, tasks="1")
-    add(world, 30, het=30, offset=0)
-    add(world, 31, het=30, offset=1)
-    look(world)
+    queue_job(world, 30, het=30, offset=0)
+    queue_job(world, 31, het=30, offset=1)
+    follow_queue(world)
     act = world.services.jobs.act
     for given, target in [("21", "20_0"), ("20_1", "20_1"), ("20_5", "20_5"), ("31", "30")]:
         assert act(ALICE, JobAction.CANCEL, [given])[0].done
@@ -166,9 +169,9 @@ def test_an_array_one_task_or_all_parts_of_a_heterogeneous_job(world: World) -> 
 
 
 def test_hold_release_and_requeue(world: World) -> None:
-    add(world, 7)
+    queue_job(world, 7)
     running(world, 8)
-    look(world)
+    follow_queue(world)
     act = world.services.jobs.act
     assert act(ALICE, JobAction.HOLD, ["7", "8"]) == [
         JobOutcome("7", True, "On hold."),
@@ -177,7 +180,7 @@ def test_hold_release_and_requeue(world: World) -> None:
     assert act(ALICE, JobAction.RELEASE, ["7"]) == [
         JobOutcome("7", False, "Job 7 is not on hold.")  # as the last poll has it
     ]
-    look(world)
+    follow_queue(world)
     assert act(ALICE, JobAction.RELEASE, ["7"]) == [JobOutcome("7", True, "Released.")]
     assert act(ALICE, JobAction.REQUEUE, ["7", "8"]) == [
         JobOutcome("7", False, "Job 7 is not running."),
@@ -188,17 +191,17 @@ def test_hold_release_and_requeue(world: World) -> None:
 
 
 def test_an_administrators_hold_is_not_released(world: World) -> None:
-    add(world, 7, reason="JobHeldAdmin")
-    look(world)
+    queue_job(world, 7, reason="JobHeldAdmin")
+    follow_queue(world)
     (outcome,) = world.services.jobs.act(ALICE, JobAction.RELEASE, ["7"])
     assert outcome.text == "An administrator holds job 7. Ask the administrators."
 
 
 def test_each_running_task_of_an_array_is_requeued(world: World) -> None:
-    add(world, 20, array=20, tasks="2-9")
+    queue_job(world, 20, array=20, tasks="2-9")
     running(world, 21, array=20, tasks="0")
     running(world, 22, array=20, tasks="1")
-    look(world)
+    follow_queue(world)
     assert world.services.jobs.act(ALICE, JobAction.REQUEUE, ["20"])[0].done
     assert world.slurm.commands[-1].endswith("sh requeue 20_1 20_0") or world.slurm.commands[
         -1
@@ -207,8 +210,8 @@ def test_each_running_task_of_an_array_is_requeued(world: World) -> None:
 
 def test_too_many_at_once_name_the_field(world: World) -> None:
     for number in range(1, 52):
-        add(world, number)
-    look(world)
+        queue_job(world, number)
+    follow_queue(world)
     ids = [str(number) for number in range(1, 52)]
     with pytest.raises(InvalidRequest) as caught:
         world.services.jobs.act(ALICE, JobAction.HOLD, ids)
@@ -220,9 +223,9 @@ def test_too_many_at_once_name_the_field(world: World) -> None:
 
 
 def test_slurms_refusal_is_the_outcome(world: World) -> None:
-    job = add(world, 7)
+    job = queue_job(world, 7)
     running(world, 8)
-    look(world)
+    follow_queue(world)
     world.slurm.jobs.remove(job)
     (outcome,) = world.services.jobs.act(ALICE, JobAction.HOLD, ["7"])
     assert outcome == JobOutcome("7", False, "Slurm refused it: Invalid job id specified for job 7")
@@ -235,8 +238,8 @@ def test_slurms_refusal_is_the_outcome(world: World) -> None:
 
 def test_a_sessions_job_is_left_to_its_page(world: World) -> None:
     world.launch(ALICE, REQUEST)
-    look(world)
-    job = get(world, "1")
+    follow_queue(world)
+    job = followed_job(world, "1")
     assert job.session is not None
     for action in JobAction:
         (outcome,) = world.services.jobs.act(ALICE, action, ["1"])
@@ -252,13 +255,13 @@ def test_a_sessions_job_is_left_to_its_page(world: World) -> None:
 
 def test_more_time_within_the_limits(operated: World) -> None:
     running(operated, 7)
-    look(operated)
+    follow_queue(operated)
     jobs = operated.services.jobs
     changed = jobs.extend(ALICE, "7", 30)
     assert changed.report.time_limit == 90
     assert changed.report.deadline is not None
     assert jobs.extend(ALICE, "7", "max").report.time_limit == 480
-    assert jobs.extensions(get(operated, "7")).offers == ()
+    assert jobs.extensions(followed_job(operated, "7")).offers == ()
     with pytest.raises(InvalidRequest) as caught:
         jobs.extend(ALICE, "7", 1)
     assert caught.value.errors[0].field == "minutes"
@@ -272,39 +275,42 @@ def test_more_time_for_one_task_leaves_the_others_as_they_are(operated: World) -
     """The last task has the number of its array, by which scontrol would change all of them."""
     running(operated, 21, array=20, tasks="0")
     running(operated, 20, array=20, tasks="1")
-    look(operated)
+    follow_queue(operated)
     jobs = operated.services.jobs
     assert jobs.extend(ALICE, "20_1", 30).report.time_limit == 90
-    assert get(operated, "20_0").report.time_limit == 60
+    assert followed_job(operated, "20_0").report.time_limit == 60
     changes = [line for line in operated.slurm.commands if "TimeLimit=" in line]
     assert changes == ["operator: scontrol update JobId=20_1 TimeLimit=90"]
     assert events(operated) == [("alice", "job.extend", "20_1", "30 minutes")]
 
 
 def test_only_running_jobs_get_more_time(operated: World) -> None:
-    add(operated, 7)
+    queue_job(operated, 7)
     job = running(operated, 8)
-    look(operated)
+    follow_queue(operated)
     jobs = operated.services.jobs
     with pytest.raises(Conflict, match="Only a running job"):
         jobs.extend(ALICE, "7", None)
     operated.slurm.finish(job, "COMPLETED")
     with pytest.raises(Conflict, match="Only a running job"):
         jobs.extend(ALICE, "8", None)
-    assert jobs.extensions(get(operated, "7")) == Extensions()
+    assert jobs.extensions(followed_job(operated, "7")) == Extensions()
 
 
 def test_without_an_operator_there_is_no_more_time(world: World) -> None:
     running(world, 7)
-    look(world)
+    follow_queue(world)
     with pytest.raises(Conflict, match="Time cannot be extended here"):
         world.services.jobs.extend(ALICE, "7", None)
-    assert world.services.jobs.extensions(get(world, "7")).why == "Time cannot be extended here."
+    assert (
+        world.services.jobs.extensions(followed_job(world, "7")).why
+        == "Time cannot be extended here."
+    )
 
 
 def test_one_extension_of_a_job_at_a_time(operated: World, monkeypatch: pytest.MonkeyPatch) -> None:
     running(operated, 7)
-    look(operated)
+    follow_queue(operated)
     monkeypatch.setattr("portal.services.extending.PATIENCE", 0.0)
     store, now = operated.systems.stores.jobs, operated.clock.now
     assert store.claim("7", now, LEASE)

@@ -12,8 +12,8 @@ from portal.core.cluster.jobs import JobState
 from portal.core.jobs.output import FilePiece, Reading, Stream
 from portal.errors import Conflict, NotFound, Unavailable
 from portal.services.jobs.outputs import MAX_READ
-from tests.fakes import World
-from tests.looked_at_jobs import ERR, OUT, TEXTS, end, run
+from tests.support.fakes import World
+from tests.support.measured_jobs import ERR, OUT, TEXTS, end, run
 
 ALICE, BOB = Person("alice", False, "l1"), Person("bob", False, "l2")
 ADMIN = Person("admin", True, "l3")

@@ -11,7 +11,7 @@ from portal.core.jobs.compose.drafts import MAX_TEMPLATES, Shared
 from portal.core.jobs.compose.submission import parse_job
 from portal.errors import Conflict, InvalidRequest, NotFound
 from portal.services.jobs.templates import JobTemplates
-from tests.fakes import World, make_world
+from tests.support.fakes import World, make_world
 from tests.unit.web.conftest import make_settings
 
 ALICE, BOB = Person("alice", False, "a"), Person("bob", False, "b")

@@ -7,8 +7,8 @@ import pytest
 from portal.core.auth.person import Person
 from portal.core.jobs.usage import JobUsage
 from portal.errors import NotFound
-from tests.fakes import World
-from tests.looked_at_jobs import end, live_step, record, run, submit
+from tests.support.fakes import World
+from tests.support.measured_jobs import end, live_step, record, run, submit
 
 ALICE, BOB = Person("alice", False, "l1"), Person("bob", False, "l2")
 ADMIN = Person("admin", True, "l3")
@@ -24,7 +24,7 @@ def asked(world: World) -> list[str]:
 
 def look(world: World, person: Person = ALICE) -> JobUsage:
     """Look at job 7."""
-    usage = world.services.job_use.look(person, "7")
+    usage = world.services.job_use.refresh(person, "7")
     assert usage is not None
     return usage
 
@@ -36,7 +36,7 @@ def test_a_running_job_is_measured_as_its_owner_every_ten_seconds(world: World) 
         look(world, (ALICE, ADMIN)[second % 2])
         world.clock.advance(seconds=1)
     assert asked(world) == ["alice: sstat"] * 3
-    assert world.services.job_use.known(job) == look(world)
+    assert world.services.job_use.stored(job) == look(world)
 
 
 def test_a_job_that_is_over_is_asked_for_until_accounting_has_its_end(world: World) -> None:
@@ -58,7 +58,7 @@ def test_a_requeued_job_begins_anew(world: World) -> None:
     look(world)
     again = run(world)
     assert again.report.start != job.report.start
-    assert world.services.job_use.known(again) is None
+    assert world.services.job_use.stored(again) is None
     world.slurm.steps[7] = [live_step(7, 6)]
     assert (look(world).cpu_seconds, look(world).cores_now) == (6.0, None)
 
@@ -78,9 +78,9 @@ def test_an_answer_that_fails_keeps_the_last_figures(world: World) -> None:
 
 def test_nobody_is_asked_about_a_job_that_waits_or_that_is_not_ones_own(world: World) -> None:
     submit(world)
-    assert world.services.job_use.look(ALICE, "7") is None
+    assert world.services.job_use.refresh(ALICE, "7") is None
     with pytest.raises(NotFound):
-        world.services.job_use.look(BOB, "7")
+        world.services.job_use.refresh(BOB, "7")
     assert asked(world) == []
 
 
@@ -90,7 +90,7 @@ def test_what_nobody_looks_at_is_forgotten_after_months(world: World) -> None:
     look(world)
     world.clock.advance(days=89)
     world.services.job_use.forget()
-    assert world.services.job_use.known(job) is not None
+    assert world.services.job_use.stored(job) is not None
     world.clock.advance(days=2)
     world.services.job_use.forget()
-    assert world.services.job_use.known(job) is None
+    assert world.services.job_use.stored(job) is None

@@ -8,9 +8,9 @@ from portal.core.cluster.inventory import Partition
 from portal.core.cluster.limits import Association, Limits, PartitionAccess, Qos
 from portal.core.launch.request import LaunchRequest, parse_launch
 from portal.errors import InvalidRequest
-from tests.fakes import World
-from tests.listed_jobs import array, job, store_jobs
-from tests.unit.services.session.test_sessions import ALICE, BOB
+from tests.support.fakes import World
+from tests.support.sessions import ALICE, BOB
+from tests.support.stored_jobs import array, job, store_jobs
 
 BODY = {"environment": "python", "resources": {"cpus": 1, "memory": "600m"}}
 
@@ -43,7 +43,7 @@ def limited(world: World) -> World:
 def refused(world: World, count: int = 1) -> list[str]:
     """What a launch says that is refused before Slurm is asked; [] for one that is not."""
     try:
-        world.services.launcher.plan(ALICE, launch_request(count))
+        world.services.launch_checks.plan(ALICE, launch_request(count))
     except InvalidRequest as error:
         return [f"{wrong.field}: {wrong.message}" for wrong in error.errors]
     return []
@@ -80,11 +80,11 @@ def test_nothing_is_stored_or_submitted_and_the_estimate_says_the_same(limited: 
 
 
 def test_a_repeated_launch_is_answered_although_its_own_jobs_fill_the_limit(limited: World) -> None:
-    launcher = limited.services.launcher
+    launcher, checks = limited.services.launcher, limited.services.launch_checks
     first = limited.launch_all(ALICE, launch_request(4), key="k")
     store_jobs(limited, *[job(number, limited.clock()) for number in range(1, 5)])
-    again = launcher.launch(launcher.prepare(ALICE, BODY | {"count": 4}, "k"))
+    again = launcher.launch(checks.prepare(ALICE, BODY | {"count": 4}, "k"))
     assert [session.id for session in again] == [session.id for session in first]
     for key in ("other", None):
         with pytest.raises(InvalidRequest):
-            launcher.prepare(ALICE, BODY, key)
+            checks.prepare(ALICE, BODY, key)

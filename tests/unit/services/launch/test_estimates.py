@@ -11,10 +11,10 @@ from portal.adapters.slurm.estimate import estimate_parse
 from portal.adapters.ssh.transport import Completed
 from portal.core.launch.request import LaunchRequest, parse_launch
 from portal.errors import InvalidRequest, OutcomeUnknown
-from tests.fakes import World
-from tests.paths import RECORDED
+from tests.support.fakes import World
+from tests.support.paths import RECORDED
+from tests.support.sessions import ALICE, BOB
 from tests.support.slurm import GUESS
-from tests.unit.services.session.test_sessions import ALICE, BOB
 
 START = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
 

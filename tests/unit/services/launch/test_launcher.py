@@ -12,10 +12,10 @@ from portal.core.session.query import ListQuery, Page
 from portal.core.session.session import Session, State
 from portal.errors import Conflict, InvalidRequest, OutcomeUnknown, Unavailable
 from portal.web.api.models.sessions import SessionContext, SessionOut
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.support.login_node import Call
+from tests.support.sessions import ALICE
 from tests.support.slurm import CONTACT
-from tests.unit.services.session.test_sessions import ALICE
 
 SECRET = "open-sesame"
 REFUSED = "sbatch: error: Batch job submission failed: AssocMaxSubmitJobLimit\n"

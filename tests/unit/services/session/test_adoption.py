@@ -7,72 +7,35 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from sqlmodel import Session as Database
-from sqlmodel import delete
 
 from portal.core.admin.audit import AuditFilter
 from portal.core.auth.person import hash_secret
-from portal.core.job import adoption
 from portal.core.job.adoption import AdoptMessage
 from portal.core.job.runner_protocol import Heartbeat
 from portal.core.launch.request import LaunchRequest
 from portal.core.session.session import Session, State
 from portal.errors import Gone, SessionUnknown
-from portal.services.session.adoption import BELIEVED, HEARD, LOOKED
-from portal.store.tables import AppRow, SessionEnvRow, SessionRow
-from tests.fakes import World
+from portal.services.session.adoption import EVIDENCE_LIFETIME, HEARTBEAT_LIMIT, RECHECK_AFTER
+from tests.support.adoption import follow_queue, job_of, job_token, lose_sessions, write_proof
+from tests.support.fakes import World
+from tests.support.sessions import ALICE, REQUEST, make_ready, poll_slurm
 from tests.support.slurm import FakeJob
-from tests.unit.services.session.test_reconciler import poll_slurm
-from tests.unit.services.session.test_sessions import ALICE, REQUEST, ready
 
 
 @pytest.fixture
 def lost(world: World) -> FakeJob:
     """The job of a session of alice's that ran when the database was lost."""
-    return lose(world, running(world))
+    return lose_sessions(world, running(world))
 
 
 def running(world: World, request: LaunchRequest = REQUEST) -> Session:
-    return ready(world, world.launch(ALICE, request))
-
-
-def lose(world: World, session: Session) -> FakeJob:
-    """Forget all sessions; returns the job of this one."""
-    with Database(world.engine) as db:
-        for table in (SessionRow, SessionEnvRow, AppRow):
-            db.exec(delete(table))
-        db.commit()
-    job = job_of(world, session.id)
-    prove(world, "alice", session.id, token_of(job))
-    look(world)
-    return job
-
-
-def job_of(world: World, session: str) -> FakeJob:
-    return next(job for job in world.slurm.jobs if job.name == session)
-
-
-def token_of(job: FakeJob) -> str:
-    return str(json.loads(job.spec)["token"])
-
-
-def prove(world: World, user: str, session: str, token: str) -> None:
-    """What a runner, or anybody with this user's account, writes into its folder."""
-    place = f"/home/{user}/.slipway/sessions/{session}/{adoption.PROOF}"
-    world.slurm.files[place] = f"{hash_secret(token)}\n".encode()
-
-
-def look(world: World) -> None:
-    """The worker sees the queue, and what is written in it."""
-    poll_slurm(world)
-    world.services.job_follower.follow()
-    world.services.job_follower.read_texts()
+    return make_ready(world, world.launch(ALICE, request))
 
 
 def claim(world: World, job: FakeJob, token: str = "", **changes: Any) -> Session:
     about = json.loads(job.spec)["adoption"]["about"] if job.spec else {}
     message = {"job_id": str(job.id), "node": job.node, "about": about} | changes
-    token = token or token_of(job)
+    token = token or job_token(job)
     return world.services.adoption.claim(job.name, token, AdoptMessage.model_validate(message))
 
 
@@ -95,7 +58,7 @@ def test_a_running_session_is_taken_in_with_what_slurm_says(world: World, lost: 
     assert (session.environment, session.version) == ("python", REQUEST.version or "3.13")
     assert (session.state, session.node) == (State.STARTING, "n1")
     # It goes on as any session: its gateway calls, and its end is Slurm's.
-    assert ready(world, session).state is State.RUNNING
+    assert make_ready(world, session).state is State.RUNNING
     poll_slurm(world)
     world.slurm.finish(lost, "COMPLETED")
     poll_slurm(world)
@@ -120,7 +83,7 @@ def test_an_adopted_session_is_not_ended_for_having_started_long_ago(
     world: World, lost: FakeJob
 ) -> None:
     world.clock.advance(hours=20)
-    look(world)
+    follow_queue(world)
     session = claim(world, lost)
     for _ in range(3):
         poll_slurm(world)
@@ -148,11 +111,11 @@ def test_nobody_else_gets_her_session(world: World, lost: FakeJob) -> None:
     """Another user knows all that the queue shows: its name, number and node."""
     refused(world, lost, "bobs-token")
     # A proof in his own home, and a job of his own with the name of hers.
-    prove(world, "bob", lost.name, "bobs-token")
+    write_proof(world, "bob", lost.name, "bobs-token")
     forged = replace(lost, id=lost.id + 1, user="bob", spec=lost.spec)
     world.slurm.jobs.append(forged)
-    look(world)
-    world.clock.advance(seconds=BELIEVED.total_seconds())
+    follow_queue(world)
+    world.clock.advance(seconds=EVIDENCE_LIFETIME.total_seconds())
     refused(world, lost, "bobs-token")
     refused(world, forged, "bobs-token")
     assert world.store.live() == []
@@ -160,7 +123,7 @@ def test_nobody_else_gets_her_session(world: World, lost: FakeJob) -> None:
     refused(world, forged, "bobs-token")
     found = world.store.get(lost.name)
     assert found is not None
-    assert (found.owner, found.token_hash) == ("alice", hash_secret(token_of(lost)))
+    assert (found.owner, found.token_hash) == ("alice", hash_secret(job_token(lost)))
 
 
 def test_a_job_that_only_looks_like_one_becomes_its_own_users(world: World) -> None:
@@ -168,8 +131,8 @@ def test_a_job_that_only_looks_like_one_becomes_its_own_users(world: World) -> N
     job = FakeJob(7, "bob", name, "", "")
     world.slurm.jobs.append(job)
     world.slurm.start(job)
-    prove(world, "bob", name, "token-of-his")
-    look(world)
+    write_proof(world, "bob", name, "token-of-his")
+    follow_queue(world)
     about = {"environment": "python", "owner": "alice", "hub_prefix": "/user/alice/", "cpus": 900}
     session = claim(world, job, "token-of-his", about=about)
     assert (session.owner, session.hub_prefix, session.cpus) == ("bob", "", 1)
@@ -207,14 +170,14 @@ def test_a_session_that_reports_is_not_asked_about(world: World) -> None:
     """Its owner's home is not read for strangers: that would use up the owner's connections."""
     session = running(world)
     job = job_of(world, session.id)
-    prove(world, "alice", session.id, token_of(job))
-    look(world)
+    write_proof(world, "alice", session.id, job_token(job))
+    follow_queue(world)
     beat = Heartbeat(cpu_seconds=1, memory_bytes=1)
     world.services.runner_calls.record_usage(session, beat)
     world.slurm.commands.clear()
     refused(world, job, "a-guess")
     assert world.slurm.commands == []
-    world.clock.advance(seconds=HEARD.total_seconds())
+    world.clock.advance(seconds=HEARTBEAT_LIMIT.total_seconds())
     refused(world, job, "a-guess")
     assert len(world.slurm.commands) == 2
 
@@ -222,10 +185,10 @@ def test_a_session_that_reports_is_not_asked_about(world: World) -> None:
 def test_a_token_that_the_backup_does_not_have_is_renewed(world: World) -> None:
     session = running(world)
     job = job_of(world, session.id)
-    look(world)
-    prove(world, "alice", session.id, "the-next-token")
+    follow_queue(world)
+    write_proof(world, "alice", session.id, "the-next-token")
     refused(world, job, "guessed-token")
-    world.clock.advance(seconds=BELIEVED.total_seconds())
+    world.clock.advance(seconds=EVIDENCE_LIFETIME.total_seconds())
     changed = claim(world, job, "the-next-token")
     assert changed.token_hash == hash_secret("the-next-token")
     assert changed.state is State.RUNNING
@@ -238,8 +201,8 @@ def test_sessions_of_one_owner_are_bounded(
     claim(world, lost)
     other = replace(lost, id=50, name="e" * 32)
     world.slurm.jobs.append(other)
-    prove(world, "alice", other.name, token_of(other))
-    look(world)
+    write_proof(world, "alice", other.name, job_token(other))
+    follow_queue(world)
     refused(world, other)
 
 
@@ -249,7 +212,7 @@ def test_sessions_of_one_owner_are_bounded(
 def waiting(world: World, **changes: Any) -> FakeJob:
     """A session that waits in the queue, and that the portal has lost."""
     session = world.launch(ALICE, REQUEST.model_copy(update=changes))
-    return lose(world, session)
+    return lose_sessions(world, session)
 
 
 def test_a_waiting_job_is_taken_in_as_waiting(world: World) -> None:
@@ -261,7 +224,7 @@ def test_a_waiting_job_is_taken_in_as_waiting(world: World) -> None:
     assert world.store.env(session.id) == {"MODE": "fast"}
     world.slurm.start(job)
     poll_slurm(world)
-    assert ready(world, session).state is State.RUNNING
+    assert make_ready(world, session).state is State.RUNNING
     world.services.adoption.adopt_waiting()
     assert journal(world) == [session.id]
 
@@ -282,7 +245,7 @@ def test_forged_waiting_jobs_take_nobodys_place(world: World) -> None:
     place = f"/home/bob/.slipway/sessions/{job.name}/spec.json"
     world.slurm.files[place] = job.spec.encode()
     world.slurm.jobs.append(replace(job, id=job.id + 1, user="bob"))
-    look(world)
+    follow_queue(world)
     world.services.adoption.adopt_waiting()
     (session,) = world.store.live()
     assert (session.owner, session.job_id) == ("alice", str(job.id))
@@ -291,7 +254,7 @@ def test_forged_waiting_jobs_take_nobodys_place(world: World) -> None:
 def test_imitations_are_looked_at_seldom_and_some_at_a_time(world: World) -> None:
     for number in range(30):
         world.slurm.jobs.append(FakeJob(100 + number, "bob", f"{number:032x}", "", ""))
-    look(world)
+    follow_queue(world)
 
     def looks() -> int:
         world.slurm.commands.clear()
@@ -300,7 +263,7 @@ def test_imitations_are_looked_at_seldom_and_some_at_a_time(world: World) -> Non
 
     assert looks() == 20
     assert looks() == 0
-    world.clock.advance(seconds=LOOKED.total_seconds())
+    world.clock.advance(seconds=RECHECK_AFTER.total_seconds())
     assert looks() == 20
 
 

@@ -8,9 +8,8 @@ import pytest
 
 from portal.core.session.session import Session
 from portal.core.session.status import shown_reason
-from tests.fakes import World
-from tests.unit.services.session.test_reconciler import get, poll_slurm
-from tests.unit.services.session.test_sessions import ALICE, REQUEST
+from tests.support.fakes import World
+from tests.support.sessions import ALICE, REQUEST, poll_slurm, session_now
 
 LINE = (
     "2026-11-24T04:00:00Z The portal cannot be reached (portal, port 8443: the portal's "
@@ -32,7 +31,7 @@ def shown(world: World, session: Session) -> str:
     """What its page says."""
     world.services.housekeeping.read_slow_starts()
     poll_slurm(world)
-    reason = shown_reason(get(world, session), world.status.slurm_status(), world.clock())
+    reason = shown_reason(session_now(world, session), world.status.slurm_status(), world.clock())
     assert reason is not None
     return reason.text
 

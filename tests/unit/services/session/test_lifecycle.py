@@ -18,9 +18,8 @@ from portal.core.session.session import Session, State
 from portal.core.session.status import ENDS_SOON, ends_soon, shown_limit
 from portal.errors import Conflict, InvalidRequest, NotFound, OutcomeUnknown, Unavailable
 from portal.services.extending import IN_TIME, LEASE, MOST_WAITING
-from tests.fakes import World, make_world
-from tests.unit.services.session.test_reconciler import get, poll_slurm
-from tests.unit.services.session.test_sessions import ADMIN, ALICE, BOB, REQUEST, ready
+from tests.support.fakes import World, make_world
+from tests.support.sessions import ADMIN, ALICE, BOB, REQUEST, make_ready, poll_slurm, session_now
 
 
 @pytest.fixture
@@ -34,12 +33,12 @@ def world(tmp_path: Path) -> World:
 
 def running(world: World) -> Session:
     """A session that runs for an hour at most, where eight are allowed."""
-    session = ready(world, world.launch(ALICE, REQUEST))
+    session = make_ready(world, world.launch(ALICE, REQUEST))
     reconciler = world.worker
     reconciler.read_partitions()
     reconciler.read_limits()
     poll_slurm(world)
-    return get(world, session)
+    return session_now(world, session)
 
 
 def offered(world: World, session: Session) -> list[int]:
@@ -77,7 +76,7 @@ def test_an_extension_is_done_by_the_operator_and_is_absolute(world: World) -> N
     assert shown_limit(longer) == 120
     assert shown_limit(world.services.lifecycle.extend(ADMIN, session.id, 30)) == 150
     poll_slurm(world)
-    assert shown_limit(get(world, session)) == 150
+    assert shown_limit(session_now(world, session)) == 150
 
 
 def test_an_extension_stays_within_the_launch_limits(world: World) -> None:
@@ -87,9 +86,9 @@ def test_an_extension_stays_within_the_launch_limits(world: World) -> None:
     assert caught.value.errors[0].field == "minutes"
     assert "8 h at most; it can get 7 h more" in caught.value.errors[0].message
     world.services.lifecycle.extend(ALICE, session.id, 400)
-    assert offered(world, get(world, session)) == [20]
+    assert offered(world, session_now(world, session)) == [20]
     assert shown_limit(world.services.lifecycle.extend(ALICE, session.id)) == 480
-    none = world.services.lifecycle.extensions(get(world, session))
+    none = world.services.lifecycle.extensions(session_now(world, session))
     assert none == Extensions(why="It cannot be extended: sessions here may run 8 h at most.")
     asked = len(world.slurm.commands)
     with pytest.raises(InvalidRequest, match="it has them already"):
@@ -118,7 +117,7 @@ def test_a_job_without_a_limit_needs_no_extension(world: World) -> None:
     try:
         type(world.slurm.jobs[0]).deadline = property(lambda _: "N/A")  # type: ignore[assignment]
         poll_slurm(world)
-        assert get(world, session).deadline is None
+        assert session_now(world, session).deadline is None
         with pytest.raises(Conflict):
             world.services.lifecycle.extend(ALICE, session.id)
     finally:
@@ -175,7 +174,7 @@ def test_the_jobs_own_account_and_qos_limit_it(world: World) -> None:
 def test_concurrent_extensions_are_serialised(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """B13: each read the same limit, and only the last one counted."""
+    """E13: each read the same limit, and only the last one counted."""
     session = running(world)
     real = world.scheduler.extend
 
@@ -201,7 +200,7 @@ def test_concurrent_extensions_are_serialised(
     lines = world.services.administration.events(ADMIN, AuditFilter(), 100, None)[0]
     noted = [line.detail for line in lines if line.action == "session.extend"]
     assert noted == ["10 minutes"] * answers["extended"]
-    assert get(world, session).extending is None
+    assert session_now(world, session).extending is None
 
 
 def test_a_crash_during_an_extension_does_not_last(world: World) -> None:
@@ -256,7 +255,7 @@ def test_one_of_concurrent_releases_is_recorded(
     session = world.launch(ALICE, REQUEST)
     world.slurm.jobs[0].reason = "JobHeldUser"
     poll_slurm(world)
-    seen = get(world, session)
+    seen = session_now(world, session)
     monkeypatch.setattr(world.services.lifecycle, "_get_session", lambda *_: seen)
     for _ in range(2):  # both saw the hold
         world.services.lifecycle.release(ALICE, session.id)
@@ -278,7 +277,7 @@ def test_reading_anothers_log_is_recorded_once_in_a_while(world: World) -> None:
     """L8: in the journal, and for the owner."""
     session = running(world)
     world.services.session_logs.read(ALICE, session.id, 0)
-    assert get(world, session).log_read is None
+    assert session_now(world, session).log_read is None
     for _ in range(5):
         world.services.session_logs.size(ADMIN, session.id)
         world.services.session_logs.read(ADMIN, session.id, 0)
@@ -289,7 +288,7 @@ def test_reading_anothers_log_is_recorded_once_in_a_while(world: World) -> None:
         return [line.who for line in lines if line.action == "log.read"]
 
     assert readings() == ["admin"]
-    assert get(world, session).log_read_by == "admin"
+    assert session_now(world, session).log_read_by == "admin"
     world.clock.advance(minutes=11)
     world.services.session_logs.read(ADMIN, session.id, 0)
     assert readings() == ["admin", "admin"]

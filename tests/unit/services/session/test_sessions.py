@@ -2,40 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from portal.core.apps.access import AppState
-from portal.core.auth.person import Person
 from portal.core.job.runner_protocol import Heartbeat, ReadyMessage
-from portal.core.launch.request import parse_launch
-from portal.core.session.session import Session, State
+from portal.core.session.session import State
 from portal.errors import Conflict, Gone, InvalidRequest, NotFound, Unauthorized, Unavailable
-from tests.fakes import World
-
-ALICE = Person("alice", admin=False, login="a")
-BOB = Person("bob", admin=False, login="b")
-ADMIN = Person("admin", admin=True, login="c")
-REQUEST = parse_launch({"environment": "python", "resources": {"cpus": 1, "memory": "600m"}})
-
-
-def token_of(world: World) -> str:
-    """The secret passed to the newest job's runner."""
-    return str(json.loads(world.slurm.jobs[-1].spec)["token"])
-
-
-def ready(world: World, session: Session) -> Session:
-    """Start the session's job and let its runner call back."""
-    job = world.slurm.jobs[-1]
-    world.slurm.start(job)
-    known = world.services.runner_calls.authenticate(session.id, token_of(world))
-    world.services.runner_calls.mark_ready(
-        known, ReadyMessage(job_id=str(job.id), node="n1", port=40000, csr="csr")
-    )
-    found = world.store.get(session.id)
-    assert found is not None
-    return found
+from tests.support.fakes import World
+from tests.support.sessions import ADMIN, ALICE, BOB, REQUEST, make_ready, token_of
 
 
 def test_launch_submits_as_the_user_and_keeps_the_secret_out_of_the_script(world: World) -> None:
@@ -89,19 +63,19 @@ def test_a_lost_response_keeps_the_session(world: World) -> None:
 
 
 def test_ready_makes_it_running_with_its_route(world: World) -> None:
-    session = ready(world, world.launch(ALICE, REQUEST))
+    session = make_ready(world, world.launch(ALICE, REQUEST))
     assert session.state is State.RUNNING
     assert (session.node, session.address, session.port) == ("n1", "10.0.0.1", 40000)
 
 
 def test_ready_is_idempotent(world: World) -> None:
-    session = ready(world, world.launch(ALICE, REQUEST))
-    assert ready(world, session).ready == session.ready
+    session = make_ready(world, world.launch(ALICE, REQUEST))
+    assert make_ready(world, session).ready == session.ready
 
 
 def test_a_verified_node_costs_slurm_nothing(world: World) -> None:
     """L5: each repeated call caused a squeue."""
-    session = ready(world, world.launch(ALICE, REQUEST))
+    session = make_ready(world, world.launch(ALICE, REQUEST))
     asked = len(world.slurm.commands)
     again = world.services.runner_calls.mark_ready(
         session, ReadyMessage(job_id="1", node="n1", port=40001, csr="csr")
@@ -119,7 +93,7 @@ def test_a_verified_node_costs_slurm_nothing(world: World) -> None:
 @pytest.mark.parametrize("seconds", [1.7e308, 9e11])
 def test_no_report_results_in_an_invalid_figure(world: World, seconds: float) -> None:
     """L4: Infinity in the owner's and the administrators' JSON."""
-    session = ready(world, world.launch(ALICE, REQUEST))
+    session = make_ready(world, world.launch(ALICE, REQUEST))
     for used in (0.0, seconds):
         world.clock.advance(seconds=0.001)
         known = world.store.get(session.id)
@@ -163,7 +137,7 @@ def test_a_node_whose_address_is_the_portals_own_is_refused(world: World) -> Non
 
 
 def test_usage_gives_percent_of_a_core(world: World) -> None:
-    session = ready(world, world.launch(ALICE, REQUEST))
+    session = make_ready(world, world.launch(ALICE, REQUEST))
     world.services.runner_calls.record_usage(session, Heartbeat(cpu_seconds=1.0, memory_bytes=1000))
     world.clock.advance(seconds=10)
     fresh = world.store.get(session.id)
@@ -177,7 +151,7 @@ def test_usage_gives_percent_of_a_core(world: World) -> None:
 
 
 def test_a_heartbeat_replaces_a_lost_report_of_an_app(world: World) -> None:
-    session = ready(world, world.launch(ALICE, REQUEST))
+    session = make_ready(world, world.launch(ALICE, REQUEST))
     world.apps.open_app(ALICE, session.id, "terminal")
     world.services.runner_calls.record_usage(
         session, Heartbeat(cpu_seconds=1.0, memory_bytes=1, apps={"terminal": AppState.READY})
@@ -223,7 +197,7 @@ def test_an_administrators_stop_runs_as_the_owner_and_is_named(world: World) -> 
 
 
 def test_the_highest_memory_and_the_files_of_the_home_are_kept(world: World) -> None:
-    session = ready(world, world.launch(ALICE, REQUEST))
+    session = make_ready(world, world.launch(ALICE, REQUEST))
     for memory, files in ((1000, None), (5000, 3), (2000, 2)):
         known = world.store.get(session.id)
         assert known is not None

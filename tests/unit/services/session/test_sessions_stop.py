@@ -14,7 +14,7 @@ from portal.core.launch.request import parse_launch
 from portal.core.session.query import ListQuery, end_reason
 from portal.core.session.session import Session, State
 from portal.errors import NotFound
-from tests.fakes import World, make_world
+from tests.support.fakes import World, make_world
 from tests.support.login_node import Call
 from tests.unit.web.conftest import make_settings
 

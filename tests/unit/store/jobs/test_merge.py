@@ -3,69 +3,88 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+
+import pytest
 
 from portal.core.cluster.jobs import JobState
 from portal.core.jobs.job import JobTab, JobTexts
 from portal.core.jobs.query import JobQuery
 from portal.store.jobs.store import JobStore
-from tests.unit.store.jobs.test_store import NOW, at, ended, get, job, store
+from tests.support.job_store import NOW, at, ended_job, job_by_id, migrated_store, queued_job
 
-__all__ = ["store"]  # the fixture
+
+@pytest.fixture
+def store(tmp_path: Path) -> JobStore:
+    """A store in a migrated database."""
+    return migrated_store(tmp_path)
 
 
 def test_how_often_a_job_was_requeued_outlives_its_end(store: JobStore) -> None:
-    store.save([job(7, JobState.RUNNING, restarts=2)], NOW)
+    store.save([queued_job(7, JobState.RUNNING, restarts=2)], NOW)
     store.leave(["7"], NOW)
-    store.settle([ended(7, JobState.COMPLETED)])
-    assert get(store, "7").report.restarts == 2
-    store.settle([ended(7, JobState.FAILED, user="bob", submitted=at(9))])  # the number, used again
-    assert get(store, "7").report.restarts == 0
+    store.settle([ended_job(7, JobState.COMPLETED)])
+    assert job_by_id(store, "7").report.restarts == 2
+    store.settle(
+        [ended_job(7, JobState.FAILED, user="bob", submitted=at(9))]
+    )  # the number, used again
+    assert job_by_id(store, "7").report.restarts == 0
 
 
 def test_a_job_requeued_while_accounting_answers_is_not_asked_about_again(store: JobStore) -> None:
-    store.save([job(7, JobState.FAILED)], NOW)
-    store.save([job(7, submitted=at(6), restarts=1)], at(6))
+    store.save([queued_job(7, JobState.FAILED)], NOW)
+    store.save([queued_job(7, submitted=at(6), restarts=1)], at(6))
     store.postpone(["7"], at(6))  # what accounting said of the question at 5
     assert store.unsettled(at(9999), 10) == []
-    assert get(store, "7").gone is None
+    assert job_by_id(store, "7").gone is None
 
 
 def test_an_earlier_run_in_accounting_is_asked_about_ever_more_seldom(store: JobStore) -> None:
-    store.save([job(7, JobState.FAILED, submitted=at(60), end=at(90), restarts=1)], at(90))
-    store.settle([ended(7, JobState.COMPLETED)])
-    assert get(store, "7").report.state is JobState.FAILED
+    store.save([queued_job(7, JobState.FAILED, submitted=at(60), end=at(90), restarts=1)], at(90))
+    store.settle([ended_job(7, JobState.COMPLETED)])
+    assert job_by_id(store, "7").report.state is JobState.FAILED
     store.postpone(["7"], at(95))
     assert store.unsettled(at(104), 10) == []
     assert [one.id for one in store.unsettled(at(105), 10)] == ["7"]
 
 
 def test_what_was_a_task_is_listed_alone_under_a_number_used_again(store: JobStore) -> None:
-    store.save([job(20 + n, JobState.COMPLETED, array=20, tasks=str(n)) for n in range(3)], NOW)
-    store.save([job(21, submitted=at(60))], at(60))
+    store.save(
+        [queued_job(20 + n, JobState.COMPLETED, array=20, tasks=str(n)) for n in range(3)], NOW
+    )
+    store.save([queued_job(21, submitted=at(60))], at(60))
     for tab in (None, JobTab.PENDING):
         rows = store.query(JobQuery(state=tab), NOW).rows
         assert "21" in [row.job.shown_id for row in rows]
 
 
 def test_a_list_of_tasks_that_is_cut_deletes_none_of_those_that_ran(store: JobStore) -> None:
-    waiting = job(20, array=20, tasks="3,5,...%2")
-    store.save([waiting, job(21, JobState.COMPLETED, array=20, tasks="1")], NOW)
+    waiting = queued_job(20, array=20, tasks="3,5,...%2")
+    store.save([waiting, queued_job(21, JobState.COMPLETED, array=20, tasks="1")], NOW)
     store.leave(["21"], at(300))
-    assert get(store, "20_1").report.state is JobState.COMPLETED
+    assert job_by_id(store, "20_1").report.state is JobState.COMPLETED
 
 
 def test_a_new_limit_does_not_revive_a_job_that_ended_meanwhile(store: JobStore) -> None:
-    store.save([job(7, JobState.RUNNING, time_limit=60), job(8, JobState.RUNNING)], NOW)
-    store.save([job(8, JobState.COMPLETED)], at(1))
+    store.save(
+        [queued_job(7, JobState.RUNNING, time_limit=60), queued_job(8, JobState.RUNNING)], NOW
+    )
+    store.save([queued_job(8, JobState.COMPLETED)], at(1))
     for number in ("7", "8", "9"):
         store.extended(number, 90, at(5400))
-    assert (get(store, "7").report.time_limit, get(store, "7").report.deadline) == (90, at(5400))
-    assert (get(store, "8").report.time_limit, get(store, "8").tab) == (None, JobTab.ENDED)
+    assert (job_by_id(store, "7").report.time_limit, job_by_id(store, "7").report.deadline) == (
+        90,
+        at(5400),
+    )
+    assert (job_by_id(store, "8").report.time_limit, job_by_id(store, "8").tab) == (
+        None,
+        JobTab.ENDED,
+    )
     assert store.get("9") is None
 
 
 def test_texts_of_jobs_that_left_while_no_worker_ran_are_not_asked_for(store: JobStore) -> None:
-    store.save([job(7, JobState.FAILED), job(8, JobState.FAILED)], NOW)
+    store.save([queued_job(7, JobState.FAILED), queued_job(8, JobState.FAILED)], NOW)
     store.save_texts({"8": JobTexts("told")})
     assert store.live_ids() == {"7"}
     store.leave(["7"], at(600))
@@ -73,7 +92,7 @@ def test_texts_of_jobs_that_left_while_no_worker_ran_are_not_asked_for(store: Jo
 
 
 def test_accounting_tells_nothing_of_a_job_that_the_queue_has(store: JobStore) -> None:
-    running = replace(job(7, JobState.RUNNING, submitted=at(60), restarts=1), signal=None)
+    running = replace(queued_job(7, JobState.RUNNING, submitted=at(60), restarts=1), signal=None)
     store.save([running], at(61))
-    store.settle([ended(7, JobState.NODE_FAIL)])
-    assert get(store, "7") == running
+    store.settle([ended_job(7, JobState.NODE_FAIL)])
+    assert job_by_id(store, "7") == running

@@ -17,7 +17,7 @@ from portal.core.jobs.query import JobQuery, JobSort
 from portal.errors import InvalidRequest
 from portal.store.engine import open_database, upgrade
 from portal.store.jobs.store import JobStore
-from tests.unit.store.jobs.test_store import NOW, job
+from tests.support.job_store import NOW, queued_job
 
 MANY = 50_000
 KEYS: dict[str, Callable[[Job], Any]] = {
@@ -37,7 +37,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> JobStore:
     store = JobStore(open_database(url))
     store.save(
         (
-            job(
+            queued_job(
                 number,
                 user=f"u{number % 200:03}",
                 priority=number % 7 + 1,
@@ -60,7 +60,7 @@ def test_50_000_jobs_are_all_there_once(full: JobStore) -> None:
     full.save([], NOW)
     full.leave(["1"], NOW)
     assert len(full.live_ids()) == MANY - 1
-    full.save([job(1, user="u001", priority=2, reason="Priority")], NOW)
+    full.save([queued_job(1, user="u001", priority=2, reason="Priority")], NOW)
     assert len(full.live_ids()) == MANY
 
 
@@ -141,11 +141,15 @@ def test_every_column_sorts_in_both_directions(tmp_path: Path) -> None:
     hours = [NOW - timedelta(hours=number) for number in range(4)]
     store.save(
         [
-            job(1, user="bob", submitted=hours[1], start=hours[0], reason="Priority", priority=9),
-            job(2, user="alice", submitted=hours[3], partition="gpu", reason="Dependency", cpus=8),
-            job(3, user="carol", submitted=hours[2], time_limit=60, memory_mb=512),
-            job(4, JobState.RUNNING, user="dave", submitted=hours[0], time_limit=5),
-            job(5, JobState.FAILED, user="erin", submitted=hours[0], end=hours[1]),
+            queued_job(
+                1, user="bob", submitted=hours[1], start=hours[0], reason="Priority", priority=9
+            ),
+            queued_job(
+                2, user="alice", submitted=hours[3], partition="gpu", reason="Dependency", cpus=8
+            ),
+            queued_job(3, user="carol", submitted=hours[2], time_limit=60, memory_mb=512),
+            queued_job(4, JobState.RUNNING, user="dave", submitted=hours[0], time_limit=5),
+            queued_job(5, JobState.FAILED, user="erin", submitted=hours[0], end=hours[1]),
         ],
         NOW,
     )
@@ -168,9 +172,9 @@ def test_words_days_and_other_filters(tmp_path: Path) -> None:
     store = JobStore(open_database(url))
     store.save(
         [
-            job(1, account="physics", partition="gpu,main"),
-            job(2, user="bob", submitted=NOW - timedelta(days=9)),
-            job(3, JobState.RUNNING, nodes=("n17",)),
+            queued_job(1, account="physics", partition="gpu,main"),
+            queued_job(2, user="bob", submitted=NOW - timedelta(days=9)),
+            queued_job(3, JobState.RUNNING, nodes=("n17",)),
         ],
         NOW,
     )

@@ -12,7 +12,7 @@ from portal.core.images.use import QueuedJob
 from portal.store.engine import open_database, upgrade
 from portal.store.jobs.queued import LONG_AGO, queued_jobs
 from portal.store.jobs.store import JobStore
-from tests.listed_jobs import job
+from tests.support.stored_jobs import job
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.web.conftest import LAUNCH, PORTAL, Api
 
 MakeApi = Callable[[str], Api]

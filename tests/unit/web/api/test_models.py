@@ -15,7 +15,7 @@ from portal.core.session.session import Cause, Home, Session, State
 from portal.core.site_rules import SiteRules
 from portal.store.tables import SessionRow
 from portal.web.api.models.sessions import EndOut, SessionContext, SessionOut
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 LATER = NOON + timedelta(minutes=7)

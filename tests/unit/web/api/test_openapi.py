@@ -29,8 +29,8 @@ from schemathesis.specs.openapi.checks import (
 from portal.core.cluster.jobs import JobState
 from portal.core.session.session import OVER, Cause, Session, State
 from portal.web.api.openapi import document
-from tests.fakes import PASSWORDS, World, make_world
-from tests.listed_jobs import array, job, store_jobs
+from tests.support.fakes import PASSWORDS, World, make_world
+from tests.support.stored_jobs import array, job, store_jobs
 from tests.unit.web.conftest import PORTAL, Api, make_settings, with_gpus
 
 CHECKS = [
@@ -188,7 +188,6 @@ def populated(world: World) -> World:
 
 GENERATED = settings(
     max_examples=8,
-    deadline=None,
     derandomize=True,
     database=None,
     phases=[Phase.explicit, Phase.generate],

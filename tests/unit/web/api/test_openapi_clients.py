@@ -22,8 +22,8 @@ from portal.client import Client
 from portal.web.api import PREFIX
 from portal.web.api.openapi import document
 from portal.web.app import create_app
-from tests.fakes import PASSWORDS, World, make_world
-from tests.paths import ROOT
+from tests.support.fakes import PASSWORDS, World, make_world
+from tests.support.paths import ROOT
 from tests.unit.web.conftest import LAUNCH, make_settings
 
 NODE = ROOT / "tests" / "clients"

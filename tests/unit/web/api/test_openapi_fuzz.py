@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from portal.web.api.openapi import document
-from tests.bad_inputs import LAUNCH, TEMPLATE
-from tests.fakes import World
+from tests.support.fakes import World
+from tests.support.invalid_inputs import LAUNCH, TEMPLATE
 from tests.unit.web.conftest import PORTAL, Api, Runner
 from tests.unit.web.judge import judge_api, state
 
@@ -154,7 +154,7 @@ def full(world: World, api: Callable[[str], Api], launched: Callable[..., Runner
 
 
 @pytest.mark.parametrize(("method", "path", "schema"), list(_operations()))
-@settings(max_examples=8, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, database=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_nearly_valid_bodies(
     method: str,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.web.conftest import LAUNCH, PORTAL, Api, Browser, Runner
 
 MakeApi = Callable[[str], Api]

@@ -11,8 +11,8 @@ import pytest
 from portal.core.apps.access import AppOptions, public_key
 from portal.core.apps.origins import OriginChoice, OriginRequest, OriginUse, claim_origin
 from portal.errors import Conflict, InvalidRequest
-from tests.fakes import World, make_world
-from tests.unit.services.session.test_sessions import ALICE, REQUEST
+from tests.support.fakes import World, make_world
+from tests.support.sessions import ALICE, REQUEST
 from tests.unit.web.conftest import Api, Runner, make_settings
 
 MakeApi = Callable[[str], Api]

@@ -14,8 +14,8 @@ from portal.config.images import ImageSettings
 from portal.core.admin.images import ImageRequest
 from portal.core.auth.logins import OIDC, Proof
 from portal.core.auth.person import Person
-from tests.fakes import World, make_world
-from tests.sif import sif
+from tests.support.fakes import World, make_world
+from tests.support.sif import sif
 from tests.support.slurm import FakeJob
 from tests.unit.web.conftest import Api, Browser, make_settings
 
@@ -87,7 +87,7 @@ def test_the_path_of_a_hidden_image_is_refused_as_its_name_is(
 def spoil(world: World, folder: Path, version: str) -> None:
     """Make an image's description invalid, and let the catalog see that."""
     (folder / "tool" / version / "image.toml").write_text('title = "Tool')
-    world.services.catalog._known = None  # type: ignore[attr-defined]
+    world.services.catalog._cached = None  # type: ignore[attr-defined]
     assert world.services.catalog().image("tool", version) is None
 
 

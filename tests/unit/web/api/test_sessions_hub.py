@@ -12,7 +12,7 @@ from sqlmodel import select
 
 from portal.core.apps.access import AppState, hub_key
 from portal.store.tables import SessionEnvRow
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.web.conftest import LAUNCH, Api, Runner
 
 MakeApi = Callable[[str], Api]

@@ -16,7 +16,7 @@ from portal.adapters.ssh.transport import Completed
 from portal.config.images import ImageSettings
 from portal.errors import Unavailable
 from portal.store.tables import RegistryLoginRow
-from tests.fakes import World, make_world
+from tests.support.fakes import World, make_world
 from tests.support.slurm import FakeJob
 from tests.unit.web.conftest import Api, Browser, Runner, make_settings
 

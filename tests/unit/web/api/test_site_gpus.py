@@ -12,7 +12,7 @@ from portal.adapters.ssh.transport import Completed
 from portal.core.admin.audit import AuditFilter
 from portal.core.auth.person import Person
 from portal.core.session.session import Session
-from tests.fakes import World, make_world
+from tests.support.fakes import World, make_world
 from tests.support.slurm import FakeJob
 from tests.unit.web.conftest import LAUNCH, Runner, make_settings, with_gpus
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from portal.errors import Unavailable
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.web.conftest import Api, Browser
 
 MakeApi = Callable[[str], Api]
@@ -117,10 +117,10 @@ def test_the_reason_for_missing_groups_is_shown(world: World, alice: Browser) ->
 
 def test_limits_stay_while_accounting_is_silent(world: World) -> None:
     read_slurm(world)
-    before = world.status.limits()
+    before = world.status.reported().limits
     world.slurm.accounting_down = True
     worker = world.worker
     with pytest.raises(Unavailable):
         worker.read_limits()
     assert before is not None
-    assert world.status.limits() == before
+    assert world.status.reported().limits == before

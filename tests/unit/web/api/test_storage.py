@@ -11,7 +11,7 @@ from flask import Flask
 from portal.core.launch.mounts import Mount
 from portal.core.launch.templates import Template
 from portal.errors import Unavailable
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.web.conftest import LAUNCH, PORTAL, Api
 
 MakeApi = Callable[[str], Api]

@@ -11,7 +11,7 @@ from flask import Flask
 
 from portal.core.auth.logins import BROWSER
 from portal.core.session.session import State
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.web.conftest import LAUNCH, PORTAL, Api, Browser
 
 MakeApi = Callable[[str], Api]

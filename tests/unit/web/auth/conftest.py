@@ -13,9 +13,9 @@ from werkzeug.test import TestResponse
 
 from portal.config import Settings
 from portal.web.app import create_app
-from tests.fakes import World, make_world
-from tests.openid import CLIENT, SECRET, OpenIdServer
 from tests.support.clock import FakeClock
+from tests.support.fakes import World, make_world
+from tests.support.openid_provider import CLIENT, SECRET, OpenIdServer
 from tests.unit.web.conftest import PORTAL, Browser, make_settings
 
 

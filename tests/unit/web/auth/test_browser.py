@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,12 +10,9 @@ from flask import Flask
 
 from portal.config import LoginSettings
 from portal.web.app import create_app
-from tests.fakes import PASSWORDS, World, make_world
+from tests.support.fakes import PASSWORDS, World, make_world
+from tests.support.launch_pages import WIZARD_FORM, field_value
 from tests.unit.web.conftest import Browser, make_settings
-from tests.unit.web.pages.launch.test_wizard import (
-    FORM,
-    value,
-)
 
 
 def test_an_expired_login_keeps_the_fields_of_our_own_page(app: Flask, alice: Browser) -> None:
@@ -24,14 +20,14 @@ def test_an_expired_login_keeps_the_fields_of_our_own_page(app: Flask, alice: Br
     login = alice.client.get_cookie("slipway", domain="localhost")
     assert login is not None
     Browser(app).log_in("alice").post("/account/log-out-everywhere")
-    sent = FORM | {"csrf_token": token, "who": "alice", "name": "kept1"}
+    sent = WIZARD_FORM | {"csrf_token": token, "who": "alice", "name": "kept1"}
     page = alice.client.post("/sessions", data=sent, base_url=alice.base)
     assert page.status_code == 401
-    kept = value(page.text, "kept")
+    kept = field_value(page.text, "kept")
     assert "kept1" in kept
     fields = {"username": "alice", "password": PASSWORDS["alice"], "kept": kept}
     again = alice.post("/login", fields).text
-    assert value(again, "name") == "kept1"
+    assert field_value(again, "name") == "kept1"
     other = alice.post("/login", {"username": "bob", "password": PASSWORDS["bob"], "kept": kept})
     assert other.status_code == 303
     assert "kept1" not in other.text
@@ -51,8 +47,8 @@ def test_an_expired_login_keeps_a_long_script_of_the_composer(app: Flask, alice:
     assert page.status_code == 401
     fields = {
         "username": "alice",
-        "kept": value(page.text, "kept"),
-        "kept_form": value(page.text, "kept_form"),
+        "kept": field_value(page.text, "kept"),
+        "kept_form": field_value(page.text, "kept_form"),
     }
     wrong = alice.client.post(
         "/login",
@@ -60,7 +56,7 @@ def test_an_expired_login_keeps_a_long_script_of_the_composer(app: Flask, alice:
         base_url=alice.base,
         content_type="multipart/form-data",
     )
-    assert (wrong.status_code, value(wrong.text, "kept")) == (401, fields["kept"])
+    assert (wrong.status_code, field_value(wrong.text, "kept")) == (401, fields["kept"])
     answer = alice.client.post(
         "/login",
         data=fields | {"csrf_token": token, "password": PASSWORDS["alice"]},
@@ -69,8 +65,8 @@ def test_an_expired_login_keeps_a_long_script_of_the_composer(app: Flask, alice:
     )
     assert 'action="/jobs/new/again"' in answer.text
     assert "Nothing was submitted yet." in answer.text
-    assert value(answer.text, "script") == script
-    assert (value(answer.text, "args"), value(answer.text, "key")) == ("a b", "k")
+    assert field_value(answer.text, "script") == script
+    assert (field_value(answer.text, "args"), field_value(answer.text, "key")) == ("a b", "k")
 
 
 @pytest.mark.parametrize("kept", ["junk", "{}", "[1]", '[["a"]]', "[" * 50])
@@ -80,7 +76,9 @@ def test_invalid_kept_fields_are_ignored(app: Flask, kept: str) -> None:
 
 
 def test_a_stranger_gets_no_fields_back(app: Flask) -> None:
-    answer = Browser(app).client.post("/sessions", data=FORM, base_url="http://localhost:8080")
+    answer = Browser(app).client.post(
+        "/sessions", data=WIZARD_FORM, base_url="http://localhost:8080"
+    )
     assert answer.status_code == 303
     assert answer.headers["Location"] == "/login"
 
@@ -95,7 +93,7 @@ def test_a_login_from_an_open_page(app: Flask, alice: Browser) -> None:
     )
     right = stranger.post("/login/again", {"username": "alice", "password": PASSWORDS["alice"]})
     token = right.get_json()["csrf_token"]
-    sent = FORM | {"csrf_token": token, "confirmed": "yes"}
+    sent = WIZARD_FORM | {"csrf_token": token, "confirmed": "yes"}
     made = stranger.client.post("/sessions", data=sent, base_url=stranger.base)
     assert made.status_code == 303
     assert stranger.get("/login/state").get_json()["user"] == "alice"
@@ -106,15 +104,14 @@ def test_names_that_the_site_permits_log_in_and_are_shown(tmp_path: Path, name: 
     settings = make_settings(tmp_path)
     login = LoginSettings(account_pattern="[A-Za-z][A-Za-z0-9._@-]{0,63}")
     world = make_world(settings.model_copy(update={"login": login}))
-    world.services = replace(
-        world.services,
-        authenticate=lambda user, password, code="": name if user.lower() == name.lower() else "",
+    world.services.authenticate = lambda user, password, code="": (
+        name if user.lower() == name.lower() else ""
     )
     app = create_app(world.services)
     browser = Browser(app)
     assert browser.post("/login", {"username": name.upper(), "password": "x"}).status_code == 303
     assert f"<span>{name}</span>" in browser.get("/sessions").text
-    world.services = replace(world.services, authenticate=lambda user, password, code="": user)
+    world.services.authenticate = lambda user, password, code="": user
     administrator = Browser(create_app(world.services))
     administrator.post("/login", {"username": "admin", "password": "x"})
     people = administrator.get("/admin/people").text
@@ -130,7 +127,8 @@ def test_names_that_the_site_does_not_permit_are_not_asked_for(app: Flask, world
         asked.append(user)
         return user
 
-    browser = Browser(create_app(replace(world.services, authenticate=ask)))
+    world.services.authenticate = ask
+    browser = Browser(create_app(world.services))
     for name in ("John.Doe", "a/b", "root", "-x", "1000"):
         answer = browser.post("/login", {"username": name, "password": "x"})
         assert answer.status_code == 401

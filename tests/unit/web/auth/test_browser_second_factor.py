@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from portal.web.app import create_app
-from tests import fakes
-from tests.fakes import PASSWORDS, World, make_world
+from tests.support import fakes
+from tests.support.fakes import PASSWORDS, World, make_world
 from tests.unit.web.conftest import PORTAL, Browser, make_settings
 
 TITLE = 'Code <of "your" phone>'

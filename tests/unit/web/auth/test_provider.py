@@ -16,11 +16,11 @@ from werkzeug.test import Cookie, TestResponse
 
 from portal.core.admin.audit import AuditEvent, AuditFilter
 from portal.core.auth.person import Person
-from tests.fakes import PASSWORDS
-from tests.openid import CLIENT, OpenIdServer, elliptic_key
+from tests.support.fakes import PASSWORDS
+from tests.support.launch_pages import WIZARD_FORM, field_value
+from tests.support.openid_provider import CLIENT, OpenIdServer, elliptic_key
 from tests.unit.web.auth.conftest import Site, Sites
 from tests.unit.web.conftest import PORTAL, Browser
-from tests.unit.web.pages.launch.test_wizard import FORM, value
 
 LOST = "was used before, or has expired"
 INVALID = "The answer of University login is not valid"
@@ -547,17 +547,20 @@ def test_a_form_survives_a_log_in_in_another_tab(site: Site) -> None:
     site.log_in(browser)
     token = browser.get("/login/state").get_json()["csrf_token"]
     site.world.services.logins.revoke_all("alice", "alice")
-    sent = FORM | {"csrf_token": token, "who": "alice", "name": "kept1"}
+    sent = WIZARD_FORM | {"csrf_token": token, "who": "alice", "name": "kept1"}
     page = browser.client.post("/sessions", data=sent, base_url=PORTAL)
     assert page.status_code == 401
     assert 'href="/login/oidc?next=/login/done" target="_blank"' in page.text
-    kept = {"kept": value(page.text, "kept"), "kept_form": value(page.text, "kept_form")}
+    kept = {
+        "kept": field_value(page.text, "kept"),
+        "kept_form": field_value(page.text, "kept_form"),
+    }
     early = browser.client.post("/login/kept", data=kept, base_url=PORTAL)
-    assert (early.status_code, value(early.text, "kept")) == (401, kept["kept"])
+    assert (early.status_code, field_value(early.text, "kept")) == (401, kept["kept"])
     assert site.log_in(browser, target="/login/done").headers["Location"] == "/login/done"
     assert "alice" in browser.get("/login/done").text
     again = browser.client.post("/login/kept", data=kept, base_url=PORTAL)
-    assert value(again.text, "name") == "kept1"
+    assert field_value(again.text, "name") == "kept1"
     other = site.browser()
     site.log_in(other, preferred_username="bob")
     assert "kept1" not in other.client.post("/login/kept", data=kept, base_url=PORTAL).text

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from werkzeug.test import TestResponse
 
-from tests.openid import OK, OpenIdServer, raw, slowly
+from tests.support.openid_provider import OK, OpenIdServer, raw, slowly
 from tests.unit.web.auth.conftest import Site, Sites
 from tests.unit.web.conftest import PORTAL
 

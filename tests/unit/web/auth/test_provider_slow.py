@@ -14,7 +14,7 @@ from functools import partial
 import pytest
 from werkzeug.test import TestResponse
 
-from tests.openid import OK, Answer, slowly
+from tests.support.openid_provider import OK, Answer, slowly
 from tests.unit.web.auth.conftest import Site
 from tests.unit.web.conftest import PORTAL
 

@@ -8,7 +8,7 @@ from flask import Flask
 
 from portal.core.auth.person import hash_secret
 from portal.core.files.server import route_key
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.web.conftest import PORTAL, Api, Browser
 
 PATH = "/data/files/home/caf%E9%0A.txt"

@@ -14,10 +14,9 @@ from werkzeug.test import TestResponse
 from portal.config import Settings
 from portal.web.gate import own_session
 from portal.web.http.rate_limit import RateLimiter
-from tests.fakes import World, make_world
+from tests.support.fakes import World, make_world
+from tests.support.sessions import USAGE_REPORT, poll_all
 from tests.unit.web.conftest import PORTAL, Api, Browser, Runner, make_settings
-from tests.unit.web.pages.sessions.test_actions import poll_slurm
-from tests.unit.web.test_runner import USAGE
 
 Launched = Callable[..., Runner]
 ADDRESS = "/.slipway/session"
@@ -36,7 +35,7 @@ def world(tmp_path: Path) -> World:
     settings = make_settings(tmp_path).model_dump()
     settings["slurm"]["operator"] = "slipway-operator"
     found = make_world(Settings.model_validate(settings))
-    poll_slurm(found)
+    poll_all(found)
     return found
 
 
@@ -194,7 +193,7 @@ def test_a_kill_is_told_and_after_the_end_there_is_nothing(
 ) -> None:
     inside = opened(app, alice, runner)
     assert read(inside)["killed"] == 0
-    runner("usage", USAGE | {"oom_kills": 1, "oom_program": "python3 (a notebook kernel)"})
+    runner("usage", USAGE_REPORT | {"oom_kills": 1, "oom_program": "python3 (a notebook kernel)"})
     told = read(inside)
     assert told["killed_text"] == (
         "python3 (a notebook kernel) was stopped: it wanted more than the 600 MB of this session."

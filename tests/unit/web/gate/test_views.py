@@ -10,8 +10,8 @@ import pytest
 from flask import Flask
 
 from portal.web.app import create_app
-from tests.fakes import World, make_world
-from tests.transactions import transactions
+from tests.support.fakes import World, make_world
+from tests.support.transactions import transactions
 from tests.unit.web.conftest import PORTAL, Browser, Runner, make_settings
 
 Launched = Callable[..., Runner]
@@ -351,7 +351,7 @@ def test_data_of_a_ports_previous_app_is_cleared_once(
 
 
 def test_head_does_not_use_up_a_ticket(app: Flask, link: str) -> None:
-    """B36: HEAD, as sent by chats and mail programs."""
+    """E36: HEAD, as sent by chats and mail programs."""
     origin, path = _split(link)
     browser = Browser(app, origin)
     looked = browser.client.head(path, base_url=origin)
@@ -360,7 +360,7 @@ def test_head_does_not_use_up_a_ticket(app: Flask, link: str) -> None:
 
 
 def test_a_missing_ticket_is_reported(app: Flask, link: str) -> None:
-    """B36."""
+    """E36."""
     origin, _ = _split(link)
     for query in ("", "?ticket="):
         answer = Browser(app, origin).get(f"/.slipway/enter{query}", headers=HTML)

@@ -12,7 +12,7 @@ import pytest
 from flask import Flask
 from werkzeug.test import TestResponse
 
-from tests.fakes import World, make_world
+from tests.support.fakes import World, make_world
 from tests.unit.web.conftest import PORTAL, Api, Browser, Runner, make_settings
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")

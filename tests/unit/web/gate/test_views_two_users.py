@@ -32,8 +32,8 @@ from portal.core.job.runner_protocol import ReadyMessage
 from portal.core.launch.request import LaunchRequest
 from portal.core.session.session import Session, State
 from portal.errors import Conflict
-from tests.fakes import World
-from tests.unit.services.session.test_sessions import REQUEST, token_of
+from tests.support.fakes import World
+from tests.support.sessions import REQUEST, token_of
 from tests.unit.web.proxied_portal import ProxiedPortal, running_portal
 
 pytestmark = pytest.mark.skipif(shutil.which("haproxy") is None, reason="needs haproxy")
@@ -303,7 +303,6 @@ def test_nobody_has_access_to_anothers_private_app(proxied_portal: ProxiedPortal
         settings=settings(
             max_examples=12,
             stateful_step_count=30,
-            deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
     )

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 from flask import Flask
 
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.web.conftest import PORTAL, Browser, Runner
 
 Launched = Callable[..., Runner]

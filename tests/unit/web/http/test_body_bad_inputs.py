@@ -16,8 +16,17 @@ from flask import Flask
 
 from portal.core.launch.environment import MAX_TOTAL
 from portal.core.validation import MAX_VALUES
-from tests.bad_inputs import FORM, FORM_ROWS, LAUNCH, LIBRARY, MAX_ANSWER, ROWS, FormRow, Row
-from tests.fakes import World, make_world
+from tests.support.fakes import World, make_world
+from tests.support.invalid_inputs import (
+    FORM,
+    FORM_ROWS,
+    LAUNCH,
+    LIBRARY,
+    MAX_ANSWER,
+    ROWS,
+    FormRow,
+    Row,
+)
 from tests.unit.web.conftest import (
     Api,
     Browser,
@@ -187,7 +196,7 @@ def test_names_may_have_letters_of_any_script(
 def test_the_wizard_can_send_every_permitted_variable(
     world: World, api: MakeApi, alice: Browser
 ) -> None:
-    """Row 45 and B42: the same limit everywhere, and the form can send what the page shows."""
+    """Row 45 and E42: the same limit everywhere, and the form can send what the page shows."""
     for filler in ("é", "\x01", '"', "x"):
         size = (MAX_TOTAL - 16 * 3) // 16 // len(filler.encode())
         env = {f"A{n:02}": filler * size for n in range(16)}
@@ -204,7 +213,7 @@ def test_the_wizard_can_send_every_permitted_variable(
 
 
 def test_a_form_with_too_many_fields_is_not_read(alice: Browser) -> None:
-    """B6."""
+    """E6."""
     for fields in (
         [("mount", f"m{n}") for n in range(40_000)],
         [(f"x{n}", "") for n in range(9000)],
@@ -219,7 +228,7 @@ def test_a_form_with_too_many_fields_is_not_read(alice: Browser) -> None:
 
 
 def test_a_refused_form_with_many_folders_has_a_bounded_size(alice: Browser) -> None:
-    """B6."""
+    """E6."""
     empty = len(alice.get("/sessions/new").data)
     fields = [*FORM.items(), *(("mount", f"m{n:03}") for n in range(550))]
     answer = alice.client.post(
@@ -236,7 +245,7 @@ def _encoded(fields: list[tuple[str, str]]) -> bytes:
 
 
 def test_a_new_template_is_appended(api: MakeApi) -> None:
-    """B3."""
+    """E3."""
     admin = api("admin")
     small = {"title": "Small", "resources": {"cpus": 1, "memory": "1g"}}
     assert admin("PUT", "/admin/templates/a", json=small | {"place": 100_000}).status_code == 200
@@ -251,7 +260,7 @@ def test_a_new_template_is_appended(api: MakeApi) -> None:
 
 
 def test_a_reused_key_with_another_request_is_reported(alice: Browser) -> None:
-    """B32."""
+    """E32."""
     assert alice.post("/sessions", FORM | {"key": "one"}).status_code == 303
     second = alice.post("/sessions", FORM | {"key": "one", "name": "another"})
     assert second.status_code == 409
@@ -263,7 +272,7 @@ def test_a_reused_key_with_another_request_is_reported(alice: Browser) -> None:
 def test_a_blocked_storage_root_is_not_an_error_of_the_name(
     world: World, api: MakeApi, alice: Browser
 ) -> None:
-    """B8."""
+    """E8."""
     world.slurm.files["/home/alice/storage"] = b""
     answer = api("alice")("POST", "/folders", json={"name": "data"})
     assert answer.status_code == 409
@@ -285,7 +294,7 @@ def test_deleting_a_template_requires_its_etag(api: MakeApi) -> None:
 
 
 def test_the_journals_page_names_the_invalid_filter(app: Any) -> None:
-    """B28."""
+    """E28."""
     answer = Browser(app).log_in("admin").get("/admin/journal?who=a%00")
     assert answer.status_code == 422
     assert "who: use up to 200 printable characters" in answer.text

@@ -18,8 +18,8 @@ from portal.core.session.query import Sort
 from portal.core.units import MAX_MEMORY_MB, MIN_MEMORY_MB
 from portal.errors import InvalidRequest
 from portal.web.api.openapi import document
-from tests.bad_inputs import LAUNCH, resources
-from tests.fakes import World
+from tests.support.fakes import World
+from tests.support.invalid_inputs import LAUNCH, resources
 from tests.unit.web.conftest import PORTAL, Api, Browser
 from tests.unit.web.judge import judge_api, judge_page, state
 
@@ -27,7 +27,6 @@ MakeApi = Callable[[str], Api]
 
 FUZZ = settings(
     max_examples=40,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 ANY_TEXT = st.text(st.characters(), max_size=60)  # surrogates as well

@@ -49,7 +49,7 @@ def test_idle_callers_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     subject = RateLimiter(Clock())
     for number in range(100):
         subject.take(str(number), RATE)
-    assert len(subject._known) == 10
+    assert len(subject._buckets) == 10
 
 
 def test_json_is_json() -> None:

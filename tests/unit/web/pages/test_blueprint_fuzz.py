@@ -16,8 +16,8 @@ from flask import Flask
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.bad_inputs import LAUNCH, MAX_ANSWER, TEMPLATE
-from tests.fakes import World
+from tests.support.fakes import World
+from tests.support.invalid_inputs import LAUNCH, MAX_ANSWER, TEMPLATE
 from tests.unit.web.conftest import Api, Browser, Runner
 from tests.unit.web.judge import judge_page, state
 
@@ -183,7 +183,7 @@ def test_the_walk_finds_the_forms(app: Flask, full: None) -> None:
 
 
 @pytest.mark.parametrize("person", ["alice", "admin"])
-@settings(max_examples=50, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, database=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_nearly_valid_forms(
     person: str, data: st.DataObject, world: World, app: Flask, full: None, found: dict[str, Any]

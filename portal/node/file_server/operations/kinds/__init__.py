@@ -1,1 +1,1 @@
-"""What operations do with one item: copy, move, delete, or change permissions."""
+"""The kinds of operations on one item: copy, move, delete, change permissions."""

@@ -1,8 +1,8 @@
 """Permissions, extended attributes and times of copies.
 
-A copy belongs to its new folder, which gives it its group, its access control list, and at most the
-permissions that it gives to all. Of its source it has the permissions (as with `cp`), attributes
-and times. So access that was given to one folder does not travel with copies of it.
+A copy inherits group and access control list from its new folder, which also limits its
+permissions. From its source it has permissions (as with `cp`), attributes and times. So access
+that was given to one folder is not copied with its files.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import os
 import stat
 
 from portal.node.file_server import at
+from portal.node.file_server.access import posix_acl
 from portal.node.file_server.replacing import PERMISSIONS, keep_attributes
-from portal.node.file_server.storage import posix_acl
 
 _UMASK = os.umask(0o077)
 os.umask(_UMASK)
@@ -25,7 +25,7 @@ def create_copy(folder: int, name: bytes, status: os.stat_result) -> int:
 
 
 def keep(source: int, target: int, status: os.stat_result) -> None:
-    """Give an open copy what it keeps of its source; a folder was made with 0700 for that long."""
+    """Copy attributes and times to an open copy, and a folder's mode, which was 0700 until now."""
     if stat.S_ISDIR(status.st_mode):
         inherited = os.fstat(target).st_mode & stat.S_ISGID
         os.fchmod(target, status.st_mode & _permitted(target) | inherited)
@@ -42,7 +42,7 @@ def keep_link(folder: int, name: bytes, status: os.stat_result) -> None:
 
 
 def _permitted(folder: int) -> int:
-    """The permissions that new folders get at most: of the inherited list, or by the umask."""
+    """The most permissions of a new folder, by the inherited default list or the umask."""
     with contextlib.suppress(OSError, ValueError):
         inherited = posix_acl.read(at.descriptor_path(folder), posix_acl.DEFAULT)
         if inherited is not None:

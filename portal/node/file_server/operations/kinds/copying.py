@@ -15,7 +15,7 @@ from portal.node.file_server.operations.kinds.attributes import create_copy, kee
 from portal.node.file_server.operations.kinds.data import copy_data
 from portal.node.file_server.operations.kinds.placing import Destination
 from portal.node.file_server.operations.operation import Operation
-from portal.node.file_server.roots import Place, is_own_link, kind_words, open_regular
+from portal.node.file_server.roots import Dentry, is_own_link, kind_words, open_regular
 from portal.node.file_server.tree.tree import (
     ENTER,
     ITEM,
@@ -33,24 +33,24 @@ if TYPE_CHECKING:
     from portal.node.file_server.tree.tree import Identity
 
 
-class Seen:
-    """Which states of which files were copied: eight bytes for each, so that many fit."""
+class CopiedFiles:
+    """The copied files with their states, in eight bytes each."""
 
     def __init__(self) -> None:
-        self._found = array("q")
+        self._keys = array("q")
         self._sorted = False
 
     def add(self, status: os.stat_result) -> None:
-        """Note a file that is copied."""
-        self._found.append(self._key(status))
+        """Add a file that is copied."""
+        self._keys.append(self._key(status))
 
     def __contains__(self, status: os.stat_result) -> bool:
         if not self._sorted:
-            self._found = array("q", sorted(self._found))
+            self._keys = array("q", sorted(self._keys))
             self._sorted = True
         key = self._key(status)
-        at = bisect_left(self._found, key)
-        return at < len(self._found) and self._found[at] == key
+        index = bisect_left(self._keys, key)
+        return index < len(self._keys) and self._keys[index] == key
 
     @staticmethod
     def _key(status: os.stat_result) -> int:
@@ -58,18 +58,22 @@ class Seen:
 
 
 def copy(
-    operation: Operation, item: Location, place: Place, to: Destination, seen: Seen | None = None
+    operation: Operation,
+    item: Location,
+    dentry: Dentry,
+    to: Destination,
+    copied: CopiedFiles | None = None,
 ) -> bool:
-    """Copy what lies at a place; whether it is there now. Raises Refused, OSError, Cancelled."""
+    """Copy a file or tree; returns whether it is complete. Raises Refused, OSError, Cancelled."""
     name = to.name or item.name or os.fsencode(item.root)
-    if to.refuses(place, name):
+    if to.refuses(dentry, name):
         return False
     part = operation.new_part()
     try:
-        with Tree(place.folder) as tree:
-            copier = _Copier(operation, item, tree, to.folder, seen)
+        with Tree(dentry.folder) as tree:
+            copier = _Copier(operation, item, tree, to.folder, copied)
             try:
-                complete = copier.run(place.name, part)
+                complete = copier.run(dentry.name, part)
             finally:
                 copier.close()
         if complete and (final := to.put(to.folder, part, name)) is not None:
@@ -80,8 +84,9 @@ def copy(
 
 
 def stays_below(goal: bytes, depth: int) -> bool:
-    """Whether a link's goal lies below a folder so many levels above it, whatever links are there:
-    so “..” counts only at the beginning.
+    """Whether a link's target lies below the folder `depth` levels above the link.
+
+    “..” is accepted only at the start, since after other names these could be links.
     """
     names = [name for name in goal.split(b"/") if name not in (b"", b".")]
     ups = 0
@@ -91,13 +96,13 @@ def stays_below(goal: bytes, depth: int) -> bool:
 
 
 def check_new(folder: int) -> None:
-    """Refuse an open folder that is not the one just made: others may have exchanged it."""
+    """Raise Refused if an open folder is not the new one: other users may have exchanged it."""
     if os.fstat(folder).st_uid != os.geteuid() or at.names(folder):
         raise Refused(409, "changed", "Somebody else changed the copy while it was made.")
 
 
 def _check_put(folder: int, name: bytes, expected: Identity) -> None:
-    """The rename has used a name: what is there now must be the copy; raises Refused."""
+    """Raise Refused if the name does not lead to the copy after the rename by name."""
     with contextlib.suppress(FileNotFoundError):
         if identity(at.status(folder, name)) == expected:
             return
@@ -107,35 +112,40 @@ def _check_put(folder: int, name: bytes, expected: Identity) -> None:
 
 
 class _Copier:
-    """Copies one tree into a folder that is open, too."""
+    """Copies one tree into an open folder."""
 
     def __init__(
-        self, operation: Operation, item: Location, tree: Tree, folder: int, seen: Seen | None
+        self,
+        operation: Operation,
+        item: Location,
+        tree: Tree,
+        folder: int,
+        copied: CopiedFiles | None,
     ) -> None:
-        self._operation, self._item, self._tree, self._seen = operation, item, tree, seen
+        self._operation, self._item, self._tree, self._copied = operation, item, tree, copied
         self._target = Descent(folder)
         self.top: Identity = (-1, -1)
-        """What was made under the part's name; only that is removed again."""
+        """The file that was created under the part's name; only that is removed again."""
 
     def close(self) -> None:
         self._target.close()
 
     def run(self, name: bytes, part: bytes) -> bool:
-        """Copy, under the name of a part; whether there is something that can be renamed."""
-        made = False
+        """Copy under the name of a part; returns whether the part can be renamed."""
+        complete = False
         for step in self._tree.steps(name):
             self._operation.check()
             is_top = not self._tree.depth
             if step.name.startswith(PART_PREFIX) and not is_top:
-                step.skip = True  # somebody writes this file at the moment
+                step.skip = True  # an incomplete file of another request
                 continue
             self._operation.current = shown(step.name)
             target = part if is_top else step.name
             location = Location(self._item.root, self._item.names + self._tree.below(step))
             with self._operation.problems_of(location):
-                done = self._step(step, target, location)
-                made = made or (is_top and done)
-        return made
+                copied = self._step(step, target, location)
+                complete = complete or (is_top and copied)
+        return complete
 
     def _step(self, step: Step, target: bytes, location: Location) -> bool:
         if step.kind == PROBLEM:
@@ -152,19 +162,19 @@ class _Copier:
     def _enter(self, step: Step, target: bytes) -> None:
         step.skip = True
         at.make_folder(self._target.folder, target, 0o700)
-        made = self._target.down(target)
+        created = self._target.down(target)
         try:
             check_new(self._target.folder)
         except Refused:
             self._target.up()
             raise
-        self._note_top(made)
+        self._note_top(created)
         step.skip = False
 
-    def _note_top(self, made: os.stat_result) -> None:
+    def _note_top(self, created: os.stat_result) -> None:
         if not self._tree.depth:
-            self.top = identity(made)
-            self._operation.parts.append(made.st_ino)
+            self.top = identity(created)
+            self._operation.parts.append(created.st_ino)
 
     def _leave(self, step: Step) -> None:
         try:
@@ -184,8 +194,9 @@ class _Copier:
         self._operation.files += 1
 
     def _copy_link(self, step: Step, target: bytes) -> None:
-        """The copy is the user's own link, which is followed: so its goal must be the user's word,
-        or in the copy.
+        """Copy a link whose target is trusted, or inside the copy.
+
+        The new link belongs to the user, and is therefore followed.
         """
         goal = at.read_link(self._tree.folder, step.name)
         depth = len(self._tree.below(step)) - 1
@@ -193,10 +204,10 @@ class _Copier:
             words = "This link leads out of what is copied, and others could have made it."
             raise Refused(409, "link", f"{words} It was left out.")
         at.symlink(goal, self._target.folder, target)
-        made = at.status(self._target.folder, target)
-        if not stat.S_ISLNK(made.st_mode):  # exchanged: what lies there now is not ours to remove
+        created = at.status(self._target.folder, target)
+        if not stat.S_ISLNK(created.st_mode):  # exchanged: do not remove the other file
             raise Refused(409, "changed", "Somebody else changed the copy while it was made.")
-        self._note_top(made)
+        self._note_top(created)
         keep_link(self._target.folder, target, step.status)
 
     def _copy_file(self, step: Step, target: bytes, location: Location) -> None:
@@ -223,5 +234,5 @@ class _Copier:
             self._note(before)
 
     def _note(self, status: os.stat_result) -> None:
-        if self._seen is not None:
-            self._seen.add(status)
+        if self._copied is not None:
+            self._copied.add(status)

@@ -1,4 +1,4 @@
-"""Copies the bytes of a file: holes remain holes, and blocks are shared where that is possible."""
+"""Copies the bytes of a file; keeps holes, and shares blocks where the file system can."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     Progress = Callable[[int], None]
 
 ROUNDS = 4
-"""A file that grows faster than it is copied would otherwise be copied for ever."""
+"""A file that grows faster than it is copied would otherwise be copied forever."""
 PIECE = 1024 * 1024
 FAST_PIECE = 32 * 1024 * 1024
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -64,7 +64,10 @@ class _Copier:
         except OSError as error:
             if error.errno == errno.ENXIO:
                 return end
-            if error.errno in (errno.EINVAL, errno.EOPNOTSUPP):  # all of it counts as data
+            if error.errno in (
+                errno.EINVAL,
+                errno.EOPNOTSUPP,
+            ):  # unsupported: all of it counts as data
                 return self.position if what == os.SEEK_DATA else end
             raise
 
@@ -80,7 +83,7 @@ class _Copier:
                 count = 0
             if count:
                 return count
-            self._fast = False  # other file systems, or an old kernel: reading tells
+            self._fast = False  # between file systems, or an old kernel
         piece = os.pread(self._source, min(most, PIECE), self.position)
         written = 0
         while written < len(piece):

@@ -1,4 +1,4 @@
-"""Deletes files and folders with all that they contain."""
+"""Deletes files and folders recursively."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from portal.node.file_server import at
 from portal.node.file_server.errors import Refused
 from portal.node.file_server.location import Location, shown
 from portal.node.file_server.operations.count import size_of
-from portal.node.file_server.operations.kinds.copying import Seen
+from portal.node.file_server.operations.kinds.copying import CopiedFiles
 from portal.node.file_server.operations.operation import Operation
 from portal.node.file_server.operations.protected import Protected
-from portal.node.file_server.roots import Place
+from portal.node.file_server.roots import Dentry
 from portal.node.file_server.tree.tree import ENTER, ITEM, LEAVE, Step, Tree
 
 
 def delete(
     operation: Operation,
     item: Location,
-    place: Place,
+    dentry: Dentry,
     protected: Protected,
-    copied: Seen | None = None,
+    copied: CopiedFiles | None = None,
 ) -> None:
-    """Delete what lies at a place; `copied`: only these files. Raises Refused, Cancelled.
+    """Delete a file or tree, which may be missing; raises Refused, Cancelled.
 
-    What does not exist any more is no problem.
+    `copied`: delete only these files.
     """
-    with Tree(place.folder, one_file_system=True) as tree:
+    with Tree(dentry.folder, one_file_system=True) as tree:
         try:
-            for step in tree.steps(place.name):
+            for step in tree.steps(dentry.name):
                 operation.check()
                 operation.current = shown(step.name)
                 location = Location(item.root, item.names + tree.below(step))
@@ -39,7 +39,7 @@ def delete(
 
 
 def _step(
-    operation: Operation, tree: Tree, step: Step, protected: Protected, copied: Seen | None
+    operation: Operation, tree: Tree, step: Step, protected: Protected, copied: CopiedFiles | None
 ) -> None:
     try:
         if step.kind == ENTER:
@@ -67,7 +67,7 @@ def _remove_folder(operation: Operation, tree: Tree, step: Step) -> None:
     except OSError as error:
         if error.errno != errno.ENOTEMPTY:
             raise
-        if not operation.problem_count:  # otherwise it is said what remains in it
+        if not operation.problem_count:  # otherwise the remaining files are listed as problems
             raise Refused(409, "changed", "Something came into it meanwhile.") from error
 
 

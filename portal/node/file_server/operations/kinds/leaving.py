@@ -1,6 +1,6 @@
-"""What is moved out of a storage folder: others' access by the folder's shares ends before.
+"""Moves out of a storage folder, which first end the access that its shares give.
 
-A rename keeps access control lists, so it would take access along to where no list shows it.
+A rename keeps access control lists, so access would remain without being listed as a share.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import os
 import stat
 
 from portal.node.file_server import at
+from portal.node.file_server.access.schemes import scheme_of, shared_with
+from portal.node.file_server.access.subjects import Subject
+from portal.node.file_server.access.walk import OpenFile, walk
 from portal.node.file_server.errors import Refused
 from portal.node.file_server.location import shown
 from portal.node.file_server.operations.protected import Protected, above
-from portal.node.file_server.roots import Place
-from portal.node.file_server.storage.schemes import scheme_of, shared_with
-from portal.node.file_server.storage.subjects import Subject
-from portal.node.file_server.storage.walk import Found, walk
+from portal.node.file_server.roots import Dentry
 from portal.node.file_server.tree.tree import identity
 
 TYPE_CHECKING = False
@@ -29,22 +29,22 @@ MOST_WALKS = 10
 
 
 @contextlib.contextmanager
-def leaving(protected: Protected, place: Place, to: int) -> Iterator[Arrived]:
-    """For the rename of what lies at a place into an open directory.
+def leaving(protected: Protected, dentry: Dentry, to: int) -> Iterator[Arrived]:
+    """End others' access around the rename of a file into an open directory.
 
-    Yields what gets the new name afterwards. Raises Refused or OSError, then nothing is renamed.
+    Yields a function to call with the new name afterwards. Raises Refused or OSError before.
     """
-    with protected.storage_folder(place.folder) as folder:
+    with protected.storage_folder(dentry.folder) as folder:
         subjects: set[Subject] = set()
         if folder is not None and identity(os.fstat(folder)) not in above(to):
-            subjects = shared_with(Found(folder, (), os.fstat(folder)))
+            subjects = shared_with(OpenFile(folder, (), os.fstat(folder)))
         if subjects:
-            _end_access(place.folder, place.name, subjects)
-        yield lambda name: _end_rest(to, name, subjects)
+            _end_access(dentry.folder, dentry.name, subjects)
+        yield lambda name: _end_remaining(to, name, subjects)
 
 
-def _end_rest(folder: int, name: bytes | None, subjects: set[Subject]) -> None:
-    """Walk until nothing is left: others may have exchanged or added something meanwhile."""
+def _end_remaining(folder: int, name: bytes | None, subjects: set[Subject]) -> None:
+    """Walk until no access is left: other users may have exchanged or added files meanwhile."""
     if name is None or not subjects:
         return
     for _ in range(MOST_WALKS):
@@ -57,9 +57,9 @@ def _end_rest(folder: int, name: bytes | None, subjects: set[Subject]) -> None:
 
 
 def _end_access(folder: int, name: bytes, subjects: set[Subject]) -> bool:
-    """End access to what is the user's own; returns whether there was any."""
+    """End access to the user's own files; returns whether there was any."""
     with at.opened(folder, name, at.PATH) as opened:
-        item = Found(opened, (), os.fstat(opened))
+        item = OpenFile(opened, (), os.fstat(opened))
         if not item.is_folder and not stat.S_ISREG(item.status.st_mode):
             return False
         try:
@@ -69,7 +69,7 @@ def _end_access(folder: int, name: bytes, subjects: set[Subject]) -> bool:
             raise Refused(409, "share", detail) from None
 
 
-def _revoke(item: Found, subjects: set[Subject]) -> bool:
+def _revoke(item: OpenFile, subjects: set[Subject]) -> bool:
     scheme, changed = scheme_of(item), False
     for file in _files(item):
         if file.status.st_uid == os.geteuid():
@@ -78,16 +78,16 @@ def _revoke(item: Found, subjects: set[Subject]) -> bool:
     return changed
 
 
-def _files(item: Found) -> Iterator[Found]:
-    """It and all that is in it; raises Refused if a folder of the user's cannot be looked into."""
+def _files(item: OpenFile) -> Iterator[OpenFile]:
+    """Yield a file or tree; raises Refused if a folder of the user's cannot be read."""
     if not item.is_folder:
         yield item
         return
     if item.status.st_uid != os.geteuid() and not at.may(item.descriptor, os.R_OK | os.X_OK):
         return
-    problems: list[Found] = []
+    problems: list[OpenFile] = []
     yield from walk(item.descriptor, problems)
-    for found in problems:
-        if found.status.st_uid == os.geteuid():
+    for folder in problems:
+        if folder.status.st_uid == os.geteuid():
             words = "cannot be looked into, so others' access to it cannot be ended."
-            raise Refused(409, "share", f"“{shown(found.names[-1])}” {words}")
+            raise Refused(409, "share", f"“{shown(folder.names[-1])}” {words}")

@@ -1,4 +1,4 @@
-"""Changes permissions of files and folders and of all that they contain."""
+"""Changes permissions of files and folders recursively."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import stat
 
 from portal.node.file_server.location import PART_PREFIX, Location, shown
 from portal.node.file_server.operations.operation import Operation
-from portal.node.file_server.roots import Place
+from portal.node.file_server.roots import Dentry
 from portal.node.file_server.tree.tree import ITEM, LEAVE, Step, Tree, change_mode
 
 _SPECIAL_OF_FOLDERS = stat.S_ISGID | stat.S_ISVTX
 
 
-def wanted(mode: int, old: int, *, is_folder: bool, is_top: bool) -> int:
-    """The permissions of a file or folder when `mode` is asked for.
+def resulting_mode(mode: int, old: int, *, is_folder: bool, is_top: bool) -> int:
+    """The new permissions of a file or folder if `mode` is requested for the item.
 
-    Who may read a folder may enter it; a file in a folder becomes a program only if it was one.
+    Read permission of a folder includes execute; a file inside gets execute only if it had it.
     """
     readable = (mode & 0o444) >> 2
     if is_folder:
@@ -26,23 +26,23 @@ def wanted(mode: int, old: int, *, is_folder: bool, is_top: bool) -> int:
     return mode & ~0o111
 
 
-def set_modes(operation: Operation, item: Location, place: Place) -> None:
-    """Change the permissions of what lies at a place; raises Refused, Cancelled."""
+def set_modes(operation: Operation, item: Location, dentry: Dentry) -> None:
+    """Change the permissions of a file or tree; raises Refused, Cancelled."""
     mode = int(operation.mode, 8)
 
     def opened(status: os.stat_result) -> int:
         old = stat.S_IMODE(status.st_mode)
         if not stat.S_ISDIR(status.st_mode) or old & 0o500 == 0o500:
             return old
-        return wanted(mode, old, is_folder=True, is_top=False)
+        return resulting_mode(mode, old, is_folder=True, is_top=False)
 
     def before(folder: int, name: bytes) -> None:
-        """A folder that its owner cannot read is opened to him first."""
+        """First let the owner read a folder."""
         if mode & 0o400:
             change_mode(folder, name, opened)
 
-    with Tree(place.folder, one_file_system=True, before=before) as tree:
-        for step in tree.steps(place.name):
+    with Tree(dentry.folder, one_file_system=True, before=before) as tree:
+        for step in tree.steps(dentry.name):
             operation.check()
             if step.name.startswith(PART_PREFIX):
                 step.skip = True
@@ -58,7 +58,7 @@ def _step(operation: Operation, tree: Tree, step: Step, mode: int) -> None:
 
     def mode_of(status: os.stat_result) -> int:
         is_folder = stat.S_ISDIR(status.st_mode)
-        return wanted(mode, status.st_mode, is_folder=is_folder, is_top=is_top)
+        return resulting_mode(mode, status.st_mode, is_folder=is_folder, is_top=is_top)
 
     if step.kind == LEAVE:
         os.fchmod(tree.inside, mode_of(os.fstat(tree.inside)))

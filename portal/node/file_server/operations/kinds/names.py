@@ -1,4 +1,4 @@
-"""Names for second ones: “report (2).pdf”."""
+"""Alternative names: “report (2).pdf”."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _ENDING = re.compile(rb"(?<=.)(\.tar)?\.[A-Za-z0-9_+-]{1,10}\Z", re.DOTALL)
 _NUMBERED = re.compile(rb" \((\d{1,6})\)\Z")
 
 
-def others(name: bytes, *, is_folder: bool) -> Iterator[bytes]:
-    """Further names for the same thing, numbered before the ending that says what it is."""
+def alternatives(name: bytes, *, is_folder: bool) -> Iterator[bytes]:
+    """Yield alternative names, numbered before the file name extension."""
     ending = None if is_folder else _ENDING.search(name)
     stem, tail = (name[: ending.start()], ending[0]) if ending else (name, b"")
     numbered = _NUMBERED.search(stem)
@@ -29,7 +29,7 @@ def others(name: bytes, *, is_folder: bool) -> Iterator[bytes]:
 
 
 def _cut(stem: bytes, longest: int) -> bytes:
-    """Shorten, without cutting a character of UTF-8 in two."""
+    """Shorten a name to whole UTF-8 characters."""
     end = min(len(stem), longest)
     while 0 < end < len(stem) and stem[end] & 0xC0 == 0x80:
         end -= 1

@@ -1,4 +1,4 @@
-"""Gives something that is complete its final name, as the user wants it if the name is taken."""
+"""Gives complete files their final names, by `on_conflict` if the name exists."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from portal.node.file_server.operations.operation import Operation
 from portal.node.file_server.operations.protected import Protected, above
 from portal.node.file_server.operations.request import RENAME, REPLACE, SKIP, exists
 from portal.node.file_server.renames import exchange, rename_new
-from portal.node.file_server.roots import Place
+from portal.node.file_server.roots import Dentry
 from portal.node.file_server.tree.tree import identity, remove
 
 TYPE_CHECKING = False
@@ -27,25 +27,25 @@ class Destination:
     def __init__(
         self, operation: Operation, folder: int, protected: Protected, name: bytes = b""
     ) -> None:
-        """`name`: of what comes into it; it keeps its own without that."""
+        """`name`: the new name; without it, items keep their names."""
         self.folder = folder
         self.name = name
         self._operation = operation
         self._protected = protected
 
-    def refuses(self, place: Place, name: bytes) -> bool:
-        """Whether nothing is to be done, since the name is taken; raises Refused."""
+    def refuses(self, dentry: Dentry, name: bytes) -> bool:
+        """Whether the item is skipped since the name exists; raises Refused."""
         if self._operation.on_conflict == REPLACE:
-            self._check_replaced(place, name)
+            self._check_replaced(dentry, name)
         return self._is_taken(name)
 
-    def _check_replaced(self, place: Place, name: bytes) -> None:
-        """What is replaced must neither be the original nor contain it."""
+    def _check_replaced(self, dentry: Dentry, name: bytes) -> None:
+        """Raise Refused if the replaced file is the original or contains it."""
         with contextlib.suppress(FileNotFoundError):
             old = identity(at.status(self.folder, name))
-            if old == identity(place.status()):
+            if old == identity(dentry.status()):
                 raise Refused(409, "same", "The original and the destination are the same.")
-            if old in above(place.folder):
+            if old in above(dentry.folder):
                 words = f"“{shown(name)}” in the destination contains what would replace it."
                 raise Refused(409, "into_itself", words)
 
@@ -57,67 +57,67 @@ class Destination:
         self._operation.skipped += 1
         return True
 
-    def put(self, folder: int, name: bytes, wanted: bytes) -> bytes | None:
-        """Rename `name` in `folder` to the wanted name here; raises Refused or OSError.
+    def put(self, folder: int, name: bytes, final: bytes) -> bytes | None:
+        """Rename `name` in `folder` to `final` in the destination; raises Refused or OSError.
 
         Returns the name that it got; None if it was skipped.
         """
         try:
-            rename_new(folder, name, self.folder, wanted)
+            rename_new(folder, name, self.folder, final)
         except FileExistsError:
             conflict = self._operation.on_conflict
             if conflict == RENAME:
-                return self._put_beside(folder, name, wanted)
+                return self._put_beside(folder, name, final)
             if conflict == REPLACE:
-                self._replace(folder, name, wanted)
-            elif self._is_taken(wanted):
+                self._replace(folder, name, final)
+            elif self._is_taken(final):
                 return None
             else:
-                raise _taken(wanted) from None
-        return wanted
+                raise _taken(final) from None
+        return final
 
-    def _put_beside(self, folder: int, name: bytes, wanted: bytes) -> bytes:
+    def _put_beside(self, folder: int, name: bytes, final: bytes) -> bytes:
         is_folder = _is_folder(folder, name)
-        for other in names.others(wanted, is_folder=is_folder):
+        for other in names.alternatives(final, is_folder=is_folder):
             try:
                 rename_new(folder, name, self.folder, other)
             except FileExistsError:
                 continue
             return other
-        raise _taken(wanted)
+        raise _taken(final)
 
-    def _replace(self, folder: int, name: bytes, wanted: bytes) -> None:
-        """Put it in the place of what is there, which is deleted with all that it contains."""
-        old = at.status(self.folder, wanted)
+    def _replace(self, folder: int, name: bytes, final: bytes) -> None:
+        """Replace the existing file or folder, which is deleted recursively."""
+        old = at.status(self.folder, final)
         if stat.S_ISDIR(old.st_mode) != _is_folder(folder, name):
             words = "a folder" if stat.S_ISDIR(old.st_mode) else "not a folder"
-            raise Refused(409, "kind", f"“{shown(wanted)}” in the destination is {words}.")
+            raise Refused(409, "kind", f"“{shown(final)}” in the destination is {words}.")
         if not stat.S_ISDIR(old.st_mode):
-            at.rename(folder, name, self.folder, wanted)
+            at.rename(folder, name, self.folder, final)
             return
-        with self._protected.moving(self.folder, wanted):
+        with self._protected.moving(self.folder, final):
             part = self._operation.new_part()
             self._operation.parts.append(old.st_ino)
-            if exchange(folder, name, self.folder, wanted):
+            if exchange(folder, name, self.folder, final):
                 at.rename(folder, name, self.folder, part)
             else:
-                self._replace_in_steps(folder, name, wanted, part)
-        self._discard(part, wanted, identity(old))
+                self._replace_in_steps(folder, name, final, part)
+        self._discard(part, final, identity(old))
 
     def _discard(self, part: bytes, name: bytes, expected: Identity) -> None:
-        """Delete what was replaced; what others have put in its place gets a name beside it."""
+        """Delete the replaced folder; one exchanged by another user gets an alternative name."""
         if identity(at.status(self.folder, part)) != expected:
             self._put_beside(self.folder, part, name)
         else:
             remove(self.folder, part, expected)
 
-    def _replace_in_steps(self, folder: int, name: bytes, wanted: bytes, part: bytes) -> None:
-        rename_new(self.folder, wanted, self.folder, part)
+    def _replace_in_steps(self, folder: int, name: bytes, final: bytes, part: bytes) -> None:
+        rename_new(self.folder, final, self.folder, part)
         try:
-            rename_new(folder, name, self.folder, wanted)
+            rename_new(folder, name, self.folder, final)
         except OSError:
             with contextlib.suppress(OSError):
-                rename_new(self.folder, part, self.folder, wanted)
+                rename_new(self.folder, part, self.folder, final)
             raise
 
 

@@ -14,7 +14,7 @@ from portal.core.launch.presets import FIELD
 from portal.errors import FieldError, InvalidRequest, PortalError
 from portal.web.context import cluster_view, services
 from portal.web.pages.jobs.compose import form as fields_of_form
-from portal.web.pages.launch.form import Entered, sort_errors
+from portal.web.pages.launch.form import FormValues, sort_errors
 from portal.web.pages.launch.slurm_fields import NAMED
 from portal.web.pages.launch.wizard import LaunchForm, new_form
 
@@ -23,25 +23,25 @@ _CHOSEN_ALONE = {Shared.NOBODY: "Only me", Shared.SITE: "Everybody"}
 
 @dataclass(frozen=True)
 class SlurmField:
-    """A field with one of Slurm's options, and what is proposed in it."""
+    """A field for one of Slurm's options, with its proposals."""
 
     name: str
     label: str
     offers: Sequence[Offer]
     every: Sequence[Offer]
-    """The same, and what another account offers."""
+    """The offers of all accounts."""
 
 
 @dataclass(frozen=True)
 class ComposeForm(LaunchForm):
-    """The composer: what the wizard has of images, groups, GPUs and folders, and a job's fields."""
+    """The composer: the wizard's images, groups, GPUs and folders, and the fields of a job."""
 
     templates_to_use: Sequence[JobTemplate] = ()
     """Job templates that the user may use."""
     accounts: Sequence[str] = ()
     """The user's own Slurm accounts."""
     proposed: JobOffers = field(default_factory=JobOffers)
-    """What is proposed in the fields of Slurm's options."""
+    """The proposals in the fields of Slurm's options."""
     admin: bool = False
     unclear: bool = False
     """Whether the job may have been submitted already."""
@@ -59,9 +59,9 @@ class ComposeForm(LaunchForm):
 
     @property
     def slurm_options(self) -> list[SlurmField]:
-        """The fields of Slurm's options: those of which there is a choice, or that are filled.
+        """The fields of Slurm's options that have a choice, a value or an error.
 
-        Once an account is named, only its QOS are proposed.
+        With an account, only its QOS are proposed.
         """
         every = self.proposed.by_option
         offered = self.proposed.for_account(self.values.get("account", "")).by_option
@@ -76,12 +76,12 @@ class ComposeForm(LaunchForm):
 
     @property
     def own_images(self) -> bool:
-        """Whether the site permits images of one's own."""
+        """Whether the site permits users' own images."""
         return services().settings.images.own != "off"
 
     @property
     def image_choice(self) -> str:
-        """Which choice of the image field is ticked: "", "own", or "NAME/VERSION"."""
+        """The selected choice of the image field: "", "own", or "NAME/VERSION"."""
         chosen = self.values.get(fields_of_form.IMAGE, "")
         image = self.image
         if chosen in ("", fields_of_form.OWN) or image is None:
@@ -90,23 +90,23 @@ class ComposeForm(LaunchForm):
 
     @property
     def sharing(self) -> list[tuple[str, str]]:
-        """With whom a template can be shared: values and words of a menu."""
-        found = [(str(Shared.NOBODY), _CHOSEN_ALONE[Shared.NOBODY])]
-        found += [
+        """The menu of possible shares of a template: values and texts."""
+        choices = [(str(Shared.NOBODY), _CHOSEN_ALONE[Shared.NOBODY])]
+        choices += [
             (f"{Shared.ACCOUNT}:{account}", f"Everybody in the account {account}")
             for account in self.accounts
         ]
-        return [*found, (str(Shared.SITE), _CHOSEN_ALONE[Shared.SITE])] if self.admin else found
+        return [*choices, (str(Shared.SITE), _CHOSEN_ALONE[Shared.SITE])] if self.admin else choices
 
 
 def composer_form(
-    person: Person, given: Entered | None = None, folders: bool = False
+    person: Person, values: FormValues | None = None, folders: bool = False
 ) -> ComposeForm:
     """The composer for a user, empty or with these values."""
-    entered = given or fields_of_form.from_body({}, own_image=False)
-    form = new_form(person, entered, folders, for_job=True)
+    values = values or fields_of_form.from_body({}, own_image=False)
+    form = new_form(person, values, folders, for_job=True)
     return ComposeForm(
-        **{one.name: getattr(form, one.name) for one in fields(LaunchForm)},
+        **{item.name: getattr(form, item.name) for item in fields(LaunchForm)},
         templates_to_use=services().job_templates.list(person),
         accounts=services().job_templates.accounts(person),
         proposed=cluster_view().job_offers(person.name, services().clock()),
@@ -117,11 +117,11 @@ def composer_form(
 def filled(person: Person, body: Mapping[str, Any]) -> ComposeForm:
     """The composer filled with a request, with errors if that is no longer possible."""
     plain = composer_form(person)
-    image = str(body.get("image", ""))
-    environment, _, version = image.partition("/")
-    found = plain.catalog.image(environment, version or None)
-    known = found is not None and not found.retired
-    form = composer_form(person, fields_of_form.from_body(body, bool(image) and not known))
+    reference = str(body.get("image", ""))
+    environment, _, version = reference.partition("/")
+    image = plain.catalog.image(environment, version or None)
+    is_offered = image is not None and not image.retired
+    form = composer_form(person, fields_of_form.from_body(body, bool(reference) and not is_offered))
     try:
         if "script" in body or "path" in body:
             services().composer.parse(person, body)
@@ -132,8 +132,8 @@ def filled(person: Person, body: Mapping[str, Any]) -> ComposeForm:
 
 def with_error(form: ComposeForm, error: PortalError) -> ComposeForm:
     """The form with the errors beside its fields."""
-    found = error.errors if isinstance(error, InvalidRequest) else ()
-    renamed = tuple(FieldError(_beside(e.field), e.message) for e in found)
+    errors = error.errors if isinstance(error, InvalidRequest) else ()
+    renamed = tuple(FieldError(_beside(e.field), e.message) for e in errors)
     beside, problem = sort_errors(error, renamed, fields_of_form.FIELDS)
     return replace(form, errors=beside, problem=problem)
 

@@ -23,7 +23,7 @@ from portal.web.pages.launch.form import (
     MOUNT,
     READ_ONLY,
     SIZES,
-    Entered,
+    FormValues,
     flat_values,
     ticked_mounts,
 )
@@ -31,16 +31,16 @@ from portal.web.pages.launch.slurm_fields import NAMED
 
 SCRIPT, PATH, OPTIONS, ARGUMENTS = "script", "path", "options", "args"
 SOURCE = "source"
-"""Where the script is: "editor", or "file" for a file that is submitted as it is."""
+"""The source of the script: "editor", or "file" for a file that is submitted unchanged."""
 IMAGE, OWN_IMAGE = "image", "own_image"
 OWN = "own"
-"""The choice of IMAGE that leaves it to OWN_IMAGE; "" is no image."""
+"""The choice of IMAGE that refers to OWN_IMAGE; "" means no image."""
 NUMBERS = frozenset({"resources.nodes", "resources.tasks", "resources.cpus"})
 NOT_SENT = frozenset(
     {"csrf_token", "who", "key", "afresh", "template", "shared", "replace", SOURCE, OWN_IMAGE}
     | {MOUNT, READ_ONLY, SCRIPT, PATH}
 )
-"""Fields of the form that are not part of the request, or only under conditions."""
+"""Fields of the form that `to_body` omits or treats separately."""
 
 LABELS = {
     SCRIPT: "Script",
@@ -66,12 +66,12 @@ LABELS = {
 }
 FIELDS = frozenset(LABELS)
 _WORDS = frozenset({OPTIONS, ARGUMENTS})
-"""Fields of words, divided as in a shell."""
+"""Fields that are split into words as in a shell."""
 _LONGEST = {SCRIPT: MAX_SCRIPT, OPTIONS: MAX_OPTIONS, ARGUMENTS: MAX_OPTIONS}
 NEW_SCRIPT = "#!/bin/bash\n\n"
 
 
-def entered(form: MultiDict[str, str]) -> Entered:
+def submitted_values(form: MultiDict[str, str]) -> FormValues:
     """The values of a submitted form, to be shown again."""
     names = FIELDS | {SOURCE, OWN_IMAGE, "shared"}
     values = {name: _shown(name, form.get(name, "")) for name in names}
@@ -80,7 +80,7 @@ def entered(form: MultiDict[str, str]) -> Entered:
     if GPU in form:
         values[GPU_KIND], _, values[FGPU] = form[GPU].rpartition("/")
     mounts = {name: ro for name, ro in ticked_mounts(form).items() if len(name) <= MAX_SHOWN}
-    return Entered(values, dict(itertools.islice(mounts.items(), 3 * MAX_MOUNTS)))
+    return FormValues(values, dict(itertools.islice(mounts.items(), 3 * MAX_MOUNTS)))
 
 
 def _shown(name: str, text: str) -> str:
@@ -108,7 +108,7 @@ def to_body(form: MultiDict[str, str]) -> dict[str, Any]:
         elif name == IMAGE and value == OWN:
             body[IMAGE] = trim(form.get(OWN_IMAGE, ""))
         else:
-            body[name] = _divided(name, value) if name in _WORDS else value
+            body[name] = _split(name, value) if name in _WORDS else value
     if resources:
         body["resources"] = resources
     if mounts := ticked_mounts(form):
@@ -130,17 +130,17 @@ def _value(name: str, text: str) -> object:
     return with_unit(text) if name in SIZES else text
 
 
-def _divided(name: str, text: str) -> list[str]:
+def _split(name: str, text: str) -> list[str]:
     try:
         return divide(text)
     except ValueError as error:
         raise InvalidRequest([FieldError(name, str(error))]) from None
 
 
-def from_body(body: Mapping[str, Any], own_image: bool) -> Entered:
+def from_body(body: Mapping[str, Any], own_image: bool) -> FormValues:
     """Fill the form from the body of a request; the inverse of `to_body`.
 
-    `own_image`: whether its image is none of the site's.
+    `own_image`: whether its image is not one of the site's.
     """
     plain = {name: value for name, value in body.items() if name not in {"mounts"} | _WORDS}
     values = dict.fromkeys(FIELDS, "") | flat_values(plain)
@@ -150,4 +150,4 @@ def from_body(body: Mapping[str, Any], own_image: bool) -> Entered:
     if own_image:
         values |= {IMAGE: OWN, OWN_IMAGE: str(body.get(IMAGE, ""))}
     mounts = body.get("mounts", ())
-    return Entered(values, {mount["folder"]: mount.get("read_only", False) for mount in mounts})
+    return FormValues(values, {mount["folder"]: mount.get("read_only", False) for mount in mounts})

@@ -1,4 +1,4 @@
-"""Job templates: kept from the composer, listed, renamed and deleted."""
+"""Job templates: saving from the composer, the list, renaming and deleting."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from portal.web.context import person, services
 from portal.web.numbers import trim
 from portal.web.pages.blueprint import blueprint
 from portal.web.pages.jobs.compose.composer import ComposeForm, with_error
-from portal.web.pages.jobs.compose.views import asked_for, entered_form, page
+from portal.web.pages.jobs.compose.views import entered_form, job_of_form, page
 
 
 @blueprint.get("/jobs/templates")
@@ -24,8 +24,10 @@ def job_templates() -> ResponseReturnValue:
 
 
 def _list(problem: str = "", status: int = 200) -> ResponseReturnValue:
-    found = services().job_templates.list(person())
-    html = render_template("job_templates.html", templates=found, person=person(), problem=problem)
+    templates = services().job_templates.list(person())
+    html = render_template(
+        "job_templates.html", templates=templates, person=person(), problem=problem
+    )
     return html, status
 
 
@@ -36,7 +38,7 @@ def keep_template() -> ResponseReturnValue:
     form = replace(entered_form(), key=request.form.get("key", ""))
     try:
         shared, account = _shared()
-        _save(name, asked_for(), shared, account)
+        _save(name, job_of_form(), shared, account)
     except Conflict as error:
         return page(replace(form, taken=error.text), error.status)
     except InvalidRequest as error:
@@ -44,18 +46,18 @@ def keep_template() -> ResponseReturnValue:
     return page(replace(form, notice=f"Saved as {name}."))
 
 
-def _save(name: str, wanted: JobRequest, shared: Shared, account: str) -> None:
-    """Save it; an account to share with is an error of the menu, not of the job's own account."""
-    again = "replace" in request.form
+def _save(name: str, job: JobRequest, shared: Shared, account: str) -> None:
+    """Save it; errors of the account to share with are reported at the menu."""
+    overwrite = "replace" in request.form
     try:
-        services().job_templates.save(person(), name, wanted, shared, account, again)
+        services().job_templates.save(person(), name, job, shared, account, overwrite)
     except InvalidRequest as error:
-        found = [replace(e, field="shared") if e.field == "account" else e for e in error.errors]
-        raise InvalidRequest(found) from None
+        errors = [replace(e, field="shared") if e.field == "account" else e for e in error.errors]
+        raise InvalidRequest(errors) from None
 
 
 def _shared() -> tuple[Shared, str]:
-    """With whom to share: "nobody", "site" or "account:NAME"; raises InvalidRequest."""
+    """Parse the menu of shares ("nobody", "site" or "account:NAME"); raises InvalidRequest."""
     kind, _, account = request.form.get("shared", "").partition(":")
     try:
         return (Shared(kind) if kind else Shared.NOBODY), account
@@ -64,11 +66,11 @@ def _shared() -> tuple[Shared, str]:
 
 
 def _not_saved(form: ComposeForm, error: InvalidRequest) -> ComposeForm:
-    wrong = with_error(form, error)
-    if "template" in wrong.errors:
-        return wrong
+    rejected = with_error(form, error)
+    if "template" in rejected.errors:
+        return rejected
     text = "this cannot be saved yet: check the fields that are marked"
-    return replace(wrong, errors={**wrong.errors, "template": text})
+    return replace(rejected, errors={**rejected.errors, "template": text})
 
 
 @blueprint.post("/jobs/templates/<name>/rename")
@@ -88,6 +90,6 @@ def _text(error: PortalError) -> str:
 
 @blueprint.post("/jobs/templates/<owner>/<name>/delete")
 def delete_template(owner: str, name: str) -> ResponseReturnValue:
-    """Delete one of the user's own templates, or as an administrator one that everybody has."""
+    """Delete one of the user's templates, or as an administrator one shared with everybody."""
     services().job_templates.remove(person(), owner, name)
     return redirect("/jobs/templates", 303)

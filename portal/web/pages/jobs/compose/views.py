@@ -31,19 +31,19 @@ from portal.web.pages.launch.wizard import folder_list
 
 _SENT = "This page has submitted another job already. To submit this one as well, press it again."
 PANEL = "X-Slipway-Panel"
-"""Response header: the page's script shows this response whatever its status."""
+"""Response header: the page's script shows this response regardless of its status."""
 
 
 @blueprint.get("/jobs/new")
 def compose() -> ResponseReturnValue:
-    """The composer: empty, or filled from a job of one's own, a template or a file."""
+    """The composer: empty, or filled from one of the user's jobs, a template or a file."""
     args = request.args
     if "from" in args:
         return page(filled(person(), services().composer.again(person(), args["from"])))
     if "template" in args:
         owner = args.get("owner", person().name)
-        found = services().job_templates.get(person(), owner, args["template"])
-        return page(filled(person(), found.body))
+        template = services().job_templates.get(person(), owner, args["template"])
+        return page(filled(person(), template.body))
     if "path" in args:
         return page(filled(person(), {fields.PATH: args["path"]}))
     return _empty()
@@ -54,10 +54,14 @@ def _empty() -> Response:
     return page(composer_form(person()))
 
 
-def page(form: ComposeForm, status: int = 200, said: str = "", command: str = "") -> Response:
+def page(
+    form: ComposeForm, status: int = 200, check_output: str = "", command: str = ""
+) -> Response:
     """The whole page, or only the form for htmx."""
     template = "_compose.html" if by_htmx() else "compose.html"
-    html = render_template(template, form=form, person=person(), said=said, command=command)
+    html = render_template(
+        template, form=form, person=person(), check_output=check_output, command=command
+    )
     response = make_response(html, status)
     response.headers[PANEL] = "compose"
     return response
@@ -65,10 +69,10 @@ def page(form: ComposeForm, status: int = 200, said: str = "", command: str = ""
 
 def entered_form(folders: bool = False) -> ComposeForm:
     """The composer with the submitted values."""
-    return composer_form(person(), fields.entered(request.form), folders)
+    return composer_form(person(), fields.submitted_values(request.form), folders)
 
 
-def asked_for() -> JobRequest:
+def job_of_form() -> JobRequest:
     """The request in the form; raises InvalidRequest."""
     return services().composer.parse(person(), fields.to_body(request.form))
 
@@ -78,11 +82,11 @@ def submit_job() -> ResponseReturnValue:
     """Submit the form's job; on errors, show the form as it was sent."""
     try:
         key = None if "afresh" in request.form else key_of_form()
-        number = services().composer.submit(person(), asked_for(), key)
+        number = services().composer.submit(person(), job_of_form(), key)
     except KeyReused:
         return page(with_error(entered_form(), Conflict(_SENT)), Conflict.status)
     except OutcomeUnknown as error:
-        # With the same key: pressing the button once more does not submit it twice.
+        # With the same key, so that pressing the button again does not submit it twice.
         same = replace(entered_form(), key=request.form.get("key", ""), unclear=True)
         return page(with_error(same, error), error.status)
     except PortalError as error:
@@ -93,7 +97,7 @@ def submit_job() -> ResponseReturnValue:
 
 @blueprint.get("/jobs/submitted/<number>")
 def job_submitted(number: str) -> ResponseReturnValue:
-    """Go to the page of a job that was just submitted, as soon as Slurm's queue has shown it."""
+    """Redirect to the page of a submitted job as soon as it appears in Slurm's queue."""
     if not services().composer.submitted(person(), number):
         raise NotFound("There is nothing here, or it is not yours.")
     try:
@@ -105,43 +109,43 @@ def job_submitted(number: str) -> ResponseReturnValue:
 
 @blueprint.post("/jobs/new/check")
 def check_job() -> ResponseReturnValue:
-    """What sbatch --test-only says of the form's job."""
+    """Check the form's job with sbatch --test-only."""
     try:
-        said = services().composer.check(person(), asked_for())
+        output = services().composer.check(person(), job_of_form())
     except PortalError as error:
         return page(_again(error), error.status)
-    return page(_kept(), said=said)
+    return page(_same_form(), check_output=output)
 
 
 @blueprint.post("/jobs/new/command")
 def job_command() -> ResponseReturnValue:
     """The command that submits the same job."""
     try:
-        text = services().composer.command(asked_for())
+        text = services().composer.command(job_of_form())
     except InvalidRequest as error:
         return page(_again(error), error.status)
-    return page(_kept(), command=text)
+    return page(_same_form(), command=text)
 
 
-def _kept() -> ComposeForm:
+def _same_form() -> ComposeForm:
     """The form as it was sent, with the same key: nothing has been submitted."""
     return replace(entered_form(), key=request.form.get("key", ""))
 
 
 def _again(error: PortalError) -> ComposeForm:
-    return with_error(_kept(), error)
+    return with_error(_same_form(), error)
 
 
 @blueprint.post("/jobs/new/script")
 def read_script() -> ResponseReturnValue:
     """Read the named file into the editor."""
-    form = _kept()
+    form = _same_form()
     try:
         text = services().composer.read_script(person(), trim(request.form.get(fields.PATH, "")))
     except PortalError as error:
         return page(with_error(form, error), error.status)
     values = {**form.values, fields.SCRIPT: text, fields.SOURCE: "editor"}
-    return page(replace(form, given=replace(form.given, values=values)))
+    return page(replace(form, entered=replace(form.entered, values=values)))
 
 
 @blueprint.post("/jobs/new/again")
@@ -152,6 +156,6 @@ def compose_again() -> ResponseReturnValue:
 
 @blueprint.get("/jobs/new/folders")
 def job_folders() -> ResponseReturnValue:
-    """Only the list of folders, which waits for the login node so that the page need not."""
-    found = folder_list(person(), fields.entered(request.args).mounts)
-    return render_template("_folders.html", folders=found, errors={}, for_job=True)
+    """The list of folders, loaded after the page since it waits for the login node."""
+    folders = folder_list(person(), fields.submitted_values(request.args).mounts)
+    return render_template("_folders.html", folders=folders, errors={}, for_job=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from portal.adapters.slurm.limits import associations, config, partitions, qos, reservations, used
 from portal.adapters.slurm.limits.reader import LimitsReader
 from portal.core.cluster.limits import Limits
-from tests.unit.adapters.slurm.test_commands import recorded
+from tests.support.recordings import recorded
 
 QUERIES = {
     "assoc": associations.associations_argv(),

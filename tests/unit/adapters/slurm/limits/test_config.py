@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from portal.adapters.slurm.limits.config import config_parse
-from tests.unit.adapters.slurm.test_commands import VERSIONS, recorded
+from tests.support.recordings import VERSIONS, recorded
 
 
 @pytest.mark.parametrize("version", VERSIONS)

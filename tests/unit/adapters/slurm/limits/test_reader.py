@@ -18,8 +18,8 @@ from portal.core.cluster.limits import (
     Qos,
     Tres,
 )
+from tests.support.recordings import VERSIONS, recorded
 from tests.unit.adapters.slurm.limits.recordings import Recorded, read
-from tests.unit.adapters.slurm.test_commands import VERSIONS, recorded
 
 
 @pytest.mark.parametrize("version", VERSIONS)

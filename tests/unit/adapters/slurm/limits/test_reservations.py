@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from portal.adapters.slurm.limits.reservations import reservations_parse
-from tests.unit.adapters.slurm.test_commands import VERSIONS, recorded
+from tests.support.recordings import VERSIONS, recorded
 
 
 @pytest.mark.parametrize("version", VERSIONS)

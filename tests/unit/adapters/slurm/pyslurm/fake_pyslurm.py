@@ -6,7 +6,7 @@ import json
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from tests.paths import RECORDED
+from tests.support.paths import RECORDED
 
 RECORD: dict[str, Any] = json.loads((RECORDED / "24.11" / "pyslurm.json").read_text())
 

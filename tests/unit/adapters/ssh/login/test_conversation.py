@@ -14,7 +14,7 @@ import pytest
 from portal.adapters.ssh.login.conversation import MAX_PROMPTS, MAX_ROUNDS
 from portal.adapters.ssh.login.passwords import AT_ONCE, LATE, PasswordCheck
 from portal.errors import Unavailable
-from tests.unit.adapters.ssh.test_transport_host_key import PASSWORD, Sshd, person, settings
+from tests.support.ssh_server import PASSWORD, Sshd, any_account, login_settings
 
 CODE = "123456"
 FAILED, SUCCESSFUL = paramiko.common.AUTH_FAILED, paramiko.common.AUTH_SUCCESSFUL
@@ -93,9 +93,9 @@ def make(tmp_path: Path, key: paramiko.PKey) -> Iterator[Make]:
         def made(seconds: int = 30, **how: object) -> tuple[Asking, PasswordCheck]:
             sshd = Asking(key, **how)  # type: ignore[arg-type]
             stack.callback(sshd.close)
-            login = settings(tmp_path, sshd.port, [key])
+            login = login_settings(tmp_path, sshd.port, [key])
             login = login.model_copy(update={"login_seconds": seconds})
-            return sshd, PasswordCheck(login, person)
+            return sshd, PasswordCheck(login, any_account)
 
         yield made
 

@@ -9,7 +9,7 @@ import pytest
 
 from portal.adapters.ssh.shell.script import command_script, probe
 from portal.node.common.slurm_variables import COMMANDS
-from tests.login_shells import path_of
+from tests.support.login_shells import path_of
 
 SHELLS = (
     ("dash",),

@@ -11,7 +11,7 @@ import pytest
 
 from portal.adapters.ssh.shell import umask as module
 from portal.adapters.ssh.shell.umask import ask_step, take_step
-from tests.login_shells import path_of
+from tests.support.login_shells import path_of
 
 
 @pytest.fixture(autouse=True)

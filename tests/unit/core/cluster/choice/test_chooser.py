@@ -8,7 +8,7 @@ from portal.core.cluster.choice.chooser import launch_options
 from portal.core.cluster.inventory import Partition
 from portal.core.cluster.limits import NodeFeatures, PartitionAccess
 from portal.core.slurm_options import NO_OPTIONS
-from tests.unit.core.cluster.choice.test_problems import LIMITS, NOW
+from tests.support.limits import LIMITS, NOW
 
 PARTITIONS = [
     Partition(one.name, one.name == "main", True, 4, 4096, None) for one in LIMITS.partitions

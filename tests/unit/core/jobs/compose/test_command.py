@@ -10,7 +10,7 @@ import pytest
 
 from portal.core.jobs.compose.command import SubmitCommand, names_begin, shell_text, submit_command
 from portal.core.jobs.compose.submission import parse_job
-from tests.unit.core.jobs.compose.test_submission import EVERYTHING, SCRIPT
+from tests.support.submissions import ALL_FIELDS, SCRIPT
 
 HARD = """a 'b' "c" $HOME `id` $(id) \\ ; & | < > * ? ~ # ! é"""
 PROGRAM = """#!/bin/sh
@@ -20,7 +20,7 @@ cat
 
 
 def test_every_field_becomes_its_option_and_typed_ones_come_last() -> None:
-    assert submit_command(parse_job(EVERYTHING)) == SubmitCommand(
+    assert submit_command(parse_job(ALL_FIELDS)) == SubmitCommand(
         arguments=(
             "--job-name=a job's name",
             "--image=python/3.13",

@@ -16,7 +16,7 @@ from portal.core.jobs.compose.options import (
     divide,
 )
 from portal.node.batch import options as of_the_command
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 KNOWN = json.loads((ROOT / "tests" / "recorded" / "sbatch_options.json").read_text())
 

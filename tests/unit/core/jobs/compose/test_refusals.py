@@ -8,7 +8,7 @@ import pytest
 
 from portal.core.jobs.compose.refusals import SubmissionRefused, refusal
 from portal.core.jobs.compose.submission import parse_job
-from tests.unit.core.jobs.compose.test_submission import EVERYTHING, SCRIPT
+from tests.support.submissions import ALL_FIELDS, SCRIPT
 
 FAILED = "sbatch: error: Batch job submission failed: "
 
@@ -16,27 +16,27 @@ FAILED = "sbatch: error: Batch job submission failed: "
 @pytest.mark.parametrize(
     ("body", "text", "field", "message"),
     [
-        (EVERYTHING, f"{FAILED}Invalid partition name specified", "resource_group",
+        (ALL_FIELDS, f"{FAILED}Invalid partition name specified", "resource_group",
          "Invalid partition name specified"),
-        (EVERYTHING, f"sbatch: error: invalid partition specified: x\n{FAILED}Invalid partition "
+        (ALL_FIELDS, f"sbatch: error: invalid partition specified: x\n{FAILED}Invalid partition "
          "name specified", "resource_group",
          "Invalid partition name specified: invalid partition specified: x"),
         ({}, f"{FAILED}Invalid partition name specified", "script",
          "Invalid partition name specified"),
         ({"options": ["--partition=x"]}, f"{FAILED}Invalid partition name specified", "options",
          "Invalid partition name specified"),
-        (EVERYTHING, f"sbatch: error: CPU count per node can not be satisfied\n{FAILED}Requested "
+        (ALL_FIELDS, f"sbatch: error: CPU count per node can not be satisfied\n{FAILED}Requested "
          "node configuration is not available", "resources.cpus",
          "Requested node configuration is not available: CPU count per node can not be satisfied"),
-        (EVERYTHING, "sbatch: error: Memory specification can not be satisfied",
+        (ALL_FIELDS, "sbatch: error: Memory specification can not be satisfied",
          "resources.memory", "Memory specification can not be satisfied"),
-        (EVERYTHING, f"{FAILED}Requested time limit is invalid (missing or exceeds some limit)",
+        (ALL_FIELDS, f"{FAILED}Requested time limit is invalid (missing or exceeds some limit)",
          "time_limit", "Requested time limit is invalid (missing or exceeds some limit)"),
-        (EVERYTHING, "sbatch: error: --mount: there is no folder /x", "mounts",
+        (ALL_FIELDS, "sbatch: error: --mount: there is no folder /x", "mounts",
          "--mount: there is no folder /x"),
-        (EVERYTHING, "sbatch: error: --image: /x.sif: No such file or directory", "image",
+        (ALL_FIELDS, "sbatch: error: --image: /x.sif: No such file or directory", "image",
          "--image: /x.sif: No such file or directory"),
-        (EVERYTHING, "sbatch: error: line 2 of the script: --shm: '5' is not a size", "script",
+        (ALL_FIELDS, "sbatch: error: line 2 of the script: --shm: '5' is not a size", "script",
          "line 2 of the script: --shm: '5' is not a size"),
         ({}, "sbatch: error: --fgpu: there are no GPUs here", "script",
          "--fgpu: there are no GPUs here"),

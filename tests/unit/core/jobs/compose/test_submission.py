@@ -8,33 +8,11 @@ import pytest
 
 from portal.core.jobs.compose.submission import MAX_SCRIPT, parse_job, to_body
 from portal.errors import InvalidRequest
-
-SCRIPT = "#!/bin/sh\nhostname\n"
-EVERYTHING: dict[str, Any] = {
-    "script": SCRIPT,
-    "args": ["-n", "two words", "", "it's $HOME"],
-    "name": "a job's name",
-    "image": "python/3.13",
-    "resource_group": "main",
-    "resources": {
-        "nodes": 2,
-        "tasks": 8,
-        "cpus": 4,
-        "memory": "1500m",
-        "shared_memory": "1g",
-        "fgpu": 0.5,
-        "gpu_kind": "demo",
-    },
-    "time_limit": 90,
-    "mounts": [{"folder": "data", "read_only": True}],
-    "directory": "~/runs of mine",
-    "array": "0-19%4",
-    "options": ["--hold", "--constraint=avx"],
-}
+from tests.support.submissions import ALL_FIELDS, SCRIPT
 
 
 def test_a_complete_request_survives_being_kept() -> None:
-    assert to_body(parse_job(to_body(parse_job(EVERYTHING)))) == EVERYTHING
+    assert to_body(parse_job(to_body(parse_job(ALL_FIELDS)))) == ALL_FIELDS
 
 
 def test_only_a_script_or_its_path_is_needed() -> None:

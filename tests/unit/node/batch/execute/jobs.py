@@ -13,7 +13,7 @@ from pathlib import Path
 
 from portal.node.batch.request import Request
 from portal.node.batch.submit import wrapped
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 SLIPWAY = """#!{python} -ISXutf8
 import sys

@@ -11,7 +11,7 @@ import pytest
 
 from portal.node.batch.execute import container
 from portal.node.batch.request import Request
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 SLICE = "version=1\ncompute={}\ngpu=GPU-6ab0dd8a\nmemory=1\nsm=25\n"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from portal.node.batch import handover
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 from tests.unit.node.batch.execute.jobs import Node, started
 
 SHOW = f"""#!{sys.executable} -IS

@@ -18,8 +18,8 @@ from portal.node.batch.execute import session
 from portal.node.batch.execute.session import IMAGE_WORD, read_words, run
 from portal.node.batch.image import ImageError
 from portal.node.batch.image.site import SiteFile
-from tests.paths import ROOT
-from tests.registries import MANIFEST, blob, registry
+from tests.support.paths import ROOT
+from tests.support.registries import MANIFEST, blob, registry
 from tests.unit.node.batch.image.conftest import make_sif
 
 SPEC = {

@@ -20,7 +20,7 @@ from portal.node.batch import handover
 from portal.node.batch.execute.steps import StepServer, in_image, write_client
 from portal.node.batch.options import OptionError
 from portal.node.batch.request import Request
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 CLIENT = f"""
 import sys

@@ -20,7 +20,7 @@ import pytest
 
 from portal.node.batch import handover
 from portal.node.batch.execute.supervisor import SETTLING, STARTUP
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 from tests.unit.node.batch.execute.jobs import (
     Node,
     descendants,

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+
+import pytest
 
 from portal.node.batch.image import sif
+from portal.node.common.sif import _ARCHITECTURES
+from tests.support.registries import FakeRegistry, registry
 
-CODES = {name: code for code, name in sif._ARCHITECTURES.items()}
+CODES = {name: code.encode() for code, name, _ in _ARCHITECTURES}
 
 
 def make_sif(
@@ -21,3 +26,9 @@ def make_sif(
     size = len(data) if said is None else said
     numbers = struct.pack("<8q", 0, 0, 48, 48, 128, 0, 128, size)
     return begin + numbers + data
+
+
+@pytest.fixture
+def server() -> Iterator[FakeRegistry]:
+    with registry() as found:
+        yield found

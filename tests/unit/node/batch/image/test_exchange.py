@@ -16,10 +16,7 @@ from portal.node.batch.image.addresses import Reach
 from portal.node.batch.image.exchange import Exchange
 from portal.node.batch.image.registry import Registry
 from portal.node.common.reference import parse
-from tests.registries import MANIFEST, FakeRegistry
-from tests.unit.node.batch.image.test_registry import refusal, resolve, server
-
-__all__ = ["server"]
+from tests.support.registries import MANIFEST, FakeRegistry, refusal_of, resolve_digest
 
 LATE = "the registry HOST has not answered completely within 2 seconds"
 DRIPS = 60.0
@@ -59,7 +56,7 @@ def test_a_byte_now_and_then_does_not_move_the_deadline(
 ) -> None:
     server.raw[MANIFEST] = SLOW[case]()
     begun = time.monotonic()
-    assert refusal(server) == LATE
+    assert refusal_of(server) == LATE
     assert time.monotonic() - begun < DRIPS / 2
 
 
@@ -75,7 +72,7 @@ def test_all_questions_have_one_deadline(server: FakeRegistry, hasty: None) -> N
             return lead()
 
     server.raw[MANIFEST] = Each()
-    assert refusal(server) == LATE
+    assert refusal_of(server) == LATE
     assert len(server.asked) <= 5
 
 
@@ -93,7 +90,7 @@ def leads(server: FakeRegistry, target: str) -> str:
     """What is said of a redirect."""
     server.redirects[MANIFEST] = target.replace("PORT", str(server.server_port))
     server.put("/elsewhere", b"reached")
-    text = refusal(server)
+    text = refusal_of(server)
     assert text.isprintable()
     assert not [path for path, _ in server.asked if path != MANIFEST], "nothing else was asked"
     return text
@@ -153,9 +150,9 @@ def test_addresses_that_are_none(server: FakeRegistry, target: str) -> None:
 def test_redirects_at_the_registry_itself(server: FakeRegistry) -> None:
     digest = server.image("2")
     server.redirects[MANIFEST] = "../manifests/2"
-    assert resolve(server)[0] == digest
+    assert resolve_digest(server)[0] == digest
     server.redirects[MANIFEST] = MANIFEST
-    assert refusal(server) == "the registry HOST leads from one address to another, too often"
+    assert refusal_of(server) == "the registry HOST leads from one address to another, too often"
     assert len([path for path, _ in server.asked if path == MANIFEST]) == 1 + 6
 
 

@@ -13,11 +13,8 @@ from portal.node.batch.image import ImageError
 from portal.node.batch.image.pull import Limits, image_of, saved_login
 from portal.node.batch.image.registry import Login
 from portal.node.common.reference import parse
-from tests.registries import FakeRegistry
+from tests.support.registries import FakeRegistry
 from tests.unit.node.batch.image.conftest import make_sif
-from tests.unit.node.batch.image.test_registry import server
-
-__all__ = ["server"]
 
 LOGIN = Login("team", "s3cret: $x")
 

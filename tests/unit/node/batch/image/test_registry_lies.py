@@ -10,10 +10,18 @@ from typing import Any
 
 import pytest
 
-from tests.registries import HERE, MANIFEST, OTHER, FakeRegistry, blob, digest_of, encoded, layer
-from tests.unit.node.batch.image.test_registry import LOGIN, refusal, server
-
-__all__ = ["server"]
+from tests.support.registries import (
+    HERE,
+    LOGIN,
+    MANIFEST,
+    OTHER,
+    FakeRegistry,
+    blob,
+    digest_of,
+    encoded,
+    layer,
+    refusal_of,
+)
 
 CONFIG = {"architecture": HERE}
 DEEP = b'{"a":' * 100_000
@@ -175,7 +183,7 @@ CONFIGS: dict[str, tuple[Any, str]] = {
 
 
 def checked(server: FakeRegistry, words: str) -> None:
-    text = refusal(server, login=LOGIN)
+    text = refusal_of(server, login=LOGIN)
     assert text.isprintable()
     assert len(text) < 300
     assert words in text
@@ -284,7 +292,7 @@ HTTP = {
 @pytest.mark.parametrize("case", HTTP)
 def test_odd_http(server: FakeRegistry, case: str) -> None:
     server.raw[MANIFEST] = [HTTP[case]]
-    text = refusal(server, login=LOGIN)
+    text = refusal_of(server, login=LOGIN)
     assert text.isprintable()
     assert "HOST" in text
     assert not server.asked[1:]

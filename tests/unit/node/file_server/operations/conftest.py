@@ -23,7 +23,7 @@ Operate = Callable[..., dict[str, Any]]
 
 ORDINARY = """
 import json, os, sys
-from portal.node.file_server.archives.handlers import send_archive
+from portal.node.file_server.archives.archives import send_archive
 from tests.unit.node.file_server.operations.conftest import operations_of
 if os.getuid() == 0:
     os.setgroups([])

@@ -13,7 +13,7 @@ from portal.node.file_server.deadlines import Deadlines
 from portal.node.file_server.operations.protected import Protected
 from portal.node.file_server.roots import Root, Roots
 from portal.node.file_server.server import FileServer
-from tests.two_users import BOB, private_home, readable_by_bob
+from tests.support.other_account import BOB, private_home, readable_by_bob
 from tests.unit.node.file_server.conftest import Answer, Client
 
 WITH_BOB = {"kind": "user", "name": BOB.pw_name, "access": "write"}
@@ -136,7 +136,7 @@ def test_while_access_is_changed_nothing_is_moved_out_and_the_other_way_round(
     control: Client, data: Client, home: Path, server: FileServer
 ) -> None:
     folder = (home / "storage" / "data").stat()
-    holds, key = server.roots.holds, (folder.st_dev, folder.st_ino)
+    holds, key = server.files.roots.holds, (folder.st_dev, folder.st_ino)
     headers = {"Destination": "/data/dav/home/moved"}
     holds.begin_change(key, 4)
     for path in ("storage/data", "storage/data/plan.txt"):
@@ -154,8 +154,8 @@ def test_a_storage_area_that_never_answered_may_have_shared_folders(
     def late(area: str) -> bool:
         return area == "storage"
 
-    monkeypatch.setattr(server.deadlines, "is_late", late)
-    server.roots.storage = None
+    monkeypatch.setattr(server.files.deadlines, "is_late", late)
+    server.files.roots.storage = None
     assert data("DELETE", "/data/dav/home/storage/data").status == 503
     monkeypatch.undo()
     assert data("DELETE", "/data/dav/home/storage/data").status == 204

@@ -264,5 +264,5 @@ def test_addresses_that_are_no_uploads(tus: Tus, data: Client) -> None:
 def test_a_mistake_of_the_server_is_answered(
     tus: Tus, server: FileServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server.uploads, "create", None)
+    monkeypatch.setattr(server.files.uploads, "create", None)
     assert problem(tus.create("home/a", 10)) == (500, "error")

@@ -122,7 +122,7 @@ def test_what_nobody_continues_is_removed(server: FileServer, home: Path, tus: T
     (old,) = parts(home / "new")
     tus.begin("home/new/young", 10)
     os.utime(old, (time.time() - 49 * 3600,) * 2)
-    assert server.uploads.clean() == 1
+    assert server.files.uploads.clean() == 1
     assert not old.exists()
     assert tus.head(url).status == 404
     assert len(parts(home / "new")) == 1
@@ -201,7 +201,7 @@ def test_a_large_put_that_is_killed_is_cleaned_up(
     assert parts(home / "storage") == []
     record.write_bytes(kept)  # as after a kill
     part.write_bytes(b"x")
-    assert server.uploads.clean() == 1
+    assert server.files.uploads.clean() == 1
     os.utime(part, (0, 0))
-    assert server.uploads.clean() == 0
+    assert server.files.uploads.clean() == 0
     assert parts(home / "storage") == []

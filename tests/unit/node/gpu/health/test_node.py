@@ -14,7 +14,7 @@ from portal.node.gpu.health import node as module
 from portal.node.gpu.health.node import Node, Slurm, shares_gpus
 from portal.node.gpu.slurm import Node as Known
 from portal.node.gpu.slurm import NodeJob, SlurmError
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 from tests.unit.node.gpu.health.conftest import Machine, mount
 from tests.unit.node.gpu.node import DEMO, MIG, settings_file
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from portal.node.common.fgpu import MIB
-from tests.unit.node.gpu.odd import names
+from tests.support.untrusted_names import names
 from tests.unit.node.gpu.watchdog.conftest import Node, killed
 
 LONGEST_NAME = 15

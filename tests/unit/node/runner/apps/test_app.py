@@ -7,78 +7,26 @@ import queue
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from portal.node.runner.apps import app as apps
 from portal.node.runner.apps.app import App
-from portal.node.runner.spec import AppStart
-from tests.paths import ROOT
-
-DEMO = f"demo-{os.getpid()}"
-"""An app is found by its name among all processes, including those of other tests."""
-
-# A minimal server: responds to every request on the socket with one status.
-SERVER = """\
-import os, socket, sys
-listener = socket.socket(socket.AF_UNIX)
-listener.bind(os.environ["SLIPWAY_SOCKET"])
-listener.listen(5)
-print("listening", flush=True)
-while True:
-    stream, _ = listener.accept()
-    stream.recv(1000)
-    stream.sendall(b"HTTP/1.1 %d X\\r\\nContent-Length: 0\\r\\n\\r\\n" % int(sys.argv[1]))
-    stream.close()
-"""
+from tests.support.paths import ROOT
+from tests.support.runner_apps import DEMO, WatchedApp, app_script, start_order, wait_until
 
 
-def script(body: str, status: int = 200) -> str:
-    return f"#!/bin/sh\n{body}\nexec {sys.executable} -c '{SERVER}' {status}\n"
-
-
-def order(text: str, timeout: float = 10) -> AppStart:
-    return AppStart(DEMO, text, "/", timeout)
-
-
-class Watched:
-    """An app and the queue of its reports."""
-
-    def __init__(self, directory: str) -> None:
-        self.reports: queue.Queue[dict[str, object]] = queue.Queue()
-        self.app = App(DEMO, directory, "/opt/slipway", lambda app: self.reports.put(app.report()))
-
-    def next(self, seconds: float = 10) -> dict[str, object]:
-        return self.reports.get(timeout=seconds)
-
-
-@pytest.fixture
-def watched(directory: str) -> Iterator[Watched]:
-    watched = Watched(directory)
-    yield watched
-    watched.app.stop(0)
-
-
-def wait_until(true: object, seconds: float = 5) -> None:
-    assert callable(true)
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-def test_ready_after_the_first_response(watched: Watched) -> None:
-    watched.app.start(order(script("sleep 0.3")))
+def test_ready_after_the_first_response(watched: WatchedApp) -> None:
+    watched.app.start(start_order(app_script("sleep 0.3")))
     assert watched.app.state == "starting"
     report = watched.next()
     assert (report["state"], report["message"]) == ("ready", "")
     wait_until(lambda: watched.app.report()["log"] == "listening")
 
 
-def test_starting_twice_starts_once(watched: Watched, directory: str) -> None:
-    counted = order(script(f"echo x >> {directory}/count"))
+def test_starting_twice_starts_once(watched: WatchedApp, directory: str) -> None:
+    counted = start_order(app_script(f"echo x >> {directory}/count"))
     watched.app.start(counted)
     watched.app.start(counted)
     watched.next()
@@ -88,13 +36,15 @@ def test_starting_twice_starts_once(watched: Watched, directory: str) -> None:
 
 
 @pytest.mark.parametrize("status", [404, 500, 503])
-def test_an_error_page_is_an_answer(watched: Watched, status: int) -> None:
-    watched.app.start(order(script("", status=status)))
+def test_an_error_page_is_an_answer(watched: WatchedApp, status: int) -> None:
+    watched.app.start(start_order(app_script("", status=status)))
     assert watched.next()["state"] == "ready"
 
 
-def test_failure_is_reported_with_the_last_lines(watched: Watched) -> None:
-    watched.app.start(order("for i in $(seq 1 80); do echo line $i; done; echo oh no >&2; exit 3"))
+def test_failure_is_reported_with_the_last_lines(watched: WatchedApp) -> None:
+    watched.app.start(
+        start_order("for i in $(seq 1 80); do echo line $i; done; echo oh no >&2; exit 3")
+    )
     report = watched.next()
     assert report["state"] == "failed"
     assert report["message"] == f"{DEMO} ended before it answered (exit code 3)"
@@ -103,26 +53,28 @@ def test_failure_is_reported_with_the_last_lines(watched: Watched) -> None:
     assert lines[-2:] == ["line 80", "oh no"]
 
 
-def test_endless_line_is_truncated(watched: Watched) -> None:
-    watched.app.start(order("head -c 100000 /dev/zero | tr '\\0' x; exit 1"))
+def test_endless_line_is_truncated(watched: WatchedApp) -> None:
+    watched.app.start(start_order("head -c 100000 /dev/zero | tr '\\0' x; exit 1"))
     lines = str(watched.next()["log"]).split("\n")
     assert max(len(line) for line in lines) <= apps.LONGEST_LINE
 
 
-def test_crash_after_ready_and_start_again(watched: Watched) -> None:
-    watched.app.start(order(script("")))
+def test_crash_after_ready_and_start_again(watched: WatchedApp) -> None:
+    watched.app.start(start_order(app_script("")))
     assert watched.next()["state"] == "ready"
     for pid in apps.processes_of(DEMO):
         os.kill(pid, 9)
     report = watched.next()
     assert (report["state"], report["message"]) == ("failed", f"{DEMO} ended (signal 9)")
-    watched.app.start(order(script("")))
+    watched.app.start(start_order(app_script("")))
     assert watched.next()["state"] == "ready"
 
 
-def test_stop_ends_all_processes(watched: Watched) -> None:
+def test_stop_ends_all_processes(watched: WatchedApp) -> None:
     # A daemon that leaves the process group and ignores SIGTERM, as tmux's shells do.
-    watched.app.start(order(script("setsid sh -c 'trap \"\" TERM; sleep 100' </dev/null &")))
+    watched.app.start(
+        start_order(app_script("setsid sh -c 'trap \"\" TERM; sleep 100' </dev/null &"))
+    )
     assert watched.next()["state"] == "ready"
     assert len(list(apps.processes_of(DEMO))) >= 2
     watched.app.stop(2)
@@ -130,8 +82,8 @@ def test_stop_ends_all_processes(watched: Watched) -> None:
     wait_until(lambda: not list(apps.processes_of(DEMO)))
 
 
-def test_stop_by_force(watched: Watched) -> None:
-    watched.app.start(order("trap '' TERM; while :; do sleep 0.1; done"))
+def test_stop_by_force(watched: WatchedApp) -> None:
+    watched.app.start(start_order("trap '' TERM; while :; do sleep 0.1; done"))
     time.sleep(0.2)
     began = time.monotonic()
     watched.app.stop(0.3)
@@ -141,13 +93,15 @@ def test_stop_by_force(watched: Watched) -> None:
 
 
 def test_environment_of_an_app(
-    watched: Watched, directory: str, monkeypatch: pytest.MonkeyPatch
+    watched: WatchedApp, directory: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PS1", "Apptainer> ")
     monkeypatch.setenv("HOME", directory)
     # In a subshell, and not by a pipe: the shell may hold a pipe's end, or a redirection's file.
     count = "(ls /proc/$$/fd > descriptors); wc -l < descriptors"
-    watched.app.start(order(f"env; umask; pwd; cat /proc/self/oom_score_adj; {count}; exit 1"))
+    watched.app.start(
+        start_order(f"env; umask; pwd; cat /proc/self/oom_score_adj; {count}; exit 1")
+    )
     lines = str(watched.next()["log"]).split("\n")
     assert f"SLIPWAY_SOCKET={directory}/{DEMO}.sock" in lines
     assert "SLIPWAY_TOOLKIT=/opt/slipway" in lines
@@ -162,9 +116,9 @@ def test_environment_of_an_app(
 def test_an_app_has_the_jobs_umask(directory: str, mask: int) -> None:
     run = (
         "import os, queue; from portal.node.runner.apps.app import App; os.umask(0o077); "
-        "from tests.unit.node.runner.apps.test_app import DEMO, order; reports = queue.Queue(); "
+        "from tests.support.runner_apps import DEMO, start_order; reports = queue.Queue(); "
         f"app = App(DEMO, {directory!r}, '/opt/slipway', lambda app: reports.put(app.report())); "
-        "app.start(order('umask; exit 1')); print(reports.get(timeout=60)['log'])"
+        "app.start(start_order('umask; exit 1')); print(reports.get(timeout=60)['log'])"
     )
     done = subprocess.run(
         [sys.executable, "-c", run],
@@ -184,7 +138,7 @@ def test_user_variables_reach_the_app_but_do_not_override_ours(
     reports: queue.Queue[dict[str, object]] = queue.Queue()
     env = {"COLOUR": "two words", "PATH": "/mine", "SLIPWAY_APP": "other"}
     app = App(DEMO, directory, "/opt/slipway", lambda app: reports.put(app.report()), env)
-    app.start(order("env; exit 1"))
+    app.start(start_order("env; exit 1"))
     lines = str(reports.get(timeout=10)["log"]).split("\n")
     assert "COLOUR=two words" in lines
     assert f"PATH=/mine:{os.environ['PATH']}" in lines
@@ -192,9 +146,11 @@ def test_user_variables_reach_the_app_but_do_not_override_ours(
     assert "COLOUR" not in os.environ
 
 
-def test_script_that_cannot_be_started(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_script_that_cannot_be_started(
+    watched: WatchedApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME", "/nowhere/at/all")
-    watched.app.start(order("true"))
+    watched.app.start(start_order("true"))
     report = watched.next()
     assert report["state"] == "failed"
     assert "cannot be started" in str(report["message"])
@@ -206,7 +162,7 @@ def start_in(home: Path, workdir: str, monkeypatch: pytest.MonkeyPatch) -> list[
     reports: queue.Queue[dict[str, object]] = queue.Queue()
     run = str(home / "run")
     app = App(DEMO, run, "/opt/slipway", lambda app: reports.put(app.report()), None, workdir)
-    app.start(order('pwd; echo "$SLIPWAY_WORKDIR"; exit 1'))
+    app.start(start_order('pwd; echo "$SLIPWAY_WORKDIR"; exit 1'))
     return str(reports.get(timeout=10)["log"]).splitlines()
 
 

@@ -9,10 +9,7 @@ import pytest
 
 from portal.node.runner.apps.app import App
 from portal.node.runner.spec import AppStart, SpecError, parse_app_start
-from tests.unit.node.runner.apps.test_app import DEMO, Watched, order, script, watched
-from tests.unit.node.runner.test_spec import START
-
-__all__ = ["watched"]
+from tests.support.runner_apps import APP_SPEC, DEMO, WatchedApp, app_script, start_order
 
 # A server that greets first, as sshd does; HTTP requests get no response.
 GREETER = """\
@@ -32,34 +29,34 @@ def greeter(banner: str) -> str:
     return f"#!/bin/sh\nexec {sys.executable} -c '{GREETER}' '{banner}'\n"
 
 
-def test_an_ssh_server_is_ready_when_it_shows_its_banner(watched: Watched) -> None:
+def test_an_ssh_server_is_ready_when_it_shows_its_banner(watched: WatchedApp) -> None:
     watched.app.start(AppStart(DEMO, greeter("SSH-2.0-x\r\n"), "/", 10, kind="ssh"))
     assert watched.next()["state"] == "ready"
 
 
-def test_another_greeting_is_not_an_ssh_server(watched: Watched) -> None:
+def test_another_greeting_is_not_an_ssh_server(watched: WatchedApp) -> None:
     watched.app.start(AppStart(DEMO, greeter("220 mail"), "/", 0.5, kind="ssh"))
     assert watched.next()["state"] == "failed"
 
 
-def test_details_written_by_an_app_are_reported_with_ready(watched: Watched) -> None:
-    watched.app.start(order(script('echo "key x" > "$SLIPWAY_RUN/details"')))
+def test_details_written_by_an_app_are_reported_with_ready(watched: WatchedApp) -> None:
+    watched.app.start(start_order(app_script('echo "key x" > "$SLIPWAY_RUN/details"')))
     report = watched.next()
     assert (report["state"], report["details"]) == ("ready", "key x")
     watched.app.stop(1)
     assert "details" not in watched.next()
-    watched.app.start(order(script("")))
+    watched.app.start(start_order(app_script("")))
     # Another run, which has reported nothing.
     assert "details" not in watched.next()
 
 
-def test_long_details_are_truncated(watched: Watched) -> None:
-    watched.app.start(order(script('yes | head -c 9000 > "$SLIPWAY_RUN/details"')))
+def test_long_details_are_truncated(watched: WatchedApp) -> None:
+    watched.app.start(start_order(app_script('yes | head -c 9000 > "$SLIPWAY_RUN/details"')))
     assert len(str(watched.next()["details"])) <= 4096
 
 
 def test_environment_variables_of_an_app(
-    watched: Watched, directory: str, monkeypatch: pytest.MonkeyPatch
+    watched: WatchedApp, directory: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", directory)
     origin = "https://apps.example.org:10007"
@@ -101,9 +98,9 @@ def test_a_start_request_is_read_completely() -> None:
         "busy": "/api/kernels",
         "busy_when": "b.sy",
     }
-    start = parse_app_start({**START, **more})
+    start = parse_app_start({**APP_SPEC, **more})
     assert {key: getattr(start, key) for key in more} == more
-    plain = parse_app_start(START)
+    plain = parse_app_start(APP_SPEC)
     assert (plain.kind, plain.listen, plain.asked, plain.busy) == ("web", "unix", "", "")
 
 
@@ -121,5 +118,5 @@ def test_a_start_request_is_read_completely() -> None:
 )
 def test_an_invalid_start_request_names_the_field(field: str, value: object) -> None:
     with pytest.raises(SpecError) as caught:
-        parse_app_start({**START, field: value})
+        parse_app_start({**APP_SPEC, field: value})
     assert caught.value.field == field

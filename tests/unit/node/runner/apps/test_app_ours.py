@@ -15,8 +15,8 @@ import pytest
 from portal.adapters.catalog import read_app
 from portal.node.runner.apps.app import App
 from portal.node.runner.spec import AppStart
-from tests.paths import ROOT
-from tests.unit.node.runner.apps.test_netns import may_unshare
+from tests.support.paths import ROOT
+from tests.support.runner_apps import may_unshare
 
 APPS = ROOT / "apps"
 Start = Callable[..., dict[str, object]]

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import http.client
 import os
-import queue
-import shutil
 import signal
 import socket
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,62 +15,17 @@ from portal.node.runner.apps import app as apps
 from portal.node.runner.apps import netns
 from portal.node.runner.apps.app import App
 from portal.node.runner.spec import AppStart
-from tests.unit.node.runner.apps.test_app import wait_until
-from tests.unit.node.runner.test_control import UnixConnection
+from tests.support.runner_apps import (
+    NETWORKED,
+    NetworkedApp,
+    needs_namespaces,
+    wait_until,
+)
 
-# A name that no other test uses and cleans up, perhaps at the same time.
-NAME = f"netns-{os.getpid()}"
 SERVER = f"exec {sys.executable} -m http.server --bind 127.0.0.1 $PORT\n"
 
 
-def may_unshare() -> bool:
-    """Whether this machine lets its users create namespaces."""
-    done = subprocess.run(["unshare", "-Urn", "true"], capture_output=True, check=False)
-    return done.returncode == 0
-
-
-pytestmark = pytest.mark.skipif(
-    not (shutil.which("haproxy") and may_unshare()), reason="needs haproxy and user namespaces"
-)
-
-
-class NetworkedApp:
-    """An app in a network namespace, and the queue of its reports."""
-
-    def __init__(self, directory: str) -> None:
-        self.reports: queue.Queue[dict[str, object]] = queue.Queue()
-        toolkit = Path(directory) / "toolkit"
-        (toolkit / "bin").mkdir(parents=True)
-        (toolkit / "bin" / "haproxy").symlink_to(str(shutil.which("haproxy")))
-        self.app = App(NAME, directory, str(toolkit), lambda app: self.reports.put(app.report()))
-
-    def start(self, script: str, timeout: float = 20) -> dict[str, object]:
-        self.app.start(AppStart(NAME, script, "/", timeout, listen="tcp"))
-        return self.reports.get(timeout=30)
-
-    def get(self, path: str) -> http.client.HTTPResponse:
-        connection = UnixConnection(self.app.socket_path)
-        connection.request("GET", path)
-        return connection.getresponse()
-
-
-@pytest.fixture
-def port(monkeypatch: pytest.MonkeyPatch) -> int:
-    """The app's port; unlike the usual one it is free outside."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        number: int = free.getsockname()[1]
-    monkeypatch.setattr(netns, "PORT", number)
-    return number
-
-
-@pytest.fixture
-def networked(directory: str, port: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[NetworkedApp]:
-    monkeypatch.setenv("HOME", directory)
-    networked = NetworkedApp(directory)
-    yield networked
-    networked.app.stop(0)
-    wait_until(lambda: not list(apps.processes_of(NAME)))
+pytestmark = needs_namespaces
 
 
 def test_it_is_reached_through_its_socket_and_not_by_its_port(
@@ -86,7 +36,9 @@ def test_it_is_reached_through_its_socket_and_not_by_its_port(
     assert networked.start(f"sleep 0.5\n{SERVER}")["state"] == "ready"
     assert networked.get("/hello.txt").read() == b"hello"
     mine = os.stat("/proc/self/ns/net").st_ino
-    assert all(os.stat(f"/proc/{pid}/ns/net").st_ino != mine for pid in apps.processes_of(NAME))
+    assert all(
+        os.stat(f"/proc/{pid}/ns/net").st_ino != mine for pid in apps.processes_of(NETWORKED)
+    )
     with socket.socket() as stream:
         assert stream.connect_ex(("127.0.0.1", port)) != 0
 
@@ -112,7 +64,7 @@ def test_two_apps_are_isolated_from_each_other(networked: NetworkedApp, director
 def test_its_interruption_does_not_cut_it_off(networked: NetworkedApp) -> None:
     """As Jupyter interrupts kernels: with the whole process group."""
     assert networked.start(f"trap '' INT\n{SERVER}")["state"] == "ready"
-    group = os.getpgid(min(apps.processes_of(NAME)))
+    group = os.getpgid(min(apps.processes_of(NETWORKED)))
     os.killpg(group, signal.SIGINT)
     time.sleep(1)
     assert networked.get("/").status == 200
@@ -123,9 +75,9 @@ def test_nothing_is_left_after_it_ends(networked: NetworkedApp, directory: str) 
     assert networked.start(f"{SERVER.strip()} &\n{wait}".removeprefix("exec "))["state"] == "ready"
     (Path(directory) / "go").touch()
     report = networked.reports.get(timeout=20)
-    assert report["message"] == f"{NAME} ended (exit code 3)"
+    assert report["message"] == f"{NETWORKED} ended (exit code 3)"
     # Its forwarder has ended, too; the next start finds the socket free.
-    wait_until(lambda: not list(apps.processes_of(NAME)))
+    wait_until(lambda: not list(apps.processes_of(NETWORKED)))
     assert networked.start(SERVER)["state"] == "ready"
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from portal.node.runner.apps.packages import FOLDER, Packages, environment
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 TOOLKIT = ROOT / "images" / "toolkit"
 VERSION = f"python{sys.version_info[0]}.{sys.version_info[1]}"

@@ -10,7 +10,7 @@ import pytest
 from portal.node.runner.apps import probe
 from portal.node.runner.apps.app import App
 from portal.node.runner.spec import AppStart
-from tests.unit.node.runner.apps.test_app import DEMO, wait_until
+from tests.support.runner_apps import DEMO, wait_until
 
 # Ready at /; /kernels returns the content of a file, and "asleep" there makes the server hang.
 SERVER = """\

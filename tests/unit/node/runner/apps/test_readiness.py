@@ -12,10 +12,16 @@ import pytest
 from portal.node.runner.apps import app as apps
 from portal.node.runner.apps import listening, readiness
 from portal.node.runner.spec import AppStart
-from tests.unit.node.runner.apps.test_app import DEMO, Watched, wait_until, watched
-from tests.unit.node.runner.apps.test_netns import NAME, NetworkedApp, networked, port, pytestmark
+from tests.support.runner_apps import (
+    DEMO,
+    NETWORKED,
+    NetworkedApp,
+    WatchedApp,
+    needs_namespaces,
+    wait_until,
+)
 
-__all__ = ["networked", "port", "pytestmark", "watched"]
+pytestmark = needs_namespaces
 
 # Counts requests, and how many of them are open at once; what it does with each is an argument.
 SERVER = """\
@@ -69,7 +75,7 @@ def order(script: str, timeout: float, listen: str = "unix") -> AppStart:
 
 
 def test_an_app_that_closes_connections_is_asked_in_growing_pauses(
-    watched: Watched, directory: str
+    watched: WatchedApp, directory: str
 ) -> None:
     watched.app.start(order(serving("unix", "pass"), timeout=3))
     report = watched.next()
@@ -83,7 +89,7 @@ def test_an_app_that_closes_connections_is_asked_in_growing_pauses(
 
 
 def test_a_slow_start_page_is_asked_for_once(
-    watched: Watched, directory: str, monkeypatch: pytest.MonkeyPatch
+    watched: WatchedApp, directory: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(readiness, "ANSWER_TIMEOUT", 0.05)
     watched.app.start(order(serving("unix", f"time.sleep(1.5); {ANSWER}"), timeout=30))
@@ -100,14 +106,14 @@ def test_a_slow_start_page_is_asked_for_once(
         (r'stream.sendall(b"HTTP/1.1 2"); time.sleep(60)', readiness.SILENT),
     ],
 )
-def test_it_is_said_what_was_found(watched: Watched, action: str, finding: str) -> None:
+def test_it_is_said_what_was_found(watched: WatchedApp, action: str, finding: str) -> None:
     watched.app.start(order(serving("unix", action), timeout=1.2))
     message = watched.next()["message"]
     assert message == f"{DEMO} did not answer within 1.2 seconds: {finding}"
 
 
 def test_what_was_found_is_reported_while_it_starts(
-    watched: Watched, monkeypatch: pytest.MonkeyPatch
+    watched: WatchedApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(apps, "SLOW", 0.3)
     watched.app.start(order(serving("unix", "time.sleep(60)"), timeout=30))
@@ -120,7 +126,7 @@ def test_what_was_found_is_reported_while_it_starts(
         watched.next(1.5)  # once is enough for a while
 
 
-def test_a_port_instead_of_the_socket_is_named(watched: Watched) -> None:
+def test_a_port_instead_of_the_socket_is_named(watched: WatchedApp) -> None:
     serves = 'import socket, time; s = socket.create_server(("127.0.0.1", 0)); '
     says = "print(s.getsockname()[1], flush=True); time.sleep(60)"
     watched.app.start(order(f"exec {sys.executable} -c '{serves}{says}'", timeout=2))
@@ -140,7 +146,7 @@ def test_ipv4_is_preferred_if_both_are_served(networked: NetworkedApp, port: int
     server = serving("127.0.0.1:$PORT", ANSWER)
     both = f"{{ sleep 0.5; {other.partition('exec ')[2]}}} &\n{server}"
     assert networked.start(both)["state"] == "ready"
-    pid = next(iter(apps.processes_of(NAME)))
+    pid = next(iter(apps.processes_of(NETWORKED)))
     wait_until(lambda: ("::1", port) in listening.in_namespace_of(pid), 20)
     assert {status_of(networked) for _ in range(20)} == {200}
 
@@ -158,14 +164,14 @@ def test_another_port_is_named(
 ) -> None:
     report = networked.start(serving(place, ANSWER), timeout=2)
     text = finding.format(port=port)
-    assert report["message"] == f"{NAME} did not answer within 2 seconds: {text}"
-    assert not os.path.exists(f"{directory}/{NAME}/count")
+    assert report["message"] == f"{NETWORKED} did not answer within 2 seconds: {text}"
+    assert not os.path.exists(f"{directory}/{NETWORKED}/count")
 
 
 def test_nothing_listens(networked: NetworkedApp, port: int) -> None:
     report = networked.start("sleep 60", timeout=1)
     text = f"nothing listens on port {port}"
-    assert report["message"] == f"{NAME} did not answer within 1 seconds: {text}"
+    assert report["message"] == f"{NETWORKED} did not answer within 1 seconds: {text}"
 
 
 def test_a_port_that_closes_connections_is_asked_in_growing_pauses(
@@ -173,6 +179,6 @@ def test_a_port_that_closes_connections_is_asked_in_growing_pauses(
 ) -> None:
     report = networked.start(serving("127.0.0.1:$PORT", "pass"), timeout=3)
     assert str(report["message"]).endswith(readiness.CLOSES)
-    requests, at_once = counted(directory, NAME)
+    requests, at_once = counted(directory, NETWORKED)
     assert 2 <= requests <= 10
     assert at_once == 1

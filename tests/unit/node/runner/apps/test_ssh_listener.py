@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from portal.node.runner.apps.ssh_listener import has_logged_in
-from tests.cluster import wait_for
-from tests.paths import ROOT
+from tests.support.cluster import wait_for
+from tests.support.paths import ROOT
 
 BANNER = b"SSH-2.0-x\n"
 WAITING, LOGGED_IN = 4, 6

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from portal.node.runner.batch.command import Options
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 BECOME = """
 import os, sys

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from portal.node.runner.desktop.command import variables
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 READY = 'while [ "$1" != -displayfd ]; do shift; done; echo 3 > /proc/self/fd/$2; exec sleep 30'
 

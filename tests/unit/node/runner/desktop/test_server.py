@@ -11,7 +11,7 @@ import pytest
 
 from portal.node.runner.desktop import server
 from portal.node.runner.desktop.server import Desktop
-from tests.unit.node.runner.desktop.test_websocket import masked
+from tests.support.websockets import masked
 
 ORIGIN = "https://label.apps.example.net"
 UPGRADE = (

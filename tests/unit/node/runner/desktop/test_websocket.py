@@ -8,19 +8,7 @@ import pytest
 
 from portal.node.runner.desktop import websocket
 from portal.node.runner.desktop.websocket import BINARY, CLOSE, PING, Messages, ProtocolError
-
-MASK = b"\x01\x02\x03\x04"
-
-
-def masked(kind: int, data: bytes, *, final: bool = True) -> bytes:
-    """A frame of a browser's."""
-    size = len(data)
-    head = bytes(((0x80 if final else 0) | kind,))
-    if size <= 125:
-        head += bytes((0x80 | size,))
-    else:
-        head += bytes((0x80 | 127,)) + size.to_bytes(8, "big")
-    return head + MASK + bytes(byte ^ MASK[n % 4] for n, byte in enumerate(data))
+from tests.support.websockets import MASK, masked
 
 
 def read(sent: bytes, count: int) -> list[tuple[int, bytes]]:

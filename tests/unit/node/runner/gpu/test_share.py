@@ -13,7 +13,7 @@ from portal.node.runner.gpu import check, compat, mps, share
 from portal.node.runner.gpu.share import drivers, environment, read_slice
 from portal.node.runner.mounts.namespace import NotGranted
 from portal.node.runner.usage import read_gpu_usage
-from tests.paths import ROOT
+from tests.support.paths import ROOT
 
 UUID = "GPU-6ab0dd8a-3f57-4b6c-9d4f-0d2f5a1c7e11"
 HALF = 2048 << 20

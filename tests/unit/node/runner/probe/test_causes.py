@@ -13,7 +13,7 @@ import pytest
 from portal.node.runner.callback import Callback, Unreachable
 from portal.node.runner.probe.causes import explain
 from portal.node.runner.spec import parse_spec
-from tests.unit.node.runner.fake_portal import FakePortal, spec_text
+from tests.support.runner_portal import FakePortal, spec_text
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from portal.node.runner.__main__ import is_probe
 from portal.node.runner.probe.run import run, wait_for_call
-from tests.unit.node.runner.fake_portal import FakePortal
+from tests.support.runner_portal import FakePortal
 
 
 def instructions(portal: FakePortal, **changes: object) -> str:

@@ -12,12 +12,12 @@ import pytest
 from portal.node.runner.callback import Callback
 from portal.node.runner.spec import Spec, parse_spec
 from portal.node.runner.trust.adoption import Claim
-from tests.unit.node.runner.apps.test_app import DEMO, wait_until
-from tests.unit.node.runner.fake_portal import TOKEN, FakePortal, spec_text
-from tests.unit.node.runner.test_callback import PAGE
-from tests.unit.node.runner.test_session import APP, Runner, pytestmark
+from tests.support.runner_apps import DEMO, wait_until
+from tests.support.runner_portal import TOKEN, FakePortal, spec_text
+from tests.support.runner_process import APP, RunnerProcess, needs_programs
 
-__all__ = ["pytestmark"]
+pytestmark = needs_programs
+PAGE = "<html>There is something else here.</html>"
 ABOUT = {"name": "warmlarch12", "environment": "python", "later": [1]}
 HASH = hashlib.sha256(TOKEN.encode()).hexdigest()
 
@@ -28,17 +28,17 @@ def proof(directory: str) -> Path:
 
 
 @pytest.fixture
-def lost(portal: FakePortal, directory: str, proof: Path) -> Iterator[Runner]:
+def lost(portal: FakePortal, directory: str, proof: Path) -> Iterator[RunnerProcess]:
     """A runner whose portal does not know its session at first."""
     portal.start, portal.lost = [dict(APP)], True
-    runner = Runner(portal, directory, adoption={"proof": str(proof), "about": ABOUT})
+    runner = RunnerProcess(portal, directory, adoption={"proof": str(proof), "about": ABOUT})
     yield runner
     if runner.process.poll() is None:
         runner.end()
 
 
 def test_a_lost_session_is_taken_in_and_its_gateway_made_known(
-    lost: Runner, portal: FakePortal, proof: Path
+    lost: RunnerProcess, portal: FakePortal, proof: Path
 ) -> None:
     asked = portal.wait_for("/adopt")
     assert asked == {"job_id": "7", "node": "n1", "about": ABOUT}
@@ -62,7 +62,7 @@ def test_a_lost_session_is_taken_in_and_its_gateway_made_known(
     assert lost.process.wait(5) == 0
 
 
-def test_it_goes_on_whatever_answers(lost: Runner, portal: FakePortal) -> None:
+def test_it_goes_on_whatever_answers(lost: RunnerProcess, portal: FakePortal) -> None:
     portal.wait_for("/usage")
     portal.adopts = False
     for status, text in ((401, "{}"), (401, PAGE), (403, PAGE), (404, PAGE), (410, PAGE)):
@@ -79,7 +79,7 @@ def test_it_goes_on_whatever_answers(lost: Runner, portal: FakePortal) -> None:
 
 
 def test_a_gateway_that_an_older_backup_does_not_know_is_reported_again(
-    lost: Runner, portal: FakePortal
+    lost: RunnerProcess, portal: FakePortal
 ) -> None:
     portal.wait_for("/usage")
     portal.reports.clear()
@@ -93,7 +93,7 @@ def test_a_gateway_that_an_older_backup_does_not_know_is_reported_again(
 def test_without_instructions_it_only_waits(portal: FakePortal, directory: str) -> None:
     """The spec is an earlier portal's."""
     portal.lost = True
-    runner = Runner(portal, directory)
+    runner = RunnerProcess(portal, directory)
     wait_until(lambda: runner.log.exists() and "does not know" in runner.log.read_text(), 5)
     time.sleep(0.5)
     assert not [path for _, path, _ in portal.reports if path.endswith("/adopt")]

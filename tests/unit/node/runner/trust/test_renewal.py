@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import ssl
 import subprocess
@@ -14,13 +13,11 @@ import pytest
 from portal.core.job import runner_protocol
 from portal.node.runner.apps import app as apps
 from portal.node.runner.trust.renewal import fingerprint
-from tests.unit.node.runner.apps.test_app import DEMO, wait_until
-from tests.unit.node.runner.fake_portal import SESSION, Authority, FakePortal
-from tests.unit.node.runner.test_session import APP, Runner, children_of
+from tests.support.runner_apps import DEMO, wait_until
+from tests.support.runner_portal import SESSION, Authority, FakePortal
+from tests.support.runner_process import APP, RunnerProcess, children_of, needs_programs
 
-pytestmark = pytest.mark.skipif(
-    not (shutil.which("haproxy") and shutil.which("openssl")), reason="needs haproxy and openssl"
-)
+pytestmark = needs_programs
 CONTROL = f"control.{SESSION}.slipway"
 NAME = f"{DEMO}.{SESSION}.slipway"
 RENEWED = "uses the portal's new certificates"
@@ -36,8 +33,8 @@ def portal(tmp_path: Path) -> Iterator[FakePortal]:
 
 
 @pytest.fixture
-def runner(portal: FakePortal, directory: str) -> Iterator[Runner]:
-    runner = Runner(portal, directory)
+def runner(portal: FakePortal, directory: str) -> Iterator[RunnerProcess]:
+    runner = RunnerProcess(portal, directory)
     yield runner
     runner.process.kill()
     runner.process.wait()
@@ -60,7 +57,7 @@ def test_both_sides_compute_the_same_hash() -> None:
     assert fingerprint(one, other) != fingerprint(other, one)
 
 
-def renewed(runner: Runner, times: int) -> None:
+def renewed(runner: RunnerProcess, times: int) -> None:
     """Wait until the session has followed."""
     wait_until(lambda: runner.log.read_text().count(RENEWED) == times, 10)
 
@@ -76,7 +73,9 @@ def refused(portal: FakePortal, port: int) -> bool:
     return False
 
 
-def test_a_session_follows_twice_and_its_streams_stay(runner: Runner, portal: FakePortal) -> None:
+def test_a_session_follows_twice_and_its_streams_stay(
+    runner: RunnerProcess, portal: FakePortal
+) -> None:
     port = int(portal.wait_for("/ready")["port"])
     portal.wait_for(f"/apps/{DEMO}", state="ready")
     with connect(portal, port) as stream:
@@ -98,13 +97,13 @@ def test_a_session_follows_twice_and_its_streams_stay(runner: Runner, portal: Fa
     assert runner.end() == 0
 
 
-def haproxies(runner: Runner) -> list[int]:
+def haproxies(runner: RunnerProcess) -> list[int]:
     names = {pid: Path(f"/proc/{pid}/comm") for pid in children_of(runner.process.pid)}
     return [pid for pid, comm in names.items() if comm.exists() and "haproxy" in comm.read_text()]
 
 
 def test_a_gateway_that_would_not_start_changes_nothing(
-    runner: Runner, portal: FakePortal, monkeypatch: pytest.MonkeyPatch
+    runner: RunnerProcess, portal: FakePortal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     port = int(portal.wait_for("/ready")["port"])
     portal.wait_for(f"/apps/{DEMO}", state="ready")
@@ -119,7 +118,7 @@ def test_a_gateway_that_would_not_start_changes_nothing(
 
 
 def test_a_gateway_that_is_restarted_afterwards_uses_them_too(
-    runner: Runner, portal: FakePortal
+    runner: RunnerProcess, portal: FakePortal
 ) -> None:
     port = int(portal.wait_for("/ready")["port"])
     portal.wait_for(f"/apps/{DEMO}", state="ready")
@@ -130,7 +129,7 @@ def test_a_gateway_that_is_restarted_afterwards_uses_them_too(
 
 
 def test_authorities_that_the_portal_does_not_use_are_not_taken_over(
-    runner: Runner, portal: FakePortal, tmp_path: Path
+    runner: RunnerProcess, portal: FakePortal, tmp_path: Path
 ) -> None:
     port = int(portal.wait_for("/ready")["port"])
     portal.wait_for(f"/apps/{DEMO}", state="ready")

@@ -19,8 +19,8 @@ from portal.core.cluster.limits import (
     Reservation,
     Tres,
 )
-from tests.fakes import World
-from tests.listed_jobs import job, store_jobs
+from tests.support.fakes import World
+from tests.support.stored_jobs import job, store_jobs
 from tests.unit.web.conftest import Api
 
 MakeApi = Callable[[str], Api]
@@ -174,7 +174,7 @@ def test_a_full_queue_is_named_with_its_limit(world: World, alice: Api) -> None:
 
 
 def test_before_slurm_was_read_nothing_is_offered(world: World, api: MakeApi) -> None:
-    assert world.status.limits() is None
+    assert world.status.reported().limits is None
     found = _ask(api("alice"), "/launch-options")
     assert (found["accounts"], found["resource_groups"]) == ([], [])
     assert _ask(api("alice"), "/accounts") == {"accounts": []}

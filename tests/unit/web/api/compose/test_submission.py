@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.web.conftest import Api
 
 SCRIPT = "#!/bin/sh\nhostname\n"

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 from flask import Flask
 
-from tests.bad_inputs import LIBRARY, MAX_ANSWER, FormRow, Row
-from tests.bad_jobs import GROUPS, JOB_FORM_ROWS, is_named
-from tests.fakes import World
+from tests.support.fakes import World
+from tests.support.invalid_inputs import LIBRARY, MAX_ANSWER, FormRow, Row
+from tests.support.invalid_jobs import GROUPS, JOB_FORM_ROWS, is_named
 from tests.unit.web.conftest import Api, Browser
 from tests.unit.web.judge import response_json
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.web.conftest import Api
 
 SCRIPT = "#!/bin/sh\nhostname\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.web.conftest import Api
 
 MakeApi = Callable[[str], Api]

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.fakes import World
-from tests.looked_at_jobs import ERR, OUT, TEXTS, end, live_step, record, run, submit
+from tests.support.fakes import World
+from tests.support.measured_jobs import ERR, OUT, TEXTS, end, live_step, record, run, submit
 from tests.unit.web.conftest import Api, Runner
 
 MakeApi = Callable[[str], Api]

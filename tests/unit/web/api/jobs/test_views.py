@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from tests.fakes import World
-from tests.listed_jobs import array, job, store_jobs
+from tests.support.fakes import World
 from tests.support.slurm import FakeJob
+from tests.support.stored_jobs import array, job, store_jobs
 from tests.unit.web.conftest import Api, Runner
 from tests.unit.web.judge import response_json
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.web.conftest import LAUNCH, Api
 
 MakeApi = Callable[[str], Api]

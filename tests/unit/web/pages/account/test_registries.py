@@ -10,7 +10,7 @@ from flask import Flask
 from portal.config.images import ImageSettings
 from portal.core.launch.registry_login import MOST_LOGINS
 from portal.web.app import create_app
-from tests.fakes import World, make_world
+from tests.support.fakes import World, make_world
 from tests.unit.web.conftest import PORTAL, Browser, make_settings
 
 HOST = "registry.example.org"

@@ -7,7 +7,7 @@ from flask import Flask
 from portal.core.cluster.choice.account_use import account_use
 from portal.core.cluster.limits import Association, Limits, Minutes
 from portal.web.pages.account.slurm_accounts import fair_share_words, in_order
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.web.conftest import Browser
 
 LIMITS = Limits(

@@ -14,7 +14,7 @@ from sqlalchemy import text
 from portal.core.cluster.limits import Reservation
 from portal.core.cluster.node_use import NodeUse
 from portal.web.app import create_app
-from tests.fakes import World, make_world
+from tests.support.fakes import World, make_world
 from tests.unit.web.conftest import Browser, make_settings
 
 FORM = {"text": "Course <b>on</b> Friday", "level": "warning", "dismissable": "on"}
@@ -88,7 +88,7 @@ def test_the_review_warns_of_slurms_maintenance(
     admin: Browser, alice: Browser, world: World
 ) -> None:
     del admin
-    limits, begins = world.status.limits(), world.clock() + timedelta(minutes=200)
+    limits, begins = world.status.reported().limits, world.clock() + timedelta(minutes=200)
     assert limits is not None
     planned = Reservation("m", begins, begins + timedelta(hours=6), nodes=("n1",), flags=("MAINT",))
     world.status.save_limits(replace(limits, reservations=(planned,)))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from portal.core.auth.accounts import Identity
 from portal.web.app import create_app
-from tests.fakes import PASSWORDS, make_world
+from tests.support.fakes import PASSWORDS, make_world
 from tests.unit.web.conftest import PORTAL, Browser, make_settings
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from flask import Flask
 
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.web.conftest import Browser, Runner
 
 Launched = Callable[..., Runner]

@@ -12,11 +12,11 @@ from flask import Flask
 from portal.core.apps.access import AppState
 from portal.core.apps.catalog import AppSpec, Catalog, Image
 from portal.core.session.session import State
-from tests.fakes import CATALOG, World
+from tests.support.fakes import CATALOG, World
+from tests.support.launch_pages import two_accounts
 from tests.support.login_node import PRIVATE_KEY
-from tests.unit.services.session.test_sessions import ALICE
+from tests.support.sessions import ALICE
 from tests.unit.web.conftest import Api, Browser, Runner
-from tests.unit.web.pages.launch.test_slurm_fields import two_accounts
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFMVzBnv6ZMm8BpxbFvIOFCYSD4x2bw0bLUYUmkyRxQa"
 FINGERPRINT = "SHA256:"
@@ -35,7 +35,7 @@ def image_with_ssh(monkeypatch: pytest.MonkeyPatch) -> None:
         apps=("terminal", "ssh"),
     )
     catalog = Catalog(apps=CATALOG.apps | {"ssh": ssh}, images=(*CATALOG.images, bare))
-    monkeypatch.setattr("tests.fakes.CATALOG", catalog)
+    monkeypatch.setattr("tests.support.fakes.CATALOG", catalog)
 
 
 @pytest.fixture

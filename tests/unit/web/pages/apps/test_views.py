@@ -15,8 +15,8 @@ from portal.core.admin.audit import AuditFilter
 from portal.core.admin.caps import CapsRequest
 from portal.core.apps.access import AppOptions, AppState, public_key
 from portal.errors import InvalidRequest
-from tests.fakes import APPS, World, make_world
-from tests.unit.services.session.test_sessions import ADMIN, ALICE, REQUEST
+from tests.support.fakes import APPS, World, make_world
+from tests.support.sessions import ADMIN, ALICE, REQUEST
 from tests.unit.web.conftest import Browser, Runner, make_settings
 
 Launched = Callable[..., Runner]

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, unquote_to_bytes, urlsplit
 import pytest
 from flask import Flask
 
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.web.conftest import PORTAL, Browser, Runner
 
 

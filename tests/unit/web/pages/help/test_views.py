@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from portal.config.images import ImageSettings
 from portal.config.web import WebSettings
 from portal.web.app import create_app
-from tests.fakes import make_world
+from tests.support.fakes import make_world
 from tests.unit.web.conftest import Browser, make_settings, with_gpus
 
 LINKS = [{"title": "Cluster handbook", "url": "https://docs.example.org/cluster?a=1&b=2"}]

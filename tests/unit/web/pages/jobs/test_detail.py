@@ -9,8 +9,8 @@ from flask import Flask
 
 from portal.core.cluster.jobs import JobState
 from portal.core.jobs.job import JobTexts
-from tests.fakes import World
-from tests.looked_at_jobs import end, live_step, record, run, submit
+from tests.support.fakes import World
+from tests.support.measured_jobs import end, live_step, record, run, submit
 from tests.unit.web.conftest import Browser
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from portal.core.cluster.jobs import JobState
 from portal.web.log_text import PIECE, TAIL
-from tests.fakes import World
-from tests.looked_at_jobs import ERR, OUT, TEXTS, end, run
+from tests.support.fakes import World
+from tests.support.measured_jobs import ERR, OUT, TEXTS, end, run
 from tests.unit.web.conftest import Browser
 
 TEXT = "/jobs/7/output/text"

@@ -15,9 +15,9 @@ from portal.core.jobs.query import JobSort
 from portal.web.pages.jobs.list_view import SORTS, STATES
 from portal.web.pages.jobs.rows import CHIPS
 from portal.web.pages.jobs.words import WORDS
-from tests.fakes import World
-from tests.listed_jobs import array, job, store_jobs
+from tests.support.fakes import World
 from tests.support.slurm import FakeJob
+from tests.support.stored_jobs import array, job, store_jobs
 from tests.unit.web.conftest import Browser, Runner
 
 HTMX = {"HX-Request": "true"}

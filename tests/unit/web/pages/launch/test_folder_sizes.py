@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from portal.web.pages.launch.folder_sizes import MOST
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.web.conftest import Browser
 
 

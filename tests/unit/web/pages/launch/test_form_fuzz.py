@@ -17,7 +17,7 @@ from werkzeug.test import TestResponse
 from portal.core.launch.names import session_name
 from portal.core.launch.request import LaunchRequest, Resources
 from portal.core.session.session import Session
-from tests.fakes import CATALOG, World
+from tests.support.fakes import CATALOG, World
 from tests.unit.web.conftest import PORTAL, Browser
 
 Fields = list[tuple[str, str]]
@@ -37,7 +37,6 @@ NAMES = sorted(
 )
 FUZZ = settings(
     max_examples=40,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 

@@ -24,7 +24,7 @@ from portal.node.common.fgpu import GpuKind
 from portal.web.app import create_app
 from portal.web.pages.launch.form import FIELDS, from_body, to_body
 from portal.web.pages.launch.gpu_menu import Menu, menu
-from tests.fakes import World, make_world
+from tests.support.fakes import World, make_world
 from tests.unit.web.conftest import Browser, make_settings
 
 DEMO = GpuKind("", "Demo GPU", 8192, Fraction(1, 2), Fraction(1, 2))
@@ -114,9 +114,9 @@ def test_an_amount_that_is_not_offered_stays_with_its_error(
     group: str, asked: str, kind: str, value: str
 ) -> None:
     found = existing(menu({"main": [offer(DEMO)]}, group, asked, kind))
-    assert found.chosen == found.strange
-    assert found.strange is not None
-    assert (found.strange.value, found.strange.groups) == (value, ())
+    assert found.chosen == found.not_offered
+    assert found.not_offered is not None
+    assert (found.not_offered.value, found.not_offered.groups) == (value, ())
 
 
 def test_a_whole_unit_and_an_undivided_gpu_in_words() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from portal.core.launch.names import is_generated
 from portal.core.launch.presets import MAX_PRESETS
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.web.conftest import LAUNCH, Api, Browser
 
 MakeApi = Callable[[str], Api]

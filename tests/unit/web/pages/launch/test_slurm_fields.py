@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 
 from portal.core.cluster.choice.offers import LaunchOptions, Offer
-from portal.core.cluster.limits import Association, Limits, Qos
 from portal.core.slurm_options import SlurmOptions
 from portal.web.pages.launch.slurm_fields import chosen_options, slurm_fields
-from tests.fakes import World
+from tests.support.fakes import World
+from tests.support.launch_pages import HTMX, WIZARD_FORM, menu_values, read_slurm, two_accounts
 from tests.unit.web.conftest import Browser
-from tests.unit.web.pages.launch.test_wizard import FORM, HTMX, read_slurm
 
 SEVERAL = LaunchOptions(
     accounts=(
@@ -21,32 +20,6 @@ SEVERAL = LaunchOptions(
 )
 
 
-def two_accounts(world: World) -> None:
-    """Alice has two accounts, one of them with two QOS."""
-    read_slurm(world)
-    world.status.save_limits(
-        Limits(
-            enforced=("associations", "limits", "qos"),
-            default_accounts={"alice": "research"},
-            associations=(
-                Association(account="research"),
-                Association(account="crystals", description="Crystal growth"),
-                Association("research", "alice", qos=("normal",), default_qos="normal"),
-                Association(
-                    "crystals", "alice", qos=("urgent", "spare"), default_qos="urgent", minutes=60
-                ),
-            ),
-            qos=(Qos("normal"), Qos("urgent"), Qos("spare", description="What others leave")),
-        )
-    )
-
-
-def menu_values(page: str, name: str) -> list[str]:
-    """The values of a menu's lines; none if there is no such menu."""
-    found = re.search(rf'<select[^>]*name="{name}".*?</select>', page, re.DOTALL)
-    return re.findall(r'<option value="([^"]*)"', found[0]) if found else []
-
-
 def test_what_there_is_one_of_is_not_asked() -> None:
     fields = slurm_fields(SEVERAL, {}, {})
     assert [menu.name for menu in fields.menus] == ["account"]
@@ -54,7 +27,7 @@ def test_what_there_is_one_of_is_not_asked() -> None:
         ("", "research (default)", True),
         ("crystals", "crystals: Crystal growth", False),
     ]
-    assert not slurm_fields(LaunchOptions(), {}, {}).asked
+    assert not slurm_fields(LaunchOptions(), {}, {}).shown
 
 
 def test_what_was_entered_or_refused_is_shown_though_it_is_not_offered() -> None:
@@ -80,14 +53,16 @@ def test_the_page_offers_the_accounts_and_their_qos(world: World, alice: Browser
     page = alice.get("/sessions/new").text
     assert menu_values(page, "account") == ["", "crystals"]
     assert menu_values(page, "qos") == []
-    part = alice.post("/sessions/new/choice", FORM | {"account": "crystals"}, headers=HTMX).text
+    part = alice.post(
+        "/sessions/new/choice", WIZARD_FORM | {"account": "crystals"}, headers=HTMX
+    ).text
     assert menu_values(part, "qos") == ["", "spare"]
     assert "<form" not in part
 
 
 def test_the_choice_is_launched_shown_and_proposed_again(world: World, alice: Browser) -> None:
     two_accounts(world)
-    sent = FORM | {"account": "crystals", "qos": "spare", "exclusive": "on"}
+    sent = WIZARD_FORM | {"account": "crystals", "qos": "spare", "exclusive": "on"}
     review = alice.post("/sessions/new/review", sent, headers=HTMX).text
     assert "<dt>Account</dt><dd>crystals</dd>" in review
     assert "<dt>Whole node</dt>" in review
@@ -104,14 +79,14 @@ def test_the_choice_is_launched_shown_and_proposed_again(world: World, alice: Br
 
 def test_an_account_that_is_gone_is_not_proposed_again(world: World, alice: Browser) -> None:
     two_accounts(world)
-    alice.post("/sessions", FORM | {"account": "crystals"}, headers=HTMX)
+    alice.post("/sessions", WIZARD_FORM | {"account": "crystals"}, headers=HTMX)
     read_slurm(world)
     assert 'value="crystals"' not in alice.get("/sessions/new").text
 
 
 def test_a_refusal_is_at_its_field(world: World, alice: Browser) -> None:
     two_accounts(world)
-    wrong = FORM | {"account": "a b", "exclusive": "perhaps"}
+    wrong = WIZARD_FORM | {"account": "a b", "exclusive": "perhaps"}
     found = alice.post("/sessions/new/check", wrong, headers=HTMX).get_json()["errors"]
     assert set(found) == {"account", "exclusive"}
     page = alice.post("/sessions", wrong).text
@@ -121,7 +96,12 @@ def test_a_refusal_is_at_its_field(world: World, alice: Browser) -> None:
 
 def test_a_preset_keeps_the_choice(world: World, alice: Browser) -> None:
     two_accounts(world)
-    sent = FORM | {"account": "crystals", "qos": "spare", "preset": "Crystals", "exclusive": "on"}
+    sent = WIZARD_FORM | {
+        "account": "crystals",
+        "qos": "spare",
+        "preset": "Crystals",
+        "exclusive": "on",
+    }
     alice.post("/presets", sent)
     assert "account crystals · QOS spare · whole node" in alice.get("/presets").text
     again = alice.get("/sessions/new?preset=Crystals").text

@@ -8,14 +8,13 @@ from dataclasses import replace
 import pytest
 
 from portal.core.launch.templates import Template
-from tests.fakes import World
+from tests.support.fakes import World
+from tests.support.launch_pages import HTMX, WIZARD_FORM, two_accounts
 from tests.unit.web.conftest import Browser
-from tests.unit.web.pages.launch.test_slurm_fields import two_accounts
-from tests.unit.web.pages.launch.test_wizard import FORM, HTMX
 
 WHOLE = Template(name="whole", title="Whole node", cpus=1, memory_mb=600, exclusive=True)
 SMALL = Template(name="small", title="Small", cpus=1, memory_mb=600)
-SIZED = {name: value for name, value in FORM.items() if not name.startswith("resources.")}
+SIZED = {name: value for name, value in WIZARD_FORM.items() if not name.startswith("resources.")}
 
 
 @pytest.fixture(autouse=True)
@@ -66,7 +65,7 @@ def test_another_templates_box_can_be_ticked(world: World, alice: Browser) -> No
 
 
 def test_without_a_template_an_unticked_box_is_no_whole_node(world: World, alice: Browser) -> None:
-    answer = alice.post("/sessions", FORM | {"confirmed": "yes", "exclusive_of": ""})
+    answer = alice.post("/sessions", WIZARD_FORM | {"confirmed": "yes", "exclusive_of": ""})
     assert answer.status_code == 303
     assert not world.store.live()[-1].exclusive
 
@@ -91,7 +90,7 @@ def test_what_was_chosen_is_shown_again(
 def test_the_box_is_there_wherever_a_template_is_for_a_whole_node(
     world: World, alice: Browser
 ) -> None:
-    limits = world.status.limits()
+    limits = world.status.reported().limits
     assert limits
     world.status.save_limits(replace(limits, accounting=False, enforced=(), associations=()))
     assert box(alice.get("/sessions/new").text) == (True, "whole")

@@ -6,16 +6,15 @@ import re
 from dataclasses import replace
 
 from portal.core.cluster.limits import Limits, PartitionAccess, Tres
-from tests.fakes import World
+from tests.support.fakes import World
+from tests.support.launch_pages import HTMX, menu_values, two_accounts
 from tests.unit.web.conftest import Browser
-from tests.unit.web.pages.launch.test_slurm_fields import menu_values, two_accounts
-from tests.unit.web.pages.launch.test_wizard import HTMX
 
 
 def known(world: World) -> Limits:
     """What the portal has read of two accounts."""
     two_accounts(world)
-    found = world.status.limits()
+    found = world.status.reported().limits
     assert found is not None
     return found
 

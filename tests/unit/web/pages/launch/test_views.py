@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fakes import World
-from tests.unit.web.conftest import Browser
-from tests.unit.web.pages.launch.test_wizard import (
-    FORM,
+from tests.support.fakes import World
+from tests.support.launch_pages import (
     HTMX,
-    HUGE,
-    SMALL,
+    HUGE_TEMPLATE,
+    SMALL_TEMPLATE,
+    WIZARD_FORM,
     read_slurm,
-    ticked,
+    ticked_values,
 )
+from tests.unit.web.conftest import Browser
 
 
 def test_the_check_names_all_errors_and_writes_sizes_with_their_unit(
@@ -21,7 +21,7 @@ def test_the_check_names_all_errors_and_writes_sizes_with_their_unit(
 ) -> None:
     read_slurm(world)
     wrong = {"name": "a b", "resources.cpus": "99", "resources.memory": "2.5", "count": "25"}
-    found = alice.post("/sessions/new/check", FORM | wrong, headers=HTMX).get_json()
+    found = alice.post("/sessions/new/check", WIZARD_FORM | wrong, headers=HTMX).get_json()
     assert set(found["errors"]) == {"name", "resources.cpus", "count"}
     assert found["errors"]["resources.cpus"].startswith("99 is too many: you may use 3 cores")
     assert found["values"]["resources.memory"] == "2.5 GB"
@@ -30,7 +30,7 @@ def test_the_check_names_all_errors_and_writes_sizes_with_their_unit(
 
 def test_the_check_names_each_refused_variable(alice: Browser) -> None:
     env = '{"LD_PRELOAD": "/x.so", "1A": "b", "GOOD": "c"}'
-    found = alice.post("/sessions/new/check", FORM | {"env": env}, headers=HTMX).get_json()
+    found = alice.post("/sessions/new/check", WIZARD_FORM | {"env": env}, headers=HTMX).get_json()
     assert set(found["variables"]) == {"LD_PRELOAD", "1A"}
     assert "program loader" in found["variables"]["LD_PRELOAD"]
 
@@ -40,11 +40,12 @@ def test_a_new_form_proposes_the_first_template_that_fits(
 ) -> None:
     read_slurm(world)
     monkeypatch.setattr(
-        "portal.services.admin.administration.Administration.templates", lambda _self: [HUGE, SMALL]
+        "portal.services.admin.administration.Administration.templates",
+        lambda _self: [HUGE_TEMPLATE, SMALL_TEMPLATE],
     )
-    assert ticked(alice.get("/sessions/new").text, "template") == ["small"]
-    sent = FORM | {"name": "a b"}
-    assert ticked(alice.post("/sessions", sent).text, "template") == [""]
+    assert ticked_values(alice.get("/sessions/new").text, "template") == ["small"]
+    sent = WIZARD_FORM | {"name": "a b"}
+    assert ticked_values(alice.post("/sessions", sent).text, "template") == [""]
 
 
 def test_a_folders_name_does_not_change_how_others_are_shown(alice: Browser) -> None:

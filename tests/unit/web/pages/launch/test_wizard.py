@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import re
 from collections.abc import Callable
@@ -16,27 +15,20 @@ from portal.core.auth.person import Person
 from portal.core.cluster.jobs import Estimate
 from portal.core.launch.mounts import Folder
 from portal.core.launch.names import is_generated
-from portal.core.launch.templates import Template
 from portal.errors import FieldError, InvalidRequest, Unavailable
-from tests.fakes import World
+from tests.support.fakes import World
+from tests.support.launch_pages import (
+    HTMX,
+    HUGE_TEMPLATE,
+    SMALL_TEMPLATE,
+    WIZARD_FORM,
+    field_value,
+    read_slurm,
+    ticked_values,
+)
 from tests.unit.web.conftest import PORTAL, Browser, Runner
 
 Launched = Callable[..., Runner]
-FORM = {
-    "image": "python/3.12",
-    "resources.cpus": "1",
-    "resources.memory": "600 MB",
-    "confirmed": "yes",
-}
-HTMX = {"HX-Request": "true"}
-SMALL = Template(name="small", title="Small", cpus=2, memory_mb=1024, time_limit=30)
-HUGE = Template(name="huge", title="Huge", cpus=64, memory_mb=1024)
-
-
-def read_slurm(world: World) -> None:
-    """The worker's readings of Slurm."""
-    world.status.save_partitions(world.scheduler.partitions())
-    world.status.save_limits(world.scheduler.limits())
 
 
 def send(browser: Browser, path: str, fields: list[tuple[str, str]]) -> TestResponse:
@@ -71,19 +63,7 @@ def folders(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.fixture
 def templates(world: World) -> None:
     """Two templates, one of which is too large for everybody."""
-    world.store_templates(SMALL, HUGE)
-
-
-def ticked(text: str, name: str) -> list[str]:
-    """The values of the selected boxes or buttons of this name."""
-    inputs = re.findall(rf'<input[^>]*name="{name}"[^>]*>', text)
-    return [re.findall(r'value="([^"]*)"', i)[0] for i in inputs if " checked" in i]
-
-
-def value(text: str, name: str) -> str:
-    """The value of a field."""
-    found = next(i for i in re.findall(r"<input[^>]*>", text) if f'name="{name}"' in i)
-    return html.unescape(re.findall(r'value="([^"]*)"', found)[0])
+    world.store_templates(SMALL_TEMPLATE, HUGE_TEMPLATE)
 
 
 # Steps
@@ -95,12 +75,14 @@ def test_the_page_has_four_steps_and_launching_is_on_all_of_them(alice: Browser)
     assert steps == ["environment", "folders", "resources", "review"]
     outside = page[page.rindex("</section>") :]
     assert "Confirm and launch" in outside
-    assert ticked(page, "image") == ["python/3.13"]
+    assert ticked_values(page, "image") == ["python/3.13"]
 
 
 def test_the_first_page_alone_launches_with_defaults(world: World, alice: Browser) -> None:
     page = alice.get("/sessions/new").text
-    fields = {name: value(page, name) for name in ("resources.cpus", "resources.memory", "count")}
+    fields = {
+        name: field_value(page, name) for name in ("resources.cpus", "resources.memory", "count")
+    }
     answer = alice.post("/sessions", fields | {"image": "python/3.13", "confirmed": "yes"})
     made = world.store.live()[0]
     assert answer.headers["Location"] == f"/sessions?new={made.id}"
@@ -108,14 +90,14 @@ def test_the_first_page_alone_launches_with_defaults(world: World, alice: Browse
 
 
 def test_the_selected_version_is_what_runs(world: World, alice: Browser) -> None:
-    answer = alice.post("/sessions", FORM, headers=HTMX)
+    answer = alice.post("/sessions", WIZARD_FORM, headers=HTMX)
     made = world.store.live()[0]
     assert answer.headers["HX-Redirect"] == f"/sessions?new={made.id}"
     assert (made.environment, made.version) == ("python", "3.12")
 
 
 def test_several_sessions_are_all_named_in_the_url(world: World, alice: Browser) -> None:
-    answer = alice.post("/sessions", FORM | {"count": "3"})
+    answer = alice.post("/sessions", WIZARD_FORM | {"count": "3"})
     ids = answer.headers["Location"].removeprefix("/sessions?new=").split(",")
     assert sorted(ids) == sorted(session.id for session in world.store.live())
     assert len(ids) == 3
@@ -135,7 +117,7 @@ def test_several_sessions_are_all_named_in_the_url(world: World, alice: Browser)
 def test_the_first_wrong_step_is_open(
     world: World, alice: Browser, fields: dict[str, str], step: str
 ) -> None:
-    answer = alice.post("/sessions", FORM | fields)
+    answer = alice.post("/sessions", WIZARD_FORM | fields)
     assert answer.status_code == 422
     assert f'data-first="{step}"' in answer.text
     wrong = re.findall(r'<li class="wrong"><a href="#step-(\w+)"', answer.text)
@@ -153,7 +135,7 @@ def test_folders_reach_the_session(world: World, alice: Browser, folders: list[s
     for name in ("data", "results"):
         (world.slurm.root / "home/alice/storage" / name).mkdir(parents=True)
     chosen = [("mount", "data"), ("mount", "home"), ("read_only", "home"), ("read_only", "results")]
-    answer = send(alice, "/sessions", [*FORM.items(), *chosen])
+    answer = send(alice, "/sessions", [*WIZARD_FORM.items(), *chosen])
     assert answer.status_code == 303, answer.text
     made = world.store.live()[0].mounts
     assert [(m.folder, m.read_only) for m in made] == [("data", False), ("home", True)]
@@ -164,8 +146,8 @@ def test_the_list_keeps_selections_and_reports_missing_folders(
 ) -> None:
     path = "/sessions/new/folders?mount=data&read_only=data&mount=lost"
     text = alice.get(path, headers=HTMX).text
-    assert ticked(text, "mount") == ["data"]
-    assert ticked(text, "read_only") == ["data"]
+    assert ticked_values(text, "mount") == ["data"]
+    assert ticked_values(text, "read_only") == ["data"]
     assert "appears as <code><bdi>~/results</bdi></code>" in text
     assert "no longer exists" in text
     assert "cannot be mounted" in text
@@ -178,30 +160,32 @@ def test_a_silent_login_node_is_reported_and_nothing_is_lost(
     folders.clear()
     text = alice.get("/sessions/new/folders?mount=data", headers=HTMX).text
     assert "cannot be listed right now" in text
-    assert ticked(text, "mount") == ["data"]
+    assert ticked_values(text, "mount") == ["data"]
     assert "Try again" in text
 
 
 def test_a_folder_is_created_and_selected(alice: Browser, folders: list[str]) -> None:
-    text = alice.post("/folders", FORM | {"folder": "fresh", "mount": "data"}, headers=HTMX).text
-    assert ticked(text, "mount") == ["data", "fresh"]
-    again = alice.post("/folders", FORM | {"folder": "fresh"}, headers=HTMX)
+    text = alice.post(
+        "/folders", WIZARD_FORM | {"folder": "fresh", "mount": "data"}, headers=HTMX
+    ).text
+    assert ticked_values(text, "mount") == ["data", "fresh"]
+    again = alice.post("/folders", WIZARD_FORM | {"folder": "fresh"}, headers=HTMX)
     assert "You have a folder of this name already" in again.text
-    assert value(again.text, "folder") == "fresh"
-    page = alice.post("/folders", FORM | {"folder": "without-a-script"})
+    assert field_value(again.text, "folder") == "fresh"
+    page = alice.post("/folders", WIZARD_FORM | {"folder": "without-a-script"})
     assert 'data-first="folders"' in page.text
-    assert ticked(page.text, "mount") == ["without-a-script"]
-    assert ticked(page.text, "image") == ["python/3.12"]
+    assert ticked_values(page.text, "mount") == ["without-a-script"]
+    assert ticked_values(page.text, "image") == ["python/3.12"]
 
 
 def test_without_a_folder_it_asks_for_confirmation(
     world: World, alice: Browser, folders: list[str]
 ) -> None:
-    fields = {name: text for name, text in FORM.items() if name != "confirmed"}
+    fields = {name: text for name, text in WIZARD_FORM.items() if name != "confirmed"}
     question = alice.post("/sessions", fields | {"env": '{"A": "<b>"}'})
     assert "No folder is mounted" in question.text
     assert world.store.live() == []
-    assert json.loads(value(question.text, "env")) == {"A": "<b>"}
+    assert json.loads(field_value(question.text, "env")) == {"A": "<b>"}
     back = alice.post("/sessions/new", fields)
     assert 'data-first="folders"' in back.text
     assert "appears as <code><bdi>~/data</bdi></code>" in back.text
@@ -223,7 +207,7 @@ def test_a_template_supplies_its_resources(world: World, alice: Browser) -> None
     read_slurm(world)
     page = alice.get("/sessions/new").text
     assert "Not available to you: 64 is too many: you may use 3 cores at once" in page
-    fields = FORM | {"template": "small", "resources.cpus": "99", "resources.memory": "junk"}
+    fields = WIZARD_FORM | {"template": "small", "resources.cpus": "99", "resources.memory": "junk"}
     assert alice.post("/sessions", fields).status_code == 303
     made = world.store.live()[0]
     assert (made.cpus, made.memory_mb, made.time_limit) == (2, 1024, 30)
@@ -243,7 +227,9 @@ def test_a_single_group_is_fixed_and_shows_its_free_resources(world: World, alic
 def test_the_review_shows_what_will_be_submitted(world: World, alice: Browser) -> None:
     read_slurm(world)
     more = {"env": '{"TOKEN": "secret-value"}', "mount": "home", "read_only": "home", "count": "2"}
-    text = alice.post("/sessions/new/review", FORM | more | {"name": "many"}, headers=HTMX).text
+    text = alice.post(
+        "/sessions/new/review", WIZARD_FORM | more | {"name": "many"}, headers=HTMX
+    ).text
     for words in ("Python 3.12", "many1 … many2", "~/home", "read-only", "600 MB", "300 MB"):
         assert words in text
     for words in ("TOKEN", "1 h", "until about", "Free for you in main right now: 3 cores"):
@@ -255,7 +241,7 @@ def test_the_review_shows_what_will_be_submitted(world: World, alice: Browser) -
 
 def test_the_review_links_to_errors(world: World, alice: Browser) -> None:
     read_slurm(world)
-    wrong = FORM | {"resources.cpus": "99"}
+    wrong = WIZARD_FORM | {"resources.cpus": "99"}
     text = alice.post("/sessions/new/review", wrong, headers=HTMX).text
     assert "<strong>CPU cores:</strong> <span>99 is too many: you may use 3 cores at once" in text
     assert 'data-go="resources" data-field="resources-cpus"' in text
@@ -274,7 +260,7 @@ def test_the_estimate_is_labelled_and_never_blocks(
             return answer
 
         monkeypatch.setattr("portal.services.launch.estimates.Estimates.estimate", estimate)
-        return alice.post("/sessions/new/estimate", FORM, headers=HTMX).text
+        return alice.post("/sessions/new/estimate", WIZARD_FORM, headers=HTMX).text
 
     assert "right away" in say(Estimate(world.clock(), "n1", ""))
     assert "Slurm expects it to start at" in say(
@@ -316,11 +302,11 @@ def test_the_wizard_is_filled_with_a_session(
         "alice", version="3.12", name="mine", env={"A": "<b>"}, time_limit=30, mounts=mounts
     ).session
     page = alice.get(f"/sessions/new?from={session.id}").text
-    assert ticked(page, "image") == ["python/3.12"]
-    assert ticked(page, "mount") == ["home"]
-    assert ticked(page, "read_only") == ["home"]
-    assert json.loads(value(page, "env")) == {"A": "<b>"}
-    assert [value(page, n) for n in ("name", "time_limit", "resources.memory")] == [
+    assert ticked_values(page, "image") == ["python/3.12"]
+    assert ticked_values(page, "mount") == ["home"]
+    assert ticked_values(page, "read_only") == ["home"]
+    assert json.loads(field_value(page, "env")) == {"A": "<b>"}
+    assert [field_value(page, n) for n in ("name", "time_limit", "resources.memory")] == [
         "mine",
         "30 min",
         "600 MB",
@@ -339,7 +325,7 @@ def test_missing_items_are_named_and_the_rest_is_filled_in(
     ):
         assert "Python has no version 2.7" in answer.text
         assert "Choose one of: main" in answer.text
-        assert value(answer.text, "time_limit") == "30 min"
+        assert field_value(answer.text, "time_limit") == "30 min"
     assert len(world.store.live()) == 1
 
 
@@ -357,9 +343,9 @@ def test_only_the_owner_gets_the_values(
 def test_the_time_limit_is_filled_with_the_groups_own(world: World, alice: Browser) -> None:
     read_slurm(world)
     page = alice.get("/sessions/new").text
-    assert [value(page, name) for name in ("time_limit", "time_proposed")] == ["1 h", "1 h"]
+    assert [field_value(page, name) for name in ("time_limit", "time_proposed")] == ["1 h", "1 h"]
     assert 'up to <span data-bound="time">8 h</span>' in page
-    proposed = FORM | {"time_limit": "1 h", "time_proposed": "1 h", "confirmed": "yes"}
+    proposed = WIZARD_FORM | {"time_limit": "1 h", "time_proposed": "1 h", "confirmed": "yes"}
     assert alice.post("/sessions", proposed).status_code == 303
     (made,) = world.store.live()
     assert made.time_limit == 60, "Slurm is told what was shown"
@@ -369,7 +355,7 @@ def test_the_time_limit_is_filled_with_the_groups_own(world: World, alice: Brows
 def test_the_time_limit_is_written_in_several_ways(
     world: World, alice: Browser, text: str, minutes: int
 ) -> None:
-    asked = FORM | {"time_limit": text, "time_proposed": "1 h", "confirmed": "yes"}
+    asked = WIZARD_FORM | {"time_limit": text, "time_proposed": "1 h", "confirmed": "yes"}
     assert alice.post("/sessions", asked).status_code == 303
     assert world.store.live()[0].time_limit == minutes
 
@@ -377,7 +363,7 @@ def test_the_time_limit_is_written_in_several_ways(
 @pytest.mark.usefixtures("templates")
 def test_a_template_has_its_own_time(world: World, alice: Browser) -> None:
     read_slurm(world)
-    form = {key: text for key, text in FORM.items() if not key.startswith("resources.")}
+    form = {key: text for key, text in WIZARD_FORM.items() if not key.startswith("resources.")}
     chosen = form | {"template": "small", "time_limit": "1 h", "time_proposed": "1 h"}
     assert alice.post("/sessions", chosen | {"confirmed": "yes"}).status_code == 303
     assert world.store.live()[0].time_limit == 30
@@ -385,22 +371,22 @@ def test_a_template_has_its_own_time(world: World, alice: Browser) -> None:
 
 def test_a_time_over_the_limit_names_both(world: World, alice: Browser) -> None:
     read_slurm(world)
-    text = alice.post("/sessions", FORM | {"time_limit": "9 h", "confirmed": "yes"}).text
+    text = alice.post("/sessions", WIZARD_FORM | {"time_limit": "9 h", "confirmed": "yes"}).text
     assert "Sessions here may run 8 h at most" in text
 
 
 def test_the_folders_of_the_last_session_are_proposed(
     world: World, alice: Browser, bob: Browser, launched: Launched
 ) -> None:
-    assert ticked(alice.get("/sessions/new").text, "mount") == []
+    assert ticked_values(alice.get("/sessions/new").text, "mount") == []
     launched("alice", mounts=[{"folder": "home", "read_only": True}])
     page = alice.get("/sessions/new").text
-    assert (ticked(page, "mount"), ticked(page, "read_only")) == (["home"], ["home"])
+    assert (ticked_values(page, "mount"), ticked_values(page, "read_only")) == (["home"], ["home"])
     assert "as in your last session" in page
     listed = alice.get("/sessions/new/folders?mount=home&proposed=yes").text
     assert "as in your last session" in listed
     assert "as in your last session" not in alice.get("/sessions/new/folders?mount=home").text
-    assert ticked(bob.get("/sessions/new").text, "mount") == []
+    assert ticked_values(bob.get("/sessions/new").text, "mount") == []
     world.clock.advance(seconds=1)
     launched("alice")
-    assert ticked(alice.get("/sessions/new").text, "mount") == []
+    assert ticked_values(alice.get("/sessions/new").text, "mount") == []

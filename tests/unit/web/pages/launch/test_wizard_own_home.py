@@ -13,9 +13,9 @@ from flask import Flask
 
 from portal.core.job.description import JobSettings
 from portal.core.session.session import Home, Session
-from tests.fakes import World, make_world
-from tests.unit.core.job.test_batch_script import TEMPLATE
-from tests.unit.services.session.test_sessions import ALICE
+from tests.support.batch_scripts import TEMPLATE
+from tests.support.fakes import World, make_world
+from tests.support.sessions import ALICE
 from tests.unit.web.conftest import Api, Browser, Runner, make_settings
 
 MakeApi = Callable[[str], Api]
@@ -174,8 +174,8 @@ def test_the_default_is_a_new_home(tmp_path: Path) -> None:
     (tmp_path / "usual").mkdir()
     usual = with_script(make_world(make_settings(tmp_path / "usual")))
     body = {"environment": "python", "resources": {"cpus": 1, "memory": "600m"}}
-    launcher = usual.services.launcher
-    [session] = launcher.launch(launcher.plan(ALICE, launcher.parse(body)))
+    checks = usual.services.launch_checks
+    [session] = usual.services.launcher.launch(checks.prepare(ALICE, body))
     assert session.home is Home.SESSION
     assert '--home "$session/home":/home/alice' in usual.slurm.jobs[0].script
     assert "install -D" in usual.slurm.jobs[0].script

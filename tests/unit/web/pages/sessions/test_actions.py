@@ -10,7 +10,8 @@ import pytest
 from portal.config import Settings
 from portal.core.apps.access import AppState
 from portal.core.session.session import Session
-from tests.fakes import World, make_world
+from tests.support.fakes import World, make_world
+from tests.support.sessions import poll_all
 from tests.unit.web.conftest import Api, Browser, Runner, make_settings
 
 Launched = Callable[..., Runner]
@@ -26,15 +27,6 @@ def world(tmp_path: Path) -> World:
     return make_world(Settings.model_validate(settings))
 
 
-def poll_slurm(world: World) -> None:
-    """The worker's round of polls."""
-    reconciler = world.worker
-    reconciler.read_partitions()
-    reconciler.read_limits()
-    reconciler.poll()
-    reconciler.clean()
-
-
 def get(world: World, runner: Runner) -> Session:
     """The session as it is now."""
     found = world.store.get(runner.session.id)
@@ -47,7 +39,7 @@ def test_a_failed_start_shows_its_log(world: World, alice: Browser, launched: La
     world.slurm.start(runner.job)
     world.slurm.finish(runner.job, "FAILED", code=70)
     world.slurm.log = b"<script>alert(1)</script>\nSlipway: your disk is full.\n"
-    poll_slurm(world)
+    poll_all(world)
     page = alice.get("/sessions?state=other").text
     assert "The session did not start: your disk is full." in page
     assert "Last lines of its log" in page
@@ -74,7 +66,7 @@ def test_a_failed_app_shows_its_reason(alice: Browser, launched: Launched) -> No
 def test_a_hold_can_be_released(world: World, alice: Browser, launched: Launched) -> None:
     runner = launched()
     runner.job.reason = "JobHeldUser"
-    poll_slurm(world)
+    poll_all(world)
     path = f"/sessions/{runner.session.id}/release"
     page = alice.get("/sessions").text
     assert "</i>Held</span>" in page
@@ -82,7 +74,7 @@ def test_a_hold_can_be_released(world: World, alice: Browser, launched: Launched
     assert alice.post(path).status_code == 303
     assert f'formaction="{path}"' not in alice.get("/sessions").text
     runner.job.reason = "JobHeldAdmin"
-    poll_slurm(world)
+    poll_all(world)
     refused = alice.post(path, headers=HTMX)
     assert (refused.status_code, refused.text) == (
         409,
@@ -95,7 +87,7 @@ def test_a_paused_session_has_a_chip(world: World, alice: Browser, launched: Lau
     runner = launched()
     runner.ready()
     runner.job.state = "SUSPENDED"
-    poll_slurm(world)
+    poll_all(world)
     assert "</i>Paused</span>" in alice.get("/sessions").text
 
 
@@ -104,7 +96,7 @@ def test_the_end_is_announced_and_can_be_postponed(
 ) -> None:
     runner = launched()
     runner.ready()
-    poll_slurm(world)
+    poll_all(world)
     deadline = get(world, runner).deadline
     assert deadline is not None
     page = alice.get("/sessions").text
@@ -113,7 +105,7 @@ def test_the_end_is_announced_and_can_be_postponed(
     assert 'id="ending-' not in page
     assert all(f'name="minutes" value="{value}"' in page for value in ("60", "240", "max"))
     world.clock.advance(minutes=46)
-    poll_slurm(world)
+    poll_all(world)
     page = alice.get("/sessions").text
     assert all(f'name="minutes" value="{value}"' in page for value in ("60", "240", "max"))
     path = f"/sessions/{runner.session.id}/extend"
@@ -137,11 +129,11 @@ def test_a_session_that_was_made_unlimited_has_no_limit_and_cannot_be_extended(
     """Neither the limit that was asked for, nor an extension that would be refused."""
     runner = launched(time_limit=90)
     assert runner.ready().status_code == 200
-    poll_slurm(world)
+    poll_all(world)
     place = f"/sessions/{runner.session.id}"
     assert "Extend by" in alice.get(place).text
     world.slurm.jobs[-1].limit = "UNLIMITED"
-    poll_slurm(world)
+    poll_all(world)
     found = api("alice")("GET", place).json
     assert found is not None
     assert (found["time_limit"], found["unlimited"], found["deadline"]) == (None, True, None)
@@ -157,7 +149,7 @@ def test_extending_over_the_api(world: World, api: MakeApi, launched: Launched) 
     alice, path = api("alice"), f"/sessions/{runner.session.id}/extend"
     assert alice("POST", path).status_code == 409
     runner.ready()
-    poll_slurm(world)
+    poll_all(world)
     more = alice("POST", path, json={"minutes": 30})
     assert more.status_code == 200
     assert more.json is not None
@@ -176,7 +168,7 @@ def test_extending_over_the_api(world: World, api: MakeApi, launched: Launched) 
 def test_releasing_over_the_api(world: World, api: MakeApi, launched: Launched) -> None:
     runner = launched()
     runner.job.reason = "JobHeldUser"
-    poll_slurm(world)
+    poll_all(world)
     path = f"/sessions/{runner.session.id}/release"
     answer = api("alice")("POST", path)
     assert answer.json is not None
@@ -190,13 +182,13 @@ def test_data_for_the_notifier(
     runner = launched(name="mine1")
     path = f"/sessions/{runner.session.id}/outcome"
     runner.ready()
-    poll_slurm(world)
+    poll_all(world)
     assert alice.get(path).json == {
         "over": False, "tell": False, "explained": True, "name": "mine1", "text": "",
     }  # fmt: skip
     assert bob.get(path).status_code == 404
     world.slurm.finish(runner.job, "OUT_OF_MEMORY")
-    poll_slurm(world)
+    poll_all(world)
     answer = alice.get(path).json
     assert answer is not None
     assert answer["tell"]
@@ -208,7 +200,7 @@ def test_the_users_own_ends_are_not_notified(
 ) -> None:
     runner = launched()
     alice.post("/sessions/end", {"ids": runner.session.id})
-    poll_slurm(world)
+    poll_all(world)
     answer = alice.get(f"/sessions/{runner.session.id}/outcome").json
     assert answer is not None
     assert (answer["over"], answer["tell"]) == (True, False)

@@ -10,8 +10,8 @@ from flask import Flask
 from portal.core.job.runner_protocol import Heartbeat
 from portal.core.session.session import Session
 from portal.core.units import rounded_size
-from tests.fakes import World
-from tests.unit.services.session.test_sessions import ALICE
+from tests.support.fakes import World
+from tests.support.sessions import ALICE
 from tests.unit.web.conftest import Api, Browser, Runner
 
 Launched = Callable[..., Runner]

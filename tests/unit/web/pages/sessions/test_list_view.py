@@ -17,9 +17,9 @@ from portal.core.cluster.limits import Tres
 from portal.core.session.query import Sort
 from portal.core.session.session import Session, State
 from portal.web.pages.sessions.list_view import SORTS
-from tests.fakes import World
+from tests.support.fakes import World
+from tests.support.launch_pages import two_accounts
 from tests.unit.web.conftest import Api, Browser, Runner
-from tests.unit.web.pages.launch.test_slurm_fields import two_accounts
 
 Launched = Callable[..., Runner]
 MakeApi = Callable[[str], Api]
@@ -309,7 +309,7 @@ def test_the_api_names_invalid_ids(api: MakeApi, body: object) -> None:
 
 def test_the_bars_are_those_of_the_chosen_account(world: World, alice: Browser) -> None:
     two_accounts(world)
-    found = world.status.limits()
+    found = world.status.reported().limits
     assert found is not None
     limited = [
         replace(one, user=Tres(cpus=1)) if one.name == "urgent" else one for one in found.qos

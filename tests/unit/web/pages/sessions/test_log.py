@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portal.web.log_text import PIECE, TAIL, whole_lines
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.web.conftest import Browser, Runner
 
 Launched = Callable[..., Runner]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from flask import Flask
 
-from tests.fakes import World, make_world
+from tests.support.fakes import World, make_world
 from tests.unit.web.conftest import PORTAL, Browser, Runner, make_app, make_settings
 
 Launched = Callable[..., Runner]

@@ -10,10 +10,10 @@ import pytest
 from flask import Flask
 
 from portal.core.session.session import State
-from tests.fakes import World
-from tests.unit.services.session.test_idle_culler import advance, rule
+from tests.support.fakes import World
+from tests.support.idle_sessions import pass_minutes, set_idle_rule
+from tests.support.sessions import USAGE_REPORT
 from tests.unit.web.conftest import Api, Browser, Runner
-from tests.unit.web.test_runner import USAGE
 
 Launched = Callable[..., Runner]
 MakeApi = Callable[[str], Api]
@@ -51,16 +51,16 @@ def etag_of(page: str) -> str:
 def test_a_quiet_notice_precedes_the_warning(
     world: World, alice: Browser, launched: Launched
 ) -> None:
-    rule(world, 50)
+    set_idle_rule(world, 50)
     session = running(launched).session
     page = alice.get("/sessions").text
     assert "Not used since" not in page
-    advance(world, session, 6)
+    pass_minutes(world, session, 6)
     page = alice.get("/sessions").text
     assert "unless you use it" in page
     assert f"/sessions/{session.id}/keep" not in page
     assert "data-idle=" not in page
-    advance(world, session, 34)
+    pass_minutes(world, session, 34)
     page = alice.get("/sessions").text
     assert f'id="unused-{session.id}"' in page
     assert f'formaction="/sessions/{session.id}/keep"' in page
@@ -71,9 +71,9 @@ def test_a_quiet_notice_precedes_the_warning(
 def test_others_see_the_notice_without_the_warning(
     world: World, admin: Browser, bob: Browser, launched: Launched
 ) -> None:
-    rule(world, 50)
+    set_idle_rule(world, 50)
     session = running(launched).session
-    advance(world, session, 40)
+    pass_minutes(world, session, 40)
     page = admin.get("/sessions").text
     assert "unless somebody uses it" in page
     assert 'id="unused-' not in page
@@ -84,9 +84,9 @@ def test_others_see_the_notice_without_the_warning(
 def test_keeping_a_session_on_the_page(
     world: World, alice: Browser, bob: Browser, launched: Launched
 ) -> None:
-    rule(world, 50)
+    set_idle_rule(world, 50)
     session = running(launched).session
-    advance(world, session, 40)
+    pass_minutes(world, session, 40)
     path = f"/sessions/{session.id}/keep"
     assert bob.post(path, headers=HTMX).status_code == 404
     assert alice.post(path, headers=HTMX).status_code == 204
@@ -104,8 +104,8 @@ def test_the_api_reports_and_keeps(world: World, api: MakeApi, launched: Launche
     found = alice("GET", path).json
     assert found is not None
     assert (found["last_used"], found["idle_deadline"]) == ("2026-11-20T12:00:00+00:00", None)
-    rule(world, 60)
-    advance(world, session, 30)
+    set_idle_rule(world, 60)
+    pass_minutes(world, session, 30)
     found = alice("GET", path).json
     assert found is not None
     assert found["idle_deadline"] == "2026-11-20T13:00:00+00:00"
@@ -113,7 +113,7 @@ def test_the_api_reports_and_keeps(world: World, api: MakeApi, launched: Launche
     assert kept.json is not None
     assert (kept.status_code, kept.json["idle_deadline"]) == (200, "2026-11-20T13:30:00+00:00")
     assert api("bob")("POST", f"{path}/keep").status_code == 404
-    advance(world, session, 60)
+    pass_minutes(world, session, 60)
     found = alice("GET", path).json
     assert found is not None
     assert (found["state"], found["idle_deadline"]) == ("ENDING", None)
@@ -123,12 +123,12 @@ def test_the_api_reports_and_keeps(world: World, api: MakeApi, launched: Launche
 def test_a_busy_kernel_is_reported_by_the_runner(world: World, launched: Launched) -> None:
     runner = running(launched)
     world.clock.advance(minutes=1)
-    told = runner("usage", USAGE | {"busy": []}).json
+    told = runner("usage", USAGE_REPORT | {"busy": []}).json
     assert set(told or ()) == {"name", "kept", "seconds_left", "unused", "authorities", "ready"}
     assert world.store.get(runner.session.id).last_used != world.clock.now  # type: ignore[union-attr]
-    assert runner("usage", USAGE | {"busy": ["jupyterlab"]}).json == told
+    assert runner("usage", USAGE_REPORT | {"busy": ["jupyterlab"]}).json == told
     assert world.store.get(runner.session.id).last_used == world.clock.now  # type: ignore[union-attr]
-    assert runner("usage", USAGE | {"busy": ["../etc"]}).status_code == 422
+    assert runner("usage", USAGE_REPORT | {"busy": ["../etc"]}).status_code == 422
 
 
 def test_the_rules_in_their_form(world: World, admin: Browser) -> None:

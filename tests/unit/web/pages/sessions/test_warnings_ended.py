@@ -10,7 +10,7 @@ import pytest
 from flask import Flask
 
 from portal.core.session.session import Session
-from tests.fakes import World
+from tests.support.fakes import World
 from tests.unit.web.conftest import PORTAL, Api, Browser, Runner
 
 Launched = Callable[..., Runner]

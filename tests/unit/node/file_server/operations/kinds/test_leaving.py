@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from portal.node.file_server import renames
+from portal.node.file_server.access import posix_acl
 from portal.node.file_server.operations.kinds import placing
-from portal.node.file_server.storage import posix_acl
-from tests.two_users import BOB, files_of, private_home, readable_by_bob
+from tests.support.other_account import BOB, files_of, private_home, readable_by_bob
 from tests.unit.node.file_server.conftest import Client
 
 ENTRY = (posix_acl.USER, BOB.pw_uid)
@@ -153,7 +153,7 @@ def test_what_others_put_in_its_place_before_the_rename_is_closed_too(
 def test_what_cannot_be_looked_into_is_not_moved(
     control: Client, home: Path, shared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portal.node.file_server.storage.walk.DEEPEST", 1)
+    monkeypatch.setattr("portal.node.file_server.access.walk.DEEPEST", 1)
     order = {"kind": "move", "items": ["storage/data/sub"], "to": "home"}
     (problem,) = control("POST", "/v1/operations", order).json["problems"]
     assert problem["detail"].startswith("“deep” cannot be looked into")

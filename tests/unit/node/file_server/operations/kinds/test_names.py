@@ -6,7 +6,7 @@ from itertools import islice
 
 import pytest
 
-from portal.node.file_server.operations.kinds.names import others
+from portal.node.file_server.operations.kinds.names import alternatives
 
 
 @pytest.mark.parametrize(
@@ -30,5 +30,5 @@ from portal.node.file_server.operations.kinds.names import others
     ],
 )
 def test_a_second_name(name: bytes, is_folder: bool, expected: bytes) -> None:
-    assert next(others(name, is_folder=is_folder)) == expected
-    assert all(len(other) <= 255 for other in islice(others(name, is_folder=is_folder), 2000))
+    assert next(alternatives(name, is_folder=is_folder)) == expected
+    assert all(len(other) <= 255 for other in islice(alternatives(name, is_folder=is_folder), 2000))

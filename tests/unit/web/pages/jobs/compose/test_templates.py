@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from tests.fakes import World
+from tests.support.composer_pages import FORM, SCRIPT, field_error, input_value, script_text
+from tests.support.fakes import World
 from tests.unit.web.conftest import Browser
-from tests.unit.web.pages.jobs.compose.test_views import FORM, SCRIPT, error, field, script
 
 
 def test_a_template_is_saved_used_renamed_and_deleted(alice: Browser, world: World) -> None:
     saved = alice.post("/jobs/templates", FORM | {"template": "mine", "array": "0-3"})
     assert saved.status_code == 200
     assert "Saved as mine." in saved.text
-    assert (field(saved.text, "key"), script(saved.text)) == ("k", SCRIPT)
+    assert (input_value(saved.text, "key"), script_text(saved.text)) == ("k", SCRIPT)
     page = alice.get("/jobs/new?template=mine").text
-    assert (script(page), field(page, "array")) == (SCRIPT, "0-3")
+    assert (script_text(page), input_value(page, "array")) == (SCRIPT, "0-3")
     taken = alice.post("/jobs/templates", FORM | {"template": "mine"})
     assert taken.status_code == 409
     assert "You have a job template named mine already." in taken.text
@@ -33,7 +33,7 @@ def test_others_use_it_once_it_is_shared(alice: Browser, bob: Browser, world: Wo
     assert "mine" not in bob.get("/jobs/templates").text
     shared = {"template": "mine", "shared": "account:research", "replace": "yes"}
     assert alice.post("/jobs/templates", FORM | shared).status_code == 200
-    assert script(bob.get("/jobs/new?template=mine&owner=alice").text) == SCRIPT
+    assert script_text(bob.get("/jobs/new?template=mine&owner=alice").text) == SCRIPT
     assert "shared with research" in bob.get("/jobs/templates").text
     assert bob.post("/jobs/templates/alice/mine/delete").status_code == 404
     assert bob.post("/jobs/templates/mine/rename", {"to": "x"}).status_code == 404
@@ -48,7 +48,7 @@ def test_what_cannot_be_saved_is_told_beside_the_field(alice: Browser) -> None:
     ):
         answer = alice.post("/jobs/templates", FORM | changes)
         assert answer.status_code == 422
-        assert error(answer.text, "template").startswith(message)
+        assert field_error(answer.text, "template").startswith(message)
     renamed = alice.post("/jobs/templates/none/rename", {"to": "-"})
     assert renamed.status_code == 422
     assert "Use up to 60 letters" in renamed.text

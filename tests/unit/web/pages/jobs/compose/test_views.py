@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-from typing import Any
 
 import pytest
 from flask import Flask
@@ -14,11 +13,9 @@ from portal.core.cluster.jobs import JobReport, JobState
 from portal.core.jobs.job import Job, JobTexts
 from portal.errors import NotFound
 from portal.services.jobs.jobs import Jobs
-from tests.fakes import World
+from tests.support.composer_pages import FORM, SCRIPT, field_error, input_value, script_text
+from tests.support.fakes import World
 from tests.unit.web.conftest import Browser
-
-SCRIPT = '#!/bin/sh\nhostname <&> "\n'
-FORM: dict[str, Any] = {"source": "editor", "script": SCRIPT.replace("\n", "\r\n"), "key": "k"}
 
 
 @pytest.fixture(autouse=True)
@@ -35,33 +32,11 @@ def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, Job]:
     return found
 
 
-def field(page: str, name: str) -> str:
-    """The value of an input."""
-    tag = re.search(rf'<input[^>]*\sname="{re.escape(name)}"[^>]*>', page)
-    assert tag is not None, name
-    value = re.search(r'\svalue="([^"]*)"', tag[0])
-    return html.unescape(value[1]) if value else ""
-
-
-def script(page: str) -> str:
-    """The text of the editor."""
-    text = re.search(r"<textarea[^>]*>\n(.*?)</textarea>", page, re.DOTALL)
-    assert text is not None
-    return html.unescape(text[1])
-
-
-def error(page: str, name: str) -> str:
-    """The message beside a field; "" if it is hidden."""
-    text = re.search(rf'id="error-{name}"( hidden)?>.*?<span>(.*?)</span>', page, re.DOTALL)
-    assert text is not None, name
-    return "" if text[1] else html.unescape(text[2])
-
-
 def test_a_new_page_leaves_everything_to_the_script(alice: Browser) -> None:
     page = alice.get("/jobs/new").text
-    assert script(page) == "#!/bin/bash\n\n"
+    assert script_text(page) == "#!/bin/bash\n\n"
     for name in ("name", "resources.cpus", "resources.memory", "time_limit", "array", "options"):
-        assert field(page, name) == ""
+        assert input_value(page, name) == ""
     assert '<input type="radio" name="image" id="image-none" value=""' in page
     assert re.search(r'id="image-none"[^>]* checked', page)
 
@@ -133,19 +108,19 @@ def test_bad_input_is_shown_beside_its_field_and_submits_nothing(
     given = FORM | {"time_limit": "90", "options": "--hold"} | changes
     answer = alice.post(f"/jobs/new{action}", given)
     assert answer.status_code == 422
-    assert error(answer.text, name).startswith(message)
+    assert field_error(answer.text, name).startswith(message)
     assert world.slurm.submitted == []
     for other in ("time_limit", "options", "array"):
-        assert field(answer.text, other) == given.get(other, "").strip()
-    assert script(answer.text) == given["script"].replace("\r\n", "\n")
+        assert input_value(answer.text, other) == given.get(other, "").strip()
+    assert script_text(answer.text) == given["script"].replace("\r\n", "\n")
 
 
 def test_a_refusal_of_slurm_is_shown_beside_its_field(alice: Browser, world: World) -> None:
     world.slurm.refuse = "Requested time limit is invalid (missing or exceeds some limit)"
     answer = alice.post("/jobs/new", FORM | {"time_limit": "8h"})
     assert answer.status_code == 422
-    assert error(answer.text, "time_limit") == world.slurm.refuse
-    assert script(answer.text) == SCRIPT
+    assert field_error(answer.text, "time_limit") == world.slurm.refuse
+    assert script_text(answer.text) == SCRIPT
 
 
 def test_a_lost_answer_keeps_the_key_until_somebody_decides(alice: Browser, world: World) -> None:
@@ -154,7 +129,7 @@ def test_a_lost_answer_keeps_the_key_until_somebody_decides(alice: Browser, worl
         answer = alice.post("/jobs/new", FORM)
         assert answer.status_code == 503
         assert "Look at your jobs before you submit it again" in answer.text
-        assert field(answer.text, "key") == "k"
+        assert input_value(answer.text, "key") == "k"
     assert len(world.slurm.submitted) == 1
     world.slurm.lose_answer = False
     assert alice.post("/jobs/new", FORM | {"afresh": "yes"}).status_code == 303
@@ -164,7 +139,7 @@ def test_a_check_shows_the_words_of_sbatch(alice: Browser, world: World) -> None
     answer = alice.post("/jobs/new/check", FORM)
     assert answer.status_code == 200
     assert "It would start at 2026-11-20T15:00:00 UTC using 1 processors" in answer.text
-    assert (field(answer.text, "key"), script(answer.text)) == ("k", SCRIPT)
+    assert (input_value(answer.text, "key"), script_text(answer.text)) == ("k", SCRIPT)
     assert world.slurm.submitted == []
 
 
@@ -180,11 +155,11 @@ def test_a_file_is_opened_in_the_editor(alice: Browser, world: World) -> None:
     world.slurm.files["/home/alice/run.sh"] = b"#!/bin/csh\r\nid\r\n"
     given = {"source": "file", "path": "~/run.sh", "array": "0-1"}
     answer = alice.post("/jobs/new/script", FORM | given)
-    assert script(answer.text) == "#!/bin/csh\nid\n"
+    assert script_text(answer.text) == "#!/bin/csh\nid\n"
     assert re.search(r'value="editor" checked', answer.text)
-    assert field(answer.text, "array") == "0-1"
+    assert input_value(answer.text, "array") == "0-1"
     answer = alice.post("/jobs/new/script", FORM | {"source": "file", "path": "~/x"})
-    assert (answer.status_code, error(answer.text, "path")) == (
+    assert (answer.status_code, field_error(answer.text, "path")) == (
         422,
         "There is no such file, or you may not look into its folder",
     )
@@ -197,9 +172,9 @@ def test_a_job_of_ones_own_is_submitted_again(
     alice.post("/jobs/new", FORM | given)
     known["1"] = Job(JobReport("1", "alice", JobState.COMPLETED), texts=JobTexts(name="x"))
     page = alice.get("/jobs/new?from=1").text
-    assert (script(page), field(page, "array")) == (SCRIPT, "0-3")
-    assert field(page, "options") == "'--comment=a b'"
-    assert field(page, "args") == "x 'y z'"
+    assert (script_text(page), input_value(page, "array")) == (SCRIPT, "0-3")
+    assert input_value(page, "options") == "'--comment=a b'"
+    assert input_value(page, "args") == "x 'y z'"
     assert bob.get("/jobs/new?from=1").status_code == 404
 
 

@@ -1,0 +1,1 @@
+"""Access to storage folders: access control lists (POSIX, NFSv4), and the folders of others."""

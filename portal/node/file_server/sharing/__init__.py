@@ -1,0 +1,1 @@
+"""Shares of storage folders: listing, changes, comparison with the portal's list."""

@@ -1,1 +1,0 @@
-"""Whether the portal works, for programs that watch it."""

@@ -1,1 +1,0 @@
-"""Announcements and the maintenance mode."""

@@ -1,9 +1,0 @@
-"""Paths of the repository."""
-
-from __future__ import annotations
-
-from pathlib import Path
-
-ROOT = Path(__file__).parents[1]
-TEMPLATES = ROOT / "templates"
-RECORDED = ROOT / "tests" / "recorded"
