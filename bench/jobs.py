@@ -23,7 +23,7 @@ from typing import Any
 from portal.adapters.slurm.commands import SEPARATOR
 from portal.adapters.slurm.queue import QueueReader, squeue_parse
 from portal.core.cluster.gpu_offers import NO_GPUS
-from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.cluster.job_reports import JobReport, JobState
 from portal.core.cluster.queue import queue_positions
 from portal.core.jobs.job import Job, JobTab
 from portal.core.jobs.query import JobQuery, JobSort

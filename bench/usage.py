@@ -22,10 +22,18 @@ from typing import get_args
 
 from sqlalchemy import Engine, insert
 
-from portal.core.admin.usage import By, Unit, UsageQuery, grouped, spans_of, total_of, used_in
+from portal.core.admin.usage_report import (
+    By,
+    Unit,
+    UsageQuery,
+    grouped,
+    spans_of,
+    total_of,
+    used_in,
+)
 from portal.store.engine import open_database, upgrade
-from portal.store.tables import JournalRow, SessionRow
-from portal.store.usage import UsageStore
+from portal.store.tables import AuditRow, SessionRow
+from portal.store.usage_report import UsageStore
 
 NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
 YEAR = timedelta(days=365)
@@ -47,7 +55,7 @@ def fill(engine: Engine, sessions: int, people: int) -> None:
         ]
         with engine.begin() as db:
             db.execute(insert(SessionRow), rows)
-            db.execute(insert(JournalRow), list(_opened(rows, chance)))
+            db.execute(insert(AuditRow), list(_opened(rows, chance)))
 
 
 def _session(number: int, sessions: int, people: int, chance: random.Random) -> dict[str, object]:

@@ -29,10 +29,10 @@ from portal.adapters.oidc.provider import LocalAccountsFile, OidcProvider
 from portal.adapters.runner_client import GatewayRunners, resolve
 from portal.adapters.settings_file import LocalSettingsFile
 from portal.adapters.slurm.client import Slurm
+from portal.adapters.slurm.job_usage import SlurmMeter
 from portal.adapters.slurm.jobs import SlurmJobs
 from portal.adapters.slurm.pyslurm.process import PySlurmProcess
 from portal.adapters.slurm.submitter import LoginNodeSubmitter
-from portal.adapters.slurm.usage import SlurmMeter
 from portal.adapters.ssh.accounts import LoginNodeAccounts
 from portal.adapters.ssh.home_files import HomeFiles
 from portal.adapters.ssh.hosts import HostOrder
@@ -44,9 +44,9 @@ from portal.core.files.server import StartOrder
 from portal.core.hosts import Holder, HostStatus
 from portal.core.interfaces.images import ImageStore, Note, Recipes
 from portal.core.interfaces.systems import Clock
-from portal.core.job.description import JobSettings
 from portal.core.launch.mounts import storage_of
 from portal.core.session.session import Home, Session
+from portal.core.session_job.description import JobSettings
 from portal.services.assembly import Services
 from portal.services.images.builder import ImageBuilder
 from portal.services.images.keeper import ImageKeeper

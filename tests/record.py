@@ -18,7 +18,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from portal.adapters.slurm import accounting, commands, estimate, queue, texts, usage
+from portal.adapters.slurm import accounting, commands, estimate, job_usage, queue, texts
 from portal.adapters.slurm.limits import (
     associations,
     config,
@@ -27,7 +27,7 @@ from portal.adapters.slurm.limits import (
     reservations,
     used,
 )
-from portal.core.cluster.jobs import JobState
+from portal.core.cluster.job_reports import JobState
 from portal.core.jobs.job import Job
 from tests.support.cluster import Cluster, wait_for
 
@@ -132,11 +132,11 @@ def record_use(recorder: Recorder) -> None:
         time.sleep(15)
         for place, job in enumerate(running, 1):
             ids[f"{role}-{place}"] = job.id
-            recorder.keep(f"use-{role}-{place}-sstat", "bob", usage.sstat_argv(job))
+            recorder.keep(f"use-{role}-{place}-sstat", "bob", job_usage.sstat_argv(job))
         cluster.run("login", "scancel", ids[role], user="bob")
         time.sleep(10)
         for place, job in enumerate(running, 1):
-            recorder.keep(f"use-{role}-{place}-sacct", "slipway", usage.sacct_argv(job))
+            recorder.keep(f"use-{role}-{place}-sacct", "slipway", job_usage.sacct_argv(job))
     cluster.run("login", "scancel", ids["long"], user="bob")
     ids["waits"] = recorder.submit("bob", "--hold", "true")
     time.sleep(10)

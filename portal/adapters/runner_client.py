@@ -17,8 +17,8 @@ from portal.adapters.client_tls import ClientTls
 from portal.adapters.ssh.per_user import ThreadBudget, ThrottleLimits, UserThrottle
 from portal.core.apps.access import gateway_name
 from portal.core.interfaces.systems import Runners
-from portal.core.job.runner_protocol import StartRequest
 from portal.core.session.session import Session
+from portal.core.session_job.runner_protocol import StartRequest
 from portal.errors import Unavailable
 
 SECONDS = 5.0

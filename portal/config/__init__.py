@@ -3,11 +3,11 @@
 `slipway config` prints every key with its description and default (annotate.py).
 """
 
-from portal.config.auth.oidc import OidcSettings
 from portal.config.cluster import LoginSettings, SlurmSettings
 from portal.config.gpu import GpuKindSettings, GpuSettings
-from portal.config.operations.log import LogSettings
-from portal.config.operations.monitoring import MonitoringSettings
+from portal.config.log import LogSettings
+from portal.config.monitoring import MonitoringSettings
+from portal.config.oidc import OidcSettings
 from portal.config.sessions import SessionSettings
 from portal.config.settings import Settings, SettingsError, load_settings, settings_file
 from portal.config.state import StateSettings

@@ -10,7 +10,6 @@ from typing import Any
 
 from pydantic import BaseModel, Field, ValidationError
 
-from portal.config.auth.oidc import OidcSettings
 from portal.config.base import FROZEN
 from portal.config.batch import BatchSettings
 from portal.config.cluster import LoginSettings, SlurmSettings
@@ -18,9 +17,10 @@ from portal.config.files import FileSettings
 from portal.config.gpu import GpuSettings
 from portal.config.hub import HubSettings
 from portal.config.images import ImageSettings
+from portal.config.log import LogSettings
 from portal.config.messages import problems
-from portal.config.operations.log import LogSettings
-from portal.config.operations.monitoring import MonitoringSettings
+from portal.config.monitoring import MonitoringSettings
+from portal.config.oidc import OidcSettings
 from portal.config.sessions import SessionSettings
 from portal.config.state import ServiceSettings, StateSettings
 from portal.config.web import WebSettings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from portal.core.cluster.jobs import Estimate
+from portal.core.cluster.job_reports import Estimate
 from portal.core.cluster.meters import PartitionUsage
 from portal.core.session.session import Session
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 
-from portal.config.operations.log import LogSettings
+from portal.config.log import LogSettings
 from portal.logs.format import JsonFormatter, TextFormatter
 
 ACCESS = "portal.access"

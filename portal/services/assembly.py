@@ -9,7 +9,7 @@ from portal.config import Settings
 from portal.core.admin.batch_settings import BatchSite
 from portal.services.admin.administration import Administration, caller_address
 from portal.services.admin.batch_settings import BatchSettings
-from portal.services.admin.usage import Usage
+from portal.services.admin.usage_report import Usage
 from portal.services.apps.apps import Apps
 from portal.services.apps.gate import AppGate
 from portal.services.apps.host_agent import HostAgent
@@ -33,10 +33,10 @@ from portal.services.files.shares import FolderShares
 from portal.services.images.contents import ImageContents
 from portal.services.jobs.composer import Composer
 from portal.services.jobs.follower import JobFollower
+from portal.services.jobs.job_usage import JobUse
 from portal.services.jobs.jobs import Jobs
 from portal.services.jobs.outputs import JobOutputs
 from portal.services.jobs.templates import JobTemplates
-from portal.services.jobs.usage import JobUse
 from portal.services.launch.checks import LaunchChecks
 from portal.services.launch.estimates import Estimates
 from portal.services.launch.launcher import Launcher

@@ -11,7 +11,7 @@ from portal.core.cluster.choice.constraint import satisfiable
 from portal.core.cluster.choice.submit_limits import CountJobs
 from portal.core.cluster.gpu_offers import Gpus, has_gres
 from portal.core.cluster.inventory import Node
-from portal.core.cluster.jobs import HOLDING, JobReport
+from portal.core.cluster.job_reports import HOLDING, JobReport
 from portal.core.cluster.node_use import NodeUse, measure_nodes
 from portal.core.cluster.usage import SlurmStatus, measure_usage
 from portal.core.cluster_view import ClusterView, UnixGroups

@@ -12,7 +12,7 @@ from typing import Literal
 
 from portal.core.cluster.effective_limits import UserPartition, partition_of_job
 from portal.core.cluster.extensions import Extensions, extensions
-from portal.core.cluster.jobs import JobReport
+from portal.core.cluster.job_reports import JobReport
 from portal.core.interfaces.systems import Clock, Scheduler
 from portal.core.units import short_minutes
 from portal.errors import Conflict, FieldError, InvalidRequest, OutcomeUnknown, Unavailable

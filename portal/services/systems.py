@@ -24,8 +24,8 @@ from portal.core.interfaces.systems import (
     SettingsFile,
     UserFiles,
 )
-from portal.core.job.description import JobSettings
 from portal.core.monitoring import Snapshot
+from portal.core.session_job.description import JobSettings
 from portal.store.stores import Stores
 
 

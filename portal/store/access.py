@@ -41,10 +41,10 @@ from portal.errors import Conflict, NotFound
 from portal.store.reading import reading
 from portal.store.tables import (
     AppRow,
+    AuditRow,
     EndedAppRow,
     GrantRow,
     ImageAppsRow,
-    JournalRow,
     OriginRow,
     PendingRemovalRow,
     SessionRow,
@@ -440,7 +440,7 @@ def add_ticket(db: Database, new: NewTicket, most: int) -> None:
         conditions = col(SessionRow.id) == ticket.session, col(SessionRow.state).in_(LIVE)
         db.exec(update(SessionRow).where(*conditions).values(last_used=new.used))
     if not any(row.login == ticket.login for row in tickets):
-        db.add(JournalRow(**new.event.model_dump(exclude={"id"})))
+        db.add(AuditRow(**new.event.model_dump(exclude={"id"})))
 
 
 def take_ticket(db: Database, ticket_hash: str, label: str, now: datetime) -> Ticket | None:

@@ -20,7 +20,7 @@ from portal.core.launch.templates import MAX_PLACE, Template
 from portal.core.site_rules import SiteRules
 from portal.errors import Conflict
 from portal.store.reading import reading
-from portal.store.tables import ImageRuleRow, JournalRow, SiteRuleRow, TemplateRow
+from portal.store.tables import AuditRow, ImageRuleRow, SiteRuleRow, TemplateRow
 
 OVERTAKEN = (
     "Somebody else has changed this while you were editing. Check the current version, "
@@ -84,7 +84,7 @@ class AdministrationStore:
             template = Template.model_validate(row)
             _compare(seen, template)
             db.delete(row)
-            db.add(journal_row(line(template)))
+            db.add(audit_row(line(template)))
             db.commit()
             return template
 
@@ -102,7 +102,7 @@ class AdministrationStore:
             to = next(at for at, row in enumerate(rows) if row.name == name)
             if to != position:
                 _number(rows)
-                db.add(journal_row(line(to)))
+                db.add(audit_row(line(to)))
                 db.commit()
             return True
 
@@ -161,7 +161,7 @@ class AdministrationStore:
                 row = rows.get(name) or SiteRuleRow(name=name, value="")
                 row.value = json.dumps(value)
                 db.add(row)
-            db.add(journal_row(entry))
+            db.add(audit_row(entry))
             return rules
 
         return self._change(seen, save)
@@ -188,31 +188,29 @@ class AdministrationStore:
     def add_events(self, entries: Sequence[AuditEvent]) -> None:
         """Append events to the audit log; events are never changed."""
         with Database(self._engine) as db:
-            db.add_all([journal_row(entry) for entry in entries])
+            db.add_all([audit_row(entry) for entry in entries])
             db.commit()
 
     def events(self, criteria: AuditFilter, limit: int, before: int | None) -> list[AuditEvent]:
         """Events, newest first: at most `limit`, with ids below `before` if it is given."""
-        query = select(JournalRow).where(*_conditions(criteria))
+        query = select(AuditRow).where(*_conditions(criteria))
         if before is not None:
-            query = query.where(col(JournalRow.id) < before)
+            query = query.where(col(AuditRow.id) < before)
         with reading(self._readers) as db:
-            rows = db.exec(query.order_by(col(JournalRow.id).desc()).limit(limit))
+            rows = db.exec(query.order_by(col(AuditRow.id).desc()).limit(limit))
             return [AuditEvent.model_validate(row) for row in rows]
 
     def events_of(self, target: str, actions: Collection[str], limit: int) -> list[AuditEvent]:
         """Events of these actions with this target, newest first."""
-        query = select(JournalRow).where(
-            JournalRow.target == target, col(JournalRow.action).in_(actions)
-        )
+        query = select(AuditRow).where(AuditRow.target == target, col(AuditRow.action).in_(actions))
         with reading(self._readers) as db:
-            rows = db.exec(query.order_by(col(JournalRow.id).desc()).limit(limit))
+            rows = db.exec(query.order_by(col(AuditRow.id).desc()).limit(limit))
             return [AuditEvent.model_validate(row) for row in rows]
 
     def delete_events(self, before: datetime) -> None:
         """Delete events older than a time."""
         with Database(self._engine) as db:
-            db.exec(delete(JournalRow).where(col(JournalRow.time) < before))
+            db.exec(delete(AuditRow).where(col(AuditRow.time) < before))
             db.commit()
 
 
@@ -226,7 +224,7 @@ def _put(db: Database, row: Any, table: Any, values: dict[str, Any], entry: Audi
         db.add(table(**values))
     else:
         row.sqlmodel_update(values)
-    db.add(journal_row(entry))
+    db.add(audit_row(entry))
 
 
 def _in_order() -> Any:
@@ -245,9 +243,9 @@ def _last_place(rows: Sequence[TemplateRow]) -> int:
     return rows[-1].place + 1 if rows else 0
 
 
-def journal_row(entry: AuditEvent) -> JournalRow:
+def audit_row(entry: AuditEvent) -> AuditRow:
     """The row of an event, for stores that write it with the recorded change."""
-    return JournalRow(**entry.model_dump(exclude={"id"}))
+    return AuditRow(**entry.model_dump(exclude={"id"}))
 
 
 def _site_rules(rows: Iterable[SiteRuleRow]) -> SiteRules:
@@ -258,14 +256,14 @@ def _site_rules(rows: Iterable[SiteRuleRow]) -> SiteRules:
 def _conditions(criteria: AuditFilter) -> list[Any]:
     conditions: list[Any] = []
     if criteria.who is not None:
-        conditions.append(col(JournalRow.who) == criteria.who)
+        conditions.append(col(AuditRow.who) == criteria.who)
     if criteria.action is not None:
-        conditions.append(col(JournalRow.action) == criteria.action)
+        conditions.append(col(AuditRow.action) == criteria.action)
     if criteria.text is not None:
-        columns = (JournalRow.target, JournalRow.detail, JournalRow.address)
+        columns = (AuditRow.target, AuditRow.detail, AuditRow.address)
         conditions.append(or_(*(col(c).icontains(criteria.text, autoescape=True) for c in columns)))
     if criteria.since is not None:
-        conditions.append(col(JournalRow.time) >= criteria.since)
+        conditions.append(col(AuditRow.time) >= criteria.since)
     if criteria.until is not None:
-        conditions.append(col(JournalRow.time) < criteria.until)
+        conditions.append(col(AuditRow.time) < criteria.until)
     return conditions

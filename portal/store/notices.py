@@ -15,7 +15,7 @@ from portal.core.admin.etag import etag
 from portal.core.notices.announcements import Announcement
 from portal.core.notices.maintenance import Maintenance
 from portal.errors import Conflict
-from portal.store.administration import OVERTAKEN, journal_row
+from portal.store.administration import OVERTAKEN, audit_row
 from portal.store.reading import reading
 from portal.store.tables import AnnouncementRow, SiteRuleRow
 
@@ -59,7 +59,7 @@ class NoticeStore:
             after, entry = change(before, len(rows))
             _compare(seen, before)
             db.merge(AnnouncementRow(**after.model_dump()))
-            db.add(journal_row(entry))
+            db.add(audit_row(entry))
             db.commit()
             return after
 
@@ -74,7 +74,7 @@ class NoticeStore:
             announcement = Announcement.model_validate(row)
             _compare(seen, announcement)
             db.delete(row)
-            db.add(journal_row(line(announcement)))
+            db.add(audit_row(line(announcement)))
             db.commit()
             return announcement
 
@@ -98,7 +98,7 @@ class NoticeStore:
                     db.add(row)
                 elif row is not None:
                     db.delete(row)
-                db.add(journal_row(entry))
+                db.add(audit_row(entry))
                 db.commit()
         except IntegrityError:  # a concurrent request has inserted the row
             raise Conflict(OVERTAKEN) from None

@@ -9,8 +9,8 @@ from sqlalchemy import Engine, func
 from sqlmodel import Session as Database
 from sqlmodel import col, delete, select, update
 
-from portal.core.job.samples import MOST, Reading, Sample, add_reading, thin
 from portal.core.session.session import OVER, Facts, State
+from portal.core.session_job.samples import MOST, Reading, Sample, add_reading, thin
 from portal.store.reading import reading
 from portal.store.tables import SampleRow, SessionRow
 

@@ -28,7 +28,7 @@ from portal.store.sessions import SessionStore
 from portal.store.shares import ShareStore
 from portal.store.status import StatusStore
 from portal.store.submissions import SubmissionStore
-from portal.store.usage import UsageStore
+from portal.store.usage_report import UsageStore
 
 
 class Stores:

@@ -7,15 +7,15 @@ from flask.typing import ResponseReturnValue
 
 from portal.core.apps.access import AppState
 from portal.core.auth.person import hash_secret
-from portal.core.job.adoption import AdoptMessage
-from portal.core.job.runner_protocol import (
+from portal.core.session.session import Session
+from portal.core.session_job.adoption import AdoptMessage
+from portal.core.session_job.runner_protocol import (
     AppReport,
     Heartbeat,
     ProgressMessage,
     ReadyMessage,
     RenewalMessage,
 )
-from portal.core.session.session import Session
 from portal.errors import NotFound, SessionUnknown, Unavailable
 from portal.web.auth.bearer import bearer
 from portal.web.context import services

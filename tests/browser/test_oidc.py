@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from portal.config.auth.oidc import OidcSettings
+from portal.config.oidc import OidcSettings
 from tests.browser import openid
 from tests.browser.conftest import Picture
 from tests.support.fakes import World

@@ -8,8 +8,8 @@ from sqlmodel import Session as Database
 from sqlmodel import delete
 
 from portal.core.auth.person import hash_secret
-from portal.core.job import adoption
 from portal.core.session.session import Session
+from portal.core.session_job import adoption
 from portal.store.tables import AppRow, SessionEnvRow, SessionRow
 from tests.support.fakes import World
 from tests.support.sessions import poll_slurm

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from portal.core.job.description import JobDescription
+from portal.core.session_job.description import JobDescription
 from tests.support.paths import ROOT
 
 TEMPLATE_FILE = ROOT / "templates" / "job" / "session.sh.j2"

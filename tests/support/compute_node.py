@@ -7,8 +7,8 @@ import shlex
 import subprocess
 from pathlib import Path
 
-from portal.core.job.batch_script import render_script
 from portal.core.launch.mounts import MountPoint
+from portal.core.session_job.batch_script import render_script
 from tests.support.batch_scripts import PLAIN, TEMPLATE
 
 MOUNT_POINTS = (

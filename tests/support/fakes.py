@@ -20,25 +20,25 @@ from portal.adapters.images.folder import read_inventory
 from portal.adapters.monitoring.prometheus import PrometheusMeasures
 from portal.adapters.oidc.provider import LocalAccountsFile
 from portal.adapters.slurm.client import Slurm
+from portal.adapters.slurm.job_usage import SlurmMeter
 from portal.adapters.slurm.jobs import SlurmJobs
 from portal.adapters.slurm.submitter import LoginNodeSubmitter
-from portal.adapters.slurm.usage import SlurmMeter
 from portal.adapters.ssh.home_files import HomeFiles
 from portal.config import Settings
 from portal.config.state import StateSettings
 from portal.core.apps.catalog import AppSpec, Catalog, Image
 from portal.core.auth.accounts import AccountStatus, Identity
 from portal.core.auth.person import Person
-from portal.core.cluster.jobs import Estimate
+from portal.core.cluster.job_reports import Estimate
 from portal.core.images.inventory import Inventory, Package
 from portal.core.interfaces.systems import Scheduler
-from portal.core.job.description import JobSettings
-from portal.core.job.runner_protocol import StartRequest
 from portal.core.launch.request import LaunchRequest
 from portal.core.launch.templates import Template
 from portal.core.monitoring import Room
 from portal.core.session.idle import Traffic
 from portal.core.session.session import Home, Session
+from portal.core.session_job.description import JobSettings
+from portal.core.session_job.runner_protocol import StartRequest
 from portal.errors import Unavailable
 from portal.services.apps.apps import Apps
 from portal.services.apps.gate import AppGate

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from portal.core.admin.caps import CapsRequest
-from portal.core.job.runner_protocol import Heartbeat
 from portal.core.session.session import Session, State
+from portal.core.session_job.runner_protocol import Heartbeat
 from portal.core.site_rules import SiteRules
 from portal.services.session.idle_culler import IdleCuller
 from tests.support.fakes import World

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from portal.adapters.slurm.commands import SEPARATOR
-from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.cluster.job_reports import JobReport, JobState
 from portal.core.jobs.job import Job, JobTexts
 from tests.support.fakes import World
 from tests.support.stored_jobs import store_jobs

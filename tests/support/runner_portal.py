@@ -17,7 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from portal.core.job.runner_protocol import fingerprint
+from portal.core.session_job.runner_protocol import fingerprint
 from tests.support.paths import ROOT
 
 TOKEN = "a-secret-of-this-session"

@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 from portal.core.auth.person import Person
-from portal.core.job.runner_protocol import ReadyMessage
 from portal.core.launch.request import parse_launch
 from portal.core.session.session import Session
+from portal.core.session_job.runner_protocol import ReadyMessage
 from tests.support.fakes import World
 
 VALID_REQUEST: dict[str, Any] = {

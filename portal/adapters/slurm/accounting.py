@@ -27,7 +27,7 @@ from portal.adapters.slurm.commands import (
     read_time,
 )
 from portal.adapters.slurm.texts import output_texts
-from portal.core.cluster.jobs import JobReport
+from portal.core.cluster.job_reports import JobReport
 from portal.core.jobs.job import Job, JobTexts
 
 OFF = "accounting storage is disabled"

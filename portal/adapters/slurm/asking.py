@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from portal.adapters.slurm import commands
 from portal.adapters.ssh.transport import Transport
-from portal.core.cluster.jobs import JobReport
+from portal.core.cluster.job_reports import JobReport
 from portal.errors import Unavailable
 
 # Messages of Slurm's commands for failures of Slurm, not of the request (slurm_errno.c).

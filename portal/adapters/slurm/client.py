@@ -17,7 +17,7 @@ from portal.adapters.ssh import key_commands
 from portal.adapters.ssh.shell import home, umask
 from portal.adapters.ssh.transport import Transport
 from portal.core.cluster.inventory import Node, Partition
-from portal.core.cluster.jobs import Estimate, JobReport
+from portal.core.cluster.job_reports import Estimate, JobReport
 from portal.core.cluster.limits import Limits
 from portal.core.interfaces.systems import Scheduler
 from portal.core.jobs.job import Job

@@ -14,7 +14,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from portal.core.cluster.inventory import Node, NodeGpus, Partition
-from portal.core.cluster.jobs import JobState, job_state
+from portal.core.cluster.job_reports import JobState, job_state
 from portal.core.cluster.limits import Tres
 from portal.node.common.gres import parse_gres, split_gres
 from portal.node.common.node_lists import expand_nodes

@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime
 
 from portal.adapters.slurm.commands import UnexpectedOutput, read_time
-from portal.core.cluster.jobs import Estimate, plausible_start
+from portal.core.cluster.job_reports import Estimate, plausible_start
 
 
 def estimate_argv() -> list[str]:

@@ -19,7 +19,7 @@ from portal.adapters.slurm.commands import (
     read_state,
     read_time,
 )
-from portal.core.cluster.jobs import JobReport, JobState, plausible_start
+from portal.core.cluster.job_reports import JobReport, JobState, plausible_start
 from portal.core.jobs.job import Job
 
 _FIELDS = (

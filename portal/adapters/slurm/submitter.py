@@ -14,7 +14,7 @@ from portal.adapters.slurm.asking import DOWN
 from portal.adapters.slurm.commands import is_job_id
 from portal.adapters.ssh.shell.home import ENTER, check_home
 from portal.adapters.ssh.transport import Completed, Transport
-from portal.core.cluster.jobs import plausible_start
+from portal.core.cluster.job_reports import plausible_start
 from portal.core.interfaces.jobs import Submitter
 from portal.core.jobs.compose.command import SubmitCommand
 from portal.core.jobs.compose.refusals import ScriptTooLong, ScriptUnreadable, SubmissionRefused

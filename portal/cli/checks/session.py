@@ -17,11 +17,11 @@ from portal.adapters.slurm.refusals import REFUSED
 from portal.cli.checks.node_facts import PREAMBLE, Expected, judge, read_facts
 from portal.cli.findings import Finding, warn
 from portal.core.cluster.choice.access import CLOSED
-from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.cluster.job_reports import JobReport, JobState
 from portal.core.cluster.limits import PartitionAccess
 from portal.core.interfaces.systems import Scheduler
-from portal.core.job.batch_script import render_script
-from portal.core.job.description import JobDescription, JobSettings
+from portal.core.session_job.batch_script import render_script
+from portal.core.session_job.description import JobDescription, JobSettings
 from portal.errors import InvalidRequest, PortalError
 
 log = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
 from portal.core.cluster.inventory import Partition
-from portal.core.cluster.jobs import JobReport
+from portal.core.cluster.job_reports import JobReport
 from portal.core.cluster.limits import (
     Association,
     Bound,

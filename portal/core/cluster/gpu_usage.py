@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from portal.core.cluster.gpu_offers import Gpus, is_of_kind
 from portal.core.cluster.inventory import Node, NodeGpus
-from portal.core.cluster.jobs import JobReport
+from portal.core.cluster.job_reports import JobReport
 from portal.node.common.fgpu import GpuKind
 
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 from portal.core.cluster.gpu_offers import NO_GPUS, Gpus, is_of_kind
 from portal.core.cluster.gpu_usage import allocated_kind
 from portal.core.cluster.inventory import Node
-from portal.core.cluster.jobs import JobReport
+from portal.core.cluster.job_reports import JobReport
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.cluster.job_reports import JobReport, JobState
 
 QUEUE_REASONS = frozenset({None, "None", "Priority", "Resources"})
 """Pending reasons for which the queue position is meaningful."""

@@ -16,7 +16,7 @@ from portal.core.cluster.effective_limits import group_limits
 from portal.core.cluster.gpu_offers import NO_GPUS, Gpus
 from portal.core.cluster.gpu_usage import GpuCapacity, allocated_kind, gpu_capacities
 from portal.core.cluster.inventory import Node
-from portal.core.cluster.jobs import JobReport
+from portal.core.cluster.job_reports import JobReport
 from portal.core.cluster.limits import GroupLimit, Limits, Tres, user_limits
 from portal.core.slurm_options import NO_OPTIONS, SlurmOptions
 from portal.core.units import floor_size, format_cores, format_fgpu

@@ -9,7 +9,7 @@ from typing import Protocol
 from portal.core.jobs.actions import JobAction
 from portal.core.jobs.compose.command import SubmitCommand
 from portal.core.jobs.job import Job, JobTexts
-from portal.core.jobs.usage import EndedUse, StepUse
+from portal.core.jobs.job_usage import EndedUse, StepUse
 
 
 class JobMeter(Protocol):

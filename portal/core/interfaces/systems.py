@@ -10,15 +10,15 @@ from typing import Protocol
 from portal.core.admin.audit import AuditEvent
 from portal.core.apps.ssh_keys import PublicKey
 from portal.core.cluster.inventory import Node, Partition
-from portal.core.cluster.jobs import Estimate, JobReport
+from portal.core.cluster.job_reports import Estimate, JobReport
 from portal.core.cluster.limits import Limits
-from portal.core.job.runner_protocol import StartRequest
 from portal.core.jobs.job import Job
 from portal.core.jobs.output import FilePiece
 from portal.core.launch.mounts import Folder
 from portal.core.launch.own_image import ImageFile
 from portal.core.session.idle import Traffic
 from portal.core.session.session import Session
+from portal.core.session_job.runner_protocol import StartRequest
 
 
 class Clock(Protocol):

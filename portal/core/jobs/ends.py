@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-from portal.core.cluster.jobs import JobState
+from portal.core.cluster.job_reports import JobState
 from portal.core.jobs.job import Job
 from portal.core.units import exact_size, short_minutes
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from portal.core.cluster.choice.charge import Charge
-from portal.core.cluster.jobs import JobState
+from portal.core.cluster.job_reports import JobState
 from portal.core.jobs.job import Job
 from portal.core.jobs.tasks import at_once
 from portal.core.session.pending_reasons import JOBS, Reason, explain_reason

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 
-from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.cluster.job_reports import JobReport, JobState
 from portal.core.session.session import NEVER_CALLED, UNUSED, Cause, Session, State
 from portal.core.units import exact_size
 from portal.errors import clip, visible

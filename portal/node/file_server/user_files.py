@@ -7,7 +7,7 @@ from portal.node.file_server.operations.records import Records
 from portal.node.file_server.roots import Root, Roots
 from portal.node.file_server.sharing.shares import Shares
 from portal.node.file_server.state import state_folders
-from portal.node.file_server.tree.usage import Usage
+from portal.node.file_server.tree.folder_size import Usage
 from portal.node.file_server.uploads.records import Store
 from portal.node.file_server.uploads.uploads import Uploads
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from portal.core.apps.access import AppState, OpenApp
 from portal.core.apps.catalog import AppSpec, Catalog
 from portal.core.interfaces.systems import Runners
-from portal.core.job.runner_protocol import StartRequest
 from portal.core.session.session import Session
+from portal.core.session_job.runner_protocol import StartRequest
 from portal.errors import Unavailable
 from portal.store.access import AccessStore
 

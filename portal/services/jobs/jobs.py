@@ -10,7 +10,7 @@ from datetime import datetime
 
 from portal.core.auth.person import Person
 from portal.core.cluster.extensions import Extensions
-from portal.core.cluster.jobs import JobState
+from portal.core.cluster.job_reports import JobState
 from portal.core.interfaces.jobs import JobScheduler
 from portal.core.interfaces.systems import Clock, Scheduler
 from portal.core.jobs.actions import (

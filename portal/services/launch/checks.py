@@ -14,7 +14,6 @@ from portal.core.auth.person import Person
 from portal.core.cluster.gpu_offers import Gpus
 from portal.core.cluster_view import ClusterView
 from portal.core.interfaces.systems import Clock
-from portal.core.job.description import JobSettings
 from portal.core.launch.hub import check_prefix
 from portal.core.launch.mounts import check_in_own_home
 from portal.core.launch.own_image import IMAGE, image_problems
@@ -23,6 +22,7 @@ from portal.core.launch.site_files import refusal
 from portal.core.launch.templates import fill
 from portal.core.policy import Decision, decide, with_refusals
 from portal.core.session.session import Home
+from portal.core.session_job.description import JobSettings
 from portal.errors import FieldError, InvalidRequest
 from portal.services.admin.administration import Administration
 from portal.services.cluster import Cluster

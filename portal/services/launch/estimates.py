@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from portal.core.auth.person import Person, hash_secret
-from portal.core.cluster.jobs import Estimate
+from portal.core.cluster.job_reports import Estimate
 from portal.core.cluster.limits import Tres
 from portal.core.cluster.usage import limit_reached
 from portal.core.cluster_view import ClusterView

@@ -15,16 +15,16 @@ from portal.core.apps.catalog import Catalog, Image
 from portal.core.auth.person import Person, hash_secret
 from portal.core.interfaces.monitoring import Measures
 from portal.core.interfaces.systems import Certificates, Clock, Scheduler, UserFiles
-from portal.core.job.adoption import PROOF_INSIDE, claims_of
-from portal.core.job.batch_script import render_script
-from portal.core.job.description import JobSettings, build_job
-from portal.core.job.runner_protocol import runner_spec
 from portal.core.launch.names import names_for
 from portal.core.launch.site_files import RefusedFile
 from portal.core.notices.maintenance import UnderMaintenance
 from portal.core.session.relaunch import describe_launch
 from portal.core.session.session import LIVE, Session, State
 from portal.core.session.transitions import stop, submitted
+from portal.core.session_job.adoption import PROOF_INSIDE, claims_of
+from portal.core.session_job.batch_script import render_script
+from portal.core.session_job.description import JobSettings, build_job
+from portal.core.session_job.runner_protocol import runner_spec
 from portal.errors import (
     GresUnknown,
     HomeUnusable,

@@ -14,9 +14,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from portal.core.auth.person import hash_secret
-from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.cluster.job_reports import JobReport, JobState
 from portal.core.interfaces.systems import Clock, RecordEvent, Scheduler, UserFiles
-from portal.core.job.adoption import (
+from portal.core.jobs.job import Job
+from portal.core.launch.hub import check_prefix
+from portal.core.session.query import ListQuery
+from portal.core.session.session import LIVE, OVER, Session, State
+from portal.core.session.transitions import STOPPABLE, follow
+from portal.core.session_job.adoption import (
     MAX_LIVE_SESSIONS,
     MAX_PROOF,
     MAX_SPEC,
@@ -32,11 +37,6 @@ from portal.core.job.adoption import (
     read_spec,
     runs_on,
 )
-from portal.core.jobs.job import Job
-from portal.core.launch.hub import check_prefix
-from portal.core.session.query import ListQuery
-from portal.core.session.session import LIVE, OVER, Session, State
-from portal.core.session.transitions import STOPPABLE, follow
 from portal.errors import Conflict, Gone, PortalError, SessionUnknown
 from portal.services.owner_queue import RunForOwner
 from portal.store.jobs.store import JobStore

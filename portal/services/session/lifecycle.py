@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from portal.core.auth.person import Person
 from portal.core.cluster.effective_limits import UserPartition
 from portal.core.cluster.extensions import Extensions, extensions
-from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.cluster.job_reports import JobReport, JobState
 from portal.core.interfaces.systems import Clock, Scheduler
 from portal.core.policy import group_for
 from portal.core.session.session import LIVE, OVER, Session, State

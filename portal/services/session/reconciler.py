@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.cluster.job_reports import JobReport, JobState
 from portal.core.cluster.queue import queue_positions
 from portal.core.interfaces.systems import Clock, Scheduler
 from portal.core.jobs.job import Job

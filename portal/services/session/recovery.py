@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 from datetime import datetime, timedelta
 
-from portal.core.cluster.jobs import JobReport
+from portal.core.cluster.job_reports import JobReport
 from portal.core.interfaces.systems import Clock, Scheduler
 from portal.core.session.session import OVER, Session, State
 from portal.core.session.transitions import (

@@ -9,10 +9,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from portal.core.auth.person import hash_secret
-from portal.core.cluster.jobs import JobReport
+from portal.core.cluster.job_reports import JobReport
 from portal.core.interfaces.monitoring import Measures
 from portal.core.interfaces.systems import Certificates, Clock, Resolver, Scheduler
-from portal.core.job.runner_protocol import (
+from portal.core.session.countdown import countdown, retention_text
+from portal.core.session.idle import is_computing, should_record_use
+from portal.core.session.session import LIVE, OVER, WAITING, Facts, Session, State
+from portal.core.session.transitions import ready
+from portal.core.session_job.runner_protocol import (
     Heartbeat,
     HeartbeatAnswer,
     ProgressMessage,
@@ -22,10 +26,6 @@ from portal.core.job.runner_protocol import (
     StartRequest,
     fingerprint,
 )
-from portal.core.session.countdown import countdown, retention_text
-from portal.core.session.idle import is_computing, should_record_use
-from portal.core.session.session import LIVE, OVER, WAITING, Facts, Session, State
-from portal.core.session.transitions import ready
 from portal.core.site_rules import SiteRules
 from portal.errors import Conflict, Gone, SessionUnknown, Unauthorized
 from portal.services.apps.reports import AppReports

@@ -10,7 +10,6 @@ from portal.core.admin.timeline import EVENTS, Moment, timeline
 from portal.core.auth.person import Person
 from portal.core.cluster.effective_limits import UserPartition
 from portal.core.interfaces.systems import Clock
-from portal.core.job.samples import Point, at_most, to_points
 from portal.core.policy import group_for
 from portal.core.session.ended_lately import (
     LATELY,
@@ -26,6 +25,7 @@ from portal.core.session.query import ListQuery, Page, count_tabs
 from portal.core.session.relaunch import session_to_request_body
 from portal.core.session.session import LIVE, OVER, Facts, Session
 from portal.core.session.transitions import stop
+from portal.core.session_job.samples import Point, at_most, to_points
 from portal.core.units import format_size
 from portal.errors import Conflict, NotFound
 from portal.services.admin.administration import Administration

@@ -10,8 +10,8 @@ from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session as Database
 from sqlmodel import col, delete, update
 
+from portal.core.jobs.job_usage import JobUsage
 from portal.core.jobs.output import Reading
-from portal.core.jobs.usage import JobUsage
 from portal.store.reading import reading
 from portal.store.tables import JobReadingRow, JobUsageRow
 

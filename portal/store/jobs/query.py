@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 from sqlmodel import Session as Database
 
-from portal.core.cluster.jobs import JobState
+from portal.core.cluster.job_reports import JobState
 from portal.core.cluster.queue import QUEUE_REASONS
 from portal.core.jobs.job import Job, JobTab
 from portal.core.jobs.query import JobPage, JobQuery, JobRow

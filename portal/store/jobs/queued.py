@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Engine, and_, func, not_, or_, select
 from sqlmodel import Session as Database
 
-from portal.core.cluster.jobs import JobState
+from portal.core.cluster.job_reports import JobState
 from portal.core.cluster.queue import QueuePart
 from portal.core.images.use import QueuedJob
 from portal.core.jobs.job import JobTab

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import RowMapping, Table
 from sqlmodel import SQLModel
 
-from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.cluster.job_reports import JobReport, JobState
 from portal.core.jobs.job import Job, JobTab, JobTexts
 from portal.core.jobs.output_paths import expand_path
 from portal.errors import visible

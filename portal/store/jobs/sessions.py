@@ -9,8 +9,8 @@ from sqlalchemy import String, cast, exists, func, select
 from sqlmodel import Session as Database
 from sqlmodel import col
 
-from portal.core.job.adoption import is_session_id
 from portal.core.jobs.job import Job, JobTab
+from portal.core.session_job.adoption import is_session_id
 from portal.store.jobs.query import jobs_where
 from portal.store.jobs.rows import JOBS, Values
 from portal.store.tables import SessionRow

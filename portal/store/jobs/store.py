@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Engine, and_, bindparam, delete, or_, select, update
 from sqlmodel import Session as Database
 
-from portal.core.cluster.jobs import JobState
+from portal.core.cluster.job_reports import JobState
 from portal.core.cluster.queue import QueuePart
 from portal.core.jobs.job import Job, JobTab, JobTexts
 from portal.core.jobs.query import JobPage, JobQuery

@@ -1,6 +1,6 @@
 """The database's tables. They do not validate: values are validated before they are stored."""
 
-from portal.store.tables.admin import AnnouncementRow, ImageRuleRow, JournalRow, SiteRuleRow
+from portal.store.tables.admin import AnnouncementRow, AuditRow, ImageRuleRow, SiteRuleRow
 from portal.store.tables.apps import (
     AppRow,
     EndedAppRow,
@@ -45,6 +45,7 @@ __all__ = [
     "AnnouncementRow",
     "AppRow",
     "AttemptRow",
+    "AuditRow",
     "ClusterNodesRow",
     "ClusterRow",
     "EndedAppRow",
@@ -61,7 +62,6 @@ __all__ = [
     "JobTemplateRow",
     "JobTextRow",
     "JobUsageRow",
-    "JournalRow",
     "KnownNetworkRow",
     "LaunchKeyRow",
     "LeaseRow",

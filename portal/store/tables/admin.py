@@ -34,7 +34,7 @@ class SiteRuleRow(SQLModel, table=True):
     value: str
 
 
-class JournalRow(SQLModel, table=True):
+class AuditRow(SQLModel, table=True):
     """One event of the audit log; fields as in core.admin.audit.AuditEvent."""
 
     __tablename__ = "journal"

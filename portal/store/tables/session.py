@@ -25,7 +25,7 @@ class SessionRow(SQLModel, table=True):
         Index("session_tab", "owner", "state", "created", "id"),
         Index("session_tab_of_all", "state", "created", "id"),
         Index("session_unseen", "owner", "end_seen", "ended"),
-        # Covering indexes of the sums in store/usage.py.
+        # Covering indexes of the sums in store/usage_report.py.
         Index("session_usage_started", "started", "ended", *_USAGE),
         Index("session_usage_ended", "ended", "started", *_USAGE),
         # Two live sessions cannot have the same path.

@@ -10,7 +10,7 @@ from portal.core.admin.audit import AuditQuery, read_cursor
 from portal.core.admin.caps import CapsRequest
 from portal.core.admin.images import ImageRequest
 from portal.core.admin.templates import TemplateRequest
-from portal.core.admin.usage import UsageQuery
+from portal.core.admin.usage_report import UsageQuery
 from portal.core.launch.templates import Template
 from portal.core.site_rules import SiteRules
 from portal.errors import Unavailable
@@ -27,8 +27,8 @@ from portal.web.api.models.admin import (
 )
 from portal.web.api.models.base import NoContent
 from portal.web.api.models.templates import TemplateOut
+from portal.web.api.models.usage_report import InUseOut, UsageNowOut, UsageReportOut
 from portal.web.api.operation import IF_MATCH, Reply, expected_tag, operation, tagged
-from portal.web.api.operations.usage_models import InUseOut, UsageNowOut, UsageReportOut
 from portal.web.context import person, services
 from portal.web.http.body import read_model, read_nothing, read_query
 

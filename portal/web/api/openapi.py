@@ -18,6 +18,7 @@ from portal.web.api import (
     estimate,
     jobs,
     lifecycle,
+    notices,
     open_to_all,
     people,
     presets,
@@ -35,7 +36,6 @@ from portal.web.api.files import views as files
 from portal.web.api.images import views as images
 from portal.web.api.models.base import NoContent
 from portal.web.api.operation import OPERATIONS, Operation, operation
-from portal.web.api.operations import notices
 from portal.web.api.registries import views as registries
 from portal.web.context import services
 from portal.web.errors import Problem

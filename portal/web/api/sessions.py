@@ -11,10 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from portal.core.apps.access import AppOptions
 from portal.core.apps.answers import MAX_ANSWER, MAX_TITLE
 from portal.core.apps.catalog import AppName
-from portal.core.job.samples import MOST
 from portal.core.launch.request import LaunchRequest
 from portal.core.session.query import MAX_AT_ONCE, MAX_REASON, ListQuery, end_reason
 from portal.core.session.session import Session
+from portal.core.session_job.samples import MOST
 from portal.core.validation import Matching, checked
 from portal.web.api import guarded
 from portal.web.api.models.apps import OpenAppOut

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from portal.web.pages.account import registries, slurm_accounts
 from portal.web.pages.account import views as account
-from portal.web.pages.admin import notices, people, usage
+from portal.web.pages.admin import notices, people, usage_report
 from portal.web.pages.admin import views as admin
 from portal.web.pages.apps import ssh, ssh_keys
 from portal.web.pages.apps import views as apps
@@ -53,5 +53,5 @@ __all__ = [
     "slurm_accounts",
     "ssh",
     "ssh_keys",
-    "usage",
+    "usage_report",
 ]

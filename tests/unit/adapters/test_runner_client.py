@@ -17,8 +17,8 @@ import pytest
 from portal.adapters import runner_client
 from portal.adapters.certificates import CertificateAuthority, prepare_authorities
 from portal.adapters.runner_client import GatewayRunners
-from portal.core.job.runner_protocol import StartRequest
 from portal.core.session.session import Session, State
+from portal.core.session_job.runner_protocol import StartRequest
 from portal.errors import Unavailable
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench.jobs import QUERIES, line, measure
 from portal.adapters.slurm.queue import squeue_parse
-from portal.core.cluster.jobs import JobState
+from portal.core.cluster.job_reports import JobState
 
 
 def test_the_made_up_output_is_squeues() -> None:

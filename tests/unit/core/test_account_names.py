@@ -14,9 +14,9 @@ from cryptography.hazmat.primitives.serialization import SSHCertificate, load_ss
 from portal.adapters.certificates import CertificateAuthority, prepare_authorities
 from portal.adapters.slurm.queue import squeue_argv
 from portal.core.account_names import DEFAULT, WIDEST, AccountNames, is_safe
-from portal.core.job.batch_script import render_script
 from portal.core.launch.hub import check_prefix
 from portal.core.launch.mounts import Mount, mount_points, path_of_shared, storage_of
+from portal.core.session_job.batch_script import render_script
 from portal.node.batch import request as batch_request
 from portal.node.common.folder_name import PATTERN
 from tests.support.batch_scripts import PLAIN, TEMPLATE

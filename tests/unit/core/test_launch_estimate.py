@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from portal.core.cluster.jobs import Estimate
+from portal.core.cluster.job_reports import Estimate
 from portal.core.cluster.meters import Meter, PartitionUsage
 from portal.core.launch_estimate import fits_now, starts_at_once
 from portal.core.session.session import Session

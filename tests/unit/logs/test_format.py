@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from portal.config.operations.log import LogSettings
+from portal.config.log import LogSettings
 from portal.logs import context
 from portal.logs.format import FIELDS, TRACE, JsonFormatter, TextFormatter
 from portal.logs.setup import ACCESS, StderrHandler, configure

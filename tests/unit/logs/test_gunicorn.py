@@ -24,7 +24,7 @@ for name in set(sys.modules) - before:
     print(name)
 """
 SECOND = """\
-from portal.config.operations.log import LogSettings
+from portal.config.log import LogSettings
 from portal.logs.setup import configure
 configure(LogSettings())
 import logging

@@ -10,13 +10,13 @@ import pytest
 from portal.core.admin.audit import AuditFilter
 from portal.core.admin.etag import etag
 from portal.core.auth.person import Person
-from portal.core.job.batch_script import render_script
-from portal.core.job.description import JobSettings, build_job
 from portal.core.launch.request import parse_launch
 from portal.core.notices.announcements import MOST, AnnouncementRequest
 from portal.core.notices.maintenance import MaintenanceRequest, UnderMaintenance
 from portal.core.session.session import Session
 from portal.core.session.status import shown_reason
+from portal.core.session_job.batch_script import render_script
+from portal.core.session_job.description import JobSettings, build_job
 from portal.core.validation import check
 from portal.errors import Conflict, InvalidRequest, NotFound
 from tests.support.fakes import CATALOG, World, make_world

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, event
 
-from portal.core.job.samples import MOST, Reading
 from portal.core.session.session import LIVE, Facts, State
+from portal.core.session_job.samples import MOST, Reading
 from portal.store.engine import open_database, upgrade
 from portal.store.samples import SampleStore
 from portal.store.sessions import SessionStore

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.core.job.batch_script import render_script
+from portal.core.session_job.batch_script import render_script
 from tests.support.batch_scripts import ONE_HOUR_JOB, TEMPLATE_FILE
 
 UNLIMITED = "9223372036854771712"

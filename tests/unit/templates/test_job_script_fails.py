@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from portal.core.job.batch_script import render_script
 from portal.core.session.end_reasons import SCRIPT_FAILED, start_failure
+from portal.core.session_job.batch_script import render_script
 from tests.support.batch_scripts import ONE_HOUR_JOB, TEMPLATE_FILE
 
 

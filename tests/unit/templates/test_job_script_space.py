@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from portal.core.job.adoption import PROOF, PROOF_INSIDE
+from portal.core.session_job.adoption import PROOF, PROOF_INSIDE
 from tests.support.compute_node import ComputeNode
 
 

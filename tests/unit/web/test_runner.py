@@ -10,8 +10,8 @@ import pytest
 
 from portal.core.apps.access import AppState
 from portal.core.auth.person import Person
-from portal.core.job.runner_protocol import fingerprint
 from portal.core.session.session import State
+from portal.core.session_job.runner_protocol import fingerprint
 from portal.errors import NotFound
 from tests.support.fakes import APPS, World
 from tests.support.idle_sessions import pass_minutes, set_idle_rule

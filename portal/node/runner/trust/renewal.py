@@ -10,7 +10,7 @@ from ..log import say
 
 
 def fingerprint(callback_ca: str, client_ca: str) -> str:
-    """A short hash of the authorities; core/job/runner_protocol.py computes the same."""
+    """A short hash of the authorities; core/session_job/runner_protocol.py computes the same."""
     text = "".join(f"{callback_ca}{client_ca}".split())
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from portal.core.cluster.gpu_offers import Gpus
-from portal.core.cluster.jobs import Estimate
+from portal.core.cluster.job_reports import Estimate
 from portal.core.cluster.meters import PartitionUsage
 from portal.core.session.session import Session
 from portal.web.api.models.base import ResponseModel, Time, optional_size

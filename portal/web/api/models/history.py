@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from portal.core.admin.timeline import Moment
-from portal.core.job.samples import Point
+from portal.core.session_job.samples import Point
 from portal.web.api.models.base import ResponseModel, Time
 
 

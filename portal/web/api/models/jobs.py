@@ -9,10 +9,10 @@ from datetime import datetime
 from pydantic import Field
 
 from portal.core.cluster.gpu_offers import NO_GPUS, Gpus
-from portal.core.cluster.jobs import JobReport, JobState, is_unlimited
+from portal.core.cluster.job_reports import JobReport, JobState, is_unlimited
 from portal.core.jobs.actions import JobOutcome
 from portal.core.jobs.job import Job, JobTab
-from portal.core.jobs.usage import JobUsage
+from portal.core.jobs.job_usage import JobUsage
 from portal.core.session.pending_reasons import Reason
 from portal.core.units import format_size
 from portal.web.api.models.base import ResponseModel, Time

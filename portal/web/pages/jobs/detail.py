@@ -12,10 +12,10 @@ from flask.typing import ResponseReturnValue
 from portal.core.cluster.extensions import Extensions
 from portal.core.jobs.dependencies import Dependency, dependencies
 from portal.core.jobs.job import Job, JobTab
+from portal.core.jobs.job_usage import JobUsage
 from portal.core.jobs.output import Reading, Stream, path_of, streams_of, title_of, why_no_path
 from portal.core.jobs.query import JobQuery, JobRow
 from portal.core.jobs.tasks import count_tasks, shorten
-from portal.core.jobs.usage import JobUsage
 from portal.web.context import person, services
 from portal.web.pages.blueprint import blueprint, by_htmx
 from portal.web.pages.jobs.rows import JobView, job_views

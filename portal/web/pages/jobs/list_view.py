@@ -7,7 +7,7 @@ from functools import cached_property
 
 from flask import request
 
-from portal.core.cluster.jobs import JobState
+from portal.core.cluster.job_reports import JobState
 from portal.core.cluster.usage import SlurmStatus
 from portal.core.jobs.job import JobTab, tab_of
 from portal.core.jobs.query import JobPage, JobQuery, JobSort

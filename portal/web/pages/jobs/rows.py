@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from portal.core.auth.person import Person
-from portal.core.cluster.jobs import JobState
+from portal.core.cluster.job_reports import JobState
 from portal.core.jobs.actions import JobAction
 from portal.core.jobs.job import Job
 from portal.core.jobs.offers import offered

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from portal.core.jobs.usage import (
+from portal.core.jobs.job_usage import (
     JobUsage,
     advice,
     cores_words,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from portal.core.job.samples import Point
 from portal.core.session.session import Session
+from portal.core.session_job.samples import Point
 from portal.core.units import rounded_size
 
 WIDTH, HEIGHT = 600, 100

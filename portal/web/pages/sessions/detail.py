@@ -9,10 +9,10 @@ from flask import flash, make_response, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 
 from portal.core.admin.timeline import Moment
-from portal.core.job.samples import Point
 from portal.core.launch.mounts import Mount, storage_of
 from portal.core.session.retention import Retention, retention
 from portal.core.session.session import OVER, Session, path_in_session
+from portal.core.session_job.samples import Point
 from portal.errors import Conflict, InvalidRequest
 from portal.node.common.folder_name import HOME
 from portal.web.context import person, reads_together, services

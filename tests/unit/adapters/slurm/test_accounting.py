@@ -15,7 +15,7 @@ from portal.adapters.slurm.accounting import (
     texts_argv,
     texts_parse,
 )
-from portal.core.cluster.jobs import JobState
+from portal.core.cluster.job_reports import JobState
 from portal.core.jobs.job import Job, JobTexts
 from portal.core.jobs.tasks import count_tasks
 from tests.record import HOSTILE, SEPARATOR

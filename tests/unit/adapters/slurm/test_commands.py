@@ -14,7 +14,7 @@ from portal.adapters.slurm.commands import (
     sinfo_parse,
 )
 from portal.adapters.slurm.queue import squeue_argv, squeue_parse
-from portal.core.cluster.jobs import JobState
+from portal.core.cluster.job_reports import JobState
 from tests.support.recordings import VERSIONS, job_kinds, recorded
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from portal.adapters.slurm.commands import amount, nodes_parse
 from portal.adapters.slurm.queue import squeue_parse
-from portal.core.cluster.jobs import JobState
+from portal.core.cluster.job_reports import JobState
 from portal.core.cluster.limits import Tres
 from tests.support.recordings import VERSIONS, job_kinds, recorded
 

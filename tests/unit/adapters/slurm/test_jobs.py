@@ -9,7 +9,7 @@ import pytest
 
 from portal.adapters.slurm.jobs import SlurmJobs
 from portal.adapters.ssh.transport import Completed
-from portal.core.cluster.jobs import JobState
+from portal.core.cluster.job_reports import JobState
 from portal.core.jobs.actions import JobAction
 from portal.core.jobs.job import JobTexts
 from portal.errors import Unavailable

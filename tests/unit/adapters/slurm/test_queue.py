@@ -9,7 +9,7 @@ import pytest
 
 from portal.adapters.slurm.commands import SEPARATOR, UnexpectedOutput
 from portal.adapters.slurm.queue import QueueReader, squeue_argv, squeue_parse
-from portal.core.cluster.jobs import JobState, is_unlimited
+from portal.core.cluster.job_reports import JobState, is_unlimited
 from portal.core.jobs.job import Job
 from portal.core.jobs.tasks import count_tasks, has_task
 from tests.record import LONG

@@ -15,7 +15,7 @@ from portal.cli.checks.session import SessionCheck, Site
 from portal.cli.checks.try_sessions import remove
 from portal.cli.findings import Finding
 from portal.core.cluster.limits import PartitionAccess
-from portal.core.job.description import JobSettings
+from portal.core.session_job.description import JobSettings
 from tests.support.clock import FakeClock
 from tests.support.paths import ROOT
 from tests.support.slurm import FakeSlurm

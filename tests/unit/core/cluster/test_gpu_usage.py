@@ -9,7 +9,7 @@ import pytest
 
 from portal.core.cluster.gpu_offers import Gpus
 from portal.core.cluster.inventory import Node, NodeGpus
-from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.cluster.job_reports import JobReport, JobState
 from portal.core.cluster.limits import Association, Limits, PartitionAccess, Qos, Tres
 from portal.core.cluster.meters import Meter, usage_meters
 from portal.core.cluster.usage import Allocation, ClusterUsage, limit_reached, measure_usage

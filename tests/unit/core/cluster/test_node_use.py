@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from portal.core.cluster.inventory import Node
-from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.cluster.job_reports import JobReport, JobState
 from portal.core.cluster.node_use import UserAllocation, measure_nodes, overview
 
 NODES = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from time import process_time
 
-from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.cluster.job_reports import JobReport, JobState
 from portal.core.cluster.queue import queue_positions
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

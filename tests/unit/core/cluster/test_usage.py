@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portal.core.cluster.inventory import Node, Partition
-from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.cluster.job_reports import JobReport, JobState
 from portal.core.cluster.limits import Association, Limits, PartitionAccess, Qos, Tres
 from portal.core.cluster.meters import partition_usage, usage_meters
 from portal.core.cluster.usage import ClusterUsage, measure_usage

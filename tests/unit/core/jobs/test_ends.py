@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.cluster.job_reports import JobReport, JobState
 from portal.core.jobs.ends import GONE, explain_end
 from portal.core.jobs.job import Job
 

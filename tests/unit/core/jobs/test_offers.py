@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from portal.core.cluster.jobs import JobState
+from portal.core.cluster.job_reports import JobState
 from portal.core.jobs.actions import JobAction
 from portal.core.jobs.offers import offered
 from tests.support.stored_jobs import job

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.cluster.job_reports import JobReport, JobState
 from portal.core.jobs.job import Job, JobTexts
 from portal.core.jobs.output import (
     FilePiece,

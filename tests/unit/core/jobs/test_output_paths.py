@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.cluster.job_reports import JobReport, JobState
 from portal.core.jobs.job import Job
 from portal.core.jobs.output_paths import expand_path, insert_name
 

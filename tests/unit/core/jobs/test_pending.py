@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.cluster.job_reports import JobReport, JobState
 from portal.core.jobs.job import Job, JobTexts
 from portal.core.jobs.pending import explain_pending
 from portal.core.session.pending_reasons import JOBS, Reason, explain_reason

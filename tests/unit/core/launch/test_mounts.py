@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.core.job.batch_script import render_script
 from portal.core.launch.mounts import Mount, MountPoint, mount_points, start_folder, storage_folder
 from portal.core.launch.request import parse_launch
+from portal.core.session_job.batch_script import render_script
 from portal.errors import InvalidRequest
 from portal.node.common.folder_name import HOME
 from tests.support.batch_scripts import GOLDEN, PLAIN, TEMPLATE

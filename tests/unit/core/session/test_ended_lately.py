@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.cluster.job_reports import JobReport, JobState
 from portal.core.launch.mounts import Mount
 from portal.core.session.ended_lately import (
     Shortage,

@@ -329,7 +329,7 @@ def test_a_rule_and_its_line_are_stored_together_or_not_at_all(
 
     save(world, "small")
     with monkeypatch.context() as patch:
-        patch.setattr("portal.store.administration.journal_row", crash)
+        patch.setattr("portal.store.administration.audit_row", crash)
         for act in (
             lambda: save(world, "big"),
             lambda: hide(world, "nobody"),

@@ -6,7 +6,7 @@ import pytest
 
 from portal.core.apps.access import AppState
 from portal.core.apps.origins import port_of
-from portal.core.job.runner_protocol import ReadyMessage
+from portal.core.session_job.runner_protocol import ReadyMessage
 from portal.errors import Conflict, NotFound, Unauthorized
 from tests.support.app_access import enter_app, other_browser
 from tests.support.fakes import World

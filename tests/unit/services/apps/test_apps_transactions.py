@@ -95,7 +95,7 @@ def test_a_ticket_its_event_and_the_use_are_stored_together_or_not_at_all(
     world.clock.advance(minutes=10)
     world.services.logins.expire()
     with monkeypatch.context() as patch:
-        patch.setattr("portal.store.access.JournalRow", crash)
+        patch.setattr("portal.store.access.AuditRow", crash)
         with pytest.raises(SystemExit):
             world.apps.open_app(ALICE, session.id, "notebook")
     found = world.store.get(session.id)

@@ -10,8 +10,8 @@ import pytest
 from portal.core.admin.audit import AuditFilter
 from portal.core.apps.access import AppOptions, AppState, public_key
 from portal.core.auth.person import hash_secret
-from portal.core.job.runner_protocol import StartRequest
 from portal.core.session.session import Session, State
+from portal.core.session_job.runner_protocol import StartRequest
 from portal.errors import Conflict, NotFound, StillOpen, Unauthorized
 from portal.store.access import OriginAssignment
 from tests.support.app_access import enter_app, other_browser

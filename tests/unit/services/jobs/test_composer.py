@@ -13,7 +13,7 @@ from sqlmodel import col, select
 from portal.config.images import ImageSettings
 from portal.core.auth.person import Person
 from portal.core.cluster.inventory import Partition
-from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.cluster.job_reports import JobReport, JobState
 from portal.core.cluster.limits import Association, Limits, PartitionAccess, Qos
 from portal.core.jobs.compose.drafts import SCRIPTS_KEPT
 from portal.core.jobs.compose.submission import JobRequest
@@ -21,7 +21,7 @@ from portal.core.jobs.job import Job, JobTexts
 from portal.errors import InvalidRequest, KeyReused, OutcomeUnknown, Unavailable
 from portal.node.batch.request import Request
 from portal.node.batch.submit.wrapped import batch_script
-from portal.store.tables import JournalRow, SubmissionRow
+from portal.store.tables import AuditRow, SubmissionRow
 from tests.support.fakes import World, make_world
 from tests.unit.web.conftest import make_settings
 
@@ -51,7 +51,7 @@ def test_a_job_is_submitted_as_the_user_and_recorded(world: World) -> None:
     assert world.slurm.submitted == [("alice", words, SCRIPT)]
     assert composer.submitted(ALICE, "1") and not composer.submitted(BOB, "1")
     with Database(world.engine) as db:
-        found = db.exec(select(JournalRow).where(JournalRow.action == "job.submit")).one()
+        found = db.exec(select(AuditRow).where(AuditRow.action == "job.submit")).one()
         assert (found.who, found.target) == ("alice", "1")
         assert found.detail == "first, image python/3.13"
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from portal.config import Settings
-from portal.core.cluster.jobs import JobState
+from portal.core.cluster.job_reports import JobState
 from portal.core.jobs.job import Job, JobTab, JobTexts
 from portal.core.jobs.query import JobQuery
 from portal.errors import Unavailable

@@ -8,7 +8,7 @@ import pytest
 
 from portal.adapters.ssh.transport import Completed
 from portal.core.auth.person import Person
-from portal.core.cluster.jobs import JobState
+from portal.core.cluster.job_reports import JobState
 from portal.core.jobs.output import FilePiece, Reading, Stream
 from portal.errors import Conflict, NotFound, Unavailable
 from portal.services.jobs.outputs import MAX_READ

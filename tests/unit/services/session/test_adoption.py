@@ -10,10 +10,10 @@ import pytest
 
 from portal.core.admin.audit import AuditFilter
 from portal.core.auth.person import hash_secret
-from portal.core.job.adoption import AdoptMessage
-from portal.core.job.runner_protocol import Heartbeat
 from portal.core.launch.request import LaunchRequest
 from portal.core.session.session import Session, State
+from portal.core.session_job.adoption import AdoptMessage
+from portal.core.session_job.runner_protocol import Heartbeat
 from portal.errors import Gone, SessionUnknown
 from portal.services.session.adoption import EVIDENCE_LIFETIME, HEARTBEAT_LIMIT, RECHECK_AFTER
 from tests.support.adoption import follow_queue, job_of, job_token, lose_sessions, write_proof

@@ -13,7 +13,7 @@ import pytest
 from portal.config import Settings
 from portal.core.admin.audit import AuditFilter
 from portal.core.cluster.extensions import Extensions
-from portal.core.cluster.jobs import JobReport
+from portal.core.cluster.job_reports import JobReport
 from portal.core.session.session import Session, State
 from portal.core.session.status import ENDS_SOON, ends_soon, shown_limit
 from portal.errors import Conflict, InvalidRequest, NotFound, OutcomeUnknown, Unavailable

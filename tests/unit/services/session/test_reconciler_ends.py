@@ -9,12 +9,12 @@ import pytest
 
 from portal.core.apps.access import AppState
 from portal.core.cluster.usage import SlurmStatus
-from portal.core.job.runner_protocol import Heartbeat
 from portal.core.launch.request import parse_launch
 from portal.core.session.pending_reasons import Reason
 from portal.core.session.session import Cause, Session, State
 from portal.core.session.status import shown_reason
 from portal.core.session.transitions import START_TIMEOUT
+from portal.core.session_job.runner_protocol import Heartbeat
 from portal.errors import Unauthorized
 from portal.web.api.models.sessions import SessionContext, SessionOut
 from tests.support.fakes import APPS, World

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from portal.core.apps.access import AppState
-from portal.core.job.runner_protocol import Heartbeat, ReadyMessage
 from portal.core.session.session import State
+from portal.core.session_job.runner_protocol import Heartbeat, ReadyMessage
 from portal.errors import Conflict, Gone, InvalidRequest, NotFound, Unauthorized, Unavailable
 from tests.support.fakes import World
 from tests.support.sessions import ADMIN, ALICE, BOB, REQUEST, make_ready, token_of

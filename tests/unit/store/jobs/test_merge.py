@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.core.cluster.jobs import JobState
+from portal.core.cluster.job_reports import JobState
 from portal.core.jobs.job import JobTab, JobTexts
 from portal.core.jobs.query import JobQuery
 from portal.store.jobs.store import JobStore

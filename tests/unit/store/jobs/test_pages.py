@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import Engine
 from sqlmodel import Session as Database
 
+from portal.core.jobs.job_usage import JobUsage
 from portal.core.jobs.output import Reading
-from portal.core.jobs.usage import JobUsage
 from portal.store.engine import open_database, upgrade
 from portal.store.jobs.pages import JobPageStore
 from portal.store.tables import JobUsageRow

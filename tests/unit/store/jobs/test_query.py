@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from portal.core.cluster.jobs import JobState
+from portal.core.cluster.job_reports import JobState
 from portal.core.cluster.queue import queue_positions
 from portal.core.jobs.job import Job, JobTab, JobTexts
 from portal.core.jobs.query import JobQuery, JobSort

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from portal.core.cluster.usage import SlurmStatus
-from portal.core.job.runner_protocol import Heartbeat
 from portal.core.launch.mounts import Mount
 from portal.core.session.session import Cause, Home, Session, State
+from portal.core.session_job.runner_protocol import Heartbeat
 from portal.core.site_rules import SiteRules
 from portal.store.tables import SessionRow
 from portal.web.api.models.sessions import EndOut, SessionContext, SessionOut
@@ -193,7 +193,7 @@ def test_a_meter_is_named_in_four_files(meter: str) -> None:
     assert naming == {
         "core/session/session.py",
         "store/tables/session.py",
-        "core/job/runner_protocol.py",
+        "core/session_job/runner_protocol.py",
         "web/api/models/sessions.py",
     }
     assert meter in Heartbeat(cpu_seconds=1.0, memory_bytes=1).meters()

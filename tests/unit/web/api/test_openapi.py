@@ -26,7 +26,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from portal.core.cluster.jobs import JobState
+from portal.core.cluster.job_reports import JobState
 from portal.core.session.session import OVER, Cause, Session, State
 from portal.web.api.openapi import document
 from tests.support.fakes import PASSWORDS, World, make_world

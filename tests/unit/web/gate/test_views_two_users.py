@@ -28,9 +28,9 @@ from portal.core.apps.access import AppOptions, AppState
 from portal.core.apps.origins import Mode
 from portal.core.auth.logins import BROWSER
 from portal.core.auth.person import Person
-from portal.core.job.runner_protocol import ReadyMessage
 from portal.core.launch.request import LaunchRequest
 from portal.core.session.session import Session, State
+from portal.core.session_job.runner_protocol import ReadyMessage
 from portal.errors import Conflict
 from tests.support.fakes import World
 from tests.support.sessions import REQUEST, token_of

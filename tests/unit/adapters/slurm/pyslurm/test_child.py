@@ -11,7 +11,7 @@ import pytest
 
 from portal.adapters.slurm import commands, queue
 from portal.adapters.slurm.pyslurm import child
-from portal.core.cluster.jobs import JobState
+from portal.core.cluster.job_reports import JobState
 from tests.unit.adapters.slurm.pyslurm.fake_pyslurm import RECORD, replaying
 
 

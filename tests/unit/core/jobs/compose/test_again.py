@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.cluster.job_reports import JobReport, JobState
 from portal.core.jobs.compose.again import StoredJob, same_job
 from portal.core.jobs.job import Job, JobTexts
 from portal.node.batch.request import Request

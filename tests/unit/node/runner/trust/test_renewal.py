@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.core.job import runner_protocol
+from portal.core.session_job import runner_protocol
 from portal.node.runner.apps import app as apps
 from portal.node.runner.trust.renewal import fingerprint
 from tests.support.runner_apps import DEMO, wait_until

@@ -7,7 +7,7 @@ import re
 import pytest
 from flask import Flask
 
-from portal.core.cluster.jobs import JobState
+from portal.core.cluster.job_reports import JobState
 from portal.core.jobs.job import JobTexts
 from tests.support.fakes import World
 from tests.support.measured_jobs import end, live_step, record, run, submit

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from portal.core.cluster.jobs import JobState
+from portal.core.cluster.job_reports import JobState
 from portal.web.log_text import PIECE, TAIL
 from tests.support.fakes import World
 from tests.support.measured_jobs import ERR, OUT, TEXTS, end, run

@@ -10,7 +10,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import event
 
-from portal.core.cluster.jobs import JobState
+from portal.core.cluster.job_reports import JobState
 from portal.core.jobs.query import JobSort
 from portal.web.pages.jobs.list_view import SORTS, STATES
 from portal.web.pages.jobs.rows import CHIPS

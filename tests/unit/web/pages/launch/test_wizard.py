@@ -12,7 +12,7 @@ from werkzeug.datastructures import MultiDict
 from werkzeug.test import TestResponse
 
 from portal.core.auth.person import Person
-from portal.core.cluster.jobs import Estimate
+from portal.core.cluster.job_reports import Estimate
 from portal.core.launch.mounts import Folder
 from portal.core.launch.names import is_generated
 from portal.errors import FieldError, InvalidRequest, Unavailable

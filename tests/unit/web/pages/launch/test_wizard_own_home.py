@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from flask import Flask
 
-from portal.core.job.description import JobSettings
 from portal.core.session.session import Home, Session
+from portal.core.session_job.description import JobSettings
 from tests.support.batch_scripts import TEMPLATE
 from tests.support.fakes import World, make_world
 from tests.support.sessions import ALICE

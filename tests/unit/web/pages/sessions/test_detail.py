@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from flask import Flask
 
-from portal.core.job.runner_protocol import Heartbeat
 from portal.core.session.session import Session
+from portal.core.session_job.runner_protocol import Heartbeat
 from portal.core.units import rounded_size
 from tests.support.fakes import World
 from tests.support.sessions import ALICE

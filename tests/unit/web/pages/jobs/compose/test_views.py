@@ -9,7 +9,7 @@ import pytest
 from flask import Flask
 
 from portal.core.auth.person import Person
-from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.cluster.job_reports import JobReport, JobState
 from portal.core.jobs.job import Job, JobTexts
 from portal.errors import NotFound
 from portal.services.jobs.jobs import Jobs

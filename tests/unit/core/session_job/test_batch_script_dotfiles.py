@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.core.job.batch_script import render_script
+from portal.core.session_job.batch_script import render_script
 from tests.support.batch_scripts import PLAIN, TEMPLATE
 
 NAMES = (".tmux.conf", ".config/tmux/tmux.conf", ".vimrc", ".inputrc", ".nanorc", ".gitconfig")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from portal.node.file_server.tree import usage
+from portal.node.file_server.tree import folder_size
 from tests.unit.node.file_server.conftest import Client
 
 
@@ -51,14 +51,14 @@ def test_a_count_that_goes_on_is_answered_at_once(
     for number in range(50):
         (home / f"{number}").write_text("x")
     release = False
-    add = usage._add
+    add = folder_size._add
 
-    def slow(count: usage.Count, status: os.stat_result) -> None:
+    def slow(count: folder_size.Count, status: os.stat_result) -> None:
         while count.files > 10 and not release:
             time.sleep(0.01)
         add(count, status)
 
-    monkeypatch.setattr(usage, "_add", slow)
+    monkeypatch.setattr(folder_size, "_add", slow)
     start = time.monotonic()
     found = control("GET", "/v1/usage/home").json
     assert time.monotonic() - start < 2

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.cluster.job_reports import JobReport, JobState
 from portal.core.jobs.job import Job
-from portal.core.jobs.usage import (
+from portal.core.jobs.job_usage import (
     END_EVERY,
     LIVE_EVERY,
     EndedUse,

@@ -8,8 +8,8 @@ import subprocess
 
 import pytest
 
-from portal.core.job.batch_script import render_script
 from portal.core.launch.own_image import ImageJob, OwnImageRules, image_job
+from portal.core.session_job.batch_script import render_script
 from tests.support.batch_scripts import GOLDEN, PLAIN, TEMPLATE
 
 RULES = OwnImageRules(own="registries", registries=("*",), insecure=("plain.example.org:5000",))

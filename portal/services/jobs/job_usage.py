@@ -10,7 +10,7 @@ from portal.core.auth.person import Person
 from portal.core.interfaces.jobs import JobMeter
 from portal.core.interfaces.systems import Clock
 from portal.core.jobs.job import Job, JobTab
-from portal.core.jobs.usage import JobUsage, ended_usage, is_due, live_usage, usage_of
+from portal.core.jobs.job_usage import JobUsage, ended_usage, is_due, live_usage, usage_of
 from portal.errors import Unavailable
 from portal.store.jobs.pages import JobPageStore
 

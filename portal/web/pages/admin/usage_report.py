@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from flask import Response, make_response, render_template, request
 from flask.typing import ResponseReturnValue
 
-from portal.core.admin.usage import Report, Span, UsageQuery, UsageSum, usage_csv
+from portal.core.admin.usage_report import Report, Span, UsageQuery, UsageSum, usage_csv
 from portal.core.validation import check
 from portal.errors import InvalidRequest
 from portal.web.context import person, services

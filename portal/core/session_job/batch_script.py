@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 from jinja2 import Environment, StrictUndefined
 
-from portal.core.job.description import JobDescription
+from portal.core.session_job.description import JobDescription
 from portal.core.slurm_options import is_group_name
 
 _SAFE = re.compile(r"[A-Za-z0-9._/@%+=:,-]*")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from portal.config.auth.oidc import OidcSettings
+from portal.config.oidc import OidcSettings
 
 ISSUER = {"issuer": "https://login.example.org/realms/staff", "client_id": "slipway"}
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 
-from portal.core.admin.usage import By, Report, Span, Unit, UsageSum
+from portal.core.admin.usage_report import By, Report, Span, Unit, UsageSum
 from portal.core.units import format_size
-from portal.services.admin.usage import InUse
+from portal.services.admin.usage_report import InUse
 from portal.web.api.models.base import ResponseModel, Time
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from portal.adapters.slurm.usage import (
+from portal.adapters.slurm.job_usage import (
     read_bytes,
     read_seconds,
     sacct_argv,
@@ -14,9 +14,9 @@ from portal.adapters.slurm.usage import (
     sstat_argv,
     sstat_parse,
 )
-from portal.core.cluster.jobs import JobReport, JobState
+from portal.core.cluster.job_reports import JobReport, JobState
 from portal.core.jobs.job import Job
-from portal.core.jobs.usage import EndedUse, StepUse
+from portal.core.jobs.job_usage import EndedUse, StepUse
 from tests.support.measured_jobs import live_step, record
 from tests.support.paths import RECORDED
 from tests.support.recordings import VERSIONS, recorded

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from portal.core.admin.csv_text import csv_line
-from portal.core.admin.usage import MOST_SPANS, UsageQuery, UsageSum, spans_of, usage_csv
+from portal.core.admin.usage_report import MOST_SPANS, UsageQuery, UsageSum, spans_of, usage_csv
 from portal.core.auth.person import Person
 from portal.core.launch.request import parse_launch
 from portal.errors import InvalidRequest, NotFound
-from portal.services.admin.usage import OWN_IMAGE
+from portal.services.admin.usage_report import OWN_IMAGE
 from tests.support.fakes import World, make_world
 from tests.unit.web.conftest import make_settings
 

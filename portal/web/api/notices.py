@@ -9,12 +9,12 @@ from portal.core.notices.announcements import Announcement, AnnouncementRequest
 from portal.core.notices.maintenance import MaintenanceRequest
 from portal.web.api import guarded
 from portal.web.api.models.base import NoContent
-from portal.web.api.operation import IF_MATCH, Reply, expected_tag, operation, tagged
-from portal.web.api.operations.notice_models import (
+from portal.web.api.models.notices import (
     AnnouncementListOut,
     AnnouncementOut,
     MaintenanceOut,
 )
+from portal.web.api.operation import IF_MATCH, Reply, expected_tag, operation, tagged
 from portal.web.context import person, services
 from portal.web.http.body import read_model, read_nothing
 

@@ -16,11 +16,11 @@ from pydantic import BaseModel, Field
 
 from portal.core.apps.access import AppState
 from portal.core.apps.catalog import AppName, AppSpec
-from portal.core.job.description import JobSettings
-from portal.core.job.samples import Reading
 from portal.core.launch.mounts import persistent_folders, start_folder, storage_of
 from portal.core.launch.site_files import RefusedFile
 from portal.core.session.session import Facts, Home, Session
+from portal.core.session_job.description import JobSettings
+from portal.core.session_job.samples import Reading
 from portal.core.validation import STRICT
 
 Count = Annotated[int, Field(ge=0, le=2**53)]
@@ -230,7 +230,7 @@ def runner_spec(
             "packages": _packages(session, rules),
             # Files in this home are deleted at the end, so their number is shown.
             "count_home": session.home is Home.SESSION,
-            # For a portal that has lost the session (core/job/adoption.py).
+            # For a portal that has lost the session (core/session_job/adoption.py).
             "adoption": dict(adoption),
             **({"registry": dict(registry)} if registry else {}),
             **({"refused_images": [list(file[:3]) for file in refused]} if refused else {}),

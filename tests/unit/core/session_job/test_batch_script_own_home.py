@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from portal.core.job.batch_script import render_script
 from portal.core.launch.mounts import MountPoint
+from portal.core.session_job.batch_script import render_script
 from tests.support.batch_scripts import GOLDEN, PLAIN, TEMPLATE
 from tests.support.compute_node import MOUNT_POINTS, ComputeNode, empty_folder
 

@@ -15,8 +15,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from portal.core.cluster.jobs import JobReport, JobState
-from portal.core.job.runner_protocol import JobNumber, NodeName
+from portal.core.cluster.job_reports import JobReport, JobState
 from portal.core.launch.environment import NAME
 from portal.core.launch.hub import MAX_PREFIX
 from portal.core.launch.mounts import Mounts
@@ -24,6 +23,7 @@ from portal.core.launch.names import readable_name
 from portal.core.launch.own_image import OwnImage
 from portal.core.launch.request import SessionName
 from portal.core.session.session import Home, Session
+from portal.core.session_job.runner_protocol import JobNumber, NodeName
 from portal.core.validation import STRICT, Matching, Word
 from portal.node.common.fgpu import of_gres
 from portal.node.common.json_text import NotJson, decode_object

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from portal.core.auth.person import Person
-from portal.core.jobs.usage import JobUsage
+from portal.core.jobs.job_usage import JobUsage
 from portal.errors import NotFound
 from tests.support.fakes import World
 from tests.support.measured_jobs import end, live_step, record, run, submit

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from portal.core.admin.usage import (
+from portal.core.admin.usage_report import (
     By,
     Report,
     Share,
@@ -26,7 +26,7 @@ from portal.core.session.session import WAITING, Session
 from portal.services.admin.administration import Administration
 from portal.store.sessions import SessionStore
 from portal.store.status import StatusStore
-from portal.store.usage import UsageStore
+from portal.store.usage_report import UsageStore
 
 OWN_IMAGE = "own image"
 NO_ACCOUNT = "no account"

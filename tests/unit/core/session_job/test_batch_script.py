@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from portal.core.job.batch_script import render_script
-from portal.core.job.description import JobDescription
+from portal.core.session_job.batch_script import render_script
+from portal.core.session_job.description import JobDescription
 from tests.support.batch_scripts import GOLDEN, PLAIN, TEMPLATE
 
 FULL = dataclasses.replace(

@@ -25,12 +25,12 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
-from portal.core.admin.usage import By, Flow, Share, Span, UsageFilter
-from portal.store.tables import JournalRow, SessionRow, UtcDateTime
+from portal.core.admin.usage_report import By, Flow, Share, Span, UsageFilter
+from portal.store.tables import AuditRow, SessionRow, UtcDateTime
 from portal.store.tables.admin import OPENED
 
 _SESSION: Any = SessionRow.__table__  # type: ignore[attr-defined]
-_JOURNAL: Any = JournalRow.__table__  # type: ignore[attr-defined]
+_AUDIT: Any = AuditRow.__table__  # type: ignore[attr-defined]
 _C = _SESSION.c
 _FGPU = func.coalesce(_C.fgpu, 0.0)
 
@@ -114,7 +114,7 @@ class UsageStore:
 
 
 _OPENED = (
-    select(_JOURNAL.c.target, _JOURNAL.c.detail)
+    select(_AUDIT.c.target, _AUDIT.c.detail)
     .where(OPENED)  # as written in the index, or SQLite would not use it
     .distinct()
     .subquery("opened")

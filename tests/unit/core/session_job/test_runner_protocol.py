@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from portal.core.apps.catalog import Image
-from portal.core.job.description import JobSettings, build_job
-from portal.core.job.runner_protocol import runner_spec
 from portal.core.launch.mounts import Mount, MountPoint
 from portal.core.session.session import Home, Session, State
+from portal.core.session_job.description import JobSettings, build_job
+from portal.core.session_job.runner_protocol import runner_spec
 
 RULES = JobSettings(
     "", "/t.sqsh", ".slipway", "https://portal", (0, 0), 10, "/lustre/{user}/storage"

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from portal.core.job.samples import (
+from portal.core.session_job.samples import (
     MOST,
     SECONDS,
     Reading,

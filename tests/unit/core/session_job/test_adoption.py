@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from portal.core.cluster.jobs import JobReport, JobState
-from portal.core.job.adoption import (
+from portal.core.cluster.job_reports import JobReport, JobState
+from portal.core.launch.mounts import Mount
+from portal.core.session.session import Home, Session
+from portal.core.session_job.adoption import (
     UNKNOWN,
     adopt,
     claims_of,
@@ -19,8 +21,6 @@ from portal.core.job.adoption import (
     read_claims,
     read_spec,
 )
-from portal.core.launch.mounts import Mount
-from portal.core.session.session import Home, Session
 
 NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
 ID = "0123456789abcdef" * 2

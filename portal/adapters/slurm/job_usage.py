@@ -16,7 +16,7 @@ from portal.adapters.slurm.commands import SEPARATOR, TARGET
 from portal.adapters.ssh.transport import Completed, Transport
 from portal.core.interfaces.jobs import JobMeter
 from portal.core.jobs.job import Job
-from portal.core.jobs.usage import EndedUse, StepUse
+from portal.core.jobs.job_usage import EndedUse, StepUse
 from portal.errors import Unavailable
 
 log = logging.getLogger(__name__)

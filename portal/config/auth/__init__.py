@@ -1,1 +1,0 @@
-"""Methods of login besides the login node's password."""

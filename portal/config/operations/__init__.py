@@ -1,1 +1,0 @@
-"""[log] and [monitoring]: logs, metrics and health of the running portal."""

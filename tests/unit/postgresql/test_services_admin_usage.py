@@ -1,3 +1,0 @@
-"""The tests of services.admin.test_usage, on PostgreSQL."""
-
-from tests.unit.services.admin.test_usage import *  # noqa: F403

@@ -1,0 +1,3 @@
+"""The tests of services.admin.test_usage, on PostgreSQL."""
+
+from tests.unit.services.admin.test_usage_report import *  # noqa: F403
