@@ -36,7 +36,7 @@ def _section(name: str, field: FieldInfo) -> str:
 def _model_of(field: FieldInfo) -> type[BaseModel]:
     if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
         return field.annotation
-    raise TypeError(f"{field.annotation} is no section")
+    raise TypeError(f"{field.annotation} is not a section")
 
 
 def _keys(model: type[BaseModel], section: str) -> Iterator[str]:

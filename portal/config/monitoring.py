@@ -14,7 +14,7 @@ def _is_network(text: str) -> str:
     try:
         ip_network(text)
     except ValueError as error:
-        raise ValueError(f'"{text}" is no address or network, such as 10.0.0.0/8') from error
+        raise ValueError(f'"{text}" is not an address or a network, such as 10.0.0.0/8') from error
     return text
 
 

@@ -146,7 +146,7 @@ class OidcSettings(BaseModel):
         if "openid" not in scopes:
             raise ValueError('must contain "openid"')
         if invalid := [scope for scope in scopes if not re.fullmatch(r"[!#-\[\]-~]+", scope)]:
-            raise ValueError(f"{invalid[0]!r} is no scope")
+            raise ValueError(f"{invalid[0]!r} is not a scope")
         return scopes
 
     @field_validator("pattern")
@@ -155,7 +155,7 @@ class OidcSettings(BaseModel):
         try:
             groups = re.compile(pattern).groups
         except re.error as error:
-            raise ValueError(f"is no regular expression: {error}") from None
+            raise ValueError(f"is not a regular expression: {error}") from None
         if pattern and groups != 1:
             text = "must have exactly one group ( ), the account's name; (?: ) is not counted"
             raise ValueError(text)

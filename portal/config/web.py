@@ -37,7 +37,7 @@ def _network(text: str) -> str:
     try:
         network = ipaddress.ip_network(text)
     except ValueError as error:
-        raise ValueError(f"{text!r} is no address or network: {error}") from error
+        raise ValueError(f"{text!r} is not an address or a network: {error}") from error
     if network.prefixlen == 0:
         raise ValueError(f"{text} would trust everybody: name the proxies' own networks")
     return str(network)

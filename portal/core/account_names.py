@@ -58,7 +58,7 @@ def _problem(pattern: str) -> str:
     try:
         compiled = re.compile(pattern, re.ASCII)
     except (re.error, RecursionError, OverflowError) as error:
-        return f"is no regular expression: {error}"
+        return f"is not a regular expression: {error}"
     for number in range(128):
         character = chr(number)
         if not _WIDEST.fullmatch(f"a{character}a") and _reaches(compiled, character):

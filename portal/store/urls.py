@@ -20,7 +20,7 @@ def check_url(url: str) -> None:
     try:
         parsed = make_url(url)
     except ArgumentError:
-        raise DatabaseUrlError(f"state.database is no database's URL, such as {_FORM}") from None
+        raise DatabaseUrlError(f"state.database is not a database URL, such as {_FORM}") from None
     if parsed.drivername in _ALIASES:
         text = f"state.database: {parsed.drivername}:// is not known; write {_FORM}"
         raise DatabaseUrlError(text)

@@ -42,9 +42,9 @@ def read_logo(path: str) -> tuple[bytes, str]:
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from error
     if file.suffix == ".png" and not content.startswith(_PNG):
-        raise ValueError(f"{path} is no PNG file")
+        raise ValueError(f"{path} is not a PNG file")
     if file.suffix == ".svg" and b"<svg" not in content[:4096]:
-        raise ValueError(f"{path} is no SVG file")
+        raise ValueError(f"{path} is not an SVG file")
     return content, _TYPES[file.suffix]
 
 

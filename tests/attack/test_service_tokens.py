@@ -49,7 +49,7 @@ def test_no_token_is_made_for_root(cluster: Cluster) -> None:
     words = ("exec", "portal", "--", *SLIPWAY, "create", "for-root", "--users", "alice,root")
     done = cluster.attempt(*words)
     assert done.returncode == 2
-    assert "'root' is no name of an account" in done.stderr
+    assert "'root' is not an account name" in done.stderr
     assert "for-root" not in cluster.run("portal", *SLIPWAY, "list")
 
 

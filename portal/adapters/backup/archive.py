@@ -119,7 +119,7 @@ def _opened(file: Path, passphrase: str) -> Iterator[TarReader]:
     except BadBackup as error:
         raise BadBackup(f"{file}: {error}") from None
     except zlib.error as error:
-        raise BadBackup(f"{file} is no backup of Slipway, or is damaged ({error})") from None
+        raise BadBackup(f"{file} is not a backup of Slipway, or is damaged ({error})") from None
 
 
 @contextmanager

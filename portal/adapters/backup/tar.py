@@ -41,7 +41,7 @@ class TarReader:
             info = _parsed(self._exactly(_BLOCK))
             info.size = size
         if info.type != tarfile.REGTYPE or info.size < 0:
-            raise BadBackup(f"it has something that is no regular file: {clip(info.name)!r}")
+            raise BadBackup(f"it has something that is not a regular file: {clip(info.name)!r}")
         self._remaining, self._padding = info.size, -info.size % _BLOCK
         return info.name, info.size
 
@@ -80,4 +80,4 @@ def _parsed(header: bytes) -> tarfile.TarInfo:
     try:
         return tarfile.TarInfo.frombuf(header, "utf-8", "backslashreplace")
     except tarfile.HeaderError:
-        raise BadBackup("it is no tar file") from None
+        raise BadBackup("it is not a tar file") from None

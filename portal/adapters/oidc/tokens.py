@@ -117,7 +117,7 @@ class TokenVerifier:
         The header is validated before a library reads it, since it is not authenticated yet.
         """
         if len(token) > MAX_TOKEN or not _COMPACT.fullmatch(token):
-            raise TokenError("it is no signed token, or too long")
+            raise TokenError("it is not a signed token, or too long")
         try:
             read(TokenHeader, decode_object(_decoded(token.partition(".")[0])))
         except ValueError as error:

@@ -39,7 +39,7 @@ def connection_problem(login: LoginSettings) -> str:
         text = f"{login.known_hosts}: {error.strerror}; write the login node's host key there"
         return f"{text} (ssh-keyscan {_scan(login)}, then compare)"
     except InvalidHostKey as error:
-        return f"{login.known_hosts} has a line that is no host key: {error.line}"
+        return f"{login.known_hosts} has a line that is not a host key: {error.line}"
     try:
         socket.create_connection((login.host, login.port), CONNECT_SECONDS).close()
     except (OSError, UnicodeError) as error:
@@ -130,7 +130,7 @@ def login_problem(
     """
     reader = login.reader
     if not is_safe(reader):
-        return f"login.reader {reader!r} is no name of an account"
+        return f"login.reader {reader!r} is not an account name"
     accepted, methods = _log_in(login, authority, reader, login.source_address)
     if accepted:
         return ""

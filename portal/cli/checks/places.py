@@ -89,7 +89,7 @@ def check_toolkit(file: Path) -> Iterator[Finding]:
         )
         return
     if begin != SQUASHFS:
-        yield Finding(False, f"sessions.toolkit {file} is no squashfs image")
+        yield Finding(False, f"sessions.toolkit {file} is not a squashfs image")
         return
     if not end.startswith(MARK):
         text = "does not say of which release it is: make it again with images/toolkit/build.sh"

@@ -66,5 +66,5 @@ def problems(
         if len(names) > MAX_LISTED:
             errors.append(FieldError(field, f"name at most {MAX_LISTED}; a group can have more"))
         if invalid := [principal for principal in names if not fits(principal)]:
-            errors.append(FieldError(field, f"{invalid[0]!r} is no name of an account"))
+            errors.append(FieldError(field, f"{invalid[0]!r} is not an account name"))
     return errors

@@ -57,7 +57,7 @@ class JobOutputs:
         """Up to `limit` bytes of a job's output from a byte offset on; None: its last ones.
 
         A file that is not written yet is empty. Raises NotFound, Conflict with the reason if there
-        is no output to read, Unavailable.
+        is not an output that can be read, Unavailable.
         """
         job = self._get_job(person, shown_id)
         path = path_of(job, stream)

@@ -31,7 +31,7 @@ from portal.web.log_text import app_piece, decode
 
 blueprint = guarded("sessions", for_services=True)
 
-SessionId = Annotated[str, Matching("[0-9A-Za-z._-]{1,64}", "this is no id of a session")]
+SessionId = Annotated[str, Matching("[0-9A-Za-z._-]{1,64}", "this is not a session id")]
 _QUERY = ConfigDict(extra="forbid", frozen=True)
 
 

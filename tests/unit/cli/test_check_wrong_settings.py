@@ -31,7 +31,7 @@ __all__ = ["site"]
         ({"state__directory": "/var/tmp/nope"}, "run `slipway init`"),
         ({"state__database": "postgres://a:secret@b/c"}, "postgres:// is not known; write postg"),
         ({"state__database": "postgresql+pg8000://a:secret@b/c"}, "the driver pg8000 is not"),
-        ({"state__database": "slipway.db"}, "state.database is no database's URL"),
+        ({"state__database": "slipway.db"}, "state.database is not a database URL"),
         (
             {"state__database": "sqlite:////nope/slipway.db"},
             "/nope/slipway.db: there is no database yet",

@@ -26,7 +26,7 @@ from portal.config import SettingsError, load_settings
         ("[slurm]\nadmins = 'alice'", 'slurm.admins: must be a list, as ["one", "two"]'),
         ("[slurm]\npoll_seconds = 'often'", "slurm.poll_seconds: must be a number"),
         ("[login]\naccount_pattern = '.*'", "login.account_pattern: permits names with"),
-        ("[login]\naccount_pattern = '[a-z'", "account_pattern: is no regular expression"),
+        ("[login]\naccount_pattern = '[a-z'", "account_pattern: is not a regular expression"),
         ("[login]\nport = 'ssh'", "login.port: must be a whole number"),
         ("[login]\nhost = 22", "login.host: must be a text in quotes"),
         ("[web]\nplain_http = 'maybe'", "web.plain_http: must be true or false"),

@@ -54,8 +54,8 @@ def test_the_pattern_is_for_the_whole_name_and_ascii() -> None:
     [
         ("", "use 1 to 200"),
         ("a" * 201, "use 1 to 200"),
-        ("[a-z", "is no regular expression"),
-        ("a{5,1}", "is no regular expression"),
+        ("[a-z", "is not a regular expression"),
+        ("a{5,1}", "is not a regular expression"),
         (".*", "permits names with"),
         ("[^/]+", "permits names with"),
         ("[a-z ]+", "permits names with ' '"),

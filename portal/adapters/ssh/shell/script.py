@@ -97,5 +97,5 @@ def _printing(data: bytes) -> bytes:
     """Commands that print these bytes, written in ASCII so that no locale changes their meaning."""
     pieces = [data[start : start + _PIECE] for start in range(0, len(data), _PIECE)]
     lines = [b"printf '%s'" % b"".join(_PRINTED[byte] for byte in piece) for piece in pieces]
-    # The command need not read all of its input: EPIPE is no error.
+    # The command need not read all of its input: EPIPE is not an error.
     return b"{ %s; } 2>/dev/null" % b"; ".join(lines)

@@ -124,7 +124,7 @@ def _destination(request: Request) -> Location:
         raise Refused(502, "other_server", "This is the address of another server.", "Destination")
     location = parse(parts.path[len(PREFIX) :])
     if not parts.path.startswith(PREFIX) or not location.names:
-        raise Refused(409, "value", "This is no address of a file here.", "Destination")
+        raise Refused(409, "value", "This is not the address of a file here.", "Destination")
     return location
 
 

@@ -51,7 +51,7 @@ def make_folders(roots: Roots, location: Location) -> None:
             with contextlib.suppress(FileExistsError):
                 at.make_folder(dentry.folder, dentry.name)
             if not stat.S_ISDIR(dentry.status().st_mode):
-                raise Refused(409, "not_folder", f"“{shown(folder.name)}” is no folder.", "path")
+                raise Refused(409, "not_folder", f"“{shown(folder.name)}” is not a folder.", "path")
 
 
 def check_target(dentry: Dentry, on_conflict: str) -> None:

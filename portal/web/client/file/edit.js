@@ -86,7 +86,7 @@ export async function begin() {
     const [content, { edit }] = await Promise.all([read(MOST_EDIT + 1), load(import("../libraries/editor.js"))]);
     if (!viewer.isShown(mine)) return;
     const problem = content.binary ? "This file is not text." : !content.complete || content.total > MOST_EDIT ? "Files of up to 2 MB can be edited here. Open it in a session, or with a program of yours."
-      : !content.plain ? "This is no UTF-8 text. Saving it from here would change its letters." : "";
+      : !content.plain ? "This is not UTF-8 text. Saving it from here would change its letters." : "";
     if (problem) throw new Error(problem);
     // The editor uses \n only; saving restores the file's line ends.
     const saved = content.text.replaceAll("\r\n", "\n");

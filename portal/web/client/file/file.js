@@ -92,7 +92,7 @@ async function text() {
     put(box);
     const notes = [];
     if (!content.complete) notes.push(`The first ${size(MOST_TEXT)} of ${size(content.total)}. Download it to see the rest.`);
-    if (!content.plain) notes.push("This is no UTF-8 text, so some letters may look wrong.");
+    if (!content.plain) notes.push("This is not UTF-8 text, so some letters may look wrong.");
     if (!content.total) notes.push("This file is empty.");
     note(notes.join(" "));
   };

@@ -66,7 +66,7 @@ viewers.pdf = async () => {
   try {
     file = await task.promise;
   } catch (error) {
-    throw new Error(error instanceof Error && error.name === "PasswordException" ? "This PDF is protected by a password. Download it to open it." : "This is no PDF that can be read. Download it to look at it.");
+    throw new Error(error instanceof Error && error.name === "PasswordException" ? "This PDF is protected by a password. Download it to open it." : "This PDF cannot be read. Download it to look at it.");
   }
   return async () => {
     onClose(() => task.destroy());
@@ -167,10 +167,10 @@ viewers.notebook = async () => {
   try {
     book = JSON.parse(content.text);
   } catch {
-    throw new Error("This is no notebook that can be read: its JSON is broken. Look at it as text.");
+    throw new Error("This notebook cannot be read: its JSON is broken. Look at it as text.");
   }
   const cells = book.cells ?? book.worksheets?.[0]?.cells;
-  if (!Array.isArray(cells)) throw new Error("This is no notebook: it has no cells. Look at it as text.");
+  if (!Array.isArray(cells)) throw new Error("This is not a notebook: it has no cells. Look at it as text.");
   return () => {
     put(frame(cells.map(cell).join(""), "Notebook"));
     note(`${counted(cells.length, "cell")}, with the results of when it was saved. Nothing in it is run here.`);

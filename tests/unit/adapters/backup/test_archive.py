@@ -153,19 +153,25 @@ def test_their_sum_is_compared_with_the_free_space_first(
 
 
 KINDS = {
-    "link": (tarfile.LNKTYPE, "it has something that is no regular file: 'state/a'"),
-    "symbolic": (tarfile.SYMTYPE, "it has something that is no regular file: 'state/a'"),
-    "device": (tarfile.CHRTYPE, "it has something that is no regular file: 'state/a'"),
-    "pipe": (tarfile.FIFOTYPE, "it has something that is no regular file: 'state/a'"),
-    "folder": (tarfile.DIRTYPE, "it has something that is no regular file: 'state/a'"),
-    "contiguous": (tarfile.CONTTYPE, "it has something that is no regular file: 'state/a'"),
-    "long name": (tarfile.GNUTYPE_LONGNAME, "it has something that is no regular file: 'state/a'"),
-    "long link": (tarfile.GNUTYPE_LONGLINK, "it has something that is no regular file: 'state/a'"),
-    "sparse": (tarfile.GNUTYPE_SPARSE, "it has something that is no regular file: 'state/a'"),
-    "for all": (tarfile.XGLTYPE, "it has something that is no regular file: 'state/a'"),
+    "link": (tarfile.LNKTYPE, "it has something that is not a regular file: 'state/a'"),
+    "symbolic": (tarfile.SYMTYPE, "it has something that is not a regular file: 'state/a'"),
+    "device": (tarfile.CHRTYPE, "it has something that is not a regular file: 'state/a'"),
+    "pipe": (tarfile.FIFOTYPE, "it has something that is not a regular file: 'state/a'"),
+    "folder": (tarfile.DIRTYPE, "it has something that is not a regular file: 'state/a'"),
+    "contiguous": (tarfile.CONTTYPE, "it has something that is not a regular file: 'state/a'"),
+    "long name": (
+        tarfile.GNUTYPE_LONGNAME,
+        "it has something that is not a regular file: 'state/a'",
+    ),
+    "long link": (
+        tarfile.GNUTYPE_LONGLINK,
+        "it has something that is not a regular file: 'state/a'",
+    ),
+    "sparse": (tarfile.GNUTYPE_SPARSE, "it has something that is not a regular file: 'state/a'"),
+    "for all": (tarfile.XGLTYPE, "it has something that is not a regular file: 'state/a'"),
     "extended": (tarfile.XHDTYPE, "it has an extension header"),
-    "Solaris": (tarfile.SOLARIS_XHDTYPE, "it has something that is no regular file: 'state/a'"),
-    "unknown": (b"Z", "it has something that is no regular file: 'state/a'"),
+    "Solaris": (tarfile.SOLARIS_XHDTYPE, "it has something that is not a regular file: 'state/a'"),
+    "unknown": (b"Z", "it has something that is not a regular file: 'state/a'"),
 }
 
 
@@ -191,7 +197,7 @@ def sparse() -> bytes:
 
 def test_a_sparse_file_does_not_grow(backup: Backup) -> None:
     backup.write(manifest(), sparse(), END)
-    assert backup.refusal() == "it has something that is no regular file: 'state/a'"
+    assert backup.refusal() == "it has something that is not a regular file: 'state/a'"
     assert backup.written() < MIB
 
 
@@ -284,7 +290,7 @@ def test_what_follows_the_end(backup: Backup) -> None:
 
 def test_something_that_is_compressed_is_no_backup(backup: Backup) -> None:
     backup.write_pieces(b"x" * 4096)
-    assert backup.refusal() == "it is no tar file"
+    assert backup.refusal() == "it is not a tar file"
     backup.write_pieces(A, END)
     assert backup.refusal() == "it does not begin with manifest.json"
     backup.write_pieces(END)

@@ -104,7 +104,7 @@ def test_other_extended_headers(text: bytes) -> None:
 def test_two_extended_headers() -> None:
     text = b"19 size=8589934592\n"
     both = records(text)[:1024] + records(text)
-    with pytest.raises(BadBackup, match="no regular file"):
+    with pytest.raises(BadBackup, match="not a regular file"):
         TarReader(io.BytesIO(both)).next()
 
 
@@ -112,7 +112,7 @@ def test_a_negative_size() -> None:
     block = bytearray(of_tarfile("a", 3, tarfile.GNU_FORMAT))
     block[124:136] = b"\xff" * 12
     block[148:156] = b"%06o\0 " % (sum(block[:148]) + sum(block[156:]) + 8 * 32)
-    with pytest.raises(BadBackup, match="no regular file"):
+    with pytest.raises(BadBackup, match="not a regular file"):
         TarReader(io.BytesIO(bytes(block))).next()
 
 
@@ -120,5 +120,5 @@ def test_a_negative_size() -> None:
 def test_a_damaged_header(place: int) -> None:
     block = bytearray(of_tarfile("a", 3, tarfile.PAX_FORMAT))
     block[place] ^= 0x21
-    with pytest.raises(BadBackup, match="it is no tar file"):
+    with pytest.raises(BadBackup, match="it is not a tar file"):
         TarReader(io.BytesIO(bytes(block))).next()

@@ -118,7 +118,7 @@ def test_a_host_that_the_file_does_not_have(
 def test_a_line_that_is_no_key(tmp_path: Path) -> None:
     login = login_settings(tmp_path, 1, [])
     Path(login.known_hosts).write_text("login ssh-ed25519 AAAA=A\n")
-    assert "a line that is no host key" in connection_problem(login)
+    assert "a line that is not a host key" in connection_problem(login)
 
 
 @pytest.mark.parametrize(
@@ -172,6 +172,6 @@ def test_clocks_that_differ(
     assert words in said if words else said == ""
 
 
-def test_a_reader_that_is_no_name(ca: Path) -> None:
+def test_a_reader_with_an_invalid_name(ca: Path) -> None:
     login = LoginSettings(reader="Slip Way")
-    assert "no name of an account" in login_problem(login, CertificateAuthority(ca.parent), ca, [])
+    assert "not an account name" in login_problem(login, CertificateAuthority(ca.parent), ca, [])

@@ -34,8 +34,8 @@ def test_the_digest_is_what_the_build_calculates(tmp_path: Path) -> None:
         (b"hsqs" + b"\0" * 100 + MARK + runner_digest().encode() + b"\n", True, "of this release"),
         (b"hsqs" + b"\0" * 100 + MARK + b"0" * 64 + b"\n", False, "is of another release"),
         (b"hsqs" + b"\0" * 100, True, "does not say of which release"),
-        (b"SIF" + b"\0" * 100, False, "is no squashfs image"),
-        (b"", False, "is no squashfs image"),
+        (b"SIF" + b"\0" * 100, False, "is not a squashfs image"),
+        (b"", False, "is not a squashfs image"),
     ],
 )
 def test_toolkits(tmp_path: Path, content: bytes, ok: bool, words: str) -> None:

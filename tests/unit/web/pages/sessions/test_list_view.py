@@ -197,7 +197,7 @@ def test_without_a_script_a_page_asks_for_confirmation(alice: Browser, launched:
     page = alice.get(f"/sessions/{session.id}/end?back=/sessions?q=x").text
     assert f"End {session.name}?" in page
     assert 'name="back" value="/sessions?q=x"' in page
-    assert "confirm" not in page
+    assert "hx-confirm" not in page
     assert 'data-state="PENDING"' in alice.get("/sessions").text
 
 

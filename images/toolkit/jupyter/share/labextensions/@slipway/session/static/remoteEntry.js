@@ -81,7 +81,7 @@
       this.box.setAttribute("role", "dialog");
       this.box.setAttribute("aria-label", "This session");
       this.box.addEventListener("keydown", (event) => {
-        event.stopPropagation(); // keys here are no commands of the notebook
+        event.stopPropagation(); // keys here are not commands of the notebook
         if (event.key === "Escape") this.close();
       });
       this.news = element("div", { className: "slipway-box", hidden: true });
@@ -111,7 +111,7 @@
       this.data = data;
       this.ahead = Date.now() - Date.parse(data.now);
       if (data.killed !== this.kill) {
-        // What happened before this page was opened is no news.
+        // What happened before this page was opened is not news.
         if (this.kill !== undefined && data.killed) this.tell(data.killed_text, null);
         this.kill = data.killed;
       }
