@@ -235,7 +235,9 @@ class Inside:
             wait_for(f"{self.account.name}: {what}", is_over, deadline - time.monotonic(), 1)
 
 
-@pytest.mark.parametrize("ways", [("locked", "expired"), ("no shell", "removed")], ids="-".join)
+# In each pair one account is missing at most: several at once look like an outage of the directory,
+# which the portal waits out for ten minutes.
+@pytest.mark.parametrize("ways", [("locked", "no shell"), ("expired", "removed")], ids="-".join)
 @pytest.mark.timeout(240)
 def test_m5_a_closed_account_loses_access_within_a_minute(
     cluster: Cluster, ghosts: list[Account], ways: tuple[str, str]
