@@ -179,7 +179,7 @@ def _ghost(cluster: Cluster) -> Iterator[Account]:
         cluster.run("ctl", "sacctmgr", "-i", "-Q", "add", "user", account.name, "Account=research")
         yield account
         account.add(*MACHINES)
-        account.login("usermod", "--unlock", "--expiredate", "")
+        account.login("usermod", "--unlock", "--expiredate", "", "--shell", "/bin/bash")
         cluster.run("ctl", "scancel", "--user", account.name)
         api = Api(cluster, account.name, account.token())
         wait_for("its sessions are over", lambda: not api.list(state="running"), 60)
