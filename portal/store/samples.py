@@ -37,7 +37,7 @@ class SampleStore:
             return True
 
     def samples(self, session: str) -> list[Sample]:
-        """A session's samples, oldest first; at most core.job.samples.MOST."""
+        """A session's samples, oldest first; at most core.session_job.samples.MOST."""
         with reading(self._readers) as db:
             return _samples(db, session)
 

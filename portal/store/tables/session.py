@@ -141,7 +141,7 @@ class LaunchKeyRow(SQLModel, table=True):
 
 
 class SampleRow(SQLModel, table=True):
-    """A session's use during one span of time; fields as in core.job.samples.Sample."""
+    """A session's use during one span of time; fields as in core.session_job.samples.Sample."""
 
     __tablename__ = "session_sample"
 
