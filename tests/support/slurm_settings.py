@@ -57,7 +57,7 @@ def changed_limit(cluster: Cluster, what: str, limit: str, back: str) -> Iterato
 
 
 QUERY_TOLERANCE = 14
-"""Tolerated difference of queries per window: each poll makes two, a reading every ten seconds eight."""
+"""Tolerated difference per window: each poll makes two, a reading every ten seconds eight."""
 
 
 def query_count(cluster: Cluster) -> int:
