@@ -48,7 +48,7 @@ class Load:
     seconds: float = 0
     bytes: int = 0
     requests: int = 0
-    asked: Counter[str] = field(default_factory=Counter)
+    requested: Counter[str] = field(default_factory=Counter)
     """Bytes by path, without cache hits."""
 
 
@@ -83,7 +83,7 @@ class Meter:
         if path is not None and size:
             self.load.bytes += size
             self.load.requests += 1
-            self.load.asked[path] += size
+            self.load.requested[path] += size
 
 
 def click(context: BrowserContext, api: Api, session: str, app: str) -> Load:
@@ -150,7 +150,7 @@ def main() -> None:
     if options.requests:
         for load in rounds[-1]:
             print(f"\n{load.requests} requests")
-            for path, size in load.asked.most_common():
+            for path, size in load.requested.most_common():
                 print(f"{size:10d} {path}")
 
 

@@ -85,9 +85,9 @@ def median(action: Callable[[], object], rounds: int) -> float:
     action()
     times = []
     for _ in range(rounds):
-        begun = time.perf_counter()
+        start = time.perf_counter()
         action()
-        times.append((time.perf_counter() - begun) * 1000)
+        times.append((time.perf_counter() - start) * 1000)
     return statistics.median(times)
 
 
@@ -135,11 +135,11 @@ def main() -> None:
     parser.add_argument("--accounts", type=int, default=40)
     parser.add_argument("--associations", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=15)
-    asked = parser.parse_args()
-    large = measure(site(asked.accounts, asked.associations), [MANY, FEW], asked.rounds)
-    small = measure(site(1, 1), [FEW], asked.rounds)
+    options = parser.parse_args()
+    large = measure(site(options.accounts, options.associations), [MANY, FEW], options.rounds)
+    small = measure(site(1, 1), [FEW], options.rounds)
     print(
-        f"{'milliseconds':28}{'alone, 1':>10}{'1 account':>11}{asked.accounts:>6} accounts  ratio"
+        f"{'milliseconds':28}{'alone, 1':>10}{'1 account':>11}{options.accounts:>6} accounts  ratio"
     )
     for name in {**ADDRESSES, **PAGES}:
         alone, few, many = small[name, FEW], large[name, FEW], large[name, MANY]

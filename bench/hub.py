@@ -60,21 +60,23 @@ def contenders(cluster: Cluster, peer_url: str) -> dict[str, Contender]:
         session = api.list(hub=ours.path(), state="running")[0]["id"]
         return f".slipway/sessions/{session}/home"
 
-    found = {name: Contender(hub.login(password), lambda: ".peer/*") for name, hub in peers.items()}
-    return found | {"ours": Contender(ours.login(password), session_folder)}
+    contenders = {
+        name: Contender(hub.login(password), lambda: ".peer/*") for name, hub in peers.items()
+    }
+    return contenders | {"ours": Contender(ours.login(password), session_folder)}
 
 
-def measure(cluster: Cluster, one: Contender) -> Round:
+def measure(cluster: Cluster, contender: Contender) -> Round:
     """Start a server once, from a random moment of Slurm's tick."""
     cluster.shell("login", "rm -rf .peer jupyterhub_slurmspawner_*.log", user=USER)
     time.sleep(1 + random.random())  # not security relevant
-    asked = time.time()
+    requested = time.time()
     try:
-        one.hub.start()
+        contender.hub.start()
         answered = time.time()
-        return look(cluster, one.hub, one.folders(), asked, answered)
+        return look(cluster, contender.hub, contender.folders(), requested, answered)
     finally:
-        one.hub.stop()
+        contender.hub.stop()
 
 
 def starts(cluster: Cluster, all_of: Mapping[str, Contender], rounds: int) -> str:
@@ -84,9 +86,9 @@ def starts(cluster: Cluster, all_of: Mapping[str, Contender], rounds: int) -> st
     for number in range(-1, rounds):
         first = number % len(names)
         for name in names[first:] + names[:first]:
-            found = measure(cluster, all_of[name])
+            result = measure(cluster, all_of[name])
             if number >= 0:
-                results[name].append(found)
+                results[name].append(result)
     return report(results)
 
 
@@ -102,7 +104,7 @@ def report(results: Mapping[str, list[Round]]) -> str:
         ("    import of the server", lambda r: r.importing),
         ("    until the hub has noticed", lambda r: r.noticing),
     ):
-        medians = {name: statistics.median(map(part, found)) for name, found in results.items()}
+        medians = {name: statistics.median(map(part, stages)) for name, stages in results.items()}
         ratios = [f"{medians['ours'] / medians[name]:.2f}" for name in results if name != "ours"]
         columns = "".join(f"{median:13.2f}" for median in medians.values())
         lines.append(f"{title:37}{columns}   {' '.join(ratios)}")

@@ -41,7 +41,7 @@ def requests(peer: Peer, hubs: Sequence[Hub], seconds: int) -> str:
             for _ in range(ROUNDS + 1):  # the first warms up
                 for hub in hubs:
                     rates[hub.name].append(_wrk(peer, hub, paths[hub.name], connections, seconds))
-            lines += _table(connections, {name: found[1:] for name, found in rates.items()})
+            lines += _table(connections, {name: rounds[1:] for name, rounds in rates.items()})
         return "\n".join(lines)
     finally:
         for hub in hubs:
@@ -87,7 +87,7 @@ def calls(cluster: Cluster, theirs: Hub, ours: Hub, seconds: int) -> str:
                 hub.stop(name)
     lines = [f"{'RPCs of Slurm a minute':26}{'no server':>14}{'two servers':>14}{'each':>9}"]
     for title, users in (("batchspawner", (theirs.user,)), ("ours", (*PORTAL, ours.user))):
-        before, after = (sum(found.get(user, 0) for user in users) for found in (idle, busy))
+        before, after = (sum(counts.get(user, 0) for user in users) for counts in (idle, busy))
         minute = 60 / seconds
         each = (after - before) / len(SERVERS)
         lines.append(
@@ -102,5 +102,5 @@ def _counted(cluster: Cluster, seconds: int) -> dict[str, int]:
     cluster.run("ctl", "sdiag", "--reset")
     time.sleep(seconds)
     text = cluster.run("ctl", "sdiag").partition("statistics by user")[2].partition("Pending")[0]
-    found = re.findall(r"^\s+(\S+)\s+\(\s*\d+\)\s+count:(\d+)", text, re.M)
-    return {user: int(count) for user, count in found}
+    lines = re.findall(r"^\s+(\S+)\s+\(\s*\d+\)\s+count:(\d+)", text, re.M)
+    return {user: int(count) for user, count in lines}

@@ -14,7 +14,7 @@ LOOK = """
 import glob, json, os, pwd, sys, time
 
 booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
-found = []
+servers = []
 for folder in glob.glob("/proc/[0-9]*"):
     try:
         words = open(folder + "/cmdline").read().split("\\0")
@@ -31,10 +31,10 @@ for folder in glob.glob("/proc/[0-9]*"):
         runtime = env.get("JUPYTER_RUNTIME_DIR", env["HOME"] + "/.local/share/jupyter/runtime")
         files = glob.glob(folder + "/root" + runtime + "/jpserver-*.json")
         listens = max((os.stat(file).st_mtime for file in files), default=0.0)
-        found.append((began, listens))
+        servers.append((began, listens))
     except (OSError, KeyError):
         continue
-print(json.dumps(found))
+print(json.dumps(servers))
 """
 
 
@@ -42,7 +42,7 @@ print(json.dumps(found))
 class Round:
     """One start; times in seconds since 1970."""
 
-    asked: float
+    requested: float
     script: float
     """When the batch script ran its first lines."""
     process: float
@@ -55,12 +55,12 @@ class Round:
     @property
     def total(self) -> float:
         """Seconds from the request to the response."""
-        return self.answered - self.asked
+        return self.answered - self.requested
 
     @property
     def queued(self) -> float:
         """Seconds until Slurm ran the script; its scheduler's tick is mostly chance."""
-        return self.script - self.asked
+        return self.script - self.requested
 
     @property
     def container(self) -> float:
@@ -85,11 +85,11 @@ class Round:
 
 def server_times(cluster: Cluster, user: str) -> tuple[float, float]:
     """Begin and listening of the user's only server."""
-    found: list[list[float]] = []
+    servers: list[list[float]] = []
     for node in ("n1", "n2"):
-        found += json.loads(cluster.run(node, "python3", "-c", LOOK, user))
-    assert len(found) == 1, f"{user} has these servers: {found}"
-    return found[0][0], found[0][1]
+        servers += json.loads(cluster.run(node, "python3", "-c", LOOK, user))
+    assert len(servers) == 1, f"{user} has these servers: {servers}"
+    return servers[0][0], servers[0][1]
 
 
 def script_time(cluster: Cluster, user: str, folder: str) -> float:
@@ -98,8 +98,8 @@ def script_time(cluster: Cluster, user: str, folder: str) -> float:
     return float(cluster.shell("login", find, user=user))
 
 
-def look(cluster: Cluster, hub: Hub, folder: str, asked: float, answered: float) -> Round:
+def look(cluster: Cluster, hub: Hub, folder: str, requested: float, answered: float) -> Round:
     """The round of the server that runs now."""
     script = script_time(cluster, hub.user, folder)
     process, listens = server_times(cluster, hub.user)
-    return Round(asked, script, process, listens, answered)
+    return Round(requested, script, process, listens, answered)

@@ -111,29 +111,29 @@ def measure(jobs: int, ended_jobs: int, changed: int, rounds: int) -> dict[str, 
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Path(folder), jobs, changed)
         first = bench.printed()
-        found = {"first poll": took(lambda: bench.poll(first))}
-        found["first store"] = took(bench.follower.follow)
+        durations = {"first poll": took(lambda: bench.poll(first))}
+        durations["first store"] = took(bench.follower.follow)
         times: dict[str, list[float]] = {"poll": [], "store": [], "plain": []}
         for _ in range(rounds):
             text = bench.printed()
             times["poll"].append(took(lambda: bench.poll(text)))  # noqa: B023
             times["store"].append(took(bench.follower.follow))
             times["plain"].append(took(lambda: squeue_parse(text)))  # noqa: B023
-        found |= {name: statistics.median(each) for name, each in times.items()}
+        durations |= {name: statistics.median(each) for name, each in times.items()}
         for start in range(0, ended_jobs, 5000):
             bench.store.settle(map(ended, range(start, min(start + 5000, ended_jobs))))
         for name, query in QUERIES.items():
             bench.store.query(query, NOW)
-            found[name] = took(lambda: bench.store.query(query, NOW))  # noqa: B023
-        found["slowest order"] = max(
+            durations[name] = took(lambda: bench.store.query(query, NOW))  # noqa: B023
+        durations["slowest order"] = max(
             took(lambda: bench.store.query(JobQuery(state=tab, sort=sort), NOW))  # noqa: B023
             for tab in JobTab
             for sort in JobSort
         )
-        found["counts, everybody"] = took(lambda: bench.store.counts(JobQuery(), NOW))
+        durations["counts, everybody"] = took(lambda: bench.store.counts(JobQuery(), NOW))
         rows = bench.store.query(QUERIES["pending, everybody"], NOW).rows
-        found["places of a page"] = took(lambda: bench.store.ahead([row.job for row in rows]))
-        return {name: seconds * 1000 for name, seconds in found.items()}
+        durations["places of a page"] = took(lambda: bench.store.ahead([row.job for row in rows]))
+        return {name: seconds * 1000 for name, seconds in durations.items()}
 
 
 QUERIES = {
@@ -149,11 +149,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     for name, usual in {"jobs": 50_000, "ended": 500_000, "changed": 500, "rounds": 5}.items():
         parser.add_argument(f"--{name}", type=int, default=usual)
-    asked = parser.parse_args()
-    found = measure(asked.jobs, asked.ended, asked.changed, asked.rounds)
-    for name, milliseconds in found.items():
+    options = parser.parse_args()
+    durations = measure(options.jobs, options.ended, options.changed, options.rounds)
+    for name, milliseconds in durations.items():
         print(f"{name:22} {milliseconds:9.1f} ms")
-    ratio = (found["poll"] + found["store"]) / found["plain"]
+    ratio = (durations["poll"] + durations["store"]) / durations["plain"]
     print(f"a poll, and storing it, takes {ratio:.2f} of a parse of every line")
 
 

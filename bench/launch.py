@@ -58,7 +58,7 @@ def jupyter_options() -> str:
 class Round:
     """One start; times in seconds since 1970."""
 
-    asked: float
+    requested: float
     started: float
     """When the batch script ran its first lines."""
     answered: float
@@ -66,12 +66,12 @@ class Round:
     @property
     def total(self) -> float:
         """Seconds from the request to the response."""
-        return self.answered - self.asked
+        return self.answered - self.requested
 
     @property
     def queued(self) -> float:
         """Seconds until Slurm ran the script: mostly random."""
-        return self.started - self.asked
+        return self.started - self.requested
 
     @property
     def starting(self) -> float:
@@ -123,12 +123,12 @@ class Floor:
 
     def round(self) -> Round:
         """Start once."""
-        asked = time.time()
+        requested = time.time()
         job = self._alice.run("sbatch --parsable", self._script)
         try:
             poll(self._answers)
             answered = time.time()
-            return Round(asked, self._alice.created_at(".floor"), answered)
+            return Round(requested, self._alice.created_at(".floor"), answered)
         finally:
             self._alice.run(f"scancel {job}")
             wait_for(
@@ -155,7 +155,7 @@ class Ours:
 
     def round(self) -> Round:
         """Start once."""
-        asked = time.time()
+        requested = time.time()
         session = self._api.launch(resources={"cpus": CPUS, "memory": f"{MEMORY_MB}m"})["id"]
         # Opened while it is pending, as users may: it starts as soon as the session does.
         visitor = Visitor(self._api.ask("POST", f"/sessions/{session}/apps/jupyterlab")["url"])
@@ -164,7 +164,7 @@ class Ours:
             poll(lambda: self._answers(visitor))
             answered = time.time()
             return Round(
-                asked, self._alice.created_at(f".slipway/sessions/{session}/home"), answered
+                requested, self._alice.created_at(f".slipway/sessions/{session}/home"), answered
             )
         finally:
             self._api.clean()

@@ -125,12 +125,12 @@ class Bench:
 
     def python(self, code: str, *argv: str) -> str:
         """Run Python code on the portal's machine, as the portal."""
-        who = ["setpriv", "--reuid=slipway", "--regid=slipway", "--init-groups"]
-        return self.cluster.run("portal", *who, PORTAL, "-", *argv, stdin=code, seconds=600)
+        as_owner = ["setpriv", "--reuid=slipway", "--regid=slipway", "--init-groups"]
+        return self.cluster.run("portal", *as_owner, PORTAL, "-", *argv, stdin=code, seconds=600)
 
     def requests_by_title(self) -> dict[str, Callable[[], requests.Response]]:
         """The measured requests."""
-        found: dict[str, Callable[[], requests.Response]] = {
+        measured: dict[str, Callable[[], requests.Response]] = {
             "page, running": lambda: self.browser.get("/sessions"),
             "page, finished": lambda: self.browser.get("/sessions?state=finished"),
             "rows, finished, new": lambda: self.browser.get("/sessions/rows?state=finished"),
@@ -142,10 +142,10 @@ class Bench:
             "API, the last page": lambda: self.api("GET", "/sessions", params=self._last()),
         }
         for name in self._searches():
-            found[f"API, {name}=bench00042"] = lambda name=name: self.api(  # type: ignore[misc]
+            measured[f"API, {name}=bench00042"] = lambda name=name: self.api(  # type: ignore[misc]
                 "GET", "/sessions", params={name: "bench00042"}
             )
-        return found
+        return measured
 
     def _unchanged(self) -> requests.Response:
         mark = self._mark
@@ -154,15 +154,15 @@ class Bench:
         return answer
 
     def _last(self) -> dict[str, str]:
-        """The query of a page far behind, found once."""
+        """The query of a page far behind, looked up once."""
         if self._far is None:
-            found: dict[str, str] = {}
+            position: dict[str, str] = {}
             while True:
-                page = self.api.ask("GET", "/sessions", params={"limit": "500"} | found)
+                page = self.api.ask("GET", "/sessions", params={"limit": "500"} | position)
                 if page["next_cursor"] is None:
                     break
-                found = {"cursor": page["next_cursor"]}
-            self._far = found
+                position = {"cursor": page["next_cursor"]}
+            self._far = position
         return self._far
 
     def _searches(self) -> list[str]:
@@ -197,9 +197,9 @@ class Bench:
     def poll_cost(self) -> str:
         """The cost of one poll of the worker."""
         jobs, *seconds = json.loads(self.python(LOOK))
-        asked, read, placed, added = (1000 * part for part in seconds)
+        query, read, placed, added = (1000 * part for part in seconds)
         return (
-            f"{jobs} jobs: squeue over SSH {asked:.0f} ms, of which reading {read:.0f}; "
+            f"{jobs} jobs: squeue over SSH {query:.0f} ms, of which reading {read:.0f}; "
             f"places {placed:.0f}; bars {added:.0f}"
         )
 

@@ -36,9 +36,9 @@ commands = {
 }
 
 def took(argv):
-    begun = time.perf_counter()
+    start = time.perf_counter()
     subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
-    return time.perf_counter() - begun
+    return time.perf_counter() - start
 
 for argv in commands.values():  # reads the files into memory
     took(argv)
@@ -56,7 +56,7 @@ class Figures:
 
     medians: dict[str, float]
     fastest: dict[str, float]
-    more: float
+    extra: float
     """The median of slipway's cost in each round."""
 
     @property
@@ -69,7 +69,7 @@ class Figures:
             f"{name:15} {median:6.1f} ms, fastest {self.fastest[name]:6.1f} ms"
             for name, median in self.medians.items()
         ]
-        cost = f"{self.more:.1f} ms more, fastest {self.least:.1f} ms (at most {MOST:g} ms)"
+        cost = f"{self.extra:.1f} ms more, fastest {self.least:.1f} ms (at most {MOST:g} ms)"
         return "\n".join([*lines, f"slipway sbatch costs {cost}"])
 
 
@@ -79,11 +79,11 @@ def figures(rounds: list[dict[str, float]]) -> Figures:
         name: [each[name] * 1000 for each in rounds]
         for name in ("sbatch", "slipway sbatch", "python3")
     }
-    more = [each["slipway sbatch"] - each["sbatch"] for each in rounds]
+    extra = [each["slipway sbatch"] - each["sbatch"] for each in rounds]
     return Figures(
-        {name: statistics.median(found) for name, found in times.items()},
-        {name: min(found) for name, found in times.items()},
-        statistics.median(more) * 1000,
+        {name: statistics.median(milliseconds) for name, milliseconds in times.items()},
+        {name: min(milliseconds) for name, milliseconds in times.items()},
+        statistics.median(extra) * 1000,
     )
 
 
@@ -91,12 +91,12 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=100)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     cluster = Cluster.from_environment()
-    printed = cluster.run("login", "python3", "-c", RUN, str(asked.rounds), user="alice")
-    found = figures(json.loads(printed))
-    print(found)
-    sys.exit(found.least > MOST)
+    printed = cluster.run("login", "python3", "-c", RUN, str(options.rounds), user="alice")
+    result = figures(json.loads(printed))
+    print(result)
+    sys.exit(result.least > MOST)
 
 
 if __name__ == "__main__":

@@ -126,9 +126,9 @@ def head_of(connection: socket.socket, status: str) -> bytes:
 
 def transfer(route: Route, carry: Callable[[], None]) -> Result:
     """The rate of a transfer of one gigabyte."""
-    before, begun = processor_time(route), time.perf_counter()
+    before, start = processor_time(route), time.perf_counter()
     carry()
-    taken = time.perf_counter() - begun
+    taken = time.perf_counter() - start
     return Result(GIGABYTE / taken, (processor_time(route) - before) / GIGABYTE)
 
 
@@ -166,13 +166,13 @@ def pings(routes: list[Route], count: int) -> dict[str, list[float]]:
     taken: dict[str, list[float]] = {name: [] for name in open_ones}
     for number in range(count + 100):
         for name, connection in open_ones.items():
-            begun = time.perf_counter()
+            start = time.perf_counter()
             connection.sendall(PING)
             missing = len(PING)
             while missing:
                 missing -= len(connection.recv(missing))
             if number >= 100:
-                taken[name].append((time.perf_counter() - begun) * 1000)
+                taken[name].append((time.perf_counter() - start) * 1000)
     for connection in open_ones.values():
         connection.close()
     return taken
@@ -211,9 +211,9 @@ def table(title: str, unit: str, scale: float, work: str, results: dict[str, lis
     """One kind of measurement as text."""
     parts = 1e6 if work == "us each" else GIGABYTE
     lines = [f"{title:24}{unit:>10}  of nginx  of CHP  of direct  processor, {work}"]
-    for name, found in results.items():
-        rate = statistics.median(result.rate for result in found) / scale
-        used = statistics.median(result.work for result in found) * parts
+    for name, measured in results.items():
+        rate = statistics.median(result.rate for result in measured) / scale
+        used = statistics.median(result.work for result in measured) * parts
         ratios = [ratio(results, name, to) for to in ("nginx", "CHP", "direct")]
         lines.append(
             f"  {name:22}{rate:10,.0f}    {ratios[0]}  {ratios[1]}     {ratios[2]}  {used:18.2f}"
@@ -225,10 +225,10 @@ def latencies(taken: dict[str, list[float]]) -> str:
     """Round-trip times as text."""
     lines = [f"{'WebSocket, ms':24}{'p50':>10}{'p99':>8}   p50 beyond direct   p99 beyond direct"]
     points = {name: statistics.quantiles(all_of, n=100) for name, all_of in taken.items()}
-    for name, found in points.items():
-        beyond = [found[at] - points["direct"][at] for at in (49, 98)]
+    for name, sample in points.items():
+        beyond = [sample[at] - points["direct"][at] for at in (49, 98)]
         lines.append(
-            f"  {name:22}{found[49]:10.3f}{found[98]:8.3f}{beyond[0]:+20.3f}{beyond[1]:+20.3f}"
+            f"  {name:22}{sample[49]:10.3f}{sample[98]:8.3f}{beyond[0]:+20.3f}{beyond[1]:+20.3f}"
         )
     return "\n".join(lines)
 
@@ -274,15 +274,15 @@ def run(routes: list[Route], options: argparse.Namespace, chosen: list[str]) -> 
     """Run the chosen measurements."""
     count, seconds, rounds = options.connections, options.seconds, options.rounds
     if "small" in chosen:
-        found = compare(routes, requests("small", seconds, count), rounds)
-        print(table(f"1 KB, {count} connections", "1/s", 1, "us each", found), flush=True)
+        measured = compare(routes, requests("small", seconds, count), rounds)
+        print(table(f"1 KB, {count} connections", "1/s", 1, "us each", measured), flush=True)
     if "megabyte" in chosen:
-        found = compare(routes, requests("megabyte", seconds, count), rounds)
-        print(table(f"1 MB, {count} connections", "1/s", 1, "us each", found), flush=True)
+        measured = compare(routes, requests("megabyte", seconds, count), rounds)
+        print(table(f"1 MB, {count} connections", "1/s", 1, "us each", measured), flush=True)
     if "bulk" in chosen:
         for title, measure in (("download of 1 GB", download), ("upload of 1 GB", upload)):
-            found = compare(routes, measure, rounds)
-            print(table(title, "MB/s", MEGABYTE, "s/GB", found), flush=True)
+            measured = compare(routes, measure, rounds)
+            print(table(title, "MB/s", MEGABYTE, "s/GB", measured), flush=True)
     if "websocket" in chosen:
         print(latencies(pings(routes, options.pings)), flush=True)
 

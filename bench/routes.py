@@ -292,10 +292,10 @@ def children(parent: int) -> list[int]:
             with contextlib.suppress(OSError):
                 fields = (entry / "stat").read_text().rpartition(")")[2].split()
                 parents[int(entry.name)] = int(fields[1])
-    found = [parent]
-    for known in found:
-        found += [pid for pid, above in parents.items() if above == known]
-    return found[1:]
+    tree = [parent]
+    for pid_above in tree:
+        tree += [pid for pid, above in parents.items() if above == pid_above]
+    return tree[1:]
 
 
 def gateways() -> list[int]:
