@@ -71,8 +71,24 @@ on_containers() {
     local action=$1 service
     shift
     for service in "$@"; do
-        engine "$action" "$(need_container "$service")" >/dev/null
+        case $action in
+            start | restart) start_again "$action" "$(need_container "$service")" ;;
+            *) engine "$action" "$(need_container "$service")" >/dev/null ;;
+        esac
     done
+}
+
+# start_again start|restart CONTAINER: restarting the portal on a busy machine has left its container
+# stopped, once.
+start_again() {
+    local attempt
+    engine "$1" "$2" >/dev/null && return
+    for attempt in 1 2 3; do
+        echo "$1 of $2 failed; attempt $attempt to start it" >&2
+        sleep 2
+        engine start "$2" >/dev/null && return
+    done
+    return 1
 }
 
 show_logs() {

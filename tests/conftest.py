@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -41,11 +42,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=others)
 
 
+FAILURE = pytest.StashKey[str]()
+"""What a test's first attempt failed with."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Keep why the first attempt failed: the second may fail of what the first has left."""
+    report = yield
+    if call.excinfo is not None and report.failed:
+        item.stash.setdefault(FAILURE, call.excinfo.exconly())
+    return report
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Have the results say which attempt it is."""
-    attempt = getattr(item, "execution_count", 1)
-    if attempt > 1:
-        item.user_properties.append(("attempt", attempt))
+    """Have the results of a second attempt say why the first failed."""
+    if getattr(item, "execution_count", 1) > 1:
+        item.user_properties.append(("first failure", item.stash.get(FAILURE, "")))
 
 
 class InstantReports:

@@ -4,8 +4,9 @@
     python tests/results.py --save FILE…       updates tests/durations.json
 
 The lines are "counts PASSED FAILED", then "failed NAME (HOW) REASON" for each test that failed, in
-its body, setup or teardown, "repeated NAME" for each that was run a second time since its first
-attempt failed, and "slow MM:SS FILE (TESTS)" for the slowest files. Exits with 1 if no test ran.
+its body, setup or teardown, "repeated NAME REASON" for each that was run a second time since its
+first attempt failed, and "slow MM:SS FILE (TESTS)" for the slowest files. Exits with 1 if no test
+ran.
 
 --save takes the results of runs on clusters, build/test-results/clusters-*.xml, and keeps what it
 has of files that did not run.
@@ -44,24 +45,36 @@ def name_of(case: Element) -> str:
 
 
 def failed(suite: Element) -> list[str]:
-    """The names of failed tests, how they failed, and the beginning of the message."""
-    found = []
+    """The names of failed tests, how they failed, and the beginning of the first message."""
+    lines = []
     for case in suite.iter("testcase"):
-        wrong = [child for child in case if child.tag in ("failure", "error", "skipped")]
-        if wrong:
-            how = ", ".join(sorted({child.tag for child in wrong}))
-            why = " ".join(wrong[0].get("message", "").split())[:REASON]
-            found.append(f"{name_of(case)} ({how}) {why}".rstrip())
-    return found
+        failures = [child for child in case if child.tag in ("failure", "error", "skipped")]
+        if failures:
+            how = ", ".join(sorted({child.tag for child in failures}))
+            message = first_failure(case) or failures[0].get("message") or ""
+            lines.append(f"{name_of(case)} ({how}) {shortened(message)}".rstrip())
+    return lines
 
 
 def repeated(suite: Element) -> list[str]:
-    """The names of tests whose first attempt failed (tests/conftest.py)."""
+    """The names of tests whose first attempt failed (tests/conftest.py), and why."""
+    failures = ((case, first_failure(case)) for case in suite.iter("testcase"))
     return [
-        name_of(case)
-        for case in suite.iter("testcase")
-        if case.find("properties/property[@name='attempt']") is not None
+        f"{name_of(case)} {shortened(message)}".rstrip()
+        for case, message in failures
+        if message is not None
     ]
+
+
+def first_failure(case: Element) -> str | None:
+    """The message of the first attempt of a test that was repeated."""
+    stored = case.find("properties/property[@name='first failure']")
+    return None if stored is None else stored.get("value") or ""
+
+
+def shortened(message: str) -> str:
+    """The beginning of a failure's message, in one line."""
+    return " ".join(message.split())[:REASON]
 
 
 def slowest(suite: Element) -> list[tuple[float, str, int]]:

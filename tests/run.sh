@@ -26,7 +26,7 @@ ENOUGH_MEMORY=10000000 # kB available; four clusters and their browsers take abo
 # What depends most on Slurm's own words and fields.
 OTHER_SLURM_TESTS=(tests/slurm/test_{launcher,session,queue,slurm_options,gpu_node,sbatch_options}.py)
 # Several processes that share a GPU in real time: whoever keeps the processor from them fails the test.
-ALONE=tests/unit/gres/limiter/test_shares.py
+REAL_TIME=tests/unit/gres/limiter/test_shares.py
 started=$SECONDS
 passed=0 failed=0
 wrong=()
@@ -38,6 +38,7 @@ projects=()
 ports=()
 starting=
 other=
+real_time=
 ours=
 parts=()
 
@@ -269,13 +270,29 @@ unit() {
 # More processes than cores, since they wait for two fifths of the time.
 run_unit() {
     title "Unit tests"
-    unit unit tests/unit --ignore "$ALONE" -n $(($(nproc) * 3 / 2))
+    unit unit tests/unit --ignore "$REAL_TIME" -n $(($(nproc) * 3 / 2))
 }
 
-# Once all clusters have started, and before they work.
-run_alone() {
-    title "Unit tests that measure time"
-    unit unit-alone "$ALONE"
+# In the background, ahead of everything else on the processors where the kernel permits that (root).
+begin_real_time() {
+    chrt --rr 1 true 2> /dev/null || return 0
+    rm -f "$RESULTS/unit-real-time.xml"
+    chrt --rr 1 .venv/bin/python -m pytest -n 0 "$REAL_TIME" --junit-xml="$RESULTS/unit-real-time.xml" \
+        --override-ini cache_dir=.pytest_cache/real-time > >(sed -u 's/^/[unit-real-time] /') 2>&1 &
+    real_time=$!
+}
+
+# Otherwise once all clusters have started, and before they work.
+end_real_time() {
+    local status=0
+    if [ -z "$real_time" ]; then
+        title "Unit tests that measure time"
+        unit unit-real-time "$REAL_TIME"
+        return
+    fi
+    wait "$real_time" || status=$?
+    real_time=
+    judge unit-real-time "$status"
 }
 
 # run_on_clusters PATH…: clusters of a kind share that kind's tests; the kinds run in parallel.
@@ -483,6 +500,7 @@ finish() {
     local status=$? seconds summary
     trap - EXIT
     [ ${#running[@]} -eq 0 ] || kill "${running[@]}" 2> /dev/null || true
+    [ -z "$real_time" ] || kill "$real_time" 2> /dev/null || true
     [ -z "$other" ] || kill -- "-$other" 2> /dev/null || true
     [ -z "$starting" ] || kill -- "-$starting" 2> /dev/null || true
     [ ! -e cluster/.cache/cgroup2/running/pid ] || [[ " ${parts[*]} " != *" cgroup2 "* ]] || tests/cgroup2/machine.sh stop
@@ -536,14 +554,17 @@ main() {
     [ ${#paths[@]} -eq 0 ] || choose_clusters
     [[ " $* " != *" check "* ]] || timed check run_check
     [[ " $* " != *" docs "* ]] || check "docs" .venv/bin/python -m mkdocs build --strict --quiet --clean
-    [[ " $* " != *" unit "* ]] || run_unit
+    if [[ " $* " == *" unit "* ]]; then
+        begin_real_time
+        run_unit
+    fi
     if [[ " $* " == *" images "* ]]; then
         timed "clusters before that" wait_for_clusters # they come with the builder image
         timed images run_images
     fi
     [[ " $* " != *" cgroup2 "* ]] || run_cgroup2
     [ ${#paths[@]} -eq 0 ] || timed "clusters after that" wait_for_clusters
-    [[ " $* " != *" unit "* ]] || run_alone
+    [[ " $* " != *" unit "* ]] || end_real_time
     if [ ${#paths[@]} -gt 0 ]; then
         run_on_clusters "${paths[@]}"
         end_other_slurm

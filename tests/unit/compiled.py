@@ -6,14 +6,11 @@ routes took longer than most tests themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from flask import Flask
 from jinja2.bccache import Bucket, BytecodeCache
 from werkzeug.routing import Rule
-
-Builder = Callable[..., tuple[str, str]]
 
 
 class CompiledTemplates(BytecodeCache):
@@ -32,31 +29,34 @@ class CompiledTemplates(BytecodeCache):
         self._known[bucket.key] = bucket.bytecode_to_string()
 
 
-class CompiledRules:
-    """The functions that build URLs; they find converters in the rule that they are bound to."""
+def share_compiled_rules() -> None:
+    """Let a rule take what an equal rule of an earlier application was compiled to.
 
-    def __init__(self, compile_builder: Callable[[Rule, bool], Builder]) -> None:
-        self._compile = compile_builder
-        self._known: dict[tuple[object, ...], Builder] = {}
+    That is its parts, the functions that build its URL, and its converters, which read nothing of
+    the map that they were made for. Werkzeug has no public way to share them.
+    """
+    compile_rule = Rule.compile
+    attributes = ("_parts", "_trace", "_converters", "arguments")
+    compiled: dict[tuple[object, ...], tuple[dict[str, Any], Any, Any]] = {}
 
-    def builder(self, rule: Rule, append_unknown: bool = True) -> Builder:
-        """The function compiled for an equal rule of an earlier application, or a new one."""
-        if rule.defaults:  # become parts of the function
-            return self._compile(rule, append_unknown)
-        trace: Any = rule._trace
-        key = (*trace, append_unknown)
-        if key not in self._known:
-            self._known[key] = self._compile(rule, append_unknown)
-        return self._known[key]
+    def compile_once(self: Rule) -> None:
+        key = (self.rule, self.host, self.subdomain, self.is_leaf, self.merge_slashes)
+        if self.defaults:  # become parts of the functions
+            compile_rule(self)
+        elif key in compiled:
+            values, build, build_unknown = compiled[key]
+            self.__dict__.update(values)
+            self._build = build.__get__(self, None)
+            self._build_unknown = build_unknown.__get__(self, None)
+        else:
+            compile_rule(self)
+            values = {name: getattr(self, name) for name in attributes}
+            compiled[key] = (values, self._build.__func__, self._build_unknown.__func__)  # type: ignore[attr-defined]
+
+    Rule.compile = compile_once  # type: ignore[method-assign]
 
 
 def compile_once() -> None:
     """Let the applications made from now on share what is compiled for them."""
-    rules = CompiledRules(Rule._compile_builder)
-
-    def shared(self: Rule, append_unknown: bool = True) -> Builder:
-        return rules.builder(self, append_unknown)
-
     Flask.jinja_options = {"bytecode_cache": CompiledTemplates()}
-    # Werkzeug has no public way to share them.
-    Rule._compile_builder = shared  # type: ignore[method-assign]
+    share_compiled_rules()

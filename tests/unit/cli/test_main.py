@@ -52,7 +52,7 @@ def test_check_reports_what_is_missing(config: str, capsys: pytest.CaptureFixtur
     assert main(["--config", config, "check"]) == 1
     output = capsys.readouterr().out
     assert "MISSING 0 images" in output
-    assert "is no host key" in output
+    assert "is not a host key" in output
 
 
 def test_invalid_settings_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

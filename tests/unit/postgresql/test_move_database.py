@@ -154,7 +154,7 @@ def test_a_portal_that_runs_is_refused(
     ("url", "said"),
     [
         ("postgres://slipway@/x", "the URL: postgres:// is not known"),
-        ("nonsense", "the URL is no database's URL"),
+        ("nonsense", "the URL is not a database URL"),
         ("postgresql+psycopg://slipway:secret@127.0.0.1:9/x", "nothing was moved"),
     ],
 )

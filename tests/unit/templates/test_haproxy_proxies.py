@@ -145,11 +145,11 @@ def test_clients_behind_a_proxy_are_limited_one_by_one(front: Front) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("proxy.example.org", "no address or network"),
+        ("proxy.example.org", "is not an address or a network"),
         ("192.0.2.7/24", "host bits"),
         ("0.0.0.0/0", "everybody"),
         ("::/0", "everybody"),
-        ("192.0.2.7 }", "no address"),
+        ("192.0.2.7 }", "is not an address"),
     ],
 )
 def test_what_cannot_be_trusted(text: str, words: str) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from flask import Flask
@@ -65,6 +66,7 @@ class Browser:
     def __init__(self, app: Flask, base: str = PORTAL) -> None:
         self.client = app.test_client()
         self.base = base
+        self.tokens: dict[str | None, str] = {}
 
     def get(self, path: str, **options: Any) -> TestResponse:
         """Load a page."""
@@ -78,11 +80,19 @@ class Browser:
         return self.client.post(path, data=fields, **options)
 
     def csrf(self) -> str:
-        """The CSRF token of a page that everybody can load."""
-        text = self.get("/login", follow_redirects=True).text
-        found = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', text)
-        assert found is not None
-        return found[1]
+        """The CSRF token of a page that everybody can load, read once for a session cookie."""
+        cookie = self._session_cookie()
+        if cookie is None or cookie not in self.tokens:
+            text = self.get("/login", follow_redirects=True).text
+            field = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', text)
+            assert field is not None
+            self.tokens[self._session_cookie()] = field[1]
+        return self.tokens[self._session_cookie()]
+
+    def _session_cookie(self) -> str | None:
+        host = urlsplit(self.base).hostname or ""
+        cookies = (self.client.get_cookie(name, host) for name in ("__Host-slipway", "slipway"))
+        return next((cookie.value for cookie in cookies if cookie), None)
 
     def log_in(self, name: str) -> Browser:
         """Log in as a demo account."""

@@ -336,7 +336,7 @@ def test_something_else_is_no_backup(
     file = tmp_path / "text"
     file.write_text("hello")
     assert run(config, "restore", file, "--force") == 1
-    assert "no backup of Slipway" in capsys.readouterr().err
+    assert "not a backup of Slipway" in capsys.readouterr().err
     assert run(config, "restore", tmp_path / "missing") == 1
     assert "No such file" in capsys.readouterr().err
     assert sessions(state) == ["a" * 32]
