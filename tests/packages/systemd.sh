@@ -61,7 +61,7 @@ read -r web worker proxy <<< "$(inside 'systemctl show --value -p MainPID slipwa
 says 'The portal runs as the settings say.' 'slipway apply'
 
 echo "- a new setting, an upgrade with settings that are wrong, and with stopped services"
-says 'slipway-web: reload; requests wait some seconds' 'sed -i "s/^\[web\]/&\nsite_name = \"Campus\"/" /etc/slipway/slipway.toml && slipway apply'
+says 'slipway-web: reload; its workers are replaced one by one' 'sed -i "s/^\[web\]/&\nsite_name = \"Campus\"/" /etc/slipway/slipway.toml && slipway apply'
 [ "$(inside 'systemctl show --value -p MainPID slipway-web slipway-proxy' | xargs)" = "$web $proxy" ]
 inside 'cp /etc/slipway/slipway.toml /root/right && echo "lissten = 1" >> /etc/slipway/slipway.toml'
 says 'this release is installed, but' "dpkg -i '/dist/$package'"
