@@ -279,7 +279,7 @@ begin_real_time() {
     rm -f "$RESULTS/unit-real-time.xml"
     chrt --rr 1 .venv/bin/python -m pytest -n 0 "$REAL_TIME" --junit-xml="$RESULTS/unit-real-time.xml" \
         --override-ini cache_dir=.pytest_cache/real-time > >(sed -u 's/^/[unit-real-time] /') 2>&1 &
-    real_time=$! real_time_begun=$SECONDS
+    real_time=$!
 }
 
 # Otherwise once all clusters have started, and before they work.
@@ -292,7 +292,6 @@ end_real_time() {
     fi
     wait "$real_time" || status=$?
     real_time=
-    took "unit-real-time, beside" $((SECONDS - real_time_begun))
     judge unit-real-time "$status"
 }
 
