@@ -1,4 +1,4 @@
-"""The operator's account, which cancels jobs and extends time limits: its existence and its rights."""
+"""The operator's account, which cancels and extends jobs: its existence and its rights."""
 
 from __future__ import annotations
 
