@@ -125,6 +125,6 @@ class SlurmSettings(BaseModel):
     )
     operator: str = Field(
         "",
-        description="Account with AdminLevel=Operator, for cancelling jobs and extending them; or empty.",
+        description="Account with AdminLevel=Operator: cancels jobs and extends them. Empty: none.",
     )
     extend_minutes: int = Field(60, ge=1, description="Minutes that one extension adds.")
