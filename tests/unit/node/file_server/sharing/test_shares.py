@@ -5,6 +5,7 @@ from __future__ import annotations
 import grp
 import os
 import pwd
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -204,11 +205,19 @@ def test_a_large_folder_goes_on_in_the_background(
     control: Client, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shares, "WAIT_SECONDS", 0.0)
+    refused, last_step = threading.Event(), shares._let_pass
+
+    def let_pass(*arguments: Any) -> None:
+        assert refused.wait(20)
+        last_step(*arguments)
+
+    monkeypatch.setattr(shares, "_let_pass", let_pass)
     for number in range(3000):
         (folder / str(number)).touch()
     wanted = {"kind": "user", "name": BOB.pw_name, "access": "read"}
     assert control("PUT", FOLDER, wanted).status == 202
     assert control("PUT", FOLDER, wanted).json["code"] == "busy"
+    refused.set()
     deadline = time.monotonic() + 20
     while (change := control("GET", FOLDER).json["change"])["running"]:
         assert time.monotonic() < deadline
