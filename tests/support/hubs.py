@@ -23,8 +23,8 @@ SERVER: Json = {
 """What a small server is started with: an image that has jupyterhub-singleuser."""
 STARTS = 60.0
 """Seconds until a server runs, on a busy machine."""
-SEEN = 10.0
-"""Seconds until JupyterHub knows that a server has ended without it."""
+SEEN = 30.0
+"""Seconds until JupyterHub knows that a server has ended without it, on a busy machine."""
 LOOK = 0.5
 """Seconds between two looks."""
 BACK = 60.0
