@@ -158,14 +158,14 @@ class HubApi:
         """The server itself, with this token."""
         return ServerVisitor(self, name)
 
-    def clean(self) -> None:
-        """End all servers, wait until JupyterHub knows, and delete the named ones."""
+    def clean(self, *kept: str) -> None:
+        """End all servers but those, wait until JupyterHub knows, and delete the named ones."""
         wait_for("JupyterHub", lambda: is_up(self.cluster), BACK)
-        for name in self.servers():
+        for name in self.servers().keys() - kept:
             self.stop(name)
-        wait_for("no servers in JupyterHub", lambda: not self.servers(), STARTS, LOOK)
+        wait_for("no servers in JupyterHub", lambda: self.servers().keys() <= {*kept}, STARTS, LOOK)
         every = self("GET", f"/users/{self.user}?include_stopped_servers=1").json()["servers"]
-        for name in filter(None, every):
+        for name in every.keys() - {"", *kept}:
             self("DELETE", self._place(name), json={"remove": True})
 
 
