@@ -90,10 +90,10 @@ def click(context: BrowserContext, api: Api, session: str, app: str) -> Load:
     """Open the app in a new tab, as its owner does, and wait until it is usable."""
     page = context.new_page()
     meter = Meter(context, page)
-    begun = time.monotonic()
+    start = time.monotonic()
     page.goto(api.ask("POST", f"/sessions/{session}/apps/{app}")["url"], wait_until="commit")
     page.locator(USABLE[app]).wait_for(timeout=60_000)
-    meter.load.seconds = time.monotonic() - begun
+    meter.load.seconds = time.monotonic() - start
     page.wait_for_timeout(1500)  # late requests count as well
     page.close()
     return meter.load
@@ -127,8 +127,8 @@ def one_round(api: Api, app: str) -> list[Load]:
 def report(rounds: list[list[Load]]) -> str:
     """The medians as text."""
     lines = [f"{len(rounds)} rounds, medians    seconds      MB   requests"]
-    for place, title in enumerate(("first click", "second click", "next session")):
-        loads = [loads[place] for loads in rounds]
+    for index, title in enumerate(("first click", "second click", "next session")):
+        loads = [loads[index] for loads in rounds]
         seconds = statistics.median(load.seconds for load in loads)
         size = statistics.median(load.bytes for load in loads) / 1e6
         count = statistics.median(load.requests for load in loads)

@@ -116,17 +116,17 @@ def measure(limits: Limits, people: list[str], rounds: int) -> dict[tuple[str, s
         world.worker.read_partitions()
         world.status.save_partitions(
             [
-                Partition(one.name, one.name == "p00", True, 64, 10**6, 600)
-                for one in limits.partitions
+                Partition(limit.name, limit.name == "p00", True, 64, 10**6, 600)
+                for limit in limits.partitions
             ]
         )
         world.status.save_limits(limits)
         app = create_app(world.services)
-        found = {}
+        medians = {}
         for person, (name, address) in itertools.product(people, {**ADDRESSES, **PAGES}.items()):
             ask = asking(app, person, name in PAGES, address.format(account="a0000"))
-            found[name, person] = median(ask, rounds)
-        return found
+            medians[name, person] = median(ask, rounds)
+        return medians
 
 
 def main() -> None:

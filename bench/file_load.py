@@ -28,14 +28,14 @@ PROCESSES = {"gunicorn": "gunicorn", "worker": "worker", "haproxy": "haproxy"}
 
 def p95(browser: Browser, seconds: float) -> float:
     """The 95th percentile of GET /sessions, in milliseconds; four a second."""
-    found = []
+    milliseconds = []
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         start = time.perf_counter()
         browser.get("/sessions").raise_for_status()
-        found.append((time.perf_counter() - start) * 1000)
+        milliseconds.append((time.perf_counter() - start) * 1000)
         time.sleep(0.25)
-    return statistics.quantiles(found, n=20)[-1]
+    return statistics.quantiles(milliseconds, n=20)[-1]
 
 
 def memory(cluster: Cluster) -> dict[str, int]:
@@ -74,10 +74,10 @@ class Transfers:
         return self
 
     def __exit__(self, *_: object) -> None:
-        ended = [one.returncode for one in self._running if one.poll() is not None]
-        for one in self._running:
-            one.kill()
-            one.wait()
+        ended = [curl.returncode for curl in self._running if curl.poll() is not None]
+        for curl in self._running:
+            curl.kill()
+            curl.wait()
         assert not ended, f"transfers ended early: {ended}"
 
 

@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +43,11 @@ RUNNING = 20
 def line(number: int, priority: int = 1) -> str:
     """A job as squeue prints it."""
     runs = number % RUNNING == 0
-    begun = str(1795390000 + number) if runs else "N/A"
+    started = str(1795390000 + number) if runs else "N/A"
     words = [
         str(number), f"user{number % 300}", "RUNNING" if runs else "PENDING",
         "None" if runs else "Priority", f"node{number % 900:04d}" if runs else "",
-        str(1795380000 + number), begun, begun, "0:0", "main",
+        str(1795380000 + number), started, started, "0:0", "main",
         str(4_294_900_000 - number * 7 + priority), "research", "normal",
         "cpu=4,mem=16G,node=1,billing=4", "1-00:00:00", "0", str(number), "N/A", "N/A", "N/A", "",
     ]  # fmt: skip
@@ -76,8 +77,8 @@ class Bench:
         """The next output: some jobs have another priority than in the one before."""
         self.round += 1
         for number in range(self.changed):
-            place = (self.round * self.changed + number) % len(self.lines)
-            self.lines[place] = line(place + 1, self.round)
+            index = (self.round * self.changed + number) % len(self.lines)
+            self.lines[index] = line(index + 1, self.round)
         return "\n".join([*self.lines, ""])
 
     def poll(self, text: str) -> None:
@@ -91,9 +92,9 @@ class Bench:
 
 def took(action: Callable[[], object]) -> float:
     """Seconds of this process's processor time."""
-    begun = time.process_time()
+    start = time.process_time()
     action()
-    return time.process_time() - begun
+    return time.process_time() - start
 
 
 def ended(number: int) -> Job:
@@ -111,22 +112,22 @@ def measure(jobs: int, ended_jobs: int, changed: int, rounds: int) -> dict[str, 
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Path(folder), jobs, changed)
         first = bench.printed()
-        durations = {"first poll": took(lambda: bench.poll(first))}
+        durations = {"first poll": took(partial(bench.poll, first))}
         durations["first store"] = took(bench.follower.follow)
         times: dict[str, list[float]] = {"poll": [], "store": [], "plain": []}
         for _ in range(rounds):
             text = bench.printed()
-            times["poll"].append(took(lambda: bench.poll(text)))  # noqa: B023
+            times["poll"].append(took(partial(bench.poll, text)))
             times["store"].append(took(bench.follower.follow))
-            times["plain"].append(took(lambda: squeue_parse(text)))  # noqa: B023
+            times["plain"].append(took(partial(squeue_parse, text)))
         durations |= {name: statistics.median(each) for name, each in times.items()}
         for start in range(0, ended_jobs, 5000):
             bench.store.settle(map(ended, range(start, min(start + 5000, ended_jobs))))
         for name, query in QUERIES.items():
             bench.store.query(query, NOW)
-            durations[name] = took(lambda: bench.store.query(query, NOW))  # noqa: B023
+            durations[name] = took(partial(bench.store.query, query, NOW))
         durations["slowest order"] = max(
-            took(lambda: bench.store.query(JobQuery(state=tab, sort=sort), NOW))  # noqa: B023
+            took(partial(bench.store.query, JobQuery(state=tab, sort=sort), NOW))
             for tab in JobTab
             for sort in JobSort
         )

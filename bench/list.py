@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import requests
 
@@ -44,12 +45,13 @@ for start in range(0, int(sys.argv[1]), 500):
     made = []
     for number in range(start, min(start + 500, int(sys.argv[1]))):
         state, cause = ENDS[number % 3 == 0]
-        begun = now() - timedelta(minutes=number)
+        created = now() - timedelta(minutes=number)
         made.append(Session(
             id=f"bench{number:027d}", name=f"bench{number:05d}", owner="alice",
             environment="python", version="3.13", cpus=1, memory_mb=600, partition="main",
-            state=state, created=begun, submitted=begun, token_hash="0" * 64, job_id=str(10**8),
-            node="n1", started=begun, ready=begun, ended=begun + timedelta(minutes=9), cause=cause,
+            state=state, created=created, submitted=created, token_hash="0" * 64, job_id=str(10**8),
+            node="n1", started=created, ready=created,
+            ended=created + timedelta(minutes=9), cause=cause,
             end_text="It ended.", exit_code=0, cleaned=True))
     store.add(made, None, "", {})
 """
@@ -71,9 +73,9 @@ from portal.core.cluster.usage import measure_usage
 from portal.wiring import real_systems
 
 def took(what):
-    begun = time.perf_counter()
+    start = time.perf_counter()
     result = what()
-    return result, time.perf_counter() - begun
+    return result, time.perf_counter() - start
 
 scheduler = real_systems(load_settings()).scheduler
 scheduler.jobs()  # opens the connection
@@ -104,9 +106,9 @@ def measure(ask: Callable[[], requests.Response], rounds: int) -> Times:
     """Send the request repeatedly, one after the other; the first one is a warm-up."""
     taken = []
     for _ in range(rounds + 1):
-        begun = time.perf_counter()
+        start = time.perf_counter()
         answer = ask()
-        taken.append((time.perf_counter() - begun) * 1000)
+        taken.append((time.perf_counter() - start) * 1000)
         assert answer.status_code in (200, 204), answer.text
     return Times(statistics.median(taken[1:]), statistics.quantiles(taken[1:], n=20)[-1])
 
@@ -125,8 +127,8 @@ class Bench:
 
     def python(self, code: str, *argv: str) -> str:
         """Run Python code on the portal's machine, as the portal."""
-        as_owner = ["setpriv", "--reuid=slipway", "--regid=slipway", "--init-groups"]
-        return self.cluster.run("portal", *as_owner, PORTAL, "-", *argv, stdin=code, seconds=600)
+        as_portal = ["setpriv", "--reuid=slipway", "--regid=slipway", "--init-groups"]
+        return self.cluster.run("portal", *as_portal, PORTAL, "-", *argv, stdin=code, seconds=600)
 
     def requests_by_title(self) -> dict[str, Callable[[], requests.Response]]:
         """The measured requests."""
@@ -142,8 +144,8 @@ class Bench:
             "API, the last page": lambda: self.api("GET", "/sessions", params=self._last()),
         }
         for name in self._searches():
-            measured[f"API, {name}=bench00042"] = lambda name=name: self.api(  # type: ignore[misc]
-                "GET", "/sessions", params={name: "bench00042"}
+            measured[f"API, {name}=bench00042"] = partial(
+                self.api, "GET", "/sessions", params={name: "bench00042"}
             )
         return measured
 

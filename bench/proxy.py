@@ -62,13 +62,13 @@ Measure = Callable[[Route], Result]
 
 def headers(endpoint: Endpoint) -> list[str]:
     """The headers that a browser sends to this endpoint."""
-    own = [
+    site = [
         f"Host: {endpoint.host}",
         f"Origin: http://{endpoint.host}",
         f"Referer: http://{endpoint.host}/lab",
     ]
     cookies = ["_xsrf=2|6c1f0a1e|5b1d9f4c0e7d", *([endpoint.cookie] if endpoint.cookie else [])]
-    return [*own, *BROWSER, f"Cookie: {'; '.join(cookies)}"]
+    return [*site, *BROWSER, f"Cookie: {'; '.join(cookies)}"]
 
 
 def processor_time(route: Route) -> float:
@@ -118,10 +118,10 @@ def head_of(connection: socket.socket, status: str) -> bytes:
         part = connection.recv(65536)
         assert part, got
         got += part
-    head, _, rest = got.partition(b"\r\n\r\n")
+    head, _, body = got.partition(b"\r\n\r\n")
     if head.split()[1] != status.encode():
         raise SystemExit(head.decode())
-    return rest
+    return body
 
 
 def transfer(route: Route, carry: Callable[[], None]) -> Result:

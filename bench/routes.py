@@ -293,8 +293,8 @@ def children(parent: int) -> list[int]:
                 fields = (entry / "stat").read_text().rpartition(")")[2].split()
                 parents[int(entry.name)] = int(fields[1])
     tree = [parent]
-    for pid_above in tree:
-        tree += [pid for pid, above in parents.items() if above == pid_above]
+    for ancestor in tree:
+        tree += [pid for pid, above in parents.items() if above == ancestor]
     return tree[1:]
 
 

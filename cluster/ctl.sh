@@ -72,15 +72,15 @@ on_containers() {
     shift
     for service in "$@"; do
         case $action in
-            start | restart) start_again "$action" "$(need_container "$service")" ;;
+            start | restart) start_container "$action" "$(need_container "$service")" ;;
             *) engine "$action" "$(need_container "$service")" >/dev/null ;;
         esac
     done
 }
 
-# start_again start|restart CONTAINER: restarting the portal on a busy machine has left its container
+# start_container start|restart CONTAINER: restarting the portal on a busy machine has left its container
 # stopped, once.
-start_again() {
+start_container() {
     local attempt
     engine "$1" "$2" >/dev/null && return
     for attempt in 1 2 3; do

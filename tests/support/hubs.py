@@ -159,7 +159,7 @@ class HubApi:
         return ServerVisitor(self, name)
 
     def clean(self, *kept: str) -> None:
-        """End all servers but those, wait until JupyterHub knows, and delete the named ones."""
+        """End all servers but `kept`, wait until JupyterHub knows, and delete the named ones."""
         wait_for("JupyterHub", lambda: is_up(self.cluster), BACK)
         for name in self.servers().keys() - kept:
             self.stop(name)

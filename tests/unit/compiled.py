@@ -32,27 +32,24 @@ class CompiledTemplates(BytecodeCache):
 def share_compiled_rules() -> None:
     """Let a rule take what an equal rule of an earlier application was compiled to.
 
-    That is its parts, the functions that build its URL, and its converters, which read nothing of
-    the map that they were made for. Werkzeug has no public way to share them.
+    That is its parts, its converters and the functions that build its URL. They read nothing of the
+    map that they were made for but its settings, which are the same for all.
     """
     compile_rule = Rule.compile
-    attributes = ("_parts", "_trace", "_converters", "arguments")
-    compiled: dict[tuple[object, ...], tuple[dict[str, Any], Any, Any]] = {}
+    attributes = ("_parts", "_trace", "_converters", "arguments", "_build", "_build_unknown")
+    compiled: dict[tuple[object, ...], dict[str, Any]] = {}
 
     def compile_once(self: Rule) -> None:
         key = (self.rule, self.host, self.subdomain, self.is_leaf, self.merge_slashes)
         if self.defaults:  # become parts of the functions
             compile_rule(self)
         elif key in compiled:
-            values, build, build_unknown = compiled[key]
-            self.__dict__.update(values)
-            self._build = build.__get__(self, None)
-            self._build_unknown = build_unknown.__get__(self, None)
+            self.__dict__.update(compiled[key])
         else:
             compile_rule(self)
-            values = {name: getattr(self, name) for name in attributes}
-            compiled[key] = (values, self._build.__func__, self._build_unknown.__func__)  # type: ignore[attr-defined]
+            compiled[key] = {name: getattr(self, name) for name in attributes}
 
+    # Werkzeug has no public way to share them.
     Rule.compile = compile_once  # type: ignore[method-assign]
 
 

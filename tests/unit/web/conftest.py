@@ -66,7 +66,7 @@ class Browser:
     def __init__(self, app: Flask, base: str = PORTAL) -> None:
         self.client = app.test_client()
         self.base = base
-        self.tokens: dict[str | None, str] = {}
+        self.tokens: dict[str, str] = {}
 
     def get(self, path: str, **options: Any) -> TestResponse:
         """Load a page."""
@@ -81,18 +81,18 @@ class Browser:
 
     def csrf(self) -> str:
         """The CSRF token of a page that everybody can load, read once for a session cookie."""
-        cookie = self._session_cookie()
-        if cookie is None or cookie not in self.tokens:
+        token = self.tokens.get(self._session_cookie())
+        if token is None:
             text = self.get("/login", follow_redirects=True).text
             field = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', text)
             assert field is not None
-            self.tokens[self._session_cookie()] = field[1]
-        return self.tokens[self._session_cookie()]
+            token = self.tokens[self._session_cookie()] = field[1]
+        return token
 
-    def _session_cookie(self) -> str | None:
+    def _session_cookie(self) -> str:
         host = urlsplit(self.base).hostname or ""
         cookies = (self.client.get_cookie(name, host) for name in ("__Host-slipway", "slipway"))
-        return next((cookie.value for cookie in cookies if cookie), None)
+        return next((cookie.value for cookie in cookies if cookie), "")
 
     def log_in(self, name: str) -> Browser:
         """Log in as a demo account."""
