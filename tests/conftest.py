@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Generator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from hypothesis import settings as hypothesis
 from portal.config import Settings
 from tests import sharing
 from tests.support.fakes import World, make_world
+from tests.support.kernel_log import memory_kills
 
 # Developers' runs explore new random cases; CI always uses the same ones. No deadline: how long an
 # example takes says more about the machine's load than about the code.
@@ -44,21 +46,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 FAILURE = pytest.StashKey[str]()
 """What a test's first attempt failed with."""
+BEGINNING = pytest.StashKey[float]()
+"""When the attempt began, by time.monotonic()."""
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Keep why the first attempt failed: the second may fail of what the first has left."""
+    """Keep why the first attempt failed: the second may fail of what the first has left.
+
+    Processes that the kernel killed meanwhile are named, since they may be why.
+    """
     report = yield
     if call.excinfo is not None and report.failed:
         item.stash.setdefault(FAILURE, call.excinfo.exconly())
+        if kills := memory_kills(item.stash.get(BEGINNING, 0.0)):
+            item.user_properties.append(("killed for memory", ", ".join(kills)))
     return report
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Have the results of a second attempt say why the first failed."""
+    item.stash[BEGINNING] = time.monotonic()
     if getattr(item, "execution_count", 1) > 1:
         item.user_properties.append(("first failure", item.stash.get(FAILURE, "")))
 

@@ -5,7 +5,8 @@
 
 The lines are "counts PASSED FAILED", then "failed NAME (HOW) REASON" for each test that failed, in
 its body, setup or teardown, "repeated NAME REASON" for each that was run a second time since its
-first attempt failed, and "slow MM:SS FILE (TESTS)" for the slowest files. Exits with 1 if no test
+first attempt failed, with the processes that the kernel killed meanwhile, and
+"slow MM:SS FILE (TESTS)" for the slowest files. Exits with 1 if no test
 ran.
 
 --save takes the results of runs on clusters, build/test-results/clusters-*.xml, and keeps what it
@@ -45,31 +46,33 @@ def name_of(case: Element) -> str:
 
 
 def failed(suite: Element) -> list[str]:
-    """The names of failed tests, how they failed, and the beginning of the first message."""
+    """The names of failed tests, how they failed, and the beginning of the message."""
     lines = []
     for case in suite.iter("testcase"):
         failures = [child for child in case if child.tag in ("failure", "error", "skipped")]
         if failures:
             how = ", ".join(sorted({child.tag for child in failures}))
-            message = first_failure(case) or failures[0].get("message") or ""
+            message = failures[0].get("message") or ""
             lines.append(f"{name_of(case)} ({how}) {shortened(message)}".rstrip())
     return lines
 
 
 def repeated(suite: Element) -> list[str]:
     """The names of tests whose first attempt failed (tests/conftest.py), and why."""
-    failures = ((case, first_failure(case)) for case in suite.iter("testcase"))
-    return [
-        f"{name_of(case)} {shortened(message)}".rstrip()
-        for case, message in failures
-        if message is not None
-    ]
+    failures = ((case, stored(case, "first failure")) for case in suite.iter("testcase"))
+    lines = []
+    for case, message in failures:
+        if message is not None:
+            kills = stored(case, "killed for memory")
+            reason = shortened(message) + (f" [killed for memory: {kills}]" if kills else "")
+            lines.append(f"{name_of(case)} {reason}".rstrip())
+    return lines
 
 
-def first_failure(case: Element) -> str | None:
-    """The message of the first attempt of a test that was repeated."""
-    stored = case.find("properties/property[@name='first failure']")
-    return None if stored is None else stored.get("value") or ""
+def stored(case: Element, name: str) -> str | None:
+    """The value of a test's property (tests/conftest.py); None without it."""
+    found = case.find(f"properties/property[@name='{name}']")
+    return None if found is None else found.get("value") or ""
 
 
 def shortened(message: str) -> str:

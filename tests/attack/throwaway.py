@@ -53,7 +53,7 @@ class Account:
         """Remove all traces of it."""
         for machine in MACHINES:
             self.cluster.shell(machine, f"pkill -KILL -u {self.uid}; userdel -f {self.name}; true")
-        self.cluster.shell("login", f"rm -rf /home/{self.name}")
+        self.cluster.shell("login", f"rm -rf /home/{self.name} /tmp/slipway-{self.uid}")
 
 
 @contextmanager

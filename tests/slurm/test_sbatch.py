@@ -112,7 +112,7 @@ def test_a_file_its_arguments_and_its_name(batch: Batch) -> None:
     argv = ["sacct", "-n", "-X", "-P", "-o", "JobName,ExitCode", "-j", job]
     assert batch.cluster.run("login", *argv) == "my job.py|7:0\n"
     # Folders named by an account's number are file servers'.
-    assert batch.shell("ls -d /tmp/slipway-* | grep -vxE '/tmp/slipway-[0-9]{4}'").stdout == ""
+    assert batch.shell("ls -d /tmp/slipway-* | grep -vxE '/tmp/slipway-[0-9]{4,5}'").stdout == ""
 
 
 def test_a_link_named_sbatch_in_front_of_the_path(batch: Batch) -> None:

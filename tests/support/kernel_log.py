@@ -1,0 +1,29 @@
+"""The processes that this machine's kernel has killed for want of memory."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+_KILLED = re.compile(
+    r"\[ *(\d+\.\d+)\] (Memory cgroup out|Out) of memory: Killed process \d+ \((.*?)\)"
+)
+SLACK = 2.0
+"""Seconds by which the log's times may differ from time.monotonic()."""
+
+
+def memory_kills(since: float, log: str | None = None) -> list[str]:
+    """Name those killed after `since` (time.monotonic()), and what was full: job or machine.
+
+    Without permission to read the log, there are none. `log` replaces the output of dmesg.
+    """
+    if log is None:
+        command = ["dmesg"]
+        log = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", check=False
+        ).stdout
+    return [
+        f"{match[3]} ({'machine' if match[2] == 'Out' else 'job'})"
+        for match in _KILLED.finditer(log)
+        if float(match[1]) > since - SLACK
+    ]
