@@ -1,17 +1,11 @@
-"""Watches the processes while the job may need more memory than it has.
-
-It names those that the kernel kills then, and has it prefer what an app has started, such as a
-notebook's kernel, to the app's first process, such as JupyterLab.
-"""
+"""Names the processes that the kernel kills when the job needs more memory than it has."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 import time
 
-from .apps.app import OOM_SCORE
 from .log import say
 from .usage import CGROUP, read_memory_limit, read_oom_kills
 
@@ -26,9 +20,6 @@ PAUSE = 1.0
 LONGEST_NAME = 64
 ATTEMPTS = 20
 KERNELS = (b"ipykernel", b"/jupyter/kernel.py")
-# Of processes that an app's first process has started: worth 200/1000 of the memory limit, so a
-# larger process is still killed before several small ones.
-CHILD_OOM_SCORE = OOM_SCORE + 200
 
 
 class MemoryWatch:
@@ -109,27 +100,8 @@ class MemoryWatch:
             # A killed process is a zombie until its parent has noticed.
             if fields[0] not in "ZX":
                 process = (pid, fields[19])
-                if process not in self._names:
-                    self._prefer_children(pid, fields[1])
                 table[process] = (self._cached_title(process, name), int(fields[21]))
         return table
-
-    def _prefer_children(self, pid: str, parent: str) -> None:
-        """Raise the score of a new process that an app has started; its own children inherit it."""
-        if self._score(pid) == OOM_SCORE and self._score(parent) >= OOM_SCORE:
-            # Those that may not be changed, such as setuid programs, are left as they are.
-            with (
-                contextlib.suppress(OSError),
-                open(f"{self._proc}/{pid}/oom_score_adj", "w") as file,
-            ):
-                file.write(str(CHILD_OOM_SCORE))
-
-    def _score(self, pid: str) -> int:
-        try:
-            with open(f"{self._proc}/{pid}/oom_score_adj", encoding="ascii") as file:
-                return int(file.read())
-        except (OSError, ValueError):
-            return 0
 
     def _cached_title(self, process: tuple[str, str], name: str) -> str:
         cached = self._names.get(process)

@@ -27,28 +27,14 @@ class Node:
         (self.cgroup / "memory.events").write_text(f"oom {count}\noom_kill {count}\n")
 
     def process(
-        self,
-        pid: int,
-        name: str,
-        pages: int,
-        *,
-        state: str = "S",
-        command: str = "",
-        start: int = 0,
-        parent: int = 1,
-        score: int = 0,
+        self, pid: int, name: str, pages: int, state: str = "S", command: str = "", start: int = 0
     ) -> None:
         """A process of this size."""
         folder = self.proc / str(pid)
         folder.mkdir(exist_ok=True)
-        fields = [state, str(parent), *["0"] * 17, str(start), "0", str(pages), "0"]
+        fields = [state, *["0"] * 18, str(start), "0", str(pages), "0"]
         (folder / "stat").write_text(f"{pid} ({name}) {' '.join(fields)}\n")
-        (folder / "oom_score_adj").write_text(f"{score}\n")
         (folder / "cmdline").write_bytes(command.replace(" ", "\0").encode())
-
-    def score(self, pid: int) -> int:
-        """Its adjustment of the kernel's choice."""
-        return int((self.proc / str(pid) / "oom_score_adj").read_text())
 
     def gone(self, pid: int) -> None:
         """The process is gone."""
@@ -149,19 +135,3 @@ def test_a_job_without_a_counter_is_quiet(tmp_path: Path) -> None:
     watch = MemoryWatch(told.append, str(tmp_path / "none"), "/proc")
     watch.poll()
     assert told == []
-
-
-def test_what_an_app_has_started_is_killed_before_the_app(node: Node) -> None:
-    node.process(20, "jupyter-lab", 12000, score=500)
-    node.process(21, "python3", 7000, parent=20, score=500)
-    node.process(22, "haproxy", 1000)
-    node.watch.poll()
-    node.process(23, "python3", 100, parent=21, score=700)
-    node.process(24, "sudo", 100, parent=20, score=500)
-    (node.proc / "24" / "oom_score_adj").unlink()
-    node.process(25, "tmux", 100, score=500)
-    node.process(26, "bash", 100, parent=25, score=500)
-    node.watch.poll()
-    assert {pid: node.score(pid) for pid in (1, 20, 21, 22, 23, 25, 26)} == {
-        1: 0, 20: 500, 21: 700, 22: 0, 23: 700, 25: 500, 26: 700,
-    }  # fmt: skip
