@@ -25,40 +25,40 @@ end
 -- "gres/shard:a100:2,gres/gpu" -> {{name = "shard", kind = "a100", count = 2}, {name = "gpu"}}
 -- Slurm up to 23.02 uses the prefix "gres:" instead of "gres/".
 local function parse(text)
-    local found = {}
+    local requests = {}
     for item in string.gmatch(text or "", "[^,]+") do
         item = string.gsub(item, "^%s*gres[/:]", "")
-        local one = {}
+        local gres = {}
         for word in string.gmatch(item, "[^:=]+") do
-            if not one.name then
-                one.name = word
+            if not gres.name then
+                gres.name = word
             elseif string.match(word, "^%d+$") then
-                one.count = tonumber(word)
+                gres.count = tonumber(word)
             else
-                one.kind = word
+                gres.kind = word
             end
         end
-        found[#found + 1] = one
+        requests[#requests + 1] = gres
     end
-    return found
+    return requests
 end
 
-local function only(name, items)
-    local found = {}
-    for _, item in ipairs(items) do
-        if item.name == name then
-            found[#found + 1] = item
+local function only(name, requests)
+    local matching = {}
+    for _, gres in ipairs(requests) do
+        if gres.name == name then
+            matching[#matching + 1] = gres
         end
     end
-    return found
+    return matching
 end
 
 local function names(kinds)
-    local found = {}
+    local list = {}
     for _, kind in ipairs(kinds) do
-        found[#found + 1] = kind.name
+        list[#list + 1] = kind.name
     end
-    return table.concat(found, ", ")
+    return table.concat(list, ", ")
 end
 
 -- The requested kind; or nil, and why it does not exist.

@@ -17,10 +17,10 @@ let attempt = 0;
 // --- settings, for all desktops: a cookie, since each session has its own origin ------------------------
 const chosen = { theme: "auto", fit: "resize", quality: "8" };
 try {
-  const found = JSON.parse(decodeURIComponent(/(?:^|; )slipway_desktop=([^;]*)/.exec(document.cookie)[1]));
-  if (["light", "dark"].includes(found.theme)) chosen.theme = found.theme;
-  if (found.fit === "scale") chosen.fit = "scale";
-  if (QUALITIES.includes(found.quality)) chosen.quality = found.quality;
+  const stored = JSON.parse(decodeURIComponent(/(?:^|; )slipway_desktop=([^;]*)/.exec(document.cookie)[1]));
+  if (["light", "dark"].includes(stored.theme)) chosen.theme = stored.theme;
+  if (stored.fit === "scale") chosen.fit = "scale";
+  if (QUALITIES.includes(stored.quality)) chosen.quality = stored.quality;
 } catch {
   // no settings yet
 }
@@ -28,10 +28,10 @@ try {
 function remember() {
   const parent = location.hostname.replace(/^[a-z0-9]+\./, "");
   const text = `slipway_desktop=${encodeURIComponent(JSON.stringify(chosen))}`;
-  const rest = `; Path=/; Max-Age=31536000; SameSite=Lax${location.protocol === "https:" ? "; Secure" : ""}`;
+  const attributes = `; Path=/; Max-Age=31536000; SameSite=Lax${location.protocol === "https:" ? "; Secure" : ""}`;
   // If the host is an IP address, or the parent not a domain, browsers accept only the second one.
-  if (/[a-z]/.test(parent)) document.cookie = `${text}; Domain=${parent}${rest}`;
-  if (!document.cookie.includes(text)) document.cookie = text + rest;
+  if (/[a-z]/.test(parent)) document.cookie = `${text}; Domain=${parent}${attributes}`;
+  if (!document.cookie.includes(text)) document.cookie = text + attributes;
 }
 
 function paint() {

@@ -35,11 +35,11 @@
   // --- the user's settings, for all terminals: a cookie, since each session has its own origin ---------
   const chosen = { seen: false, theme: "auto", reader: false, size: OPTIONS.fontSize };
   try {
-    const found = JSON.parse(decodeURIComponent(/(?:^|; )slipway_terminal=([^;]*)/.exec(document.cookie)[1]));
-    chosen.seen = found.seen === true;
-    chosen.theme = found.theme in THEMES ? found.theme : "auto";
-    chosen.reader = found.reader === true;
-    chosen.size = SIZES.includes(found.size) ? found.size : OPTIONS.fontSize;
+    const stored = JSON.parse(decodeURIComponent(/(?:^|; )slipway_terminal=([^;]*)/.exec(document.cookie)[1]));
+    chosen.seen = stored.seen === true;
+    chosen.theme = stored.theme in THEMES ? stored.theme : "auto";
+    chosen.reader = stored.reader === true;
+    chosen.size = SIZES.includes(stored.size) ? stored.size : OPTIONS.fontSize;
   } catch {
     // no settings yet
   }
@@ -47,10 +47,10 @@
   function remember() {
     const parent = location.hostname.replace(/^[a-z0-9]+\./, "");
     const text = `slipway_terminal=${encodeURIComponent(JSON.stringify(chosen))}`;
-    const rest = `; Path=/; Max-Age=31536000; SameSite=Lax${location.protocol === "https:" ? "; Secure" : ""}`;
+    const attributes = `; Path=/; Max-Age=31536000; SameSite=Lax${location.protocol === "https:" ? "; Secure" : ""}`;
     // If the host is an IP address, or the parent not a domain, browsers accept only the second one.
-    if (/[a-z]/.test(parent)) document.cookie = `${text}; Domain=${parent}${rest}`;
-    if (!document.cookie.includes(text)) document.cookie = text + rest;
+    if (/[a-z]/.test(parent)) document.cookie = `${text}; Domain=${parent}${attributes}`;
+    if (!document.cookie.includes(text)) document.cookie = text + attributes;
   }
 
   // --- colours ---------------------------------------------------------------------------------------
