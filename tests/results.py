@@ -5,9 +5,8 @@
 
 The lines are "counts PASSED FAILED", then "failed NAME (HOW) REASON" for each test that failed, in
 its body, setup or teardown, "repeated NAME REASON" for each that was run a second time since its
-first attempt failed, with the processes that the kernel killed meanwhile, and
-"slow MM:SS FILE (TESTS)" for the slowest files. Exits with 1 if no test
-ran.
+first attempt failed, with the processes that the kernel killed meanwhile, and "slow MM:SS FILE
+(TESTS)" for the slowest files. Exits with 1 if no test ran.
 
 --save takes the results of runs on clusters, build/test-results/clusters-*.xml, and keeps what it
 has of files that did not run.
@@ -71,8 +70,8 @@ def repeated(suite: Element) -> list[str]:
 
 def stored(case: Element, name: str) -> str | None:
     """The value of a test's property (tests/conftest.py); None without it."""
-    found = case.find(f"properties/property[@name='{name}']")
-    return None if found is None else found.get("value") or ""
+    element = case.find(f"properties/property[@name='{name}']")
+    return None if element is None else element.get("value") or ""
 
 
 def shortened(message: str) -> str:

@@ -15,15 +15,20 @@ SLACK = 2.0
 def memory_kills(since: float, log: str | None = None) -> list[str]:
     """Name those killed after `since` (time.monotonic()), and what was full: job or machine.
 
-    Without permission to read the log, there are none. `log` replaces the output of dmesg.
+    `log` replaces the output of dmesg.
     """
-    if log is None:
-        command = ["dmesg"]
-        log = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", check=False
-        ).stdout
+    log = _kernel_log() if log is None else log
     return [
         f"{match[3]} ({'machine' if match[2] == 'Out' else 'job'})"
         for match in _KILLED.finditer(log)
         if float(match[1]) > since - SLACK
     ]
+
+
+def _kernel_log() -> str:
+    """The output of dmesg; "" if it is missing, or may not read the log."""
+    try:
+        done = subprocess.run(["dmesg"], capture_output=True, check=False)
+        return done.stdout.decode(errors="replace")
+    except OSError:
+        return ""
