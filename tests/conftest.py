@@ -62,7 +62,8 @@ def pytest_runtest_makereport(
     if call.excinfo is not None and report.failed:
         item.stash.setdefault(FAILURE, call.excinfo.exconly())
         if kills := memory_kills(item.stash.get(BEGINNING, 0.0)):
-            item.user_properties.append(("killed for memory", ", ".join(kills)))
+            attempt = getattr(item, "execution_count", 1)
+            item.user_properties.append((f"killed in attempt {attempt}", ", ".join(kills)))
     return report
 
 

@@ -5,8 +5,8 @@
 
 The lines are "counts PASSED FAILED", then "failed NAME (HOW) REASON" for each test that failed, in
 its body, setup or teardown, "repeated NAME REASON" for each that was run a second time since its
-first attempt failed, with the processes that the kernel killed meanwhile, and "slow MM:SS FILE
-(TESTS)" for the slowest files. Exits with 1 if no test ran.
+first attempt failed, and "slow MM:SS FILE (TESTS)" for the slowest files. A reason names the
+processes that the kernel killed for want of memory. Exits with 1 if no test ran.
 
 --save takes the results of runs on clusters, build/test-results/clusters-*.xml, and keeps what it
 has of files that did not run.
@@ -52,20 +52,25 @@ def failed(suite: Element) -> list[str]:
         if failures:
             how = ", ".join(sorted({child.tag for child in failures}))
             message = failures[0].get("message") or ""
-            lines.append(f"{name_of(case)} ({how}) {shortened(message)}".rstrip())
+            last = 1 if stored(case, "first failure") is None else 2
+            lines.append(f"{name_of(case)} ({how}) {reason(case, last, message)}".rstrip())
     return lines
 
 
 def repeated(suite: Element) -> list[str]:
     """The names of tests whose first attempt failed (tests/conftest.py), and why."""
     failures = ((case, stored(case, "first failure")) for case in suite.iter("testcase"))
-    lines = []
-    for case, message in failures:
-        if message is not None:
-            kills = stored(case, "killed for memory")
-            reason = shortened(message) + (f" [killed for memory: {kills}]" if kills else "")
-            lines.append(f"{name_of(case)} {reason}".rstrip())
-    return lines
+    return [
+        f"{name_of(case)} {reason(case, 1, message)}".rstrip()
+        for case, message in failures
+        if message is not None
+    ]
+
+
+def reason(case: Element, attempt: int, message: str) -> str:
+    """Why an attempt failed: its message, and the processes that the kernel killed meanwhile."""
+    kills = stored(case, f"killed in attempt {attempt}")
+    return shortened(message) + (f" [killed for memory: {kills}]" if kills else "")
 
 
 def stored(case: Element, name: str) -> str | None:

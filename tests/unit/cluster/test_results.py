@@ -15,9 +15,12 @@ LOG = """\
 
 SUITE = """<testsuite><testcase classname="tests.slurm.test_a" name="test_b">
 <properties><property name="first failure" value="Lost: the\n connection"/>
-<property name="killed for memory" value="jupyter-lab (job)"/></properties>
+<property name="killed in attempt 1" value="jupyter-lab (job)"/></properties>
 <failure message="Closed: it has stopped"/></testcase>
-<testcase classname="tests.slurm.test_a" name="test_c"/></testsuite>"""
+<testcase classname="tests.slurm.test_a" name="test_c"/>
+<testcase classname="tests.attack.test_a" name="test_d">
+<properties><property name="killed in attempt 1" value="R (job), R (machine)"/></properties>
+<error message="no answer"/></testcase></testsuite>"""
 
 
 def test_kills_are_named_with_who_was_full() -> None:
@@ -29,7 +32,10 @@ def test_kills_are_named_with_who_was_full() -> None:
 
 def test_both_attempts_say_why_they_failed() -> None:
     suite = fromstring(SUITE)
-    assert failed(suite) == ["tests.slurm.test_a::test_b (failure) Closed: it has stopped"]
+    assert failed(suite) == [
+        "tests.slurm.test_a::test_b (failure) Closed: it has stopped",
+        "tests.attack.test_a::test_d (error) no answer [killed for memory: R (job), R (machine)]",
+    ]
     assert repeated(suite) == [
         "tests.slurm.test_a::test_b Lost: the connection [killed for memory: jupyter-lab (job)]"
     ]
