@@ -53,8 +53,8 @@ hash apptainer 2>/dev/null ||
 
 binds=()
 bind_folder() {
-    local source=${1//\"/\"\"} place=${2//\"/\"\"}
-    binds+=(--mount "type=bind,\"src=$source\",\"dst=$place\"$3")
+    local source=${1//\"/\"\"} target=${2//\"/\"\"}
+    binds+=(--mount "type=bind,\"src=$source\",\"dst=$target\"$3")
 }
 
 bind_folder "$scratch/tmp" /tmp ""
@@ -172,7 +172,7 @@ mount_at() {
 # storage.
 is_storage() {
     local real=$1 base
-    [[ $real/ != "$own"/* && ! $real -ef $own ]] || return 1
+    [[ $real/ != "$own_folder"/* && ! $real -ef $own_folder ]] || return 1
     base=$(cd -P -- "$2" && pwd -P)
     [[ $real/ != "$base"/* ]] || return 0
     case ${real%/}/ in
@@ -186,16 +186,16 @@ is_storage() {
 # Hides Slipway's own folder, which contains secrets, inside a mounted folder. A link to it leads nowhere
 # unless its target is mounted, and then that is hidden.
 hide_own() {
-    local place
-    if [[ $own == "$1"/* ]]; then
-        place=${own#"$1"/}
-    elif [[ $1/.slipway -ef $own && ! -L $1/.slipway ]]; then
-        place=.slipway
+    local hidden
+    if [[ $own_folder == "$1"/* ]]; then
+        hidden=${own_folder#"$1"/}
+    elif [[ $1/.slipway -ef $own_folder && ! -L $1/.slipway ]]; then
+        hidden=.slipway
     else
         return 0
     fi
     mkdir -p -m 500 -- "$session/nothing"
-    bind_folder "$session/nothing" "$2/$place" ,ro
+    bind_folder "$session/nothing" "$2/$hidden" ,ro
 }
 
 # "Read-only" does not apply to other mounts below a folder: each of them is made read-only as well.
@@ -208,7 +208,7 @@ freeze_below() {
     done < /proc/self/mountinfo
 }
 
-own=$(cd -P -- "$PWD/.slipway" && pwd -P)
+own_folder=$(cd -P -- "$PWD/.slipway" && pwd -P)
 mount_folder home . ,ro
 mount_folder data storage/data ""
 mount_folder maps-2.1 /srv/storage/alice/maps-2.1 ,ro

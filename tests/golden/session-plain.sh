@@ -53,8 +53,8 @@ hash apptainer 2>/dev/null ||
 
 binds=()
 bind_folder() {
-    local source=${1//\"/\"\"} place=${2//\"/\"\"}
-    binds+=(--mount "type=bind,\"src=$source\",\"dst=$place\"$3")
+    local source=${1//\"/\"\"} target=${2//\"/\"\"}
+    binds+=(--mount "type=bind,\"src=$source\",\"dst=$target\"$3")
 }
 
 bind_folder "$scratch/tmp" /tmp ""
