@@ -49,6 +49,7 @@ def create_app(services: Services) -> Flask:
     by_host = security.HostDispatcher(services.settings.web, portal.wsgi_app, origins.wsgi_app)
     # HAProxy is the only proxy in front of us, and it removes these headers from client requests.
     proxied = ProxyFix(by_host, x_for=1, x_proto=1, x_host=0)
+    # Flask documents this assignment for middleware; to mypy, wsgi_app is a method.
     portal.wsgi_app = BodyTimeout(Delivery(proxied))  # type: ignore[method-assign]
     return portal
 
