@@ -95,7 +95,7 @@ def _site_threads(services: Services) -> list[TaskThread]:
         ),
         TaskThread(
             PeriodicTask("job ends", 5.0, jobs.settle),
-            PeriodicTask("old jobs", 3600.0, jobs.forget),
+            PeriodicTask("old jobs", 60.0, jobs.forget),
         ),
         TaskThread(PeriodicTask("job history", 10.0, jobs.catch_up)),
         TaskThread(PeriodicTask("limits", slurm.limits_seconds, cluster.read_limits)),

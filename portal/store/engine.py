@@ -53,6 +53,8 @@ def open_database(url: str, check_writer: CheckWriter | None = None) -> Engine:
         hide_parameters=True,
         connect_args={} if sqlite else _POSTGRESQL,
     )
+    # Many rows in a statement: its triggers, and SQLite's journal of each, cost as much as a row.
+    engine.dialect.use_insertmanyvalues_wo_returning = True
     event.listen(engine, "handle_error", translate)
     if sqlite:
         event.listen(engine, "connect", _prepare_sqlite)
@@ -67,12 +69,16 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
     # under load; see _begin_sqlite.
     connection.isolation_level = None
     cursor = connection.cursor()
-    # secure_delete: deleted content is overwritten, not just marked as free.
+    # secure_delete: deleted content is overwritten, not just marked as free. journal_size_limit:
+    # the file of the WAL stays as large as it ever was otherwise. temp_store: what a statement with
+    # a trigger may have to undo is in memory, not in a file for each statement.
     for pragma in (
         "journal_mode=WAL",
         "synchronous=NORMAL",
         "busy_timeout=20000",
         "secure_delete=ON",
+        "journal_size_limit=67108864",
+        "temp_store=MEMORY",
     ):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()

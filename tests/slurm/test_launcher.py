@@ -120,6 +120,7 @@ def test_the_same_key_is_the_same_sessions(alice: Api, cluster: Cluster) -> None
     assert len(first) == 3
     other = alice("POST", "/sessions", json=body | {"count": 4}, headers=headers)
     assert other.status_code == 409
+    alice.wait_submitted(answers[0])
     assert len([name for name in cluster.queue("alice") if name in first]) == 3
 
 

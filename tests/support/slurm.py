@@ -305,6 +305,7 @@ class FakeSlurm(LoginNode):
                 "StateComplete": "idle",
                 "Gres": self.gres.get(node, "(null)"),
                 "Features_act": "(null)",
+                "Reason": "none",
             }
             for node in NODES
         ]

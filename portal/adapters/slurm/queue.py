@@ -69,17 +69,22 @@ class QueueReader:
 
     def __init__(self) -> None:
         self._parsed: dict[str, Job] = {}
+        self._queue: dict[str, Job] = {}
 
     def read(self, text: str) -> dict[str, Job]:
         """The jobs by number; raises UnexpectedOutput."""
-        previous, parsed = self._parsed, dict[str, Job]()
-        for line in text.split("\n"):
-            if line in previous:
-                parsed[line] = previous[line]
-            elif line.strip():
-                parsed[line] = _line(line)
-        self._parsed = parsed
-        return {job.report.job_id: job for job in parsed.values()}
+        # Jobs whose lines are unchanged are not touched: there may be 50,000 of them.
+        lines = dict.fromkeys(text.split("\n"))
+        new = {line: _line(line) for line in lines if line not in self._parsed and line.strip()}
+        queue = self._queue.copy()
+        for line in [line for line in self._parsed if line not in lines]:
+            queue.pop(self._parsed.pop(line).id, None)
+        self._parsed |= new
+        queue |= {job.id: job for job in new.values()}
+        if len(queue) != len(self._parsed):  # with SQUEUE_PRIORITY, a job has several lines
+            queue = {job.id: job for job in self._parsed.values()}
+        self._queue = queue
+        return queue
 
 
 def _line(line: str) -> Job:

@@ -24,7 +24,7 @@ from portal.core.apps.catalog import Catalog, Image
 from portal.core.auth.person import Person
 from portal.core.cluster.limit_report import LimitReport, limit_report
 from portal.core.cluster.limits import Limits
-from portal.core.cluster.node_use import Overview, overview
+from portal.core.cluster.node_list import NodePage, NodeQuery, NodeSummary
 from portal.core.interfaces.systems import Clock
 from portal.core.launch.site_files import RefusedFile
 from portal.core.launch.templates import Template
@@ -123,7 +123,9 @@ class Administration:
             "account": sorted({association.account for association in limits.associations}),
             "qos": sorted(qos.name for qos in limits.qos),
             "reservation": sorted(reservation.name for reservation in limits.reservations),
-            "constraint": sorted({name for node in limits.features for name in node.features}),
+            "constraint": sorted(
+                {name for sets in limits.feature_sets.values() for of in sets for name in of}
+            ),
         }
 
     def _check_options(self, request: TemplateRequest) -> None:
@@ -245,10 +247,15 @@ class Administration:
         reported = self._status.reported()
         return limit_report(reported.limits, reported.partitions) if reported.limits else None
 
-    def nodes(self, person: Person) -> Overview:
-        """The use of each node by user, as last polled."""
+    def nodes(self, person: Person) -> NodeSummary:
+        """All nodes together, as last polled."""
         self.admit(person)
-        return overview(self._status.nodes())
+        return self._status.nodes.summary()
+
+    def node_page(self, person: Person, query: NodeQuery) -> NodePage:
+        """A page of the nodes, with the use of each by user, as last polled."""
+        self.admit(person)
+        return self._status.nodes.page(query)
 
     # The audit log
 

@@ -131,6 +131,16 @@ def test_only_lines_that_changed_are_parsed_again() -> None:
     assert reader.read("\n".join([*lines, ""])) == second
 
 
+def test_a_job_is_known_as_long_as_one_of_its_lines_is_listed() -> None:
+    reader = QueueReader()
+    lines = [line(1), line(1, priority=2), line(2)]
+    polls = [lines, lines[1:], lines, lines[:1], lines, lines[2:], lines, []]
+    for poll in polls:
+        queue = reader.read("\n".join([*poll, ""]))
+        assert set(queue.values()) <= set(squeue_parse("\n".join(poll)))
+        assert queue.keys() == {text.partition(SEPARATOR)[0] for text in poll}
+
+
 def test_an_unreadable_poll_changes_nothing() -> None:
     reader = QueueReader()
     first = reader.read(line(1) + "\n")
