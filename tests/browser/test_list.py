@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import statistics
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -360,28 +358,10 @@ def filled(cluster: Cluster, template: str, number: int) -> Iterator[None]:
         fill(True)
 
 
-QUERIES = ("", "?state=finished", "?state=finished&sort=name", "?state=finished&q=filled0000")
-
-
-def seconds_for(page: Page, query: str, times: int = 15) -> float:
-    """The median loading time of the list."""
-    took = []
-    for _ in range(times):
-        began = time.monotonic()
-        assert page.request.get(f"{page.url.partition('/sessions')[0]}/sessions/rows{query}").ok
-        took.append(time.monotonic() - began)
-    return statistics.median(took)
-
-
-def test_ten_thousand_rows_stay_quick(log_in: LogIn, api: Api, cluster: Cluster) -> None:
+def test_each_of_ten_thousand_rows_is_reached(log_in: LogIn, api: Api, cluster: Cluster) -> None:
     template = api.running(name="template1", **SMALL)["id"]
     page = log_in(WHO)
-    with filled(cluster, template, 100):
-        few = {query: seconds_for(page, query) for query in QUERIES}
     with filled(cluster, template, 10_000):
-        many = {query: seconds_for(page, query) for query in QUERIES}
-        # In parallel, since a busy machine slows both.
-        assert all(many[query] < 3 * few[query] + 0.25 for query in QUERIES), (few, many)
         page.get_by_role("link", name="Finished").click()
         expect(page.locator("tr[data-session]")).to_have_count(50)
         seen = set(shown(page))

@@ -15,7 +15,7 @@ def test_a_script_runs_as_its_owner_with_what_was_chosen(cluster: Cluster, alice
     name = f"it's {uuid.uuid4().hex[:8]} $HOME"
     resources: Json = {"cpus": 1, "memory": "100m"}
     number = submit_job(alice, name=name, resources=resources, options=["--output=%j.out"])
-    assert wait_output(cluster, f"{number}.out").splitlines() == [
+    assert wait_output(cluster, f"{number}.out", 3).splitlines() == [
         "alice",
         "/home/alice",
         f"task none of {name} on 1",

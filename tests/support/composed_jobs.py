@@ -26,8 +26,11 @@ def submit_job(api: Api, **body: object) -> str:
     return str(job["job"]["id"])
 
 
-def wait_output(cluster: Cluster, file: str) -> str:
-    """What a job wrote, once there is something."""
-    return wait_for(
-        f"output in {file}", lambda: in_home(cluster, f"cat {file} 2>/dev/null || :") or None
-    )
+def wait_output(cluster: Cluster, file: str, lines: int = 1) -> str:
+    """What a job wrote, once it is so many lines."""
+
+    def output() -> str | None:
+        text = in_home(cluster, f"cat {file} 2>/dev/null || :")
+        return text if text.count("\n") >= lines else None
+
+    return wait_for(f"output in {file}", output)
