@@ -358,7 +358,7 @@ def filled(cluster: Cluster, template: str, number: int) -> Iterator[None]:
         fill(True)
 
 
-def test_each_of_ten_thousand_rows_is_reached(log_in: LogIn, api: Api, cluster: Cluster) -> None:
+def test_pages_and_search_of_ten_thousand_rows(log_in: LogIn, api: Api, cluster: Cluster) -> None:
     template = api.running(name="template1", **SMALL)["id"]
     page = log_in(WHO)
     with filled(cluster, template, 10_000):
