@@ -136,6 +136,12 @@ class Bench:
             "page, running": lambda: self.browser.get("/sessions"),
             "page, finished": lambda: self.browser.get("/sessions?state=finished"),
             "rows, finished, new": lambda: self.browser.get("/sessions/rows?state=finished"),
+            "rows, finished, by name": lambda: self.browser.get(
+                "/sessions/rows?state=finished&sort=name"
+            ),
+            "rows, finished, search": lambda: self.browser.get(
+                "/sessions/rows?state=finished&q=bench00042"
+            ),
             "rows, finished, unchanged": self._unchanged,
             "rows, running, new": lambda: self.browser.get("/sessions/rows"),
             "API, 100 of all": lambda: self.api("GET", "/sessions"),
