@@ -93,10 +93,8 @@ def _site_threads(services: Services) -> list[TaskThread]:
             PeriodicTask("jobs", 1.0, jobs.follow),
             PeriodicTask("job texts", 3.0, jobs.read_texts),
         ),
-        TaskThread(
-            PeriodicTask("job ends", 5.0, jobs.settle),
-            PeriodicTask("old jobs", 3600.0, jobs.forget),
-        ),
+        TaskThread(PeriodicTask("job ends", 5.0, jobs.settle)),
+        TaskThread(PeriodicTask("old jobs", 60.0, jobs.forget)),
         TaskThread(PeriodicTask("job history", 10.0, jobs.catch_up)),
         TaskThread(PeriodicTask("limits", slurm.limits_seconds, cluster.read_limits)),
         TaskThread(PeriodicTask("batch settings", 10.0, services.batch_settings.publish)),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter
 from sqlalchemy import Engine, func
@@ -14,12 +13,15 @@ from sqlmodel import col, select, update
 
 from portal.core.cluster.inventory import Partition
 from portal.core.cluster.limits import Limits
-from portal.core.cluster.node_use import NodeUse
 from portal.core.cluster.usage import ClusterUsage, SlurmStatus
 from portal.core.monitoring import WORKER
 from portal.core.session.idle import TrafficSample
+from portal.store.nodes import NodeStore
 from portal.store.reading import reading
-from portal.store.tables import ClusterNodesRow, ClusterRow, HeartbeatRow
+from portal.store.tables import ChangeCountRow, ClusterRow, HeartbeatRow
+from portal.store.tables.changes import SITE, USE
+
+Value = TypeVar("Value")
 
 
 class Reported(NamedTuple):
@@ -37,6 +39,9 @@ class StatusStore:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._readers = engine.execution_options(read_only=True)
+        self.nodes = NodeStore(engine)
+        self._site: _Parsed[tuple[Sequence[Partition], Limits | None]] = _Parsed(_SITE_TEXTS, _site)
+        self._use: _Parsed[ClusterUsage] = _Parsed(_USE_TEXT, _use)
 
     def note_answer(self, now: datetime) -> None:
         """Record that Slurm answered."""
@@ -59,25 +64,23 @@ class StatusStore:
         """The times of Slurm's last answer and of its first failure since."""
         with reading(self._readers) as db:
             row = db.exec(_ANSWER).first()
-        if row is None:
-            return SlurmStatus(None, None)
-        answered, failing, message, use, worker_beat = row
-        return SlurmStatus(answered, failing, message, _use(use).rooms, worker_beat)
+            if row is None:
+                return SlurmStatus(None, None)
+            return self._status(db, row)
 
     def reported(self) -> Reported:
         """Slurm's last reports, except for its nodes."""
         with reading(self._readers) as db:
-            row = db.exec(_REPORTED).first()
-        if row is None:
-            return Reported()
-        answered, failing, message, use, worker_beat, partitions, limits = row
-        usage = _use(use)
-        return Reported(
-            SlurmStatus(answered, failing, message, usage.rooms, worker_beat),
-            _partitions(partitions),
-            _limits(limits) if limits else None,
-            usage,
-        )
+            row = db.exec(_ANSWER).first()
+            if row is None:
+                return Reported()
+            *_, site, use = row
+            partitions, limits = self._site.value(db, site)
+            return Reported(self._status(db, row), partitions, limits, self._use.value(db, use))
+
+    def _status(self, db: Database, row: Any) -> SlurmStatus:
+        answered, failing, message, worker_beat, _, use = row
+        return SlurmStatus(answered, failing, message, self._use.value(db, use).rooms, worker_beat)
 
     def save_partitions(self, partitions: Sequence[Partition]) -> None:
         """Save the partitions."""
@@ -91,21 +94,6 @@ class StatusStore:
         """Save the cluster's use, as last polled."""
         self._cluster(use=_USE.dump_json(use).decode())
 
-    def save_nodes(self, nodes: Sequence[NodeUse]) -> None:
-        """Save the allocations of each node, as last polled."""
-        text = _NODES.dump_json(list(nodes)).decode()
-        with Database(self._engine) as db:
-            row = db.get(ClusterNodesRow, 1) or ClusterNodesRow()
-            row.nodes = text
-            db.add(row)
-            db.commit()
-
-    def nodes(self) -> list[NodeUse]:
-        """The allocations of each node; [] before the first poll."""
-        with reading(self._readers) as db:
-            row = db.get(ClusterNodesRow, 1)
-            return _NODES.validate_json(row.nodes) if row else []
-
     def save_measured(self, measured: TrafficSample) -> None:
         """Save the traffic from browsers to apps so far."""
         self._cluster(measured=_MEASURED.dump_json(measured).decode())
@@ -117,33 +105,52 @@ class StatusStore:
             return _MEASURED.validate_json(row.measured) if row and row.measured else None
 
 
+class _Parsed(Generic[Value]):
+    """A value parsed from the cluster's row, which is large on a large site.
+
+    It is read again only after a change, by the count of changes (tables/changes.py).
+    """
+
+    def __init__(self, texts: Any, parse: Callable[..., Value]) -> None:
+        self._texts = texts
+        self._parse = parse
+        self._last: tuple[int | None, Value] | None = None
+
+    def value(self, db: Database, count: int | None) -> Value:
+        """The value at this count, which was read in the same transaction."""
+        last = self._last
+        if last is None or last[0] != count:
+            last = self._last = count, self._parse(*db.execute(self._texts).one())
+        return last[1]
+
+
+def _count(scope: str) -> Any:
+    return select(ChangeCountRow.number).where(ChangeCountRow.scope == scope).scalar_subquery()
+
+
 _SEEN = select(HeartbeatRow.beaten).where(col(HeartbeatRow.name) == WORKER).scalar_subquery()
 _ANSWER: Any = select(
-    ClusterRow.answered,  # type: ignore[call-overload]  # it has no variant for five columns
+    ClusterRow.answered,  # type: ignore[call-overload]  # it has no variant for six columns
     ClusterRow.failing_since,
     ClusterRow.message,
-    ClusterRow.use,
     _SEEN,
+    _count(SITE),
+    _count(USE),
 ).where(col(ClusterRow.id) == 1)
-_REPORTED: Any = _ANSWER.add_columns(col(ClusterRow.partitions), col(ClusterRow.limits))
+_SITE_TEXTS = select(ClusterRow.partitions, ClusterRow.limits).where(col(ClusterRow.id) == 1)
+_USE_TEXT = select(ClusterRow.use).where(col(ClusterRow.id) == 1)
 _MEASURED = TypeAdapter(TrafficSample)
-_NODES = TypeAdapter(list[NodeUse])
 _PARTITIONS = TypeAdapter(list[Partition])
 _LIMITS = TypeAdapter(Limits)
 _USE = TypeAdapter(ClusterUsage)
 
 
-@lru_cache(maxsize=2)
-def _partitions(text: str) -> Sequence[Partition]:
-    return tuple(_PARTITIONS.validate_json(text)) if text else ()
+def _site(partitions: str, limits: str) -> tuple[Sequence[Partition], Limits | None]:
+    return (
+        tuple(_PARTITIONS.validate_json(partitions)) if partitions else (),
+        _LIMITS.validate_json(limits) if limits else None,
+    )
 
 
-@lru_cache(maxsize=2)
-def _limits(text: str) -> Limits:
-    # Large sites have thousands of associations, and pages poll every two seconds.
-    return _LIMITS.validate_json(text)
-
-
-@lru_cache(maxsize=2)
 def _use(text: str) -> ClusterUsage:
     return _USE.validate_json(text) if text else ClusterUsage()

@@ -246,6 +246,12 @@ class Cluster:
         """Let every address log in again at once: what earlier tests have tried counts no more."""
         in_database(self, "DELETE FROM attempt")
 
+    def use_up_attempts(self, left: int) -> None:
+        """Let each address that has sent a wrong password be able to send only `left` more."""
+        hour, accounts, per_account = 3_600_000, 10, 20  # web.logins_per_account
+        until = int(time.time() * 1000) + hour - hour // (accounts * per_account) * left
+        in_database(self, f"UPDATE attempt SET until = {until} WHERE key LIKE 'address %'")
+
     # The queue, read without the portal
 
     def queue(self, user: str = "") -> dict[str, Job]:
