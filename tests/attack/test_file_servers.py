@@ -26,7 +26,8 @@ from tests.support.cluster_file_servers import (
 from tests.support.hostile_shells import Storm, duration, hostile_shell, wait_until_served
 
 FILE = "/data/files/home/words.txt"
-SLOW_SHELL = "echo $$ >> ~/.hostile; sleep 7; exit 1"
+SHELL_SECONDS = 7
+SLOW_SHELL = f"echo $$ >> ~/.hostile; sleep {SHELL_SECONDS}; exit 1"
 USUAL = 5.0
 """Seconds for others' pages on a busy machine with two cores; the attack made them wait 12."""
 
@@ -51,7 +52,7 @@ def files_of(api: Api) -> Callable[[], requests.Response]:
 
 
 def test_only_its_owner_waits_for_a_start(cluster: Cluster, alice: Api, bob: Api) -> None:
-    """40 requests for files of bob, whose shell takes 7 seconds to fail."""
+    """40 requests for files of bob, whose shell takes seven seconds to fail."""
     assert send_request(alice, "GET", FILE).ok
     end_file_servers(cluster, "bob")
     actions: list[Callable[[], object]] = [
@@ -72,7 +73,9 @@ def test_only_its_owner_waits_for_a_start(cluster: Cluster, alice: Api, bob: Api
     assert set(storm.statuses) <= {429, 503}, (storm.statuses, storm.texts[:3])
     assert storm.statuses[503] > 40
     assert all("Retry-After" in headers for headers in storm.headers)
-    assert sum(each > 3 for each in storm.seconds) <= 8, "one request waits in each process"
+    # What waits for the shell waits all of its seconds; on a busy machine others took over three.
+    waited = sum(each > SHELL_SECONDS - 0.5 for each in storm.seconds)
+    assert waited <= 8, ("one request waits in each process", sorted(storm.seconds)[-40:])
 
 
 def test_the_first_click_opens_the_page(cluster: Cluster, logged_in: LoggedIn) -> None:

@@ -7,9 +7,12 @@ import pwd
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from portal.node.file_server.operations.records import Records
 
 BOB = pwd.getpwnam("nobody")
 _TEST = 'while IFS= read -r path; do [ -r "$path" ] && printf "%s\\n" "$path"; done; true'
@@ -29,7 +32,15 @@ def private_home() -> Iterator[Path]:
         yield home
     finally:
         os.umask(before)
+        _wait_for_records()
         shutil.rmtree(above)
+
+
+def _wait_for_records() -> None:
+    """Wait for threads that record operations below the home after their end."""
+    for thread in threading.enumerate():
+        if thread.name.endswith(f"({Records._write_all.__name__})"):
+            thread.join(10)
 
 
 def as_bob(*command: str, input: str = "") -> str:
