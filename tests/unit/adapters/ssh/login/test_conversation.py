@@ -38,7 +38,8 @@ class Asking(Sshd):
         self.rounds, self.wanted, self.methods = list(rounds), list(answers), methods
         self.needs_both, self.delay = needs_both, delay
         self.got: list[str] = []
-        self.asked = 0
+        """Answers of the last log-in."""
+        self._connection = threading.local()  # paramiko has a thread for each
         super().__init__(key)
 
     def get_allowed_auths(self, username: str) -> str:
@@ -59,21 +60,23 @@ class Asking(Sshd):
         if "keyboard-interactive" not in self.methods:
             return FAILED
         self.tried.append("keyboard-interactive")
-        self.asked, self.got = 0, []
+        self._connection.asked, self._connection.got = 0, []
+        self.got = self._connection.got
         return self._next()
 
     def _next(self) -> int | paramiko.server.InteractiveQuery:
-        if self.asked < len(self.rounds):
-            prompts = self.rounds[self.asked]
-            self.asked += 1
+        asked = self._connection.asked
+        if asked < len(self.rounds):
+            prompts = self.rounds[asked]
+            self._connection.asked += 1
             return paramiko.server.InteractiveQuery("PAM", "<b>\x1b[31mhello", *prompts)
         time.sleep(self.delay)
-        return SUCCESSFUL if self.got == self.wanted else FAILED
+        return SUCCESSFUL if self._connection.got == self.wanted else FAILED
 
     def check_auth_interactive_response(
         self, responses: list[str]
     ) -> int | paramiko.server.InteractiveQuery:
-        self.got += responses
+        self._connection.got += responses
         return self._next()
 
 
