@@ -15,7 +15,7 @@ from portal.core.session.session import OVER, Session, path_in_session
 from portal.core.session_job.samples import Point
 from portal.errors import Conflict, InvalidRequest
 from portal.node.common.folder_name import HOME
-from portal.web.context import person, reads_together, services
+from portal.web.context import person, polled, reads_together, services
 from portal.web.numbers import trim
 from portal.web.pages.apps.cards import app_launcher
 from portal.web.pages.blueprint import blueprint
@@ -154,7 +154,7 @@ def _show(
 
 
 @blueprint.get("/sessions/<session_id>/now")
-@reads_together(cluster=True)
+@polled(cluster=True)
 def session_now(session_id: str) -> ResponseReturnValue:
     """The parts that the page polls; 204 if the browser already has them."""
     return _parts(_page_of(session_id)).answer()
