@@ -13,6 +13,7 @@ import ssl
 import sys
 import threading
 import time
+from contextlib import suppress
 
 ANSWER = (
     b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 4\r\n"
@@ -20,28 +21,23 @@ ANSWER = (
 )
 
 
-def received(stream: socket.socket, certificate: str) -> str:
-    """What a client sends once it trusts us; it gets our response."""
-    stream.settimeout(10)
-    if certificate:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate)
-        stream = context.wrap_socket(stream, server_side=True)
-    data = stream.recv(65536)
-    if data:
-        stream.sendall(ANSWER)
-    return data.decode("latin-1")
-
-
 def converse(stream: socket.socket, certificate: str, notes: str) -> None:
-    """Serve a client and record the outcome."""
-    with stream:
-        try:
-            message, problem = received(stream, certificate), ""
-        except OSError as error:
-            message, problem = "", str(error)
+    """Serve a client that trusts us; what it sent is recorded before it gets our response."""
+    stream.settimeout(10)
+    message = problem = ""
+    try:
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            stream = context.wrap_socket(stream, server_side=True)
+        message = stream.recv(65536).decode("latin-1")
+    except OSError as error:
+        problem = str(error)
     with open(notes, "a", encoding="utf-8") as file:
         file.write(json.dumps({"said": message, "problem": problem}) + "\n")
+    with stream, suppress(OSError):
+        if message:
+            stream.sendall(ANSWER)
 
 
 def take(port: int) -> socket.socket:

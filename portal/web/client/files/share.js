@@ -13,6 +13,8 @@ const form = box.querySelector("form");
 const CHANGES = { giving: ", is being set up", ending: ", is being taken back" };
 let folder = "";
 let changed = false;
+/** Number of the last request: an older request's answer may come after a newer one's. */
+let asked = 0;
 
 const address = () => `/files-shares/${wording.encode(folder)}`;
 
@@ -35,7 +37,11 @@ function draw({ shares, change }) {
   if (change?.running && box.open) setTimeout(show, 1500);
 }
 
-const show = () => server.read(fetchShares()).then(draw).catch((/** @type {unknown} */ error) => dialogs.trouble(box, messageOf(error)));
+function show() {
+  const request = ++asked;
+  return server.read(fetchShares()).then((answer) => { if (request === asked) draw(answer); })
+    .catch((/** @type {unknown} */ error) => { if (request === asked) dialogs.trouble(box, messageOf(error)); });
+}
 const fetchShares = () => relogin.send((headers) => fetch(address(), { headers }));
 
 /** @param {Record<string, string>} values */
