@@ -43,6 +43,8 @@ class FakeFileServers:
 
     folder: Path
     away: bool = False
+    refusal: Unavailable | None = None
+    """Raised instead of starting a server."""
     starts: list[str] = field(default_factory=list)
     """Users whose server was started, in order."""
     running: dict[str, Server] = field(default_factory=dict)
@@ -58,6 +60,8 @@ class FakeFileServers:
 
     def start(self, owner: str, order: StartOrder) -> tuple[str, int]:
         """Start a server."""
+        if self.refusal is not None:
+            raise self.refusal
         if self.away:
             raise Unavailable("The login node does not answer.")
         self.kill(owner)
@@ -73,6 +77,7 @@ class FakeFileServers:
                 upload_hours=order.upload_hours,
                 shared=f"{self.folder}/homes/{{user}}/{order.shared}",
                 quota=order.quota,
+                fetch=order.fetch,
             ),
             listen((0, 0)),
         )

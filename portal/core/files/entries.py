@@ -87,7 +87,7 @@ class Operation(_Value):
     """A background operation, for example a copy."""
 
     id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
-    kind: Literal["copy", "move", "delete", "mode"]
+    kind: Literal["copy", "move", "delete", "mode", "unpack", "fetch"]
     state: Literal["waiting", "running", "done", "failed", "cancelled", "interrupted"]
     files: Count = 0
     files_total: Count | None = None
@@ -96,6 +96,8 @@ class Operation(_Value):
     current: Name = ""
     problems: Annotated[tuple[OperationProblem, ...], Field(max_length=100)] = ()
     problem_count: Count = 0
+    detail: Name = ""
+    """The result in words."""
     to: Path | None = None
     """The target folder; None for operations that only delete or change."""
     started: When | None = None
@@ -114,8 +116,10 @@ class Upload(_Value):
     id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
     path: Path
     name: Name
-    length: Count
+    length: Count | None
+    """None if the client sends it later."""
     offset: Count
+    is_partial: bool = False
     expires: When
 
 

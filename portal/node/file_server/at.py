@@ -136,6 +136,14 @@ def read_link(folder: int, name: bytes) -> bytes:
     return os.readlink(name, dir_fd=folder)
 
 
+def attribute_of(folder: int, name: bytes, attribute: str) -> bytes:
+    """An extended attribute of a name that is no link, only to show; raises OSError."""
+    if b"/" in name or b"\0" in name or name == b"..":
+        raise ValueError("not a single name")
+    path = os.fsencode(descriptor_path(folder)) + b"/" + name
+    return os.getxattr(path, attribute, follow_symlinks=False)
+
+
 def names(folder: int) -> list[bytes]:
     """The names in a directory; raises OSError."""
     return [os.fsencode(name) for name in os.listdir(folder)]

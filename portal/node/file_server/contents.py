@@ -8,7 +8,7 @@ import re
 import sys
 from email.utils import formatdate
 
-from portal.node.file_server import at
+from portal.node.file_server import at, preconditions
 from portal.node.file_server.entries import entry, etag
 from portal.node.file_server.errors import Refused, no_such
 from portal.node.file_server.headers import content_type, disposition, parse_time
@@ -18,10 +18,15 @@ from portal.node.file_server.uploads.records import SMALL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from portal.node.file_server.http import Request
     from portal.node.file_server.location import Location
+    from portal.node.file_server.roots import Roots
     from portal.node.file_server.uploads.uploads import Uploads
     from portal.node.file_server.user_files import UserFiles
+
+    Check = Callable[[Roots, Request, Location], None]
 
 PIECE = 256 * 1024
 TIME = "X-OC-Mtime"
@@ -32,19 +37,18 @@ def send_file(files: UserFiles, request: Request, location: Location) -> None:
     """Answer GET and HEAD for a file."""
     with os.fdopen(files.roots.open(location), "rb", 0) as file:
         status = os.fstat(file.fileno())
-        tag = etag(status)
         headers = {
-            "ETag": tag,
+            "ETag": etag(status),
             "Last-Modified": formatdate(status.st_mtime, usegmt=True),
             "Accept-Ranges": "bytes",
             "Content-Type": content_type(location.name),
             "Content-Disposition": disposition(location.name, "download" in request.query),
             "Cache-Control": "private, no-cache",
         }
-        if request.headers.get("If-None-Match") == tag:
+        if preconditions.evaluate(request, status):
             request.reply(304, headers)
             return
-        first, end, is_part = _range(request, status.st_size, tag)
+        first, end, is_part = _range(request, status)
         if is_part:
             headers["Content-Range"] = f"bytes {first}-{end - 1}/{status.st_size}"
         request.reply(206 if is_part else 200, headers, end - first)
@@ -52,11 +56,13 @@ def send_file(files: UserFiles, request: Request, location: Location) -> None:
             _send(request, file.fileno(), first, end)
 
 
-def _range(request: Request, size: int, tag: str) -> tuple[int, int, bool]:
+def _range(request: Request, status: os.stat_result) -> tuple[int, int, bool]:
     """First byte, end, and whether it is a partial response; raises Refused (416)."""
+    size = status.st_size
     match = _RANGE.fullmatch(request.headers.get("Range", "").strip())
-    condition = request.headers.get("If-Range")
-    if match is None or match[0] == "bytes=-" or condition not in (None, tag):
+    if match is None or match[0] == "bytes=-" or request.command != "GET":
+        return 0, size, False
+    if not preconditions.permits_range(request, status):
         return 0, size, False
     if not match[1]:
         first, end = max(size - _position(match[2]), 0), size
@@ -64,7 +70,8 @@ def _range(request: Request, size: int, tag: str) -> tuple[int, int, bool]:
         first = _position(match[1])
         end = min(_position(match[2]) + 1, size) if match[2] else size
     if first >= end:
-        raise Refused(416, "range", f"The file has {size} bytes.")
+        headers = {"Content-Range": f"bytes */{size}"}
+        raise Refused(416, "range", f"The file has {size} bytes.", "Range", headers=headers)
     return first, end, True
 
 
@@ -88,20 +95,44 @@ def _send(request: Request, file: int, first: int, end: int) -> None:
 # Writing
 
 
-def receive_file(files: UserFiles, request: Request, location: Location) -> None:
+def receive_file(
+    files: UserFiles, request: Request, location: Location, check: Check = preconditions.check
+) -> None:
     """Answer PUT: the file is replaced atomically after all of it has arrived.
 
-    `If-None-Match: *` refuses to replace a file, `If-Match` to replace another version of it;
-    `X-OC-Mtime` (of rclone and other WebDAV clients) sets its time.
+    `check` raises Refused if a condition of the request is not met. It is called before the body
+    is received and again before the file is replaced, since others may change it meanwhile.
+    `X-OC-Mtime` (of rclone and other WebDAV clients) sets the file's time.
     """
+
+    def check_again() -> None:
+        check(files.roots, request, location)
+
     modified = _modified(request)
     with files.roots.resolve(location, to_change=True) as dentry:
-        current = _state(dentry)
-        _check_conditions(request, current)
-        replace = request.headers.get("If-None-Match") != "*"
+        is_new = _is_new(dentry)
+        check_again()
         with _part(files.uploads, request, location) as part:
-            write(dentry, request.body(), replace=replace, modified=modified, part=part)
-    request.reply_json(entry(files.roots, location), 201 if current is None else 200)
+            _write(request, dentry, modified, part, check_again)
+        headers = {"ETag": etag(dentry.status())}
+    request.reply_json(entry(files.roots, location), 201 if is_new else 200, headers)
+
+
+def _write(
+    request: Request,
+    dentry: Dentry,
+    modified: float | None,
+    part: bytes,
+    before: Callable[[], None],
+) -> None:
+    replace = not preconditions.demands_new(request)
+    body = request.body()
+    try:
+        write(dentry, body, replace=replace, modified=modified, part=part, before=before)
+    except Refused as error:
+        if error.code == "exists":  # created by somebody else since `before`
+            raise preconditions.exists() from error
+        raise
 
 
 def _part(
@@ -122,22 +153,15 @@ def _modified(request: Request) -> float | None:
     return time
 
 
-def _state(dentry: Dentry) -> os.stat_result | None:
+def _is_new(dentry: Dentry) -> bool:
+    """Whether PUT creates the file; raises Refused or OSError if it cannot be replaced."""
     if dentry.name == b".":
         raise Refused(409, "folder", "This is a folder.")
     try:
         os.close(open_file(dentry, os.O_WRONLY))
-        return dentry.status()
     except FileNotFoundError:
-        return None
-
-
-def _check_conditions(request: Request, current: os.stat_result | None) -> None:
-    expected = request.headers.get("If-Match")
-    if request.headers.get("If-None-Match") == "*" and current is not None:
-        raise Refused(409, "exists", "A file of this name exists already.")
-    if expected and (current is None or (expected != "*" and expected != etag(current))):
-        raise Refused(412, "changed", "The file has changed since you opened it.")
+        return True
+    return False
 
 
 def remove_file(files: UserFiles, request: Request, location: Location) -> None:
@@ -145,5 +169,7 @@ def remove_file(files: UserFiles, request: Request, location: Location) -> None:
     with files.roots.resolve(location, follow=False, to_change=True) as dentry:
         if dentry.name == b".":
             raise no_such()
+        dentry.status()  # raises if there is none, to which preconditions do not apply
+        preconditions.check(files.roots, request, location)
         at.unlink(dentry.folder, dentry.name)
     request.reply(204)

@@ -8,21 +8,32 @@ from urllib.parse import quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 class Refused(Exception):
     """A request that is answered with a status and a reason for the user.
 
     `code` names the reason for programs, `field` the invalid part of the request, `folders` the
-    storage folders concerned, percent-encoded.
+    storage folders concerned, percent-encoded. `headers` belong to the answer; `condition` is the
+    XML of a WebDAV precondition (RFC 4918, 16).
     """
 
     def __init__(
-        self, status: int, code: str, detail: str, field: str = "", folders: Sequence[str] = ()
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        field: str = "",
+        folders: Sequence[str] = (),
+        *,
+        headers: Mapping[str, str] | None = None,
+        condition: str = "",
     ) -> None:
         super().__init__(detail)
         self.folders = list(folders)
+        self.headers = dict(headers or {})
+        self.condition = condition
         self.status = status
         self.code = code
         self.detail = detail
@@ -50,6 +61,12 @@ def shared(names: Sequence[bytes]) -> Refused:
 def no_such() -> Refused:
     """The refusal for files that do not exist, or whose existence is not revealed to the user."""
     return Refused(404, "not_found", "There is no such file or folder.")
+
+
+def no_method(allowed: str) -> Refused:
+    """The refusal of a method; `allowed`: the methods of this address, separated by commas."""
+    detail = f"This address accepts only {allowed}."
+    return Refused(405, "method", detail, headers={"Allow": allowed})
 
 
 _REFUSALS = {

@@ -22,7 +22,7 @@ from portal.node.file_server.writing import write_pieces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 ACLS = ("system.posix_acl_access", "system.nfs4_acl")
 PERMISSIONS = 0o777
@@ -41,10 +41,12 @@ def write(
     replace: bool,
     modified: float | None = None,
     part: bytes = b"",
+    before: Callable[[], None] | None = None,
 ) -> None:
     """Write a file as a part, and rename it when it is complete.
 
-    Raises Refused as replacing.settle.
+    `before` is called right before the rename, and raises what prevents it. Raises Refused as
+    replacing.settle.
     """
     part = part or new_part()
     file = create_part(dentry, part)
@@ -53,6 +55,8 @@ def write(
             pass
         if modified is not None:
             set_modified(file, modified)
+        if before is not None:
+            before()
         settle(dentry, part, file, replace=replace)
     except BaseException:
         with contextlib.suppress(OSError):

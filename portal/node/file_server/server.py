@@ -87,7 +87,7 @@ class FileServer(ThreadingMixIn, TCPServer):
             if self._busy or self.files.is_busy():
                 self._used = time.monotonic()
             unused = time.monotonic() - self._used > self._order.idle_minutes * 60
-        if unused:
+        if unused and not self.files.locks:
             # serve_forever() must have ended before shutdown() returns.
             threading.Thread(target=self.shutdown).start()
 

@@ -104,10 +104,10 @@ class Files:
     # Operations, which may take long
 
     def operate(self, person: Person, order: Json) -> Operation:
-        """Start an operation: copy, move, delete, or change permissions.
+        """Start an operation: copy, move, delete, unpack, fetch, or change permissions.
 
-        `order`: kind, items, to, on_conflict, mode. Short operations have ended on return. Raises
-        FolderShared.
+        `order`: kind, items, to, on_conflict, mode, url, name, sha256. Short operations have ended
+        on return. Raises FolderShared.
         """
         return self._post(Operation, person, "operations", order)
 

@@ -65,7 +65,7 @@ ADDRESSES: dict[tuple[str, str], list[Address]] = {
         Address("/api/v1/openapi.json"),
     ],
     ("web", "files_entry"): [Address("/data/uploads/"), Address("/data/files/home/x")],
-    ("web", "files"): [Address("/data/uploads/", f"slipway-files={FILES}")],
+    ("files_starts", "files_entry"): [Address("/data/uploads/", f"slipway-files={FILES}")],
     ("apps", "portal"): [Address("/"), Address("/.slipway/enter")],
     ("runners", "portal_runners"): [Address("/runner/v1/x")],
     ("monitoring", "portal_monitoring"): [Address("/metrics")],
@@ -104,7 +104,7 @@ def portal_routes(config: str) -> set[tuple[str, str]]:
     portal, uses = set(), {}
     for text in sections:
         kind, _, name = text.partition("\n")[0].partition(" ")
-        if kind == "backend" and "portal.sock" in text:
+        if kind == "backend" and re.search(r"(portal|runners)\.sock", text):
             portal.add(name)
         if kind == "frontend":
             uses[name] = set(re.findall(r"^\s*(?:use|default)_backend (\S+)", text, re.MULTILINE))

@@ -75,18 +75,19 @@ def make(dentry: Dentry, record: Record) -> None:
 
     So a file that exceeds the quota is refused before it is sent.
     """
+    length = record.length or 0
     space = at.space(dentry.folder)
-    if space.f_blocks and record.length > space.f_bavail * space.f_frsize:
+    if space.f_blocks and length > space.f_bavail * space.f_frsize:
         raise refusal_of(OSError(errno.ENOSPC, ""))
     file = create_part(dentry, record.part, os.O_RDWR)
     try:
         record.inode = os.fstat(file).st_ino
-        _reserve(file, record.length)
+        reserve(file, length)
     finally:
         os.close(file)
 
 
-def _reserve(file: int, length: int) -> None:
+def reserve(file: int, length: int) -> None:
     """Reserve space without changing the size; raises OSError if there is not enough."""
     fallocate: Any = getattr(ctypes.CDLL(None, use_errno=True), "fallocate", None)
     if fallocate is None or not length:
@@ -138,7 +139,7 @@ def _open(roots: Roots, record: Record, stack: contextlib.ExitStack) -> tuple[De
 def receive(
     file: int,
     start: int,
-    length: int,
+    length: int | None,
     body: Iterable[bytes | memoryview],
     writer: Writer,
     digest: Any = None,
@@ -148,7 +149,8 @@ def receive(
     Raises Refused (413) if it is longer than the upload. Data before an error are kept.
     """
     position = start
-    for piece in write_pieces(file, _limited(body, length - start), start):
+    limited = body if length is None else _limited(body, length - start)
+    for piece in write_pieces(file, limited, start):
         position += len(piece)
         writer.last = time.monotonic()
         if digest is not None:

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 REFUSE, REPLACE, RENAME = "refuse", "replace", "rename"
 CONFLICTS = (REFUSE, REPLACE, RENAME)
 """Values of on_conflict."""
+PARTIAL, FINAL = "partial", "final;"
+"""Values of Upload-Concat; the URLs of the partial uploads follow the second."""
 _ID = re.compile(r"[0-9a-f]{32}")
-_MOST_BYTES = 64 * 1024
+_MOST_BYTES = 512 * 1024
 SMALL = 8 * 1024 * 1024
 """Bytes up to which a file is written without a record of it."""
 
@@ -32,8 +34,9 @@ class Record:
 
     id: str
     path: str
-    """Location of the target."""
-    length: int
+    """Location of the target; of a partial upload, a location beside its part."""
+    length: int | None
+    """None until the client sends the length that it deferred."""
     created: float
     on_conflict: str = REFUSE
     modified: float | None = None
@@ -49,6 +52,26 @@ class Record:
 
     resumable: bool = True
     """False for a file of a plain PUT: recorded only to remove it if the process is killed."""
+    metadata: str = ""
+    """Upload-Metadata as the client sent it."""
+    concat: str = ""
+    """Upload-Concat as the client sent it."""
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether this is a part for a final upload, which gets no name of its own."""
+        return self.concat == PARTIAL
+
+    @property
+    def is_final(self) -> bool:
+        """Whether this joins partial uploads."""
+        return self.concat.startswith(FINAL)
+
+    @property
+    def partial_ids(self) -> list[str]:
+        """The ids of the partial uploads that this joins, in their order."""
+        urls = self.concat[len(FINAL) :].split() if self.is_final else []
+        return [url.rsplit("/", 1)[-1] for url in urls]
 
     @property
     def part(self) -> bytes:
@@ -135,7 +158,9 @@ def _read(path: str) -> Record | None:
             if os.fstat(file.fileno()).st_uid != os.getuid():
                 return None
             data = json.loads(file.read(_MOST_BYTES))
-        record = Record(**{field.name: data[field.name] for field in fields(Record)})
+        # A record of an earlier version lacks the newer fields.
+        names = [field.name for field in fields(Record) if field.name in data]
+        record = Record(**{name: data[name] for name in names})
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return record if _is_valid(record) else None
@@ -143,13 +168,18 @@ def _read(path: str) -> Record | None:
 
 def _is_valid(record: Record) -> bool:
     return (
-        all(isinstance(value, str) for value in (record.path, record.sha256, record.final))
-        and all(isinstance(value, int) for value in (record.length, record.inode))
+        all(isinstance(value, str) for value in _texts(record))
+        and isinstance(record.length, (int, type(None)))
+        and isinstance(record.inode, int)
         and all(isinstance(value, (int, float)) for value in (record.created, record.done))
         and isinstance(record.modified, (int, float, type(None)))
         and record.on_conflict in CONFLICTS
         and isinstance(record.resumable, bool)
     )
+
+
+def _texts(record: Record) -> tuple[str, ...]:
+    return record.path, record.sha256, record.final, record.metadata, record.concat
 
 
 def _unlink(path: str) -> None:

@@ -91,10 +91,10 @@ class OperationProblemOut(ResponseModel):
 
 
 class OperationOut(ResponseModel):
-    """A copy, a move, a deletion or a change of permissions."""
+    """A copy, a move, a deletion, a change of permissions, an unpacking or a fetching."""
 
     id: str
-    kind: Literal["copy", "move", "delete", "mode"]
+    kind: Literal["copy", "move", "delete", "mode", "unpack", "fetch"]
     state: Literal["waiting", "running", "done", "failed", "cancelled", "interrupted"]
     """"interrupted": its process was killed; completed changes stay."""
     files: int
@@ -106,6 +106,8 @@ class OperationOut(ResponseModel):
     problems: list[OperationProblemOut]
     """The first hundred."""
     problem_count: int
+    detail: str
+    """The result in words, or the reason of a failure."""
 
 
 class OperationListOut(ResponseModel):
@@ -121,9 +123,12 @@ class UploadOut(ResponseModel):
     path: str
     """The location of the complete file."""
     name: str
-    length: int
+    length: int | None
+    """Null if the client sends it later."""
     offset: int
     """Bytes received."""
+    is_partial: bool
+    """Whether it is a part for a final upload (concatenation of tus), without a name of its own."""
     expires: Time
 
 
@@ -146,11 +151,18 @@ class OperationRequest(BaseModel):
 
     model_config = REQUEST
 
-    kind: Literal["copy", "move", "delete", "mode"]
-    items: Annotated[list[Location], Field(min_length=1, max_length=1000)]
-    """Locations."""
+    kind: Literal["copy", "move", "delete", "mode", "unpack", "fetch"]
+    items: Annotated[list[Location], Field(max_length=1000)] = []
+    """Locations, at least one; none for "fetch"."""
     to: Location | None = None
-    """The folder to copy or move into."""
+    """The folder to copy, move, unpack or fetch into; archives that are in one folder need none,
+    and get their new folders beside them."""
+    url: Annotated[str, Field(max_length=8192)] | None = None
+    """For "fetch", from a host that the site permits."""
+    name: Annotated[str, Field(min_length=1, max_length=255)] | None = None
+    """For "fetch": the name of the file, if not the last one of the URL."""
+    sha256: Annotated[str, Field(pattern="^[0-9a-fA-F]{64}$")] | None = None
+    """For "fetch": another file is not accepted."""
     on_conflict: Literal["refuse", "rename", "replace", "skip"] = "refuse"
     """The action where the name exists already."""
     mode: Annotated[str, Field(pattern="^0?[0-7]{3}$")] | None = None

@@ -102,7 +102,10 @@ def list_operations() -> OperationListOut:
 
 @blueprint.post("/files/operations")
 @operation(
-    "Copy, move or delete, or change permissions", OperationOut, status=202, body=OperationRequest
+    "Copy, move, delete, unpack or fetch, or change permissions",
+    OperationOut,
+    status=202,
+    body=OperationRequest,
 )
 def start_operation() -> OperationOut:
     """Start an operation; it may have ended when this returns."""

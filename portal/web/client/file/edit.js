@@ -155,7 +155,7 @@ async function send(headers = { "If-Match": now.etag }, at = now.at) {
   } catch (error) {
     if (now !== mine) return false;
     note(`Not saved: ${messageOf(error)} Your changes are kept in this browser.`);
-    if (error instanceof server.RequestError && (error.code === "changed" || error.status === 412)) conflict();
+    if (error instanceof server.RequestError && error.code === "changed") conflict();
     else if (at !== now.at) throw error;
   }
   if (save) save.disabled = !isChanged();

@@ -260,6 +260,21 @@ const kinds = {
   },
   copy: (/** @type {Item[]} */ items) => destination.choose("Copy", items).then((to) => (to ? operate({ kind: "copy", items: items.map((item) => item.path), to }) : null)),
   move: (/** @type {Item[]} */ items) => destination.choose("Move", items).then((to) => (to ? operate({ kind: "move", items: items.map((item) => item.path), to }) : null)),
+  unpack: async (/** @type {Item[]} */ items) => {
+    const paths = items.map((item) => item.path);
+    if (!selection.mayChange()) { // nothing can be put beside them
+      const to = await destination.choose("Unpack", items);
+      return to ? operate({ kind: "unpack", items: paths, to }) : null;
+    }
+    for (const parent of new Set(paths.map(parentOf))) await operate({ kind: "unpack", items: paths.filter((path) => parentOf(path) === parent) });
+    return null;
+  },
+  fetch: () => {
+    const form = dialog("ask-fetch").querySelector("form");
+    form.reset();
+    const to = listing.currentFolder();
+    return ask("ask-fetch", () => operate({ kind: "fetch", to, items: [], ...Object.fromEntries(new FormData(form)) }));
+  },
   delete: (/** @type {Item[]} */ items) => remove(items),
   mode, download,
   usage: async () => {
@@ -271,7 +286,7 @@ const kinds = {
     open = false;
   },
 };
-const NEED = new Set(["rename", "copy", "move", "delete", "mode", "download"]);
+const NEED = new Set(["rename", "copy", "move", "delete", "mode", "download", "unpack"]);
 
 /** @param {string} kind */
 export function act(kind) {

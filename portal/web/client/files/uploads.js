@@ -180,13 +180,18 @@ async function earlier() {
     const id = `earlier-${upload.id}`;
     const mine = stored.some(({ target }) => target === upload.path);
     const share = upload.length ? upload.offset / upload.length : 0;
+    const kept = `Kept until ${new Date(upload.expires * 1000).toLocaleString()}.`;
+    /** @type {Action} */
+    const dropping = ["Discard", "trash3", () => discard(upload)];
+    if (upload.is_partial || upload.length === null) { // only the program that began it can go on
+      const part = upload.is_partial ? "a part of an upload" : `an upload to “${nameOf(parentOf(upload.path))}”`;
+      panel.put(id, { title: visible(upload.name), state: "paused", share, icon: "upload", detail: `${size(upload.offset)} of ${part} by a program. ${kept}`, actions: [dropping] });
+      continue;
+    }
     panel.put(id, {
       title: visible(upload.name), state: "paused", share, icon: "upload",
-      detail: `${size(upload.offset)} of ${size(upload.length)} of an earlier upload to “${nameOf(parentOf(upload.path))}”. ${mine ? "" : "Choose the same file to go on. "}Kept until ${new Date(upload.expires * 1000).toLocaleString()}.`,
-      actions: [
-        mine ? ["Choose: go on", "play-fill", () => goOn(uploads)] : ["Choose file", "folder2-open", () => again(uploads)],
-        ["Discard", "trash3", () => discard(upload)],
-      ],
+      detail: `${size(upload.offset)} of ${size(upload.length)} of an earlier upload to “${nameOf(parentOf(upload.path))}”. ${mine ? "" : "Choose the same file to go on. "}${kept}`,
+      actions: [mine ? ["Choose: go on", "play-fill", () => goOn(uploads)] : ["Choose file", "folder2-open", () => again(uploads)], dropping],
     });
   }
 }
@@ -205,7 +210,7 @@ async function again(uploads) {
   const unmatched = [];
   for (const each of files) {
     const file = each instanceof File ? each : each.file;
-    const match = uploads.find((upload) => upload.length === file.size && visible(upload.name) === visible(file.name)) ?? null;
+    const match = uploads.find((upload) => !upload.is_partial && upload.length === file.size && visible(upload.name) === visible(file.name)) ?? null;
     if (match) queue.add([each], parentOf(match.path));
     else unmatched.push(file.name);
   }

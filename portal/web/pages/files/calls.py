@@ -82,7 +82,7 @@ def _ask(
 
 def _operate(order: dict[str, Any]) -> Json:
     """Start an operation; returns the file server's report on it."""
-    if not isinstance(order.get("items"), list):
+    if order.get("kind") != "fetch" and not isinstance(order.get("items"), list):
         raise InvalidRequest([FieldError("items", "Name at least one file or folder.")])
     operation = services().shares.operate(person(), order)
     return services().files.ask(person(), "GET", f"operations/{operation.id}")
@@ -95,4 +95,6 @@ def problem_response(error: PortalError) -> Response:
     response = problem(error.status, error.title, text, errors)
     document = json.loads(response.get_data())
     response.set_data(json.dumps(document | {"code": error.code, "field": error.field}))
+    if error.status == 503:
+        response.headers["Retry-After"] = str(error.retry_seconds)
     return response

@@ -15,13 +15,14 @@ from portal.core.session.session import OVER, Session, path_in_session
 from portal.core.session_job.samples import Point
 from portal.errors import Conflict, InvalidRequest
 from portal.node.common.folder_name import HOME
-from portal.web.context import person, reads_together, services
+from portal.web.context import person, polled, reads_together, services
 from portal.web.numbers import trim
 from portal.web.pages.apps.cards import app_launcher
 from portal.web.pages.blueprint import blueprint
 from portal.web.pages.listing import Parts, render_parts
 from portal.web.pages.sessions.chart import Chart, TableRow, charts_of, table_of
 from portal.web.pages.sessions.rows import SessionView, session_views
+from portal.web.pages.sessions.warnings import shown_until_next_change
 
 POINTS = 240
 """Points of a chart."""
@@ -154,10 +155,12 @@ def _show(
 
 
 @blueprint.get("/sessions/<session_id>/now")
-@reads_together(cluster=True)
+@polled(cluster=True)
 def session_now(session_id: str) -> ResponseReturnValue:
     """The parts that the page polls; 204 if the browser already has them."""
-    return _parts(_page_of(session_id)).answer()
+    page = _page_of(session_id)
+    shown_until_next_change([page.session])
+    return _parts(page).answer()
 
 
 @blueprint.post("/sessions/<session_id>/preset")

@@ -11,7 +11,7 @@ import pytest
 
 from portal.node.file_server import replacing
 from tests.unit.node.file_server.conftest import Client
-from tests.unit.node.file_server.uploads.conftest import Tus
+from tests.unit.node.file_server.uploads.conftest import Tus, metadata
 
 BOB = 4242
 HUGE = "9" * 20
@@ -80,11 +80,8 @@ def tus_whole(data: Client, path: str) -> None:
 
 
 def tus_at_once(data: Client, path: str) -> None:
-    tus = Tus(data)
-    head = {"Content-Type": "application/offset+octet-stream"}
-    client, tus.client = tus.client, lambda m, p, headers: data(m, p, b"mine", {**headers, **head})  # type: ignore[assignment]
-    assert tus.create(path, 4, on_conflict="replace").status == 201
-    tus.client = client
+    values = metadata(path=path, on_conflict="replace")
+    assert Tus(data).post(b"mine", Upload_Length="4", Upload_Metadata=values).status == 201
 
 
 DOORS = (put, dav_put, tus_whole, tus_at_once)

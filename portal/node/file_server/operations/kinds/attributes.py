@@ -27,11 +27,16 @@ def create_copy(folder: int, name: bytes, status: os.stat_result) -> int:
 def keep(source: int, target: int, status: os.stat_result) -> None:
     """Copy attributes and times to an open copy, and a folder's mode, which was 0700 until now."""
     if stat.S_ISDIR(status.st_mode):
-        inherited = os.fstat(target).st_mode & stat.S_ISGID
-        os.fchmod(target, status.st_mode & _permitted(target) | inherited)
+        keep_mode(target, status.st_mode)
     keep_attributes(source, target, acls=False)
     with contextlib.suppress(OSError):
         at.set_times(target, status.st_atime_ns, status.st_mtime_ns)
+
+
+def keep_mode(folder: int, mode: int) -> None:
+    """Give an open new folder these permissions, as far as its parent permits; raises OSError."""
+    inherited = os.fstat(folder).st_mode & stat.S_ISGID
+    os.fchmod(folder, mode & _permitted(folder) | inherited)
 
 
 def keep_link(folder: int, name: bytes, status: os.stat_result) -> None:

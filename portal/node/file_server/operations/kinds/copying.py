@@ -9,10 +9,10 @@ from array import array
 from bisect import bisect_left
 
 from portal.node.file_server import at
+from portal.node.file_server.copy_data import copy_data
 from portal.node.file_server.errors import Refused
 from portal.node.file_server.location import PART_PREFIX, Location, shown
 from portal.node.file_server.operations.kinds.attributes import create_copy, keep, keep_link
-from portal.node.file_server.operations.kinds.data import copy_data
 from portal.node.file_server.operations.kinds.placing import Destination
 from portal.node.file_server.operations.operation import Operation
 from portal.node.file_server.roots import Dentry, is_own_link, kind_words, open_regular
@@ -77,7 +77,7 @@ def copy(
             finally:
                 copier.close()
         if complete and (final := to.put(to.folder, part, name)) is not None:
-            _check_put(to.folder, final, copier.top)
+            check_put(to.folder, final, copier.top)
     finally:
         remove(to.folder, part, copier.top)
     return complete
@@ -101,7 +101,7 @@ def check_new(folder: int) -> None:
         raise Refused(409, "changed", "Somebody else changed the copy while it was made.")
 
 
-def _check_put(folder: int, name: bytes, expected: Identity) -> None:
+def check_put(folder: int, name: bytes, expected: Identity) -> None:
     """Raise Refused if the name does not lead to the copy after the rename by name."""
     with contextlib.suppress(FileNotFoundError):
         if identity(at.status(folder, name)) == expected:

@@ -11,8 +11,9 @@ from urllib.parse import parse_qs, unquote_to_bytes, urlsplit
 import pytest
 from flask import Flask
 
-from tests.support.fakes import World
-from tests.unit.web.conftest import PORTAL, Browser, Runner
+from portal.config.files import FileSettings
+from tests.support.fakes import World, make_world
+from tests.unit.web.conftest import PORTAL, Browser, Runner, make_app, make_settings
 
 
 @pytest.fixture
@@ -162,6 +163,17 @@ def test_scripts_list_create_rename_and_operate(home: Path, alice: Browser) -> N
     assert [one["id"] for one in listed] == [done["id"]]
     assert alice.get("/files-ask/list/home").get_json()["total"] == 1
     assert alice.get("/files-ask/uploads").get_json() == {"uploads": []}
+
+
+def test_fetching_is_offered_where_the_site_permits_hosts(home: Path, alice: Browser) -> None:
+    assert home.is_dir()
+    assert "Fetch from a URL" not in alice.get("/files/home").text
+    settings = make_settings(home.parents[1])
+    files = FileSettings(fetch_hosts=("data.example.org", "*.zenodo.org"))
+    app = make_app(make_world(settings.model_copy(update={"files": files})))
+    page = Browser(app).log_in("alice").get("/files/home").text
+    assert 'data-do="fetch"' in page
+    assert "From data.example.org, *.zenodo.org." in page
 
 
 def test_scripts_get_code_and_field_of_a_refusal(home: Path, alice: Browser) -> None:
