@@ -17,6 +17,7 @@ The tree (the web layer maps each to an HTTP status, in one place):
      ├─ DatabaseUnavailable      503  the portal's database does not answer
      │   └─ DatabaseFull         507  the database can be read, but not written
      ├─ TooMany                  429  the user's concurrency limit is reached
+     │   └─ TooManyLogins        429  too many wrong passwords, or log-ins
      └─ Unavailable              503  Slurm, the login node or a compute node does not answer
          ├─ UnderMaintenance     503  launches are refused until an unknown time
          ├─ StillOpen            503  the proxy has not closed revoked access yet
@@ -176,6 +177,18 @@ class TooMany(PortalError):
 
     status = 429
     title = "Too many at once"
+
+
+class TooManyLogins(TooMany):
+    """Too many wrong passwords were sent, or an account logs in too often."""
+
+    title = "Too many attempts"
+
+    def __init__(self, text: str, seconds: int) -> None:
+        minutes = -(-seconds // 60)
+        wait = f"{minutes} minutes" if minutes > 1 else f"{seconds} second" + "s" * (seconds != 1)
+        super().__init__(f"{text} Wait {wait}, then try again.")
+        self.retry_seconds = seconds
 
 
 class DatabaseUnavailable(PortalError):

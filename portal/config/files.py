@@ -38,3 +38,8 @@ class FileSettings(BaseModel):
     upload_hours: int = Field(
         48, ge=1, le=24 * 30, description="Hours that an upload that was cut can be continued."
     )
+    check_names: bool = Field(
+        False,
+        description="Whether Share says that there is no user or group of a name. Otherwise "
+        "nobody is told who has an account.",
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
 from datetime import timedelta
 from typing import Annotated
@@ -26,6 +27,13 @@ from portal.core.validation import LINK
 LOGO = r"^$|^/.*\.(png|svg)$"
 COLOUR = "^$|^#[0-9A-Fa-f]{6}$"
 _POOL = (10000, 10199)
+RUNNERS_SOCKET = "runners.sock"
+"""Where the web application gets the calls of runners, below `state.run`."""
+
+
+def runner_threads(threads: int) -> int:
+    """The threads for calls of runners in a process with so many for all other requests."""
+    return threads // 2
 
 
 def _is_loopback(name: str) -> bool:
@@ -155,15 +163,13 @@ class WebSettings(BaseModel):
         14, ge=1, description="Most days that a login lasts, however much it is used."
     )
     token_days: int = Field(90, ge=1, le=3650, description="Longest life of an API token, in days.")
-    logins_per_minute: int = Field(
-        10, ge=1, le=60_000, description="Login attempts per address (IPv6: per /64) and minute."
-    )
     logins_per_account: int = Field(
         20,
         ge=1,
-        le=3_600_000,
-        description="Login attempts per account and hour from networks that it never logged in "
-        "from, and wrong passwords per hour from each network that it did.",
+        le=360_000,
+        description="Wrong passwords per account and hour from networks that it never logged in "
+        "from, and as many from each network that it did. One address (IPv6: one /64) may send ten "
+        "times as many for all accounts that never logged in from it.",
     )
     connections: int = Field(
         8000,
@@ -173,16 +179,62 @@ class WebSettings(BaseModel):
     connections_per_address: int = Field(
         2000,
         ge=10,
-        description="Simultaneous connections from one address (IPv6: one /64) to portal and apps.",
+        description="Simultaneous connections from one address (IPv6: one /64) to portal and apps "
+        "that stay open, whoever they are. People who are logged in have more there.",
     )
     requests_per_second: int = Field(
         300,
         ge=10,
-        description="Requests to the portal per address and second, as a mean over ten seconds.",
+        description="Requests to the portal per second, as a mean over ten seconds: of each person "
+        "who is logged in, and of all others from one address together.",
     )
     requests_at_once: int = Field(
-        200, ge=10, description="Simultaneous requests to the portal per address."
+        200,
+        ge=10,
+        description="Simultaneous requests to the portal, of each person and address likewise.",
     )
+
+    workers: int = Field(
+        0,
+        ge=0,
+        le=64,
+        description="Processes of the web application; 0: one for each processor, 2 to 16. Each "
+        "takes about 130 MB of memory, and at most one processor.",
+    )
+    threads: int = Field(
+        8, ge=4, le=64, description="Requests that each of these processes handles at once."
+    )
+
+    @property
+    def processes(self) -> int:
+        """The number of processes of the web application on this host."""
+        return self.workers or min(max(len(os.sched_getaffinity(0)), 2), 16)
+
+    @property
+    def requests_in_progress(self) -> int:
+        """Requests that HAProxy passes on at once: some wait, so that no thread does."""
+        return self.processes * self.threads * 5 // 4
+
+    @property
+    def log_ins_of_process(self) -> tuple[int, int]:
+        """Passwords that a process checks at once, and log-ins that wait for these: together they
+        hold at most three quarters of its threads, since second factors may take long.
+        """
+        most = self.threads * 3 // 4
+        at_once = max(most - 2, 1)
+        return at_once, most - at_once
+
+    @property
+    def log_ins_in_progress(self) -> int:
+        """Log-ins that HAProxy passes on at once: half of what all processes take, so that none
+        gets more than it takes, although they do not get equally many.
+        """
+        return max(self.processes, 2) * sum(self.log_ins_of_process) // 2
+
+    @property
+    def runner_calls_in_progress(self) -> int:
+        """The same for the calls of runners, which have threads of their own."""
+        return self.processes * runner_threads(self.threads) * 5 // 4
 
     @property
     def login_terms(self) -> LoginTerms:
@@ -191,7 +243,6 @@ class WebSettings(BaseModel):
             idle=timedelta(hours=self.login_hours),
             life=timedelta(days=self.login_days),
             token_days=self.token_days,
-            per_minute=self.logins_per_minute,
             per_hour=self.logins_per_account,
         )
 

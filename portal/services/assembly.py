@@ -30,6 +30,7 @@ from portal.services.extending import Extender
 from portal.services.files.files import Files
 from portal.services.files.servers import FileServers
 from portal.services.files.shares import FolderShares
+from portal.services.files.starts import Starts
 from portal.services.images.contents import ImageContents
 from portal.services.jobs.composer import Composer
 from portal.services.jobs.follower import JobFollower
@@ -42,9 +43,10 @@ from portal.services.launch.estimates import Estimates
 from portal.services.launch.launcher import Launcher
 from portal.services.launch.presets import Presets
 from portal.services.launch.registry_logins import RegistryLogins
+from portal.services.launch.submissions import Submissions
 from portal.services.monitoring import Monitoring
 from portal.services.notices import MaintenanceFollower, Notices
-from portal.services.owner_queue import RunForOwner, SessionQueue
+from portal.services.owner_queue import RunForOwner, SessionQueue, run_now
 from portal.services.session.adoption import Adoption
 from portal.services.session.housekeeping import Housekeeping
 from portal.services.session.idle_culler import IdleCuller
@@ -66,17 +68,31 @@ class Services:
     Tests pass fakes of the systems.
     """
 
-    def __init__(self, settings: Settings, systems: Systems, run_for_owner: RunForOwner) -> None:
-        """Build all services; `run_for_owner` runs actions that may have to wait for a user."""
+    def __init__(
+        self,
+        settings: Settings,
+        systems: Systems,
+        run_for_owner: RunForOwner,
+        run_launch: RunForOwner = run_now,
+        run_start: RunForOwner = run_now,
+    ) -> None:
+        """Build all services.
+
+        `run_for_owner` runs actions that may have to wait for a user, `run_launch` submissions,
+        `run_start` starts of file servers.
+        """
         self.settings = settings
         self.clock = systems.clock
         self.catalog = systems.catalog
         self.gpus = settings.gpu.gpus
         self.authenticate = systems.authenticate
         self.snapshot = systems.stores.snapshot
+        self.change_numbers = systems.stores.changes.numbers
         self._systems = systems
         self._stores = systems.stores
         self._run_for_owner = run_for_owner
+        self._run_launch = run_launch
+        self._run_start = run_start
         self._build_administration()
         self._build_cluster()
         self._build_monitoring()
@@ -101,7 +117,6 @@ class Services:
         self.notices = Notices(stores.notices, self.administration, stores.status, clock)
         self.usage = Usage(
             store=stores.usage,
-            sessions=stores.sessions,
             status=stores.status,
             administration=self.administration,
             clock=clock,
@@ -148,10 +163,17 @@ class Services:
             make_order=systems.file_server_order,
             upload_life=timedelta(hours=self.settings.files.upload_hours),
             clock=self.clock,
+            starts=Starts(self._run_start),
         )
         self.files = Files(self.file_servers, self._record)
         self.shares = FolderShares(
-            self.files, stores.shares, systems.accounts, self.clock, self._record
+            self.files,
+            stores.shares,
+            systems.accounts,
+            self.clock,
+            self._record,
+            stores.sessions.mounting,
+            check_names=self.settings.files.check_names,
         )
         self.storage = Storage(
             systems.files,
@@ -240,7 +262,7 @@ class Services:
             logins=self.logins,
             clock=self.clock,
             record=self._record,
-            count_refusal=self.login_attempts.refused,
+            count_refusal=self.login_attempts.write_refusal,
         )
 
     def _build_apps(self) -> None:
@@ -308,6 +330,7 @@ class Services:
             grant=self.storage.granted,
             measures=systems.monitors.measures,
             launch_begin=self.notices.launch_begin,
+            submissions=Submissions(self._run_launch),
         )
         self.estimates = Estimates(
             systems.scheduler,
@@ -353,6 +376,9 @@ class Services:
             app_reports=self.app_reports,
             app_starter=self.app_starter,
             site_rules=self.administration.site_rules,
+            is_login_used=stores.logins.is_used,
+            snapshot=stores.snapshot,
+            usual_seconds=systems.job_settings.heartbeat_seconds,
             clock=self.clock,
             measures=systems.monitors.measures,
         )
@@ -386,6 +412,7 @@ class Services:
             clock=self.clock,
             history=timedelta(days=batch.history_days),
             retention=timedelta(days=batch.jobs_days),
+            listed_tasks=timedelta(days=batch.tasks_days),
         )
 
     def _build_job_submission(self) -> None:

@@ -51,9 +51,10 @@ class FakeFileServers:
     """Uploads of each user that are not complete."""
 
     def home(self, user: str) -> Path:
-        """The user's home directory."""
+        """The user's home directory, at first with an empty storage area."""
         path = self.folder / "homes" / user
-        (path / "storage").mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            (path / "storage").mkdir(parents=True)
         return path
 
     def start(self, owner: str, order: StartOrder) -> tuple[str, int]:

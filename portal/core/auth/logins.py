@@ -100,10 +100,8 @@ class LoginTerms:
     """A browser's login expires this long after its creation, even if it is in use."""
     token_days: int
     """Maximum lifetime of a token."""
-    per_minute: int
-    """Attempts per minute and client address."""
     per_hour: int
-    """Attempts per hour for one account from networks where it has never logged in."""
+    """Wrong passwords per hour for one account from networks where it has never logged in."""
 
 
 @dataclass(frozen=True)

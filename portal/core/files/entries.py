@@ -29,6 +29,14 @@ class _Value(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
+class Saving(_Value):
+    """How new contents of a file are written."""
+
+    how: Literal["replace", "in_place", "refused"]
+    detail: Annotated[str, Field(max_length=4096)]
+    """What cannot be kept, or why it is refused; often ""."""
+
+
 class Entry(_Value):
     """One entry of a folder: a file, folder, link or special file."""
 
@@ -45,6 +53,8 @@ class Entry(_Value):
     etag: Annotated[str, Field(max_length=200)]
     link: Name | None
     """The target of a link."""
+    saving: Saving | None = None
+    """Of a single file; None in lists."""
 
 
 class Listing(_Value):

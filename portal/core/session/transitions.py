@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import cast
+from typing import Unpack, cast
 
 from portal.core.cluster.job_reports import JobReport, JobState
 from portal.core.session.end_reasons import ended_by_owner, explain_end
@@ -55,6 +55,12 @@ class Transition:
     def __bool__(self) -> bool:
         """Whether it changes anything."""
         return bool(self.changes)
+
+
+def claim(session: Session, **changes: Unpack[Changes]) -> Transition:
+    """This process submits it, unless another one has begun to since it was read."""
+    expected = {"submitted": session.submitted, "attempts": session.attempts}
+    return Transition(frozenset({State.SUBMITTING}), Changes(**changes), expected)
 
 
 def submitted(job_id: str) -> Transition:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import sys
@@ -12,15 +11,14 @@ from portal.node.file_server import at
 from portal.node.file_server.entries import entry, etag
 from portal.node.file_server.errors import Refused, no_such
 from portal.node.file_server.headers import content_type, disposition, parse_time
-from portal.node.file_server.replacing import new_part, write
 from portal.node.file_server.roots import Dentry, open_file
-from portal.node.file_server.uploads.records import SMALL
+from portal.node.file_server.uploads.records import REFUSE, REPLACE
+from portal.node.file_server.uploads.whole import Body
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from portal.node.file_server.http import Request
     from portal.node.file_server.location import Location
-    from portal.node.file_server.uploads.uploads import Uploads
     from portal.node.file_server.user_files import UserFiles
 
 PIECE = 256 * 1024
@@ -89,37 +87,27 @@ def _send(request: Request, file: int, first: int, end: int) -> None:
 
 
 def receive_file(files: UserFiles, request: Request, location: Location) -> None:
-    """Answer PUT: the file is replaced atomically after all of it has arrived.
+    """Answer PUT: the file is replaced, or overwritten, after all of it has arrived.
 
     `If-None-Match: *` refuses to replace a file, `If-Match` to replace another version of it;
     `X-OC-Mtime` (of rclone and other WebDAV clients) sets its time.
     """
-    modified = _modified(request)
+    time = request.headers.get(TIME, "")
+    modified = parse_time(time, TIME) if time else None
     with files.roots.resolve(location, to_change=True) as dentry:
         current = _state(dentry)
         _check_conditions(request, current)
-        replace = request.headers.get("If-None-Match") != "*"
-        with _part(files.uploads, request, location) as part:
-            write(dentry, request.body(), replace=replace, modified=modified, part=part)
-    request.reply_json(entry(files.roots, location), 201 if current is None else 200)
 
+        def check(existing: os.stat_result | None) -> None:
+            _check_conditions(request, existing)
 
-def _part(
-    uploads: Uploads, request: Request, location: Location
-) -> contextlib.AbstractContextManager[bytes]:
-    """The name during the upload; that of a large file is recorded, to remove it after a crash."""
-    if request.length is not None and request.length <= SMALL:
-        return contextlib.nullcontext(new_part())
-    return uploads.noted(location)
-
-
-def _modified(request: Request) -> float | None:
-    text = request.headers.get(TIME, "")
-    if not text:
-        return None
-    time = parse_time(text, TIME)
-    request.always["X-OC-MTime"] = "accepted"
-    return time
+        on_conflict = REFUSE if request.headers.get("If-None-Match") == "*" else REPLACE
+        body = Body(request.body(), request.length, check)
+        files.uploads.save(dentry, body, on_conflict=on_conflict, modified=modified)
+    saved = entry(files.roots, location)
+    if modified is not None and abs(saved["modified"] - modified) < 1:
+        request.always["X-OC-MTime"] = "accepted"
+    request.reply_json(saved, 201 if current is None else 200)
 
 
 def _state(dentry: Dentry) -> os.stat_result | None:

@@ -26,6 +26,7 @@ from portal.core.auth.logins import (
     Purpose,
     UserLogins,
 )
+from portal.core.auth.people import PeoplePage, PeopleQuery
 from portal.core.auth.person import Person, hash_secret
 from portal.core.interfaces.systems import Clock, RecordEvent
 from portal.errors import DatabaseFull, DatabaseUnavailable, FieldError, InvalidRequest, NotFound
@@ -233,6 +234,10 @@ class Logins:
     def active_users(self) -> list[UserLogins]:
         """All users with a live login or token, by name."""
         return self._store.present(self._clock())
+
+    def people(self, query: PeopleQuery) -> PeoplePage:
+        """One page of the users with a live login or token."""
+        return self._store.people(query, self._clock())
 
     def log_out(self, person: Person) -> None:
         """Log out, and revoke every route opened with this login."""

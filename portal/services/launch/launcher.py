@@ -20,7 +20,7 @@ from portal.core.launch.site_files import RefusedFile
 from portal.core.notices.maintenance import UnderMaintenance
 from portal.core.session.relaunch import describe_launch
 from portal.core.session.session import LIVE, Session, State
-from portal.core.session.transitions import stop, submitted
+from portal.core.session.transitions import claim, fail_to_start, stop, submitted
 from portal.core.session_job.adoption import PROOF_INSIDE, claims_of
 from portal.core.session_job.batch_script import render_script
 from portal.core.session_job.description import JobSettings, build_job
@@ -31,12 +31,14 @@ from portal.errors import (
     InvalidRequest,
     NodesUnknown,
     OutcomeUnknown,
+    PortalError,
     Unavailable,
 )
 from portal.node.common.fgpu import to_number
-from portal.services.admin.administration import Administration
+from portal.services.admin.administration import Administration, called_from, caller_address
 from portal.services.cluster import GPUS_UNKNOWN_YET, NODES_UNKNOWN_YET, Cluster, refuse_while_down
 from portal.services.launch.checks import Plan
+from portal.services.launch.submissions import Submissions
 from portal.services.storage import GrantMounts
 from portal.services.teardown import Teardown
 from portal.store.sessions import SessionStore
@@ -46,6 +48,9 @@ log = logging.getLogger(__name__)
 PATIENCE = timedelta(seconds=12)
 """How long one request keeps submitting; the reconciler submits the rest. With the longest
 submission (22 s) it ends before the reconciler searches for lost ones (60 s)."""
+CLAIMED_AFTER = PATIENCE
+"""Age of a request to submit from which its session is marked as being submitted: before, no other
+process can have taken it over."""
 UNDONE = "Slipway, since Slurm did not accept all sessions of this launch"
 
 
@@ -77,6 +82,7 @@ class Launcher:
         grant: GrantMounts,
         measures: Measures,
         launch_begin: Callable[[Person], datetime | None],
+        submissions: Submissions,
     ) -> None:
         self._store = store
         self._cluster = cluster
@@ -93,6 +99,7 @@ class Launcher:
         self._grant = grant
         self._measures = measures
         self._launch_begin = launch_begin
+        self._submissions = submissions
 
     def launch(self, plan: Plan, preset: str = "") -> list[Session]:
         """Store the sessions, then submit their jobs; idempotent for the same key.
@@ -119,12 +126,44 @@ class Launcher:
         if not new:
             return stored
         self._note(person, "session.launch", stored)
+        pairs = list(zip(stored, tokens, strict=True))
+        batch, image, unclear = stored[0].id, plan.decision.image, set[str]()
+        address = caller_address.get()
         try:
-            pairs = list(zip(stored, tokens, strict=True))
-            return self._submit_all(pairs, plan.decision.image, request.env)
+            submitted_sessions = self._submissions.run(
+                person.name,
+                f"submit {batch}",
+                lambda: self._submit_all(pairs, image, request.env, unclear),
+                lambda error: self._refuse_late(person, address, stored, unclear, error),
+            )
         except (InvalidRequest, HomeUnusable, Unavailable) as error:
+            self._undo(batch, unclear)
             self._note(person, "session.refused", stored, error.text)
             raise
+        return stored if submitted_sessions is None else submitted_sessions
+
+    def _refuse_late(
+        self,
+        person: Person,
+        address: str,
+        stored: Sequence[Session],
+        unclear: set[str],
+        error: PortalError,
+    ) -> None:
+        """End a launch that was answered before Slurm refused it; its sessions say why.
+
+        Those whose jobs Slurm has, or may have, are ending until it says that these are over.
+        """
+        if not isinstance(error, (InvalidRequest, HomeUnusable)):
+            return  # no refusal: the reconciler finds their jobs, or submits them again
+        with called_from(address):
+            self._note(person, "session.refused", stored, error.text)
+        ended = self.end_batch(stored[0].id)
+        self._teardown.cancel(ended)
+        for session in ended:
+            # The reconciler may be submitting those of which it makes a further attempt.
+            if session.job_id is None and session.attempts == 1 and session.id not in unclear:
+                self._store.apply(session.id, fail_to_start(error.text, self._clock()))
 
     def _note(
         self, person: Person, action: str, created: Sequence[Session], detail: str = ""
@@ -189,11 +228,15 @@ class Launcher:
     # Submission
 
     def _submit_all(
-        self, created: list[tuple[Session, str]], image: Image, env: Mapping[str, str]
+        self,
+        created: Sequence[tuple[Session, str]],
+        image: Image,
+        env: Mapping[str, str],
+        unclear: set[str],
     ) -> list[Session]:
+        """Submit them in turn; raises a refusal. Adds those that Slurm may have to `unclear`."""
         started = self._clock()
         sessions: list[Session] = []
-        unclear: set[str] = set()
         for session, token in created:
             if self._clock() - started > PATIENCE:
                 sessions.append(session)
@@ -204,14 +247,18 @@ class Launcher:
                 log.warning("session %s: submission unclear: %s", session.id, error)
                 sessions.append(session)
                 unclear.add(session.id)
-            except (InvalidRequest, HomeUnusable, Unavailable):
-                self._undo(created[0][0].id, unclear)
-                raise
         return sessions
 
     def _submit(
         self, session: Session, image: Image, token: str, env: Mapping[str, str]
     ) -> Session:
+        now = self._clock()
+        # The reconciler takes over what has waited for a minute: one of the two submits it.
+        if now - session.submitted > CLAIMED_AFTER:
+            claimed = self._store.apply(session.id, claim(session, submitted=now))
+            if claimed is None:
+                return self._store.get(session.id) or session
+            session = claimed
         spec = self._spec(session, token, env)
         script = self._script(session, image)
         job_id = self._submit_job(session, spec, script)
@@ -278,13 +325,13 @@ class Launcher:
         """Submit a session whose job is known not to exist, with a new secret."""
         image = self._catalog().of_session(session)
         token = secrets.token_urlsafe(32)
-        claimed = self._store.change(
-            session.id,
-            {State.SUBMITTING},
-            token_hash=hash_secret(token),
+        changes = claim(
+            session,
             submitted=self._clock(),
+            token_hash=hash_secret(token),
             attempts=session.attempts + 1,
         )
+        claimed = self._store.apply(session.id, changes)
         if image is None or claimed is None:
             return
         self._files.remove_session(session.owner, session.id)

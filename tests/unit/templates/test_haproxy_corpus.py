@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from portal.core.apps.origins import Mode
 from tests.support.malformed_requests import ODD, PATHS, REFUSED, send
 from tests.unit.web.front import Front, running_front
 
@@ -79,15 +77,11 @@ def test_data_after_a_body_is_a_separate_request(front: Front) -> None:
     assert b'"path": "/hidden"' not in answer or b'"who": "portal"' in answer
 
 
-@pytest.mark.parametrize("mode", ["ports", "subdomains"])
-def test_pipelined_requests_are_checked_separately(tmp_path: Path, mode: Mode) -> None:
-    """At a HAProxy of its own: the requests above may leave a connection that the app closes."""
-    with running_front(tmp_path, mode) as front:
-        front.routes.add(front.key, front.target)
-        port, host = place(front, at_app=True)
-        good = f"GET /mine HTTP/1.1\r\nHost: {host}\r\nCookie: {front.cookie}\r\n\r\n"
-        bad = f"GET /other HTTP/1.1\r\nHost: {host}\r\n\r\n"
-        last = good.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")
-        answer = send(port, (good + bad + last).encode(), ends=False)
+def test_pipelined_requests_are_checked_separately(front: Front) -> None:
+    port, host = place(front, at_app=True)
+    good = f"GET /mine HTTP/1.1\r\nHost: {host}\r\nCookie: {front.cookie}\r\n\r\n"
+    bad = f"GET /other HTTP/1.1\r\nHost: {host}\r\n\r\n"
+    last = good.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")
+    answer = send(port, (good + bad + last).encode(), ends=False)
     assert answer.count(b'"who": "app"') == 2
     assert answer.count(b'"who": "portal"') == 1

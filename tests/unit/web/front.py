@@ -30,6 +30,7 @@ from portal.adapters.certificates import CertificateAuthority, prepare_authoriti
 from portal.adapters.haproxy.routes import HaproxyRoutes
 from portal.cli.render import haproxy_config
 from portal.config import Settings, WebSettings
+from portal.config.web import RUNNERS_SOCKET
 from portal.core.apps.origins import Mode
 from portal.core.auth.person import hash_secret
 from portal.errors import Unavailable
@@ -403,6 +404,7 @@ def running_front(
     (folder / "haproxy.cfg").write_text(render(settings))
     gateway = _gateway(ca, folder)
     portal = PortalServer(str(folder / "portal.sock"), Echo)
+    (folder / RUNNERS_SOCKET).symlink_to("portal.sock")
     for server in (portal, gateway):
         threading.Thread(target=server.serve_forever, daemon=True).start()
     argv = ["haproxy", "-W", "-db", "-q", "-S", str(folder / "master.sock")]
@@ -410,7 +412,7 @@ def running_front(
     try:
         routes = HaproxyRoutes(str(folder))
         wait_for_haproxy(routes, process)
-        routes.fill({})
+        routes.set_complete(routes.generation())
         label = str(first) if mode == "ports" else "a1b2c3d4e5f6a7b8c9d0"
         app_port = first if mode == "ports" else port
         yield Front(

@@ -89,6 +89,14 @@ def test_routes_are_counted_by_their_templates(app: Flask, alice: Browser) -> No
     assert "alice" not in text
 
 
+def test_polls_without_news_are_counted(app: Flask, alice: Browser) -> None:
+    etag = alice.get("/jobs/rows").headers["ETag"]
+    assert alice.get("/jobs/rows", headers={"If-None-Match": etag}).status_code == 204
+    text = ask(app, "/metrics", "monitoring").text
+    polls = 'slipway_http_requests_total{method="GET",route="polls without news",status="2xx"} 1.0'
+    assert polls in text
+
+
 def test_log_ins_are_counted(app: Flask, alice: Browser) -> None:
     Browser(app).post("/login", {"username": "alice", "password": "wrong"})
     text = ask(app, "/metrics", "monitoring").text

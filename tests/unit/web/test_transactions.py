@@ -13,15 +13,15 @@ from tests.unit.web.conftest import LAUNCH, Api, Browser, Runner
 
 PAGES = {
     "/sessions": 4,
-    "/sessions/rows": 3,
+    "/sessions/rows": 4,
     "/sessions/new": 4,
     "/sessions/{id}": 4,
-    "/sessions/{id}/now": 3,
+    "/sessions/{id}/now": 4,
     "/jobs": 4,
-    "/jobs/rows": 2,
+    "/jobs/rows": 3,
     "/jobs/new": 4,
 }
-"""With the login's own: one reads it, one marks it as used now and then."""
+"""With the login's own: one reads it, one marks it as used now and then. A poll reads counts."""
 
 
 @pytest.mark.parametrize("path", PAGES)

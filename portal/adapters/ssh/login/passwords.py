@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 
 import paramiko
 
@@ -17,9 +17,9 @@ from portal.core.auth.accounts import Account
 from portal.core.interfaces.systems import Authenticator
 from portal.errors import Unavailable
 
-AT_ONCE = 4
-"""Concurrent log-ins in a process: they may wait for a telephone, and a process has 8 threads."""
-WAIT_SECONDS = 0.5
+WAIT_SECONDS = 10.0
+"""Seconds that a log-in waits for others: HAProxy may pass more of them to one process than to
+another."""
 LATE = "The log-in was not confirmed in time. Try again."
 
 
@@ -32,24 +32,27 @@ class PasswordCheck(Authenticator):
         account: Callable[[str], Account | None],
         hosts: HostOrder | None = None,
         budget: ThreadBudget | None = None,
+        at_once: int = 1,
+        waiting: int = 0,
     ) -> None:
+        """At most `at_once` log-ins of a process run, and `waiting` more wait for them."""
         self._settings = settings
         self._hosts = hosts or HostOrder(settings.all_hosts, settings.port)
         self._account = account
         self._budget = budget
-        self._slots = threading.BoundedSemaphore(AT_ONCE)
+        self._admitted = threading.BoundedSemaphore(at_once + waiting)
+        self._running = threading.BoundedSemaphore(at_once)
 
     def __call__(self, user: str, password: str, code: str = "") -> str:
         if not self._settings.names.permits(user):
             return ""
-        if not self._slots.acquire(timeout=WAIT_SECONDS):
-            raise Unavailable("Too many people log in at once. Try again in a few seconds.")
-        try:
+        with (
+            _slot(self._admitted, 0.0),
+            _slot(self._running, WAIT_SECONDS),
             # No user name: an attempt to log in proves no identity.
-            with self._budget.thread("") if self._budget else nullcontext():
-                accepted = self._ask(user, password, code)
-        finally:
-            self._slots.release()
+            self._budget.thread("") if self._budget else nullcontext(),
+        ):
+            accepted = self._ask(user, password, code)
         return self._name(user) if accepted else ""
 
     def _ask(self, user: str, password: str, code: str) -> bool:
@@ -72,3 +75,13 @@ class PasswordCheck(Authenticator):
         if account is None or account.uid < self._settings.minimum_uid:
             return ""
         return account.name if self._settings.names.permits(account.name) else ""
+
+
+@contextmanager
+def _slot(bound: threading.BoundedSemaphore, seconds: float) -> Iterator[None]:
+    if not bound.acquire(timeout=seconds):
+        raise Unavailable("Too many people log in at once. Try again in a few seconds.")
+    try:
+        yield
+    finally:
+        bound.release()

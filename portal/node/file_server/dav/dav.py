@@ -62,7 +62,7 @@ def _make_folder(files: UserFiles, request: Request, location: Location) -> None
 def _check_parent(roots: Roots, location: Location) -> None:
     """Raise Refused (409, as RFC 4918 says) if the parent folder is missing."""
     try:
-        with roots.folder(location.parent):
+        with roots.folder(location.parent, to_show=True):
             pass
     except Refused as refused:
         if refused.status == 404:

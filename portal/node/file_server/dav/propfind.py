@@ -90,7 +90,7 @@ def _entries(
         for root in roots if inside else ():
             yield Location(root.name), None
         return
-    with roots.resolve(location) as dentry:
+    with roots.resolve(location, to_show=True) as dentry:
         status = dentry.status()
     yield location, status
     if inside and stat.S_ISDIR(status.st_mode):

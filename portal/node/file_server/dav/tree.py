@@ -6,6 +6,7 @@ import contextlib
 import os
 
 from portal.node.file_server import at
+from portal.node.file_server.access.walk import OpenFile
 from portal.node.file_server.errors import Refused
 from portal.node.file_server.location import Location
 from portal.node.file_server.operations.kinds import copying, deleting, moving
@@ -64,4 +65,5 @@ def copy_folder_alone(source: Dentry, target: Dentry) -> None:
             folders.append(at.open_at(dentry.folder, dentry.name, at.READ_FOLDER))
             stack.callback(os.close, folders[-1])
         copying.check_new(folders[1])
-        keep(folders[0], folders[1], os.fstat(folders[0]))
+        given = copying.given_by(target.folder)
+        keep(OpenFile(folders[0], (), os.fstat(folders[0])), folders[1], given)

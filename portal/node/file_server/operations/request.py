@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 
 from portal.node.file_server import at
-from portal.node.file_server.errors import SHARED, Refused, shared
+from portal.node.file_server.errors import Refused, Shared
 from portal.node.file_server.location import Location, parse, shown
 from portal.node.file_server.operations.operation import Operation
 from portal.node.file_server.operations.protected import Protected, above
@@ -86,15 +86,13 @@ def check(roots: Roots, operation: Operation, protected: Protected) -> None:
             except Refused as error:
                 field = error.field or "to"
                 raise Refused(error.status, error.code, error.detail, field) from error
-        shared_names: dict[bytes, None] = {}
+        shared: dict[bytes, Sequence[str]] = {}
         for item in operation.items:
-            shared_names.update(
-                dict.fromkeys(_check_item(roots, operation, item, protected, target))
-            )
+            shared.update(_check_item(roots, operation, item, protected, target))
         if target and target.taken and operation.on_conflict == REFUSE:
             raise _exists(target.taken)
-        if shared_names:
-            raise shared(list(shared_names))
+        if shared:
+            raise Shared(shared)
 
 
 def _exists(taken: Sequence[bytes]) -> Refused:
@@ -139,8 +137,11 @@ def _check_item(
     item: Location,
     protected: Protected,
     target: _Target | None,
-) -> list[bytes]:
-    """Validate one item; returns the shared storage folders that prevent it. Raises Refused."""
+) -> Mapping[bytes, Sequence[str]]:
+    """Validate one item; raises Refused.
+
+    Returns the shared storage folders that prevent it, and who has access to them.
+    """
     name = shown(item.name) or item.root
     try:
         with roots.resolve(item, follow=False, to_change=True) as dentry:
@@ -149,7 +150,7 @@ def _check_item(
                 status = dentry.status()
             except FileNotFoundError:
                 if operation.kind == DELETE:
-                    return []
+                    return {}
                 raise
             if target and identity(status) in target.within:
                 raise Refused(409, "into_itself", f"“{name}” cannot go into itself.", "to")
@@ -176,15 +177,15 @@ def _removed(
         yield target.folder, _name(item)
 
 
-def _shared(protected: Protected, removed: Iterable[tuple[int, bytes]]) -> list[bytes]:
-    """The names of the shared storage folders among these; raises Refused."""
-    names = []
+def _shared(
+    protected: Protected, removed: Iterable[tuple[int, bytes]]
+) -> Mapping[bytes, Sequence[str]]:
+    """The shared storage folders among these, and who has access to them; raises Refused."""
+    recipients: dict[bytes, Sequence[str]] = {}
     for folder, name in removed:
         try:
             with contextlib.suppress(FileNotFoundError), protected.moving(folder, name):
                 pass
-        except Refused as error:
-            if error.code != SHARED:
-                raise
-            names.append(name)
-    return names
+        except Shared as refusal:
+            recipients.update(refusal.recipients)
+    return recipients

@@ -48,7 +48,11 @@ class Record:
     """Time of completion, in seconds since the epoch; 0 before."""
 
     resumable: bool = True
-    """False for a file of a plain PUT: recorded only to remove it if the process is killed."""
+    """False for a file of a plain PUT: recorded only in case the process is killed."""
+    folder: str = ""
+    """The path of the private folder that has the part; "": it is in the target's folder."""
+    kept: int = 0
+    """Inode of the file that the part is being written into; 0 while no byte of it is changed."""
 
     @property
     def part(self) -> bytes:
@@ -93,8 +97,11 @@ class Store:
                     return record
         raise no_upload()
 
-    def save(self, record: Record) -> None:
-        """Write a record atomically; raises OSError if no folder is writable."""
+    def save(self, record: Record) -> str:
+        """Write a record atomically, and durably; returns its folder.
+
+        Raises OSError if no folder is writable.
+        """
         problem: OSError | None = None
         for number, folder in enumerate(self._folders):
             try:
@@ -104,7 +111,7 @@ class Store:
                 continue
             for other in self._folders[:number]:  # get() would return an older state
                 _unlink(os.path.join(other, record.id + ".json"))
-            return
+            return folder
         raise problem or FileNotFoundError(2, "no folder")
 
     def remove(self, id: str) -> None:
@@ -122,9 +129,18 @@ def _write(folder: str, record: Record) -> None:
             file.write(json.dumps(asdict(record)).encode())
             os.fsync(file.fileno())
         os.rename(path + ".new", path)
+        _sync(folder)
     except OSError:
         _unlink(path + ".new")
         raise
+
+
+def _sync(folder: str) -> None:
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def _read(path: str) -> Record | None:
@@ -135,16 +151,20 @@ def _read(path: str) -> Record | None:
             if os.fstat(file.fileno()).st_uid != os.getuid():
                 return None
             data = json.loads(file.read(_MOST_BYTES))
-        record = Record(**{field.name: data[field.name] for field in fields(Record)})
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        known = {field.name for field in fields(Record)}  # earlier versions had fewer
+        record = Record(**{name: value for name, value in data.items() if name in known})
+    except (OSError, ValueError, AttributeError, TypeError, RecursionError):
         return None
     return record if _is_valid(record) else None
 
 
 def _is_valid(record: Record) -> bool:
     return (
-        all(isinstance(value, str) for value in (record.path, record.sha256, record.final))
-        and all(isinstance(value, int) for value in (record.length, record.inode))
+        all(
+            isinstance(value, str)
+            for value in (record.path, record.sha256, record.final, record.folder)
+        )
+        and all(isinstance(value, int) for value in (record.length, record.inode, record.kept))
         and all(isinstance(value, (int, float)) for value in (record.created, record.done))
         and isinstance(record.modified, (int, float, type(None)))
         and record.on_conflict in CONFLICTS

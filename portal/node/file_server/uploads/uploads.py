@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from portal.node.file_server import at
 from portal.node.file_server.errors import Refused
 from portal.node.file_server.location import Location, parse, shown
-from portal.node.file_server.replacing import set_modified, write
 from portal.node.file_server.roots import Dentry
-from portal.node.file_server.uploads import parts
+from portal.node.file_server.uploads import parts, recovery, whole
 from portal.node.file_server.uploads.records import REPLACE, Record, Store, new_id, no_upload
+from portal.node.file_server.uploads.whole import Body
 from portal.node.file_server.uploads.writers import Writers
 
 TYPE_CHECKING = False
@@ -97,26 +97,27 @@ class Uploads:
                 raise
 
     def write_whole(self, record: Record, chunk: Chunk) -> Record:
-        """Write a file that a creation request contains, without a record; raises Refused."""
+        """Write a file that a creation request contains, without resuming; raises Refused."""
         with self._target(record) as dentry:
             name = parts.final_name(dentry, record.on_conflict, 0)
-            body = checked(checked(chunk.body, chunk.algorithm, chunk.digest), *_sha256(record))
+            pieces = checked(checked(chunk.body, chunk.algorithm, chunk.digest), *_sha256(record))
+            record.final, record.resumable = str(_sibling(record, dentry, name)), False
             target = Dentry(dentry.location, dentry.folder, name)
-            write(target, body, replace=record.on_conflict == REPLACE, modified=record.modified)
-        record.final, record.done = str(_sibling(record, dentry, name)), time.time()
+            whole.save(self._store, record, target, Body(pieces, record.length))
         return record
 
-    @contextlib.contextmanager
-    def noted(self, location: Location) -> Iterator[bytes]:
-        """Yield a recorded name for an incomplete file, to clean up if this process is killed."""
-        now = time.time()
-        record = Record(new_id(), str(location), 0, now, on_conflict=REPLACE, resumable=False)
-        with contextlib.suppress(OSError):  # the file is written without a record, too
-            self._store.save(record)
-        try:
-            yield record.part
-        finally:
-            self._store.remove(record.id)
+    def save(self, dentry: Dentry, body: Body, *, on_conflict: str, modified: float | None) -> None:
+        """Write a file that one request contains; raises Refused or OSError."""
+        record = Record(
+            new_id(),
+            str(dentry.location),
+            body.length or 0,
+            time.time(),
+            on_conflict,
+            modified,
+            resumable=False,
+        )
+        whole.save(self._store, record, dentry, body)
 
     # Continuation
 
@@ -130,10 +131,10 @@ class Uploads:
             record = self._get(id)
             if record.done or self._is_renamed(record):
                 return record, record.length
-            with parts.opened(self._roots, record) as (dentry, file):
+            with parts.opened(self._roots, record) as (dentry, part, file):
                 size = os.fstat(file).st_size
                 if size == record.length:
-                    self._finish(record, dentry, file, writer, record.on_conflict)
+                    self._finish(record, dentry, part, file, writer, record.on_conflict)
             return record, size
 
     def append(self, id: str, chunk: Chunk, connection: socket.socket) -> tuple[Record, int]:
@@ -143,12 +144,12 @@ class Uploads:
             if record.done or self._is_renamed(record):
                 _check_offset(chunk.offset, record.length)
                 return record, record.length
-            with parts.opened(self._roots, record) as (dentry, file):
+            with parts.opened(self._roots, record) as (dentry, part, file):
                 _check_offset(chunk.offset, os.fstat(file).st_size)
                 offset = self._receive(record, file, chunk, writer)
                 if offset == record.length:
                     on_conflict = chunk.on_conflict or record.on_conflict
-                    self._finish(record, dentry, file, writer, on_conflict)
+                    self._finish(record, dentry, part, file, writer, on_conflict)
             return record, offset
 
     def _receive(self, record: Record, file: int, chunk: Chunk, writer: Writer) -> int:
@@ -169,23 +170,28 @@ class Uploads:
     # Completion
 
     def _finish(
-        self, record: Record, dentry: Dentry, file: int, writer: Writer, on_conflict: str
+        self,
+        record: Record,
+        dentry: Dentry,
+        part: Dentry,
+        file: int,
+        writer: Writer,
+        on_conflict: str,
     ) -> None:
-        """Rename the complete part to its final name; raises Refused."""
-        self._verify(record, dentry, file, writer)
+        """Let the complete part become the file; raises Refused."""
+        self._verify(record, part, file, writer)
         name = parts.final_name(dentry, on_conflict, record.inode)
         record.final = str(_sibling(record, dentry, name))
-        self._store.save(record)  # recognized after the rename even if this process is killed
-        if record.modified is not None:
-            set_modified(file, record.modified)
-        parts.put(dentry, record.part, name, file, replace=on_conflict == REPLACE)
+        self._store.save(record)  # recognized afterwards even if this process is killed
+        target = Dentry(dentry.location, dentry.folder, name)
+        parts.put(target, part, file, whole.completion(self._store, record, on_conflict))
         record.done = time.time()
         # Without this record, _is_renamed() recognizes the file by its inode.
         with contextlib.suppress(OSError):
             self._store.save(record)
 
     def _is_renamed(self, record: Record) -> bool:
-        """Whether a process was killed right after the final rename."""
+        """Whether a process was killed right after the part had become the file."""
         if not record.final or parts.status(self._roots, record) is not None:
             return False
         try:
@@ -193,9 +199,10 @@ class Uploads:
                 status = dentry.status()
         except Refused:
             return False
-        return (status.st_ino, status.st_size) == (record.inode, record.length)
+        is_it = status.st_ino in (record.inode, record.kept)
+        return is_it and status.st_size == record.length
 
-    def _verify(self, record: Record, dentry: Dentry, file: int, writer: Writer) -> None:
+    def _verify(self, record: Record, part: Dentry, file: int, writer: Writer) -> None:
         """Compare the SHA-256 if the client sent one; raises Refused."""
         if not record.sha256:
             return
@@ -206,7 +213,7 @@ class Uploads:
                 digest.update(os.pread(file, _READ, position))
                 writer.last = time.monotonic()
         if digest.hexdigest() != record.sha256:
-            at.unlink(dentry.folder, record.part)
+            at.unlink(part.folder, part.name)
             self._store.remove(record.id)
             raise mismatch()
 
@@ -253,9 +260,12 @@ class Uploads:
         return time.time() + self._seconds
 
     def clean(self) -> int:
-        """Remove expired uploads; returns the number of others."""
+        """Complete files that a killed server left half written, and remove expired uploads.
+
+        Returns the number of others.
+        """
         left = 0
-        for record in list(self._store):
+        for record in sorted(self._store, key=lambda record: not record.kept):
             try:
                 left += not self._clean(record)
             except (Refused, OSError):
@@ -265,6 +275,8 @@ class Uploads:
     def _clean(self, record: Record) -> bool:
         """Whether the upload was removed or is complete; raises Refused if it is in use."""
         with self._writers.exclusive(record.id):
+            if record.kept and not record.done and self._recover(record):
+                return True
             status = None if record.done else parts.status(self._roots, record)
             last = status.st_mtime if status else record.done or record.created
             late = time.time() - last > (DONE_SECONDS if record.done else self._seconds)
@@ -272,6 +284,24 @@ class Uploads:
                 self._check_unused(record)
                 self._remove(record)
             return late or bool(record.done)
+
+    def _recover(self, record: Record) -> bool:
+        """Whether a file is whole again that was being written in place.
+
+        Raises Refused or OSError if it cannot be reached at the moment.
+        """
+        try:
+            is_complete = recovery.complete(self._roots, record)
+        except Refused as refused:
+            if refused.status >= 423:
+                raise
+            return False  # its folder is gone, perhaps for a while
+        if is_complete and record.resumable:
+            record.done = time.time()
+            self._store.save(record)
+        else:
+            self._store.remove(record.id)
+        return True
 
     def _check_unused(self, record: Record) -> None:
         """Raise Refused if another process writes to the part."""

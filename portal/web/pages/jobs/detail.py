@@ -16,7 +16,7 @@ from portal.core.jobs.job_usage import JobUsage
 from portal.core.jobs.output import Reading, Stream, path_of, streams_of, title_of, why_no_path
 from portal.core.jobs.query import JobQuery, JobRow
 from portal.core.jobs.tasks import count_tasks, shorten
-from portal.web.context import person, services
+from portal.web.context import person, polled, services
 from portal.web.pages.blueprint import blueprint, by_htmx
 from portal.web.pages.jobs.rows import JobView, job_views
 from portal.web.pages.jobs.use_view import UseView
@@ -151,6 +151,7 @@ def job(shown_id: str) -> ResponseReturnValue:
 
 
 @blueprint.get("/jobs/<shown_id>/now")
+@polled()
 def job_now(shown_id: str) -> ResponseReturnValue:
     """The parts that the page polls; 204 if the browser already has them."""
     return _parts(page_of(shown_id)).answer()

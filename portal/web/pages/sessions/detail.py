@@ -9,13 +9,14 @@ from flask import flash, make_response, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 
 from portal.core.admin.timeline import Moment
+from portal.core.files.in_session import location_of
 from portal.core.launch.mounts import Mount, storage_of
 from portal.core.session.retention import Retention, retention
 from portal.core.session.session import OVER, Session, path_in_session
 from portal.core.session_job.samples import Point
 from portal.errors import Conflict, InvalidRequest
 from portal.node.common.folder_name import HOME
-from portal.web.context import person, reads_together, services
+from portal.web.context import person, polled, reads_together, services
 from portal.web.numbers import trim
 from portal.web.pages.apps.cards import app_launcher
 from portal.web.pages.blueprint import blueprint
@@ -44,6 +45,8 @@ class FolderView:
     source: str
     """On the cluster."""
     read_only: bool
+    location: str
+    """On the Files page of its user."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,7 @@ class SessionPage:
                 path_in_session(self.session, mount, services().settings.sessions.storage),
                 _source(mount, storage),
                 mount.read_only,
+                location_of(mount),
             )
             for mount in self.session.mounts
         ]
@@ -154,7 +158,7 @@ def _show(
 
 
 @blueprint.get("/sessions/<session_id>/now")
-@reads_together(cluster=True)
+@polled(cluster=True)
 def session_now(session_id: str) -> ResponseReturnValue:
     """The parts that the page polls; 204 if the browser already has them."""
     return _parts(_page_of(session_id)).answer()

@@ -9,7 +9,7 @@ from flask.typing import ResponseReturnValue
 
 from portal.core.session.query import MAX_AT_ONCE, end_reason
 from portal.errors import FieldError, InvalidRequest
-from portal.web.context import person, reads_together, services
+from portal.web.context import person, polled, reads_together, services
 from portal.web.http.paths import here, local_path
 from portal.web.pages.blueprint import blueprint, by_htmx
 from portal.web.pages.listing import Parts
@@ -43,7 +43,7 @@ def sessions() -> ResponseReturnValue:
 
 
 @blueprint.get("/sessions/rows")
-@reads_together(cluster=True)
+@polled(cluster=True)
 def rows() -> ResponseReturnValue:
     """The parts that the page polls; 204 if the browser already has them."""
     return _parts(list_of_request()).answer()

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from flask import Flask, g, request
+from flask import Flask, request
 
 from portal.core.cluster.effective_limits import UserPartition
 from portal.core.cluster.extensions import Extensions
+from portal.core.files.in_session import location_of
 from portal.core.session.ended_lately import (
     Shortage,
     how_it_ended,
@@ -47,14 +48,9 @@ def extensions_of(session: Session) -> Extensions:
 
 
 def _groups_of(session: Session) -> list[UserPartition]:
-    """The resource groups of a session's owner, with the session's own account and QOS."""
-    # Cached for all rows of a page, which may have many owners.
-    groups_of: dict[tuple[str, SlurmOptions], list[UserPartition]] = g.setdefault("groups_of", {})
+    """The resource group of a session, for its owner with the session's own account and QOS."""
     options = SlurmOptions(session.account, session.qos)  # the limits depend on nothing else
-    if (session.owner, options) not in groups_of:
-        groups = cluster_view().partitions_for(session.owner, options) or []
-        groups_of[session.owner, options] = groups
-    return groups_of[session.owner, options]
+    return cluster_view().partitions_for(session.owner, options, session.partition) or []
 
 
 def just_extended() -> Session | None:
@@ -157,4 +153,5 @@ def install(app: Flask) -> None:
         kept=retention,
         extensions_of=extensions_of,
         just_extended=just_extended,
+        location_of=location_of,
     )

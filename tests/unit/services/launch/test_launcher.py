@@ -7,28 +7,21 @@ import json
 import pytest
 
 from portal.adapters.ssh.transport import Completed
-from portal.core.launch.request import LaunchRequest, parse_launch
 from portal.core.session.query import ListQuery, Page
 from portal.core.session.session import Session, State
 from portal.errors import Conflict, InvalidRequest, OutcomeUnknown, Unavailable
 from portal.web.api.models.sessions import SessionContext, SessionOut
 from tests.support.fakes import World
+from tests.support.launches import REFUSED, launch_request, live_jobs, settle
 from tests.support.login_node import Call
 from tests.support.sessions import ALICE
 from tests.support.slurm import CONTACT
 
 SECRET = "open-sesame"
-REFUSED = "sbatch: error: Batch job submission failed: AssocMaxSubmitJobLimit\n"
 
 
 class Crash(BaseException):
     """The process is killed."""
-
-
-def launch_request(count: int = 3, **more: object) -> LaunchRequest:
-    resources = {"cpus": 1, "memory": "600m"}
-    body = {"environment": "python", "resources": resources, "count": count, **more}
-    return parse_launch(body)
 
 
 def fail_at(
@@ -46,17 +39,6 @@ def fail_at(
         return end
 
     monkeypatch.setitem(world.slurm.programs, "sbatch", sbatch)
-
-
-def live_jobs(world: World) -> list[str]:
-    return [job.name for job in world.slurm.jobs if job.state in ("PENDING", "RUNNING")]
-
-
-def settle(world: World) -> None:
-    """Let the worker poll until everything is settled."""
-    for _ in range(6):
-        world.clock.advance(seconds=65)
-        world.services.reconciler.poll()
 
 
 def states(world: World, batch: list[Session]) -> set[str]:

@@ -9,6 +9,8 @@ from array import array
 from bisect import bisect_left
 
 from portal.node.file_server import at
+from portal.node.file_server.access.inheritance import Inheritance, inheritance_of
+from portal.node.file_server.access.walk import OpenFile
 from portal.node.file_server.errors import Refused
 from portal.node.file_server.location import PART_PREFIX, Location, shown
 from portal.node.file_server.operations.kinds.attributes import create_copy, keep, keep_link
@@ -71,7 +73,7 @@ def copy(
     part = operation.new_part()
     try:
         with Tree(dentry.folder) as tree:
-            copier = _Copier(operation, item, tree, to.folder, copied)
+            copier = _Copier(operation, item, tree, to.folder, given_by(to.folder), copied)
             try:
                 complete = copier.run(dentry.name, part)
             finally:
@@ -81,6 +83,15 @@ def copy(
     finally:
         remove(to.folder, part, copier.top)
     return complete
+
+
+def given_by(folder: int) -> Inheritance:
+    """What an open folder gives to copies; raises Refused if its list is not understood."""
+    try:
+        return inheritance_of(folder)
+    except ValueError:
+        detail = "The access control list of the destination is not understood."
+        raise Refused(409, "share", detail) from None
 
 
 def stays_below(goal: bytes, depth: int) -> bool:
@@ -120,9 +131,11 @@ class _Copier:
         item: Location,
         tree: Tree,
         folder: int,
+        given: Inheritance,
         copied: CopiedFiles | None,
     ) -> None:
         self._operation, self._item, self._tree, self._copied = operation, item, tree, copied
+        self._given = given
         self._target = Descent(folder)
         self.top: Identity = (-1, -1)
         """The file that was created under the part's name; only that is removed again."""
@@ -178,7 +191,8 @@ class _Copier:
 
     def _leave(self, step: Step) -> None:
         try:
-            keep(self._tree.inside, self._target.folder, step.status)
+            source = OpenFile(self._tree.inside, (), step.status)
+            keep(source, self._target.folder, self._given)
         finally:
             self._target.up()
 
@@ -215,11 +229,12 @@ class _Copier:
         source = open_regular(self._tree.folder, step.name)
         try:
             before = os.fstat(source)
-            written = create_copy(folder, target, before)
+            original = OpenFile(source, (), before)
+            written = create_copy(folder, target, original, self._given)
             try:
                 self._note_top(os.fstat(written))
                 copy_data(source, written, self._operation.add_bytes)
-                keep(source, written, before)
+                keep(original, written, self._given)
             except BaseException:
                 at.unlink(folder, target)
                 raise

@@ -7,8 +7,7 @@ import stat
 
 from portal.node.file_server import at
 from portal.node.file_server.errors import Refused
-from portal.node.file_server.location import shown
-from portal.node.file_server.operations.kinds import names
+from portal.node.file_server.location import alternatives, shown
 from portal.node.file_server.operations.operation import Operation
 from portal.node.file_server.operations.protected import Protected, above
 from portal.node.file_server.operations.request import RENAME, REPLACE, SKIP, exists
@@ -78,7 +77,7 @@ class Destination:
 
     def _put_beside(self, folder: int, name: bytes, final: bytes) -> bytes:
         is_folder = _is_folder(folder, name)
-        for other in names.alternatives(final, is_folder=is_folder):
+        for other in alternatives(final, is_folder=is_folder):
             try:
                 rename_new(folder, name, self.folder, other)
             except FileExistsError:

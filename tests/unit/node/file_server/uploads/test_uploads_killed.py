@@ -19,7 +19,8 @@ from portal.node.file_server.uploads.records import REFUSE, RENAME, REPLACE, Rec
 from portal.node.file_server.uploads.uploads import Chunk, Uploads
 from tests.unit.node.file_server.uploads.conftest import parts
 
-CHANGES = ("uploads.py", "parts.py", "records.py", "contents.py", "renames.py", "writing.py")
+MODULES = ("uploads.py", "parts.py", "records.py", "whole.py", "renames.py", "writing.py")
+CHANGES = (*MODULES, "replacing.py", "in_place.py")
 """Modules that change something; between two lines of others there is no difference."""
 BODY = b"0123456789" * 5000
 
@@ -97,6 +98,38 @@ def test_killed_while_a_chunk_is_written_or_the_file_put_in_place(home: Path, ho
         assert parts(home / "new") == [], lines
         final.unlink()
         target.unlink(missing_ok=True)
+        lines += 1
+    assert lines > 50
+
+
+@pytest.mark.parametrize("returns", [True, False])
+def test_killed_while_an_upload_is_written_into_a_file_with_two_names(
+    home: Path, returns: bool
+) -> None:
+    target, second = home / "new/a.bin", home / "second"
+    lines = 0
+    alive = True
+    while alive:
+        record = wanted(REPLACE)
+        uploads(home).create(record)
+        append(uploads(home), record.id, 0, BODY[:10_000])
+        target.write_bytes(b"old")
+        os.link(target, second)
+        alive = killed_after(
+            lines, partial(append, uploads(home), record.id, 10_000, BODY[10_000:])
+        )
+        now = uploads(home)
+        now.clean()  # as the next server does first
+        assert second.read_bytes() == target.read_bytes()
+        assert target.read_bytes() in (BODY, b"old"), lines
+        if returns:
+            offset = state(now, record.id)
+            assert append(now, record.id, offset, BODY[offset:]) == len(BODY)
+            assert second.read_bytes() == BODY, lines
+        assert uploads(home, -1).clean() == 0
+        assert parts(home / "new") == [], lines
+        target.unlink()
+        second.unlink()
         lines += 1
     assert lines > 50
 

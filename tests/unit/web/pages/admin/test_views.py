@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 from flask import Flask
 
+from portal.core.cluster.node_use import NodeUse
 from tests.support.fakes import World
 from tests.unit.web.conftest import Browser, Runner
 
@@ -244,6 +245,38 @@ def test_nodes_and_who_uses_them(
     assert "Your share" not in listing
     assert "Your share" in admin.get("/sessions?owner=admin").text
     assert alice.get("/admin/nodes").status_code == 404
+
+
+def test_nodes_out_of_service_are_named_with_their_reason(world: World, admin: Browser) -> None:
+    """First, and at once in the whole list; filters and groups are in the address."""
+    down = [
+        NodeUse(f"n{number}", ("main",), False, 4, 8000, state="down*", reason="disk <b>")
+        for number in range(60)
+    ]
+    world.status.nodes.save([*down, NodeUse("m1", ("gpu",), True, 4, 8000, features=("ib",))])
+    page = admin.get("/admin/nodes").text
+    assert "Not available: 60 nodes" in page
+    assert "disk &lt;b&gt;" in page
+    assert "n[0-9],<wbr>n[10-59]" in page
+    assert len(re.findall('data-node="', page)) == 50
+    following = re.search(r'href="([^"]*cursor=[^"]*)"', page)
+    assert following is not None
+    rest = admin.get(following[1].replace("&amp;", "&")).text
+    assert re.findall('data-node="([^"]*)"', rest)[-1] == "m1"
+    for query in ("partition=gpu", "feature=ib", "name=m*", "available=yes", "state=&name=M"):
+        assert re.findall('data-node="([^"]*)"', admin.get(f"/admin/nodes?{query}").text) == ["m1"]
+    assert 'data-group="ib"' in admin.get("/admin/nodes?by=feature").text
+    assert "Nothing here matches" in admin.get("/admin/nodes?name=none").text
+    # Links to other rows lead to the rows, below the summary, and keep the order.
+    assert following[1].endswith("#nodes-title")
+    assert 'name="sort" value="-name"' in admin.get("/admin/nodes?sort=-name").text
+
+
+def test_people_that_nobody_matches(admin: Browser) -> None:
+    assert 'data-person="admin"' in admin.get("/admin/people?name=DMI").text
+    page = admin.get("/admin/people?name=%25%3Cb%3E").text
+    assert "Nobody who is logged in or has an API token has “%&lt;b&gt;”" in page
+    assert "<table" not in page
 
 
 def test_hiding_from_one_user_is_said_in_words(admin: Browser) -> None:
