@@ -13,8 +13,8 @@ const form = box.querySelector("form");
 const CHANGES = { giving: ", is being set up", ending: ", is being taken back" };
 let folder = "";
 let changed = false;
-/** Number of the last request: an older request's answer may come after a newer one's. */
-let asked = 0;
+/** Number of the last request for shares: the answer to an older one may come after its answer. */
+let lastRequest = 0;
 
 const address = () => `/files-shares/${wording.encode(folder)}`;
 
@@ -38,9 +38,9 @@ function draw({ shares, change }) {
 }
 
 function show() {
-  const request = ++asked;
-  return server.read(fetchShares()).then((answer) => { if (request === asked) draw(answer); })
-    .catch((/** @type {unknown} */ error) => { if (request === asked) dialogs.trouble(box, messageOf(error)); });
+  const request = ++lastRequest;
+  return server.read(fetchShares()).then((answer) => { if (request === lastRequest) draw(answer); })
+    .catch((/** @type {unknown} */ error) => { if (request === lastRequest) dialogs.trouble(box, messageOf(error)); });
 }
 const fetchShares = () => relogin.send((headers) => fetch(address(), { headers }));
 
