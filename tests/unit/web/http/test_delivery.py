@@ -43,6 +43,14 @@ def serve(delivering: Delivery) -> tuple[socket.socket, socket.socket, list[byte
     return client, server, sent
 
 
+def wait_until_closed(file: File) -> None:
+    """Wait for the sending thread, which closes the connection before the file."""
+    deadline = time.monotonic() + 10
+    while not file.closed:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def test_a_long_response_arrives_completely_without_gunicorn() -> None:
     file = File(LONG)
     client, server, sent = serve(app(file, len(LONG)))
@@ -54,7 +62,7 @@ def test_a_long_response_arrives_completely_without_gunicorn() -> None:
         assert time.monotonic() - begun < 1
         with client.makefile("rb") as stream:
             assert stream.read() == LONG
-    assert file.closed
+        wait_until_closed(file)
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
@@ -73,10 +81,7 @@ def test_a_client_that_leaves_frees_the_file() -> None:
     client, server, _ = serve(app(file, len(LONG)))
     client.close()
     server.close()
-    deadline = time.monotonic() + 10
-    while not file.closed:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until_closed(file)
 
 
 def test_the_oldest_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
