@@ -87,13 +87,14 @@ class Others:
         self._cuda = cuda
         self._kernel = kernel
         self._stream = cuda.stream()
-        self._over = threading.Event()
+        self._begun, self._over = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._launch)
         self.launched = 0
         self.failed = 0
 
     def __enter__(self) -> Others:
         self._thread.start()
+        self._begun.wait()
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -105,6 +106,7 @@ class Others:
         while not self._over.is_set() and not self.failed:
             self.failed = self._kernel.ask(10, self._stream)
             self.launched += 1
+            self._begun.set()
 
 
 def capture(cuda: Cuda, times: str) -> None:

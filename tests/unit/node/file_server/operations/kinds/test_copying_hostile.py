@@ -158,7 +158,7 @@ def test_a_link_that_takes_the_place_of_a_folder_is_never_followed(
     make(work, "swap")
     swapped()
     end, rounds = time.monotonic() + 1.0, 0
-    while time.monotonic() < end:
+    while time.monotonic() < end or rounds < 3:
         rounds += 1
         with contextlib.suppress(Refused):  # it is not there at this moment
             if kind == "copy":
@@ -173,7 +173,6 @@ def test_a_link_that_takes_the_place_of_a_folder_is_never_followed(
         if not os.path.lexists(work / "link"):
             with contextlib.suppress(FileExistsError):
                 (work / "link").symlink_to(secret)
-    assert rounds > 2
     assert len(os.listdir(secret)) == 20
     for each in secret.iterdir():
         assert (each.read_text(), each.stat().st_mode & 0o777) == ("secret", 0o600)
