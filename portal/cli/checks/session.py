@@ -5,6 +5,7 @@ The job runs the usual session script, whose runner performs tests instead of st
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import secrets
@@ -107,10 +108,23 @@ class SessionCheck:
 
     def end(self) -> None:
         """Cancel the remaining jobs, also one whose submission was interrupted."""
-        for probe in self._probes:
-            self._remove(probe.name)
+        names = [probe.name for probe in self._probes]
         self._probes = []
+        with contextlib.suppress(PortalError):  # _remove() says so
+            for name in names:
+                self._site.scheduler.cancel(self._user, *self._live(name))
+            late = self._site.clock() + LATE_SECONDS
+            # One that is just starting creates its log even now.
+            while any(map(self._live, names)) and self._site.clock() < late:
+                self._site.sleep(1)
+        for name in names:
+            self._remove(name)
         self._end_interrupted()
+
+    def _live(self, name: str) -> list[str]:
+        """The job of this name unless it is over; raises PortalError."""
+        reports = self._site.scheduler.find(name, self._user)
+        return [job.job_id for job in reports if not job.state.over]
 
     def _end_interrupted(self) -> None:
         """Cancel the job of a submission whose answer was lost, once it appears."""

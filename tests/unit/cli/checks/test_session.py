@@ -145,6 +145,30 @@ def test_ctrl_c_ends_the_jobs() -> None:
     assert machine.nothing_left()
 
 
+def test_what_a_cancelled_job_creates_while_it_ends_is_removed() -> None:
+    """Its log remained: its node had just begun to start it."""
+    machine = Machine()
+    rounds = 0
+
+    def go_on(slurm: FakeSlurm) -> None:
+        nonlocal rounds
+        rounds += 1
+        (job,) = slurm.jobs
+        job.state = "COMPLETING" if rounds < 3 else "CANCELLED"
+        slurm.folders.add(f"/home/alice/.slipway/sessions/{job.name}")
+
+    def interrupted(slurm: FakeSlurm) -> None:
+        machine.happens = go_on
+        slurm.jobs[0].state = "COMPLETING"
+        raise KeyboardInterrupt
+
+    machine.happens = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        machine.run()
+    assert rounds == 3
+    assert machine.nothing_left()
+
+
 def test_a_reader_that_stops_reading_ends_the_jobs() -> None:
     machine = Machine()
     machine.slurm.refuse = ""
