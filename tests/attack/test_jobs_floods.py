@@ -16,11 +16,6 @@ from tests.support.hostile_shells import duration, hostile_command, sender
 OPTIONS = "#!/bin/sh\n#SBATCH " + "a" * 510_000
 
 
-def shortest(action: Callable[[], object]) -> float:
-    """Of three calls: what costs the portal much is slow each time, a busy machine is not."""
-    return min(duration(action) for _ in range(3))
-
-
 def test_what_his_scontrol_prints_is_not_searched_for_minutes(
     bob: Api, alice: Api, cluster: Cluster
 ) -> None:
@@ -40,8 +35,8 @@ def test_what_his_scontrol_prints_is_not_searched_for_minutes(
     assert not outcome["done"]
     assert outcome["text"].startswith("Slurm refused it: slurm_slurm_")
     assert len(outcome["text"]) < 300
-    assert took < 15
-    assert shortest(lambda: alice.ask("GET", "/jobs")) < 2
+    assert took < 5
+    assert duration(lambda: alice.ask("GET", "/jobs")) < 2
 
 
 @pytest.mark.parametrize("where", ["api", "script", "options", "template"])
@@ -63,7 +58,7 @@ def test_a_long_line_of_options_is_refused_at_once(
     answer = send()
     assert answer.status_code in (413, 422), answer.status_code
     assert "characters in" in answer.text
-    assert shortest(send) < 2
+    assert duration(send) < 2
 
 
 def test_an_array_of_a_thousand_tasks_is_a_row(
@@ -84,9 +79,9 @@ def test_an_array_of_a_thousand_tasks_is_a_row(
     assert tasks() <= 301
     page = f"/jobs?state=pending&open={array}"
     assert 1 <= his.get(page).text.count('class="task"') <= 20
-    assert shortest(lambda: his.get(page)) < 1
+    assert duration(lambda: his.get(page)) < 1
     many: Json = {"ids": [f"{array}_{task}" for task in range(300)]}
     assert bob("POST", "/jobs/hold", json=many).status_code == 422  # 50 at once
     send = sender(bob, "POST", "/jobs/cancel", json={"ids": [array]})
-    assert duration(send) < 10
+    assert duration(send) < 5
     wait_for("its end", lambda: tasks() == 0)

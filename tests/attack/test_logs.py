@@ -40,7 +40,7 @@ def test_only_a_regular_file_is_read_as_a_log(how: str, bob: Api, cluster: Clust
         )
     assert answers[0].status_code == 409, answers[0].text[:200]
     assert "not a regular file" in answers[0].json()["detail"]
-    assert seconds < 10
+    assert seconds < 5
 
 
 @pytest.mark.timeout(200)
