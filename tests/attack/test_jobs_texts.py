@@ -142,7 +142,7 @@ for line in seen:
 
 def test_what_others_can_read_of_a_query_forges_no_record(alice: Api, cluster: Cluster) -> None:
     """sacct's delimiter is an argument: whoever read it wrote it into a job's name in time."""
-    spy = f"python3 -c {shlex.quote(SPY)} 120"  # until it has seen both kinds
+    spy = f"python3 -c {shlex.quote(SPY)} 40"
     with ThreadPoolExecutor() as pool:
         found = pool.submit(cluster.run, "login", "sh", "-c", spy, user="bob")
         while not found.done():  # it watches by the second job at the latest
