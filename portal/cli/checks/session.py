@@ -5,7 +5,6 @@ The job runs the usual session script, whose runner performs tests instead of st
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import secrets
@@ -110,21 +109,8 @@ class SessionCheck:
         """Cancel the remaining jobs, also one whose submission was interrupted."""
         names = [probe.name for probe in self._probes]
         self._probes = []
-        with contextlib.suppress(PortalError):  # _remove() says so
-            for name in names:
-                self._site.scheduler.cancel(self._user, *self._live(name))
-            late = self._site.clock() + LATE_SECONDS
-            # One that is just starting creates its log even now.
-            while any(map(self._live, names)) and self._site.clock() < late:
-                self._site.sleep(1)
-        for name in names:
-            self._remove(name)
+        self._remove(*names)
         self._end_interrupted()
-
-    def _live(self, name: str) -> list[str]:
-        """The job of this name unless it is over; raises PortalError."""
-        reports = self._site.scheduler.find(name, self._user)
-        return [job.job_id for job in reports if not job.state.over]
 
     def _end_interrupted(self) -> None:
         """Cancel the job of a submission whose answer was lost, once it appears."""
@@ -252,18 +238,32 @@ class SessionCheck:
         findings = judge(probe.facts, probe.log, probe.job.exit_code, expected)
         return [Finding(f.ok, f"{target}: {f.text}", f.warning) for f in findings]
 
-    def _remove(self, name: str) -> bool:
-        """Cancel a probe's job and remove its files; False if Slurm has no job of this name."""
+    def _remove(self, *names: str) -> bool:
+        """Cancel probes' jobs and remove their files; False if Slurm has no job of these names."""
         try:
-            reports = self._site.scheduler.find(name, self._user)
-            live = [job.job_id for job in reports if not job.state.over]
-            if live:
+            reports = self._reports(names)
+            if live := [job.job_id for job in reports if not job.state.over]:
                 self._site.scheduler.cancel(self._user, *live)
-            self._site.remove(self._user, name)
+                self._wait_for_ends(names)
+            for name in names:
+                self._site.remove(self._user, name)
         except PortalError as error:
-            log.warning("the job %s of %s is left, for %d minute: %s", name, self._user, 1, error)
+            jobs = ", ".join(names)
+            log.warning("jobs of %s are left, for %d minute: %s: %s", self._user, 1, jobs, error)
             return True
         return bool(reports)
+
+    def _wait_for_ends(self, names: Sequence[str]) -> None:
+        """Wait until these are over: one that is just starting creates its log even now."""
+        late = self._site.clock() + LATE_SECONDS
+        while self._site.clock() < late:
+            if all(job.state.over for job in self._reports(names)):
+                return
+            self._site.sleep(1)
+
+    def _reports(self, names: Sequence[str]) -> list[JobReport]:
+        find = self._site.scheduler.find
+        return [report for name in names for report in find(name, self._user)]
 
 
 def _closed(entry: PartitionAccess) -> str:

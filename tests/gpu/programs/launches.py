@@ -102,11 +102,14 @@ class Others:
         self._thread.join()
 
     def _launch(self) -> None:
-        self._cuda.call("cuCtxSetCurrent", self._cuda.context)
-        while not self._over.is_set() and not self.failed:
-            self.failed = self._kernel.ask(10, self._stream)
-            self.launched += 1
-            self._begun.set()
+        try:
+            self._cuda.call("cuCtxSetCurrent", self._cuda.context)
+            while not self._over.is_set() and not self.failed:
+                self.failed = self._kernel.ask(10, self._stream)
+                self.launched += 1
+                self._begun.set()
+        finally:
+            self._begun.set()  # nobody waits for a thread that failed
 
 
 def capture(cuda: Cuda, times: str) -> None:
