@@ -38,6 +38,8 @@ from portal.store.status import StatusStore
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 RUNNING = 20
 """One job of so many runs."""
+WAITING = 500
+"""One job of so many is a session, whose position is determined."""
 
 
 def line(number: int, priority: int = 1) -> str:
@@ -70,7 +72,12 @@ class Bench:
         self.reader = ClusterReader(none, StatusStore(engine), HeartbeatStore(engine), NO_GPUS)
         week = timedelta(days=7)
         self.follower = JobFollower(
-            store=self.store, scheduler=none, clock=lambda: NOW, history=week, retention=week
+            store=self.store,
+            scheduler=none,
+            clock=lambda: NOW,
+            history=week,
+            retention=week,
+            listed_tasks=week,
         )
 
     def printed(self) -> str:
@@ -86,7 +93,7 @@ class Bench:
         queue = self.queue.read(text)
         jobs = {number: job.report for number, job in queue.items()}
         self.reader.note_jobs(jobs.values(), NOW)
-        queue_positions(jobs.values())
+        queue_positions(jobs.values(), list(jobs.values())[::WAITING])
         self.follower.note_queue(queue, NOW)
 
 

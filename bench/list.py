@@ -83,7 +83,7 @@ jobs, asked = took(scheduler.jobs)
 reports = [job.report for job in jobs.values()]
 text = scheduler._ask(queue.squeue_argv())
 _, read = took(lambda: queue.squeue_parse(text))
-_, placed = took(lambda: queue_positions(reports))
+_, placed = took(lambda: queue_positions(reports, reports[::100]))
 _, added = took(lambda: measure_usage(reports, []))
 print(json.dumps([len(jobs), asked, read, placed, added]))
 """

@@ -80,6 +80,7 @@ SITE = """
 public_url = "http://localhost:9080"
 listen = "127.0.0.1:9080"
 listen_runners = "127.0.0.1:9443"
+{web}
 [sessions]
 templates = "{templates}"
 apps = "{apps}"
@@ -182,7 +183,7 @@ class Routes:
         pid = self._start("haproxy", "-W", "-q", "-db", "-f", str(config))
         endpoint = Path(settings.state.run) / "haproxy.sock"
         wait_for(endpoint.is_socket, str(endpoint))
-        HaproxyRoutes(settings.state.run).fill(
+        HaproxyRoutes(settings.state.run).add_all(
             {
                 f"{label(settings, app)}.{hash_secret(COOKIE)}": (
                     f"127.0.0.1@{gateway_port}@{gateway_name(app, SESSION)}"
@@ -223,14 +224,15 @@ def label(settings: Settings, app: str) -> str:
     return app + "0123456789abcdef"
 
 
-def prepare_site(folder: Path) -> Settings:
-    """A site's settings and state in a folder, created by `slipway init`."""
+def prepare_site(folder: Path, web: str = "") -> Settings:
+    """A site's settings and state in a folder, created by `slipway init`; `web`: more settings."""
     (folder / "slipway.toml").write_text(
         SITE.format(
             templates=ROOT / "templates",
             apps=ROOT / "apps",
             state=folder / "state",
             run=folder / "run",
+            web=web,
         )
     )
     ask_slipway(folder, "init")

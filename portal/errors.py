@@ -17,10 +17,12 @@ The tree (the web layer maps each to an HTTP status, in one place):
      ├─ DatabaseUnavailable      503  the portal's database does not answer
      │   └─ DatabaseFull         507  the database can be read, but not written
      ├─ TooMany                  429  the user's concurrency limit is reached
+     │   └─ TooManyLogins        429  too many wrong passwords, or log-ins
      └─ Unavailable              503  Slurm, the login node or a compute node does not answer
          ├─ UnderMaintenance     503  launches are refused until an unknown time
          ├─ StillOpen            503  the proxy has not closed revoked access yet
          ├─ Starting             503  a server is being started; retry soon
+         ├─ PasswordNotTried     425  this process checks enough others; HAProxy asks another one
          └─ OutcomeUnknown       503  the command was sent, but its result is unknown
 """
 
@@ -178,6 +180,18 @@ class TooMany(PortalError):
     title = "Too many at once"
 
 
+class TooManyLogins(TooMany):
+    """Too many wrong passwords were sent, or an account logs in too often."""
+
+    title = "Too many attempts"
+
+    def __init__(self, text: str, seconds: int) -> None:
+        minutes = -(-seconds // 60)
+        wait = f"{minutes} minutes" if minutes > 1 else f"{seconds} second" + "s" * (seconds != 1)
+        super().__init__(f"{text} Wait {wait}, then try again.")
+        self.retry_seconds = seconds
+
+
 class DatabaseUnavailable(PortalError):
     """The portal's database does not answer; other systems raise Unavailable."""
 
@@ -231,6 +245,19 @@ class StillOpen(Unavailable):
             "It is still open: the proxy in front of the apps does not answer. Your request is "
             "stored, and access is closed as soon as the proxy answers again."
         )
+
+
+class PasswordNotTried(Unavailable):
+    """No thread of this process is free to check a password, which was not sent to anybody.
+
+    HAProxy asks another process, which it can for few statuses only, and shows the last one's
+    answer as 503 (templates/haproxy/portal.cfg.j2).
+    """
+
+    status = 425
+
+    def __init__(self) -> None:
+        super().__init__("Too many people log in at once. Try again in a few seconds.")
 
 
 class OutcomeUnknown(Unavailable):

@@ -38,6 +38,7 @@ from portal.adapters.ssh.home_files import HomeFiles
 from portal.adapters.ssh.hosts import HostOrder
 from portal.adapters.ssh.login.passwords import PasswordCheck
 from portal.adapters.ssh.per_user import ThreadBudget
+from portal.adapters.ssh.pool import LEAST_OF_PROCESS, MOST_ON_HOST
 from portal.adapters.ssh.transport import SshTransport
 from portal.config import Settings
 from portal.core.files.server import StartOrder
@@ -48,9 +49,12 @@ from portal.core.launch.mounts import storage_of
 from portal.core.session.session import Home, Session
 from portal.core.session_job.description import JobSettings
 from portal.services.assembly import Services
+from portal.services.files.starts import THREADS as STARTS
 from portal.services.images.builder import ImageBuilder
 from portal.services.images.keeper import ImageKeeper
-from portal.services.owner_queue import RunForOwner, run_now
+from portal.services.launch.submissions import THREADS as SUBMISSIONS
+from portal.services.owner_queue import OwnerQueue, RunForOwner, run_now
+from portal.services.request_waits import LONG_WAITS
 from portal.services.systems import Monitors, Systems
 from portal.store.encryption import Sealer
 from portal.store.engine import CheckWriter, open_database
@@ -77,9 +81,18 @@ def wire(
     Processes with the same `metrics` folder share counters; `check_writer`: see open_database.
     `threads`: the threads of a web process, of which users may occupy three quarters.
     """
-    budget = ThreadBudget(threads * 3 // 4) if threads else None
+    # Users' operations and the requests that wait long for background threads leave one to others.
+    most = min(threads * 3 // 4, threads - LONG_WAITS - 1)
+    budget = ThreadBudget(most) if threads else None
     systems = real_systems(settings, metrics, check_writer, budget)
-    return Services(settings, systems, run_for_owner)
+    if not threads:
+        return Services(settings, systems, run_for_owner)
+    launches, starts = OwnerQueue(SUBMISSIONS), OwnerQueue(STARTS)
+    launches.start()
+    starts.start()
+    services = Services(settings, systems, run_for_owner, launches, starts)
+    services.waiting_sessions.start()
+    return services
 
 
 def lease_of(settings: Settings) -> LeaseStore:
@@ -107,7 +120,8 @@ def real_systems(
     authority, login = CertificateAuthority(settings.state.ca_file("")), settings.login
     measures, hosts = PrometheusMeasures(metrics), HostOrder(login.all_hosts, login.port)
     directory, operator = settings.sessions.directory, settings.slurm.operator
-    transport = MeasuredTransport(login, authority, operator, hosts, measures, budget)
+    most = ssh_connections_of_process(settings)
+    transport = MeasuredTransport(login, authority, operator, hosts, measures, budget, most)
     engine = open_database(settings.state.database_url, check_writer)
     stores = Stores(engine, Sealer(settings.state.keys))
     apps, seconds = stores.access.image_apps, settings.slurm.command_seconds
@@ -135,7 +149,9 @@ def real_systems(
         runners=GatewayRunners(settings.state.ca_file(""), budget),
         resolve=resolve,
         accounts=LoginNodeAccounts(settings.login, authority, transport, hosts),
-        authenticate=PasswordCheck(settings.login, transport.account, hosts, budget),
+        authenticate=PasswordCheck(
+            settings.login, transport.account, hosts, budget, settings.web.log_ins_of_process
+        ),
         job_settings=_job_settings(settings),
         batch_settings_file=_batch_settings_file(settings),
         monitors=_monitors(settings, measures),
@@ -183,8 +199,16 @@ def _file_servers(
 ) -> SshFileServers:
     login = settings.login
     if login.files_host and login.all_hosts != (login.files_host,):
-        transport = SshTransport(login.at(login.files_host), authority, budget=budget)
+        at, most = login.at(login.files_host), ssh_connections_of_process(settings)
+        transport = SshTransport(at, authority, budget=budget, most=most)
     return SshFileServers(transport, settings.batch.command, settings.state.ca_file(""), budget)
+
+
+def ssh_connections_of_process(settings: Settings) -> int:
+    """A process's part of the host's SSH connections: of the web application, or the worker."""
+    login = settings.login
+    hosts = 2 if login.files_host and login.all_hosts != (login.files_host,) else 1
+    return max(MOST_ON_HOST // (settings.web.processes + 1) // hosts, LEAST_OF_PROCESS)
 
 
 def file_server_order(

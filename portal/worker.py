@@ -36,7 +36,7 @@ FOLLOW_SECONDS = 1.0
 
 @dataclass
 class PeriodicTask:
-    """A repeated action; `seconds` from the end of one run to the start of the next."""
+    """A repeated action; `seconds` from start to start, more if it takes over half of them."""
 
     name: str
     seconds: float
@@ -93,10 +93,8 @@ def _site_threads(services: Services) -> list[TaskThread]:
             PeriodicTask("jobs", 1.0, jobs.follow),
             PeriodicTask("job texts", 3.0, jobs.read_texts),
         ),
-        TaskThread(
-            PeriodicTask("job ends", 5.0, jobs.settle),
-            PeriodicTask("old jobs", 3600.0, jobs.forget),
-        ),
+        TaskThread(PeriodicTask("job ends", 5.0, jobs.settle)),
+        TaskThread(PeriodicTask("old jobs", 60.0, jobs.forget)),
         TaskThread(PeriodicTask("job history", 10.0, jobs.catch_up)),
         TaskThread(PeriodicTask("limits", slurm.limits_seconds, cluster.read_limits)),
         TaskThread(PeriodicTask("batch settings", 10.0, services.batch_settings.publish)),
@@ -219,8 +217,8 @@ class Worker:
         except Exception:
             log.exception("%s", task.name)
         # A slow Slurm is queried less often: a task runs at most half of the time.
-        duration = time.monotonic() - started
-        task.due = time.monotonic() + max(task.seconds, duration)
+        ended = time.monotonic()
+        task.due = max(started + task.seconds, ended + (ended - started))
 
 
 @contextmanager

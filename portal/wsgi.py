@@ -9,11 +9,8 @@ from portal.logs.setup import configure
 from portal.web.app import create_app
 from portal.wiring import wire
 
-THREADS = 8
-"""Threads of a gunicorn worker (the option --threads of all units and scripts that start it)."""
-
 _settings = load_settings()
 configure(_settings.log)
 use(_settings.state)
-app = create_app(wire(_settings, metrics=_settings.state.metrics, threads=THREADS))
+app = create_app(wire(_settings, metrics=_settings.state.metrics, threads=_settings.web.threads))
 announce(Path(_settings.state.run))

@@ -85,7 +85,6 @@ needs_of() {
             need haproxy haproxy
             need openssl openssl
             need gpg gpg
-            need lua5.1 lua5.1
             need tmux tmux
             need gcc gcc libc6-dev
             need make make

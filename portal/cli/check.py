@@ -13,7 +13,7 @@ from portal.adapters.ssh.transport import SshTransport
 from portal.cli.check_certificates import certificate_findings
 from portal.cli.check_slurm import check_slurm
 from portal.cli.checks.connection import check_admin_groups, check_connection
-from portal.cli.checks.database import check_database, check_hosts
+from portal.cli.checks.database import check_database, check_hosts, check_jobs
 from portal.cli.checks.host import (
     check_account,
     check_folders,
@@ -81,6 +81,7 @@ def check(settings: Settings, file: Path | None = None) -> Generator[Finding, No
     commands = settings.slurm.model_copy(update={"reader": "commands"})
     systems = real_systems(settings.model_copy(update={"slurm": commands}))
     yield from check_worker(systems.stores.heartbeats, now())
+    yield from check_jobs(systems.stores.jobs, settings, now())
     catalog = systems.catalog()
     yield from check_catalog(settings, catalog)
     rules = systems.stores.administration.image_rules()

@@ -30,6 +30,7 @@ from portal.cli.state.move import add_parser as add_move
 from portal.cli.state.restore import add_parser as add_restore
 from portal.cli.state.rotate import add_parser as add_rotate
 from portal.cli.token import add_parser as add_token
+from portal.cli.web import add_parser as add_web
 from portal.cli.worker import add_parser as add_worker
 from portal.config import LogSettings, Settings, SettingsError, load_settings, settings_file
 from portal.config.annotate import annotated
@@ -87,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
         ("apps", _apps, "list the apps, and the images that can run each"),
     ):
         commands.add_parser(name, help=text).set_defaults(action=command)
+    add_web(commands)
     add_worker(commands)
     add_token(commands)
     add_images(commands)

@@ -30,4 +30,15 @@ class BatchSettings(BaseModel):
     history_days: int = Field(
         7, ge=0, description="Days before the first start whose jobs are read from accounting."
     )
-    jobs_days: int = Field(90, ge=1, description="Days that jobs are listed after their end.")
+    jobs_days: int = Field(
+        90,
+        ge=1,
+        description="Days that jobs are listed after their end; each needs 0.7 KB of the "
+        "database (see `slipway check`). Slurm's accounting keeps them anyway.",
+    )
+    tasks_days: int = Field(
+        7,
+        ge=1,
+        description="Days that completed and cancelled tasks of arrays are listed after their end. "
+        "Then they are only counted; those that failed stay for jobs_days.",
+    )

@@ -89,7 +89,10 @@ class SessionSettings(BaseModel):
         90, ge=0, description="Days that a session's use over time is kept after its end."
     )
     heartbeat_seconds: int = Field(
-        10, ge=1, description="Seconds between two usage reports of a session."
+        10,
+        ge=1,
+        description="Seconds between two usage reports of a session; 30, if that is longer, while "
+        "its owner looks at no page of the portal and nothing is awaited.",
     )
 
     @field_validator("callback")

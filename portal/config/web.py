@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
+import math
+import os
 import re
 from datetime import timedelta
+from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -26,6 +29,23 @@ from portal.core.validation import LINK
 LOGO = r"^$|^/.*\.(png|svg)$"
 COLOUR = "^$|^#[0-9A-Fa-f]{6}$"
 _POOL = (10000, 10199)
+RUNNERS_SOCKET = "runners.sock"
+"""Where the web application gets the calls of runners, below `state.run`."""
+
+
+def runner_threads(threads: int) -> int:
+    """The threads for calls of runners in a process with so many for all other requests."""
+    return threads // 2
+
+
+def processors() -> int:
+    """The processors that this process may use: its affinity, or its cgroup's quota if smaller."""
+    most = len(os.sched_getaffinity(0))
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        return most if quota == "max" else min(most, math.ceil(int(quota) / int(period)))
+    except (OSError, ValueError):  # no cgroup of version 2, or not one of its own
+        return most
 
 
 def _is_loopback(name: str) -> bool:
@@ -155,15 +175,13 @@ class WebSettings(BaseModel):
         14, ge=1, description="Most days that a login lasts, however much it is used."
     )
     token_days: int = Field(90, ge=1, le=3650, description="Longest life of an API token, in days.")
-    logins_per_minute: int = Field(
-        10, ge=1, le=60_000, description="Login attempts per address (IPv6: per /64) and minute."
-    )
     logins_per_account: int = Field(
         20,
         ge=1,
-        le=3_600_000,
-        description="Login attempts per account and hour from networks that it never logged in "
-        "from, and wrong passwords per hour from each network that it did.",
+        le=360_000,
+        description="Wrong passwords per account and hour from networks that it never logged in "
+        "from, and as many from each network that it did. One address (IPv6: one /64) may send ten "
+        "times as many for all accounts that never logged in from it.",
     )
     connections: int = Field(
         8000,
@@ -173,16 +191,61 @@ class WebSettings(BaseModel):
     connections_per_address: int = Field(
         2000,
         ge=10,
-        description="Simultaneous connections from one address (IPv6: one /64) to portal and apps.",
+        description="Simultaneous connections from one address (IPv6: one /64) to portal and apps "
+        "that stay open, whoever they are. People who are logged in have more there.",
     )
     requests_per_second: int = Field(
         300,
         ge=10,
-        description="Requests to the portal per address and second, as a mean over ten seconds.",
+        description="Requests to the portal per second, as a mean over ten seconds: of each person "
+        "who is logged in, and of all others from one address together.",
     )
     requests_at_once: int = Field(
-        200, ge=10, description="Simultaneous requests to the portal per address."
+        200,
+        ge=10,
+        description="Simultaneous requests to the portal, of each person and address likewise.",
     )
+
+    workers: int = Field(
+        0,
+        ge=0,
+        le=64,
+        description="Processes of the web application; 0: one for each processor, 2 to 16 (set it "
+        "where HAProxy runs in a container of its own). Each takes about 130 MB of memory, and at "
+        "most one processor.",
+    )
+    threads: int = Field(
+        8, ge=4, le=64, description="Requests that each of these processes handles at once."
+    )
+
+    @property
+    def processes(self) -> int:
+        """The number of processes of the web application on this host."""
+        return self.workers or min(max(processors(), 2), 16)
+
+    @property
+    def requests_in_progress(self) -> int:
+        """Requests that HAProxy passes on at once: some wait, so that no thread does."""
+        return self.processes * self.threads * 5 // 4
+
+    @property
+    def log_ins_of_process(self) -> int:
+        """Passwords that a process checks at once: half of its threads or less, since second
+        factors may take long.
+        """
+        return self.threads * 3 // 4 - 2
+
+    @property
+    def log_ins_in_progress(self) -> int:
+        """Log-ins that HAProxy passes on at once: three quarters of what all processes take. One
+        that gets more than it takes refuses it (NotTried), and HAProxy asks another.
+        """
+        return max(self.processes * self.log_ins_of_process * 3 // 4, 2)
+
+    @property
+    def runner_calls_in_progress(self) -> int:
+        """The same for the calls of runners, which have threads of their own."""
+        return self.processes * runner_threads(self.threads) * 5 // 4
 
     @property
     def login_terms(self) -> LoginTerms:
@@ -191,7 +254,6 @@ class WebSettings(BaseModel):
             idle=timedelta(hours=self.login_hours),
             life=timedelta(days=self.login_days),
             token_days=self.token_days,
-            per_minute=self.logins_per_minute,
             per_hour=self.logins_per_account,
         )
 

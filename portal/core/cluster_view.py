@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache
+from functools import cache, cached_property
 
 from portal.core.cluster.choice.account_use import AccountUse, account_use
 from portal.core.cluster.choice.chooser import job_offers, launch_options
@@ -67,15 +67,28 @@ class ClusterView:
         self._groups_of(user)
 
     def partitions_for(
-        self, user: str, options: SlurmOptions = NO_OPTIONS
+        self, user: str, options: SlurmOptions = NO_OPTIONS, only: str | None = None
     ) -> list[UserPartition] | None:
-        """The partitions that a user may use with these options, with their limits.
+        """The partitions (or `only` this one) that a user may use with these options.
 
-        None before the first poll.
+        With their limits. None before the first poll.
         """
         if not self.partitions:
             return None
-        return partitions_for(user, self.partitions, self.limits, options)
+        return list(self._usable(user, options, only))
+
+    def _usable(
+        self, user: str, options: SlurmOptions, only: str | None = None
+    ) -> Sequence[UserPartition]:
+        chosen = (user, options.account, options.qos, only)  # no other option matters
+        if chosen not in self._known_usable:
+            partitions = [item for item in self.partitions if only in (None, item.name)]
+            self._known_usable[chosen] = partitions_for(user, partitions, self.limits, options)
+        return self._known_usable[chosen]
+
+    @cached_property
+    def _known_usable(self) -> dict[tuple[str, str, str, str | None], Sequence[UserPartition]]:
+        return {}
 
     def launch_options(
         self,
@@ -106,11 +119,7 @@ class ClusterView:
         self, user: str, request: LaunchRequest, now: datetime, count_jobs: CountJobs | None = None
     ) -> list[FieldError]:
         """The fields that Slurm would refuse: its options, the sizes, and the count."""
-        usable = partitions_for(user, self.partitions, self.limits)
-        group = group_for(request.resource_group, usable or self.partitions)
-        if request.account or request.qos:  # sbatch takes the default partition, open or not
-            group = group_for(None, self.partitions)
-        name = request.resource_group or (group.name if group else "")
+        name = self.partition_of(user, request)
         if name not in {partition.name for partition in self.partitions}:
             return []  # reported for the field itself
         sizes = request.resources
@@ -121,6 +130,14 @@ class ClusterView:
         return choice_problems(
             user, name, requested, self.limits, self._groups_of(user), now, count
         )
+
+    def partition_of(self, user: str, request: LaunchRequest) -> str:
+        """The partition that a request names, or the default one; "" if there is none."""
+        usable = partitions_for(user, self.partitions, self.limits)
+        group = group_for(request.resource_group, usable or self.partitions)
+        if request.account or request.qos:  # sbatch takes the default partition, open or not
+            group = group_for(None, self.partitions)
+        return request.resource_group or (group.name if group else "")
 
     def _groups_of(self, user: str) -> frozenset[str] | None:
         """The user's Unix groups, looked up only if a partition or a reservation names any."""
@@ -140,13 +157,12 @@ class ClusterView:
 
         `group` and `chosen` are the resource group and Slurm's options chosen beside the template.
         """
-        open_to_user = cache(lambda options: self.partitions_for(user, options))
         count_jobs = cache(self.count_jobs)  # most templates meet the same limits
 
         def misfit_of(template: Template) -> str:
             return misfit(
                 template,
-                open_to_user(options_with(template, chosen)),
+                self.partitions_for(user, options_with(template, chosen)),
                 rules,
                 gpus,
                 group,
@@ -164,7 +180,10 @@ class ClusterView:
         self, user: str, partition: str | None, options: SlurmOptions = NO_OPTIONS
     ) -> PartitionUsage | None:
         """A user's usage of a partition (None: the default one); None if they may not use it."""
-        return partition_usage(user, partition, self.partitions, self.limits, self.use, options)
+        usable = self._usable(user, options)
+        return partition_usage(
+            user, partition, self.partitions, self.limits, self.use, options, usable
+        )
 
     def partitions_with(self, user: str, options: SlurmOptions) -> list[UserPartition]:
         """The partitions whose jobs may have this account and this QOS; [] before the first poll.

@@ -12,8 +12,8 @@ ACCESS = "portal.access"
 """Logger with a line for each request."""
 _NAME = "slipway"
 """Our handler's name; its class may belong to an earlier release, see gunicorn.py."""
-_QUIET = ("paramiko", "alembic", "urllib3", "werkzeug")
-"""Libraries whose messages at INFO are of no use to administrators."""
+_QUIET = ("paramiko", "alembic", "urllib3", "werkzeug", "portal.store.engine._Pool")
+"""Libraries whose messages at INFO are of no use to administrators; the pool is SQLAlchemy's."""
 
 
 class StderrHandler(logging.Handler):

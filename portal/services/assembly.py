@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import timedelta
 from pathlib import Path
 
 from portal.config import Settings
 from portal.core.admin.batch_settings import BatchSite
+from portal.core.changes import ChangeNumbers
 from portal.services.admin.administration import Administration, caller_address
 from portal.services.admin.batch_settings import BatchSettings
 from portal.services.admin.usage_report import Usage
@@ -30,6 +32,7 @@ from portal.services.extending import Extender
 from portal.services.files.files import Files
 from portal.services.files.servers import FileServers
 from portal.services.files.shares import FolderShares
+from portal.services.files.starts import Starts
 from portal.services.images.contents import ImageContents
 from portal.services.jobs.composer import Composer
 from portal.services.jobs.follower import JobFollower
@@ -42,9 +45,12 @@ from portal.services.launch.estimates import Estimates
 from portal.services.launch.launcher import Launcher
 from portal.services.launch.presets import Presets
 from portal.services.launch.registry_logins import RegistryLogins
+from portal.services.launch.submissions import Submissions
+from portal.services.launch.waiting import WaitingSessions
 from portal.services.monitoring import Monitoring
 from portal.services.notices import MaintenanceFollower, Notices
-from portal.services.owner_queue import RunForOwner, SessionQueue
+from portal.services.owner_queue import RunForOwner, SessionQueue, run_now
+from portal.services.request_waits import LONG_WAITS
 from portal.services.session.adoption import Adoption
 from portal.services.session.housekeeping import Housekeeping
 from portal.services.session.idle_culler import IdleCuller
@@ -66,8 +72,19 @@ class Services:
     Tests pass fakes of the systems.
     """
 
-    def __init__(self, settings: Settings, systems: Systems, run_for_owner: RunForOwner) -> None:
-        """Build all services; `run_for_owner` runs actions that may have to wait for a user."""
+    def __init__(
+        self,
+        settings: Settings,
+        systems: Systems,
+        run_for_owner: RunForOwner,
+        run_launch: RunForOwner = run_now,
+        run_start: RunForOwner = run_now,
+    ) -> None:
+        """Build all services.
+
+        `run_for_owner` runs actions that may have to wait for a user, `run_launch` submissions,
+        `run_start` starts of file servers.
+        """
         self.settings = settings
         self.clock = systems.clock
         self.catalog = systems.catalog
@@ -77,6 +94,9 @@ class Services:
         self._systems = systems
         self._stores = systems.stores
         self._run_for_owner = run_for_owner
+        self._long_waits = threading.BoundedSemaphore(LONG_WAITS)
+        self._run_launch = run_launch
+        self._run_start = run_start
         self._build_administration()
         self._build_cluster()
         self._build_monitoring()
@@ -101,7 +121,6 @@ class Services:
         self.notices = Notices(stores.notices, self.administration, stores.status, clock)
         self.usage = Usage(
             store=stores.usage,
-            sessions=stores.sessions,
             status=stores.status,
             administration=self.administration,
             clock=clock,
@@ -136,6 +155,10 @@ class Services:
             clock=self.clock,
         )
 
+    def change_numbers(self, person: str) -> ChangeNumbers:
+        """The counts of changes for a user's name, or for EVERYBODY."""
+        return self._stores.changes.numbers(person, self.clock())
+
     # Files
 
     def _build_files(self) -> None:
@@ -148,6 +171,7 @@ class Services:
             make_order=systems.file_server_order,
             upload_life=timedelta(hours=self.settings.files.upload_hours),
             clock=self.clock,
+            starts=Starts(self._run_start, long_waits=self._long_waits),
         )
         self.files = Files(self.file_servers, self._record)
         self.shares = FolderShares(
@@ -158,6 +182,7 @@ class Services:
             systems.job_settings.own_images,
             self._record,
             self.shares.with_me,
+            self.shares.permitted,
             self.settings.sessions.storage,
             lambda person: administration.refused_files(person, self.catalog()),
         )
@@ -240,7 +265,7 @@ class Services:
             logins=self.logins,
             clock=self.clock,
             record=self._record,
-            count_refusal=self.login_attempts.refused,
+            count_refusal=self.login_attempts.write_refusal,
         )
 
     def _build_apps(self) -> None:
@@ -292,6 +317,7 @@ class Services:
             gpus=self.gpus,
             hub_base_url=self.settings.hub.base_url,
         )
+        self.waiting_sessions = WaitingSessions(stores.sessions, self.clock)
         self.launcher = Launcher(
             store=stores.sessions,
             cluster=self.cluster,
@@ -308,6 +334,8 @@ class Services:
             grant=self.storage.granted,
             measures=systems.monitors.measures,
             launch_begin=self.notices.launch_begin,
+            submissions=Submissions(self._run_launch, long_waits=self._long_waits),
+            waiting=self.waiting_sessions,
         )
         self.estimates = Estimates(
             systems.scheduler,
@@ -353,6 +381,10 @@ class Services:
             app_reports=self.app_reports,
             app_starter=self.app_starter,
             site_rules=self.administration.site_rules,
+            is_watched=stores.logins.is_watched,
+            snapshot=stores.snapshot,
+            count_change=stores.changes.count,
+            usual_seconds=systems.job_settings.heartbeat_seconds,
             clock=self.clock,
             measures=systems.monitors.measures,
         )
@@ -386,6 +418,7 @@ class Services:
             clock=self.clock,
             history=timedelta(days=batch.history_days),
             retention=timedelta(days=batch.jobs_days),
+            listed_tasks=timedelta(days=batch.tasks_days),
         )
 
     def _build_job_submission(self) -> None:

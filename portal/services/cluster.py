@@ -65,21 +65,12 @@ class Cluster:
 
     def has_node_for(self, session: Session) -> bool:
         """Whether a node that Slurm reported lately is large enough and has the features."""
-        limits = self._status.reported().limits
-        features: dict[str, frozenset[str]] = {}
-        for entry in limits.features if limits else ():
-            features[entry.node] = features.get(entry.node, frozenset()) | set(entry.features)
-        return any(
-            session.partition in (None, *node.partitions)
-            and node.cpus >= session.cpus
-            and node.memory_mb >= session.memory_mb
-            and node.fgpu >= (session.fgpu or 0)
-            and (
-                not session.constraint
-                or satisfiable(session.constraint, [features.get(node.name, frozenset())])
-            )
-            for node in self._status.nodes()
+        sets = self._status.nodes.features_of(
+            session.partition, session.cpus, session.memory_mb, session.fgpu or 0
         )
+        if not session.constraint:
+            return bool(sets)
+        return any(satisfiable(session.constraint, [features]) for features in sets)
 
 
 def refuse_while_down(status: SlurmStatus, now: datetime) -> None:
@@ -132,7 +123,7 @@ class ClusterReader:
         self._status.save_use(measure_usage(holding, self._nodes, self._gpus))
         nodes = measure_nodes(holding, self._nodes, self._gpus)
         if nodes != self._saved:  # rarely changes on a quiet cluster, and is large on a large one
-            self._status.save_nodes(nodes)
+            self._status.nodes.save(nodes)
             self._saved = nodes
         self._holding, self._measured = holding, self._nodes
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from portal.core.cluster.node_list import NodeSummary
 from portal.core.cluster.usage import SlurmStatus
 from portal.core.interfaces.monitoring import Disk, Measures
 from portal.core.interfaces.systems import Clock, Routes
@@ -164,10 +165,9 @@ class Monitoring:
         now = self._clock()
         try:
             figures, beats = self._figures.figures(), self._heartbeats.beats()
-            status, nodes = self._status.slurm_status(), self._status.nodes()
+            status, nodes = self._status.slurm_status(), self._status.nodes.summary()
         except PortalError:
-            figures, beats, status, nodes = None, {}, SlurmStatus(None, None), []
-        usable = sum(node.usable for node in nodes)
+            figures, beats, status, nodes = None, {}, SlurmStatus(None, None), NodeSummary()
         try:
             room = self._disk(self._state)
         except OSError:
@@ -184,5 +184,7 @@ class Monitoring:
             slurm=seconds_since(status.answered, now),
             certificates=days,
             room=room,
-            nodes={"usable": usable, "unusable": len(nodes) - usable} if nodes else {},
+            nodes={"usable": nodes.usable, "unusable": nodes.nodes - nodes.usable}
+            if nodes.nodes
+            else {},
         )

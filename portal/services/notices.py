@@ -192,7 +192,7 @@ class Notices:
         limits = self._status.reported().limits
         if limits is None or draft.partition is None or draft.reservation:
             return None
-        nodes = [node.name for node in self._status.nodes() if draft.partition in node.partitions]
+        nodes = self._status.nodes.names_in(draft.partition)
         start = begin or self._clock()
         return waits_for(window(limits.reservations, nodes, start), draft.time_limit)
 

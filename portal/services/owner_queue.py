@@ -1,8 +1,8 @@
 """Queues of actions per session owner, so that a slow user delays only their own actions.
 
 Commands in a user's home and requests to a user's runner may be arbitrarily slow. A thread pool
-runs them, one at a time for each owner, with growing pauses after slow failures. The threads that
-poll Slurm never wait for them.
+runs them, one at a time for each owner, with growing pauses after slow failures; slow owners hold
+at most half of its threads. The threads that poll Slurm never wait for them.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ THREADS = 8
 SLOW = 3.0
 """Failures that took longer than this (seconds) increase the pause."""
 LONGEST_PAUSE = 30.0
+LONG = 8.0
+"""Seconds of an action after which its owner counts as slow, until a shorter one."""
 
 Action = Callable[[], object]
 
@@ -99,6 +101,7 @@ class OwnerQueue:
         self._queues: OrderedDict[str, _Queue] = OrderedDict()
         """Round-robin: an owner moves to the end after each action."""
         self._changed = threading.Condition()
+        self._slow: set[str] = set()
         self._started: dict[int, float] = {}
         self._threads = [
             threading.Thread(target=self._work, args=(number,), daemon=True)
@@ -134,26 +137,36 @@ class OwnerQueue:
     def _next(self, number: int) -> tuple[str, str, Action]:
         with self._changed:
             while True:
-                now = time.monotonic()
-                for owner, queue in self._queues.items():
-                    if queue.waiting and queue.running is None and queue.until <= now:
+                now, eligible = time.monotonic(), self._eligible()
+                for owner, queue in eligible:
+                    if queue.until <= now:
                         name, action = queue.waiting.popitem(last=False)
                         queue.running = name
                         self._started[number] = now
                         self._queues.move_to_end(owner)
                         return owner, name, action
-                pauses = [
-                    queue.until - now
-                    for queue in self._queues.values()
-                    if queue.waiting and not queue.running
-                ]
+                pauses = [queue.until - now for _owner, queue in eligible]
                 self._changed.wait(max(min(pauses, default=1.0), 0.05))
+
+    def _eligible(self) -> list[tuple[str, _Queue]]:
+        """The queues of which an action may run, after their pause."""
+        running = sum(
+            queue.running is not None and owner in self._slow
+            for owner, queue in self._queues.items()
+        )
+        may_be_slow = running < max(1, len(self._threads) // 2)
+        return [
+            (owner, queue)
+            for owner, queue in self._queues.items()
+            if queue.waiting and queue.running is None and (may_be_slow or owner not in self._slow)
+        ]
 
     def _finish(self, number: int, owner: str, succeeded: bool, took: float) -> None:
         with self._changed:
             queue = self._queues[owner]
             queue.running = None
             del self._started[number]
+            (self._slow.add if took > LONG else self._slow.discard)(owner)
             if succeeded:
                 queue.strikes, queue.until = 0, 0.0
                 if not queue.waiting:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from portal.core.auth.person import Person
 from portal.core.files.shares import READ, SharedFolder
@@ -26,6 +26,7 @@ class Storage:
         own_images: OwnImageRules,
         record: Callable[[str, str, str], None],
         shared: Callable[[Person], list[SharedFolder]],
+        permitted: Callable[[Person, Collection[tuple[str, str]]], list[SharedFolder]],
         storage: str,
         refused_files: Callable[[Person], Sequence[RefusedFile]],
     ) -> None:
@@ -33,6 +34,7 @@ class Storage:
         self._own_images = own_images
         self._record = record
         self._shared = shared
+        self._permitted = permitted
         self._storage = storage
         self._refused_files = refused_files
 
@@ -72,10 +74,9 @@ class Storage:
         """
         own_folders = [mount.folder for mount in mounts if mount.folder != HOME and not mount.owner]
         missing = self._files.missing_folders(person.name, own_folders) if own_folders else set()
-        is_shared = any(mount.owner for mount in mounts)
-        shared_folders = (
-            {folder.name: folder for folder in self._shared(person)} if is_shared else {}
-        )
+        others = [(mount.owner, mount.name) for mount in mounts if mount.owner]
+        permitted = self._permitted(person, others) if others else []
+        shared_folders = {folder.name: folder for folder in permitted}
         problems = [
             FieldError(f"mounts.{index}", _missing(mount))
             for index, mount in enumerate(mounts)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Engine, or_
+from sqlalchemy import Engine, bindparam, or_
 from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session as Database
 from sqlmodel import col, delete, select, update
@@ -22,6 +22,7 @@ from portal.core.apps.access import (
     OpenApp,
     OriginEntry,
     RedeemedTicket,
+    RoutedApp,
     SessionApps,
     Ticket,
     public_key,
@@ -38,7 +39,8 @@ from portal.core.apps.origins import (
 from portal.core.hosts import Removal
 from portal.core.session.session import LIVE, Session, State
 from portal.errors import Conflict, NotFound
-from portal.store.reading import reading
+from portal.store.reading import reading, reading_rows
+from portal.store.routed_apps import IS_AT_ORIGIN, IS_OF_OWNER, read_routed
 from portal.store.tables import (
     AppRow,
     AuditRow,
@@ -210,6 +212,12 @@ class AccessStore:
         with reading(self._readers) as db:
             return read_apps(db, sessions)
 
+    def app_states(self, session: str) -> dict[str, AppState]:
+        """The states of a session's opened apps."""
+        with reading_rows(self._readers) as connection:
+            rows = connection.execute(_STATES, {"session": session})
+            return {app: AppState(state) for app, state in rows}
+
     def app_by_label(self, label: str) -> OpenApp | None:
         """The app at an origin."""
         with reading(self._readers) as db:
@@ -302,22 +310,16 @@ class AccessStore:
                 session_apps, opened, find_grant(db, session_apps, opened, cookie_hashes)
             )
 
-    def grants(self, session: str | None = None) -> list[Grant]:
-        """The grants of one session, or all; only those whose app is still at their origin."""
-        query = select(GrantRow).join(
-            AppRow,
-            (col(AppRow.session) == GrantRow.session)
-            & (col(AppRow.app) == GrantRow.app)
-            & (col(AppRow.label) == GrantRow.label),
-        )
-        query = query.join(
-            SessionRow,
-            (col(SessionRow.id) == GrantRow.session) & (col(SessionRow.owner) == GrantRow.user),
-        )
-        if session is not None:
-            query = query.where(col(GrantRow.session) == session)
+    def grants(self, session: str) -> list[Grant]:
+        """The grants of a session; only those whose app is still at their origin."""
+        query = select(GrantRow).join(AppRow, IS_AT_ORIGIN).join(SessionRow, IS_OF_OWNER)
         with reading(self._readers) as db:
-            return [to_grant(row) for row in db.exec(query)]
+            return [to_grant(row) for row in db.exec(query.where(col(GrantRow.session) == session))]
+
+    def routed_apps(self, labels: Collection[str] | None = None) -> list[RoutedApp]:
+        """The apps of running sessions: of all, or of those that have an app with such a label."""
+        with reading(self._readers) as db:
+            return read_routed(db, labels)
 
     # Revoking access
 
@@ -377,6 +379,9 @@ def _is_same(opened: OpenApp | None, expected: OpenApp | None) -> bool:
 
 
 # Reading
+
+
+_STATES = select(AppRow.app, AppRow.state).where(col(AppRow.session) == bindparam("session"))
 
 
 def read_apps(db: Database, sessions: Collection[str]) -> list[OpenApp]:

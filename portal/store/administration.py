@@ -19,7 +19,7 @@ from portal.core.admin.site_settings import SiteSettings
 from portal.core.launch.templates import MAX_PLACE, Template
 from portal.core.site_rules import SiteRules
 from portal.errors import Conflict
-from portal.store.reading import reading
+from portal.store.reading import reading, reading_rows
 from portal.store.tables import AuditRow, ImageRuleRow, SiteRuleRow, TemplateRow
 
 OVERTAKEN = (
@@ -144,8 +144,8 @@ class AdministrationStore:
 
     def site_rules(self) -> SiteRules:
         """The site-wide caps."""
-        with reading(self._readers) as db:
-            return _site_rules(db.exec(select(SiteRuleRow)))
+        with reading_rows(self._readers) as connection:
+            return _site_rules(connection.execute(_RULES))
 
     def save_site_rules(
         self, seen: str | None, change: Callable[[SiteRules], tuple[SiteRules, AuditEvent]]
@@ -248,7 +248,10 @@ def audit_row(entry: AuditEvent) -> AuditRow:
     return AuditRow(**entry.model_dump(exclude={"id"}))
 
 
-def _site_rules(rows: Iterable[SiteRuleRow]) -> SiteRules:
+_RULES = select(SiteRuleRow.name, SiteRuleRow.value)
+
+
+def _site_rules(rows: Iterable[Any]) -> SiteRules:
     stored = {row.name: json.loads(row.value) for row in rows}
     return SiteRules(**{name: stored[name] for name in SiteRules.model_fields if name in stored})
 

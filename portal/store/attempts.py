@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import Engine, text
 from sqlmodel import Session as Database
@@ -20,6 +21,12 @@ _TAKE = text(
     "CASE WHEN attempt.until > :now THEN attempt.until ELSE :now END "
     "WHERE attempt.until <= :latest RETURNING until"
 )
+_ADD = text(
+    "INSERT INTO attempt (key, until) VALUES (:key, :now + :interval) "
+    "ON CONFLICT (key) DO UPDATE SET until = :interval + "
+    "CASE WHEN attempt.until > :now THEN attempt.until ELSE :now END"
+)
+_GIVE_BACK = text("UPDATE attempt SET until = until - :interval WHERE key = :key")
 _REMEMBER = text(
     'INSERT INTO known_network ("user", network, seen) VALUES (:user, :network, :now) '
     'ON CONFLICT ("user", network) DO UPDATE SET seen = excluded.seen'
@@ -30,6 +37,20 @@ _COUNT = text(
 )
 
 
+@dataclass(frozen=True)
+class Limit:
+    """A rate limit: `burst` events at once; one is regained each `interval` ms."""
+
+    key: str
+    interval: int
+    burst: int
+
+    @property
+    def tolerance(self) -> int:
+        """How far ahead of the time an event may be."""
+        return self.interval * (self.burst - 1)
+
+
 class AttemptStore:
     """Login attempts, counted across all processes. Every method is one transaction."""
 
@@ -37,47 +58,58 @@ class AttemptStore:
         self._engine = engine
         self._readers = engine.execution_options(read_only=True)
 
-    def take(self, key: str, now: int, interval: int, burst: int) -> int:
-        """Take one of `burst` attempts; one is regained each `interval`. Times in ms.
-
-        Returns 0, or the time until the next attempt.
-        """
-        latest = now + interval * (burst - 1)
+    def take(self, limit: Limit, now: int) -> int:
+        """Take one event of a limit; returns 0, or the time until there is one. Times in ms."""
         # A flood of refused attempts must not wait for the database's single writer.
-        if (wait := self._until(key) - latest) > 0:
+        if wait := self.until_room(now, limit)[0]:
             return wait
-        values = {"key": key, "now": now, "interval": interval, "latest": latest}
+        latest = now + limit.tolerance
+        values = {"key": limit.key, "now": now, "interval": limit.interval, "latest": latest}
         with self._engine.begin() as connection:
             if connection.execute(_TAKE, values).first() is not None:
                 return 0
-        return max(self._until(key) - latest, 1)
+        return max(self.until_room(now, limit)[0], 1)
 
-    def _until(self, key: str) -> int:
+    def until_room(self, now: int, *limits: Limit) -> list[int]:
+        """The time until each limit has room for an event; 0 if it has."""
+        keys = [limit.key for limit in limits]
         with reading(self._readers) as db:
-            row = db.get(AttemptRow, key)
-            return row.until if row else 0
+            rows = db.exec(select(AttemptRow).where(col(AttemptRow.key).in_(keys)))
+            until = {row.key: row.until for row in rows}
+        return [max(until.get(limit.key, 0) - now - limit.tolerance, 0) for limit in limits]
 
-    def give_back(self, key: str, interval: int) -> None:
+    def add(self, limit: Limit, now: int) -> None:
+        """Count an event that has happened, even beyond the limit: the next ones wait for it."""
+        values = {"key": limit.key, "now": now, "interval": limit.interval}
+        with self._engine.begin() as connection:
+            connection.execute(_ADD, values)
+
+    def give_back(self, limit: Limit) -> None:
         """Undo the last `take`."""
         with self._engine.begin() as connection:
-            back = text("UPDATE attempt SET until = until - :interval WHERE key = :key")
-            connection.execute(back, {"key": key, "interval": interval})
-
-    def forgive(self, key: str) -> None:
-        """Reset the rate limit of a key."""
-        with Database(self._engine) as db:
-            db.exec(delete(AttemptRow).where(col(AttemptRow.key) == key))
-            db.commit()
+            connection.execute(_GIVE_BACK, {"key": limit.key, "interval": limit.interval})
 
     def knows(self, user: str, network: str) -> bool:
         """Whether this account has logged in from this network."""
         with reading(self._readers) as db:
             return db.get(KnownNetworkRow, (user, network)) is not None
 
-    def remember(self, user: str, network: str, now: int) -> None:
-        """Record that this account has logged in from this network."""
+    def succeeded(
+        self,
+        user: str,
+        network: str,
+        now: int,
+        counted: Limit | None = None,
+        taken: Limit | None = None,
+    ) -> None:
+        """Record that an account has logged in from a network: count it, and undo a `take`."""
         with self._engine.begin() as connection:
             connection.execute(_REMEMBER, {"user": user, "network": network, "now": now})
+            if counted:
+                values = {"key": counted.key, "now": now, "interval": counted.interval}
+                connection.execute(_ADD, values)
+            if taken:
+                connection.execute(_GIVE_BACK, {"key": taken.key, "interval": taken.interval})
 
     def refused(self, user: str, network: str, hour: int, names: int) -> FailedAttempts:
         """Count a wrong password; more than `names` names from one network share one count."""

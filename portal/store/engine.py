@@ -11,9 +11,11 @@ from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlalchemy import Connection, Engine, PoolProxiedConnection, create_engine, event, make_url
+from sqlalchemy.exc import TimeoutError
+from sqlalchemy.pool import QueuePool
 
-from portal.errors import PortalError
+from portal.errors import DatabaseUnavailable, PortalError
 from portal.store.failures import translate
 from portal.store.urls import check_url
 
@@ -33,6 +35,10 @@ _POSTGRESQL = {
     "tcp_user_timeout": 10_000,
 }
 
+_BULK_CACHE_KIB = 8192
+"""With SQLite's usual 2 MB, changed pages of indexes are written and read again within a
+transaction. A connection keeps its cache afterwards."""
+
 CheckWriter = Callable[[Connection], None]
 """Called at the beginning of each writing transaction; raises if this process may not write."""
 
@@ -41,8 +47,9 @@ def open_database(url: str, check_writer: CheckWriter | None = None) -> Engine:
     """Connect; SQLite in WAL mode, so that readers do not block the writer.
 
     On both databases, writing transactions are serialized, and a reading one sees one snapshot.
-    Execution options: `read_only`; `unserialized` for single statements about rows that no other
-    process changes, which then do not wait for other transactions (PostgreSQL).
+    Execution options: `read_only`; `bulk` for transactions of many rows, which get a larger cache
+    (SQLite); `unserialized` for single statements about rows that no other process changes, which
+    then do not wait for other transactions (PostgreSQL).
     """
     check_url(url)
     sqlite = url.startswith("sqlite")
@@ -52,7 +59,13 @@ def open_database(url: str, check_writer: CheckWriter | None = None) -> Engine:
         pool_pre_ping=not sqlite,
         hide_parameters=True,
         connect_args={} if sqlite else _POSTGRESQL,
+        poolclass=_Pool,
+        # Each thread may have a connection to a file: those that wait to write keep theirs, and
+        # readers need none of the locks.
+        max_overflow=-1 if sqlite else 10,
     )
+    # Many rows in a statement: its triggers, and SQLite's journal of each, cost as much as a row.
+    engine.dialect.use_insertmanyvalues_wo_returning = True
     event.listen(engine, "handle_error", translate)
     if sqlite:
         event.listen(engine, "connect", _prepare_sqlite)
@@ -62,17 +75,32 @@ def open_database(url: str, check_writer: CheckWriter | None = None) -> Engine:
     return engine
 
 
+class _Pool(QueuePool):
+    """Raises DatabaseUnavailable if all connections are used by other threads for too long."""
+
+    def connect(self) -> PoolProxiedConnection:
+        """A connection of the pool, or a new one."""
+        try:
+            return super().connect()
+        except TimeoutError as error:
+            raise DatabaseUnavailable from error
+
+
 def _prepare_sqlite(connection: Any, _record: object) -> None:
     # The driver would begin transactions late, as readers, and fail to upgrade them to writers
     # under load; see _begin_sqlite.
     connection.isolation_level = None
     cursor = connection.cursor()
-    # secure_delete: deleted content is overwritten, not just marked as free.
+    # secure_delete: deleted content is overwritten, not just marked as free. journal_size_limit:
+    # the file of the WAL stays as large as it ever was otherwise. temp_store: what a statement with
+    # a trigger may have to undo is in memory, not in a file for each statement.
     for pragma in (
         "journal_mode=WAL",
         "synchronous=NORMAL",
         "busy_timeout=20000",
         "secure_delete=ON",
+        "journal_size_limit=67108864",
+        "temp_store=MEMORY",
     ):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
@@ -80,8 +108,10 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
 
 def _begin_sqlite(connection: Any) -> None:
     # busy_timeout waits for the lock at the beginning, but not when upgrading later.
-    read_only = connection.get_execution_options().get("read_only", False)
-    connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
+    options = connection.get_execution_options()
+    connection.exec_driver_sql("BEGIN" if options.get("read_only", False) else "BEGIN IMMEDIATE")
+    if options.get("bulk", False):
+        connection.exec_driver_sql(f"PRAGMA cache_size=-{_BULK_CACHE_KIB}")
 
 
 def _begin_postgresql(connection: Connection) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from sqlalchemy import Engine, func
 from sqlmodel import col, select
 
-from portal.core.jobs.job import JobTab
 from portal.core.monitoring import Figures
 from portal.core.session.session import LIVE
 from portal.store.reading import reading
 from portal.store.tables import JobRow, PendingRemovalRow, SessionRow
+from portal.store.tables.jobs import IS_LIVE
 
 
 class FigureStore:
@@ -21,7 +21,7 @@ class FigureStore:
     def figures(self) -> Figures:
         """Sessions by state, revocations that HAProxy has not confirmed, and jobs in the queue."""
         states = select(SessionRow.state, func.count()).group_by(SessionRow.state)
-        jobs = select(func.count()).where(col(JobRow.tab) != JobTab.ENDED.value)
+        jobs = select(func.count()).where(IS_LIVE)
         with reading(self._readers) as db:
             counts = dict(db.exec(states.where(col(SessionRow.state).in_(LIVE))).all())
             return Figures(

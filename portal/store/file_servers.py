@@ -6,6 +6,7 @@ revokes it in the same transaction.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 
 from sqlalchemy import Engine, or_
@@ -108,22 +109,27 @@ class FileServerStore:
             row = db.get(GrantRow, secret_hash)
             return to_grant(row) if row is not None and row.label == LABEL else None
 
-    def routes(self, now: datetime, owner: str | None = None) -> dict[str, str]:
-        """Targets of the routes that should exist, by key; of one user, or of all."""
+    def routes(
+        self, now: datetime, owner: str | None = None, keys: Collection[str] | None = None
+    ) -> dict[str, str]:
+        """Targets of the routes that should exist, by key: of one user, these, or all."""
         live = (col(LoginRow.expires) >= now) & col(LoginRow.revoked).is_(None)
         query = (
-            select(GrantRow, FileServerRow)
+            select(col(GrantRow.cookie_hash), col(GrantRow.app), FileServerRow)
             .join(LoginRow, col(LoginRow.hash) == col(GrantRow.login))
             .join(FileServerRow, col(FileServerRow.owner) == col(GrantRow.user))
             .where(col(GrantRow.label) == LABEL, live, col(LoginRow.user) == col(GrantRow.user))
         )
         if owner is not None:
             query = query.where(col(GrantRow.user) == owner)
+        if keys is not None:
+            hashes = [key.partition(".")[2] for key in keys if key.startswith(LABEL)]
+            query = query.where(col(GrantRow.cookie_hash).in_(hashes))
         with reading(self._readers) as db:
-            admitted = [(grant, _server(row)) for grant, row in db.exec(query)]
+            admitted = [(hash, kind, _server(row)) for hash, kind, row in db.exec(query)]
         return {
-            route_key(grant.cookie_hash): server.target(grant.app)
-            for grant, server in admitted
+            route_key(hash): server.target(kind)
+            for hash, kind, server in admitted
             if server is not None
         }
 

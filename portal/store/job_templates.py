@@ -16,7 +16,7 @@ from portal.store.reading import reading
 from portal.store.tables import JobTemplateRow
 
 SCRIPT = "script"
-MOST_SHOWN = 1000
+MOST_SHOWN = 200
 """Templates in one list; the user's own come first."""
 
 

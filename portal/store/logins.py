@@ -6,13 +6,15 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Engine, case, func, or_
+from sqlalchemy import Engine, bindparam, case, func, or_
 from sqlmodel import Session as Database
 from sqlmodel import col, delete, select, update
 
 from portal.core.auth.logins import BROWSER, KINDS, TOKEN, Login, UserLogins
+from portal.core.auth.people import PeoplePage, PeopleQuery
 from portal.store.access import drop_grants
-from portal.store.reading import reading
+from portal.store.paging import Listing, read_piece
+from portal.store.reading import reading, reading_rows
 from portal.store.tables import AccountRow, GrantRow, LoginRow, TicketRow, UtcDateTime
 
 KEPT = timedelta(hours=1)
@@ -57,15 +59,29 @@ class LoginStore:
         with reading(self._readers) as db:
             return [_login(row) for row in db.exec(query)]
 
+    def is_watched(self, user: str, since: datetime) -> bool:
+        """Whether a user has used a browser, or had a visible page of it open, since a time."""
+        with reading_rows(self._readers) as connection:
+            times = connection.execute(_LAST_SEEN, {"owner": user}).one()
+        return any(moment is not None and moment >= since for moment in times)
+
     def present(self, now: datetime) -> list[UserLogins]:
         """All users with a live login or token, by name."""
-        user, used = col(LoginRow.user), func.max(col(LoginRow.used), type_=UtcDateTime)
-        browsers, tokens = (
-            func.sum(case((col(LoginRow.kind) == kind, 1), else_=0)) for kind in (BROWSER, TOKEN)
-        )
-        query = select(user, browsers, tokens, used).where(_live(now)).group_by(user).order_by(user)
         with reading(self._readers) as db:
-            return [UserLogins(*row) for row in db.exec(query)]
+            return _present(db, now)
+
+    def people(self, query: PeopleQuery, now: datetime) -> PeoplePage:
+        """One page of the users with a live login or token."""
+        user: Any = col(LoginRow.user)
+        users = select(user).where(_live(now)).group_by(user)
+        if query.name is not None:
+            users = users.where(user.icontains(query.name, autoescape=True))
+        with reading(self._readers) as db:
+            listing = Listing(query.sort, user, user, query.place, query.limit)
+            piece = read_piece(db, users, listing)
+            logins = {logins.user: logins for logins in _present(db, now, piece.rows)}
+        people = tuple(logins[name] for name in piece.rows if name in logins)
+        return PeoplePage(people, piece.following, piece.previous)
 
     def use_login(self, hash: str, used: datetime, expires: datetime) -> None:
         """Record the use of a login, and its new expiry."""
@@ -73,6 +89,11 @@ class LoginStore:
             condition = col(LoginRow.hash) == hash
             db.exec(update(LoginRow).where(condition).values(used=used, expires=expires))
             db.commit()
+
+    def see_login(self, hash: str, now: datetime) -> None:
+        """Record that a page of this login is visible."""
+        with self._engine.begin() as connection:
+            connection.execute(_SEEN, {"_hash": hash, "_now": now})
 
     def revoke(
         self, user: str, now: datetime, *, id: str | None = None, kinds: Collection[str] = KINDS
@@ -165,6 +186,29 @@ class LoginStore:
             db.exec(delete(LoginRow).where(over))
             db.exec(delete(TicketRow).where(col(TicketRow.expires) < now))
             db.commit()
+
+
+def _present(db: Database, now: datetime, names: Collection[str] | None = None) -> list[UserLogins]:
+    """All users, or these, with a live login or token, by name."""
+    user, used = col(LoginRow.user), func.max(col(LoginRow.used), type_=UtcDateTime)
+    browsers, tokens = (
+        func.sum(case((col(LoginRow.kind) == kind, 1), else_=0)) for kind in (BROWSER, TOKEN)
+    )
+    query = select(user, browsers, tokens, used).where(_live(now)).group_by(user).order_by(user)
+    if names is not None:
+        query = query.where(user.in_(names))
+    return [UserLogins(*row) for row in db.exec(query)]
+
+
+_LAST_SEEN = select(
+    func.max(col(LoginRow.used), type_=UtcDateTime), func.max(col(LoginRow.seen), type_=UtcDateTime)
+).where(
+    col(LoginRow.user) == bindparam("owner"),
+    col(LoginRow.kind) == BROWSER,
+    col(LoginRow.revoked).is_(None),
+)
+_THIS = col(LoginRow.hash) == bindparam("_hash")
+_SEEN = update(LoginRow).where(_THIS).values(seen=bindparam("_now"))
 
 
 def _live(now: datetime) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 from sqlmodel import Session as Database
 
 _snapshot: ContextVar[Database | None] = ContextVar("snapshot", default=None)
@@ -34,9 +34,25 @@ def snapshot(engine: Engine) -> Iterator[None]:
 @contextmanager
 def reading(readers: Engine) -> Iterator[Database]:
     """A connection for reading: the snapshot's, else one with its own transaction."""
-    shared = _snapshot.get()
-    if shared is not None and shared.get_bind().engine.pool is readers.pool:
+    shared = _shared(readers)
+    if shared is not None:
         yield shared
         return
     with Database(readers) as db:
         yield db
+
+
+@contextmanager
+def reading_rows(readers: Engine) -> Iterator[Connection]:
+    """The same without the ORM, which costs as much as a small query."""
+    shared = _shared(readers)
+    if shared is not None:
+        yield shared.connection()
+        return
+    with readers.connect() as connection:
+        yield connection
+
+
+def _shared(readers: Engine) -> Database | None:
+    shared = _snapshot.get()
+    return shared if shared is not None and shared.get_bind().engine.pool is readers.pool else None

@@ -7,15 +7,15 @@ a runner's call may write to one row concurrently, and none overwrites another.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Unpack
 
-from sqlalchemy import Engine, func, or_
+from sqlalchemy import Connection, Engine, Row, bindparam, func, or_
 from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session as Database
-from sqlmodel import col, delete, select, update
+from sqlmodel import SQLModel, col, delete, select, update
 
 from portal.core.apps.access import AppState
 from portal.core.launch.hub import APP
@@ -27,7 +27,7 @@ from portal.core.session.session import LIVE, OVER, Facts, Session, State
 from portal.core.session.transitions import Transition
 from portal.errors import Conflict, KeyReused
 from portal.store.encryption import Sealer, is_sealed
-from portal.store.reading import reading
+from portal.store.reading import reading, reading_rows
 from portal.store.reencrypt import session_aad
 from portal.store.session_query import count_states, query_page
 from portal.store.tables import AppRow, LaunchKeyRow, SessionEnvRow, SessionRow
@@ -43,6 +43,8 @@ class SessionStore:
         self._engine = engine
         self._sealer = sealer or Sealer(Path("/nonexistent"))
         self._readers = engine.execution_options(read_only=True)
+        self._live: dict[str, tuple[Row[Any], Session]] = {}
+        """The result of `live` with its rows: few of them change between two polls of Slurm."""
 
     def add(
         self,
@@ -172,9 +174,8 @@ class SessionStore:
 
     def get(self, session: str) -> Session | None:
         """One session; None if there is none of this id."""
-        with reading(self._readers) as db:
-            row = db.get(SessionRow, session)
-            return _session(row) if row else None
+        with reading_rows(self._readers) as connection:
+            return _read(connection, session)
 
     def apply(self, session: str, transition: Transition) -> Session | None:
         """Apply a transition; None, without a change, if the stored session does not fit it."""
@@ -186,11 +187,13 @@ class SessionStore:
 
     def apply_to_all(self, sessions: Collection[str], transition: Transition) -> list[Session]:
         """Apply a transition to several sessions; returns those that changed."""
-        return self._update_all(col(SessionRow.id).in_(sessions), transition)
+        return self._update_all(col(SessionRow.id).in_(sessions), lambda _: transition)
 
-    def apply_to_batch(self, batch: str, transition: Transition) -> list[Session]:
-        """Apply a transition to all sessions of one launch; returns those that changed."""
-        return self._update_all(_of_batch(batch), transition)
+    def apply_to_batch(
+        self, batch: str, transition_of: Callable[[Session], Transition]
+    ) -> list[Session]:
+        """Apply a transition to each session of one launch; returns those that changed."""
+        return self._update_all(_of_batch(batch), transition_of)
 
     def change(
         self, session: str, when: Collection[State], **facts: Unpack[Facts]
@@ -221,21 +224,24 @@ class SessionStore:
         conditions = [col(SessionRow.id) == session, *_fitting(when, expected)]
         with Database(self._engine) as db:
             result = db.exec(update(SessionRow).where(*conditions).values(**values))
-            row = db.get(SessionRow, session) if result.rowcount else None
-            session_after = _session(row) if row else None
+            session_after = _read(db.connection(), session) if result.rowcount else None
             db.commit()
             return session_after
 
-    def _update_all(self, condition: Any, transition: Transition) -> list[Session]:
+    def _update_all(
+        self, condition: Any, transition_of: Callable[[Session], Transition]
+    ) -> list[Session]:
+        changed = []
         with Database(self._engine) as db:
-            fitting = _fitting(transition.from_states, transition.expected)
-            query = select(SessionRow).where(condition, *fitting)
-            rows = db.exec(query.with_for_update()).all()
+            rows = db.exec(select(SessionRow).where(condition).with_for_update()).all()
             for row in rows:
-                row.sqlmodel_update(dict(transition.changes))
-            changed = [_session(row) for row in rows]
+                session = _session(row)
+                transition = transition_of(session)
+                if transition.fits(session):
+                    row.sqlmodel_update(dict(transition.changes))
+                    changed.append(_session(row))
             db.commit()
-            return changed
+        return changed
 
     def forget(self, batch: str, sessions: Collection[str]) -> None:
         """Delete sessions of a launch that was refused, and the launch's key."""
@@ -245,9 +251,63 @@ class SessionStore:
             db.exec(delete(SessionRow).where(col(SessionRow.id).in_(sessions)))
             db.commit()
 
+    def keep_waiting(self, sessions: Collection[str], since: datetime, now: datetime) -> None:
+        """Note that those that were created since a time, and of which no submission was begun,
+        wait for one, and are not abandoned.
+        """
+        unbegun = _fitting({State.SUBMITTING}, {"attempts": 0})
+        with Database(self._engine) as db:
+            db.exec(
+                update(SessionRow)
+                .where(col(SessionRow.id).in_(sessions), col(SessionRow.created) >= since, *unbegun)
+                .values(submitted=now)
+            )
+            db.commit()
+
+    def submitting(self, owner: str) -> list[Session]:
+        """An owner's sessions that Slurm does not have yet, in any order."""
+        return self._where(
+            col(SessionRow.owner) == owner, col(SessionRow.state) == State.SUBMITTING
+        )
+
     def live(self) -> list[Session]:
         """All sessions that have not ended."""
-        return self._where(col(SessionRow.state).in_(LIVE))
+        query = select(*_COLUMNS).where(col(SessionRow.state).in_(LIVE))
+        with reading_rows(self._readers) as connection:
+            rows = connection.execute(query).all()
+        before, live = self._live, dict[str, tuple[Row[Any], Session]]()
+        for row in rows:
+            known = before.get(row.id)
+            live[row.id] = known if known and known[0] == row else (row, _validated(row))
+        self._live = live
+        return [session for _, session in live.values()]
+
+    def hub_prefixes(self) -> dict[str, str]:
+        """The paths of JupyterHub's servers in live sessions, by the session's id."""
+        query = select(SessionRow.id, SessionRow.hub_prefix).where(
+            col(SessionRow.hub_prefix) != "", col(SessionRow.state).in_(LIVE)
+        )
+        with reading(self._readers) as db:
+            return dict(db.exec(query).all())
+
+    def with_wanted_apps(self, before: datetime) -> list[Session]:
+        """Running sessions that called back before a time, with apps whose start was not sent."""
+        wanted = select(AppRow.session).where(col(AppRow.state) == AppState.WANTED)
+        return self._where(
+            col(SessionRow.id).in_(wanted),
+            col(SessionRow.state) == State.RUNNING,
+            col(SessionRow.ready) < before,
+        )
+
+    def requeued(self) -> list[Session]:
+        """Pending sessions that Slurm has requeued, without a new secret yet."""
+        return self._where(col(SessionRow.state) == State.PENDING, col(SessionRow.token_hash) == "")
+
+    def starting_since(self, before: datetime) -> list[Session]:
+        """Sessions whose jobs started before a time and whose runners have not called back."""
+        return self._where(
+            col(SessionRow.state) == State.STARTING, col(SessionRow.started) < before
+        )
 
     def unclean(self) -> list[Session]:
         """All ended sessions whose files have not been deleted yet."""
@@ -271,8 +331,8 @@ class SessionStore:
         return sorted(sessions, key=lambda session: (session.deadline or before, session.id))
 
     def _where(self, *conditions: Any) -> list[Session]:
-        with reading(self._readers) as db:
-            return [_session(row) for row in db.exec(select(SessionRow).where(*conditions))]
+        with reading_rows(self._readers) as connection:
+            return list(map(_validated, connection.execute(select(*_COLUMNS).where(*conditions))))
 
     def unused(self, owner: str, since: datetime) -> list[Session]:
         """An owner's running sessions that have been unused since a time, in any order."""
@@ -329,10 +389,11 @@ class SessionStore:
         with reading(self._readers) as db:
             return count_states(db, query, now)
 
-    def owners(self) -> list[str]:
-        """All owners of sessions, sorted."""
+    def owners(self, most: int) -> list[str]:
+        """Owners of sessions, sorted; at most `most`."""
+        query = select(SessionRow.owner).distinct().order_by(SessionRow.owner).limit(most)
         with reading(self._readers) as db:
-            return list(db.exec(select(SessionRow.owner).distinct().order_by(SessionRow.owner)))
+            return list(db.exec(query))
 
 
 def _unseen(owner: str) -> list[Any]:
@@ -363,6 +424,20 @@ def _fitting(when: Collection[State], expected: Mapping[str, object]) -> list[An
 def _of_batch(batch: str) -> Any:
     # A session without a batch is the only one of its launch.
     return or_(col(SessionRow.batch) == batch, col(SessionRow.id) == batch)
+
+
+# Columns, not rows of the ORM: those take twice as long, and nobody changes them.
+_COLUMNS = tuple(SQLModel.metadata.tables["session"].columns)
+_ONE = select(*_COLUMNS).where(col(SessionRow.id) == bindparam("session"))
+
+
+def _read(connection: Connection, session: str) -> Session | None:
+    row = connection.execute(_ONE, {"session": session}).first()
+    return _validated(row) if row else None
+
+
+def _validated(row: Row[Any]) -> Session:
+    return Session.model_validate(row._asdict())
 
 
 def _session(row: SessionRow) -> Session:

@@ -6,12 +6,14 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any, cast
 
-from sqlalchemy import Engine, and_
+from sqlalchemy import Engine, and_, false, func, or_
 from sqlmodel import Session as Database
 from sqlmodel import col, delete, select, update
 
 from portal.core.files.shares import (
     GROUP,
+    MOST_FROM_ONE,
+    MOST_RECEIVED,
     USER,
     Access,
     FolderShare,
@@ -38,8 +40,25 @@ class ShareStore:
         return self._find(_of(owner, folder))
 
     def with_user(self, user: str) -> list[FolderShare]:
-        """The shares whose recipient is this user."""
-        return self._find(and_(col(_Row.kind) == USER, col(_Row.name) == user))
+        """The shares whose recipient is this user, for lists: the first MOST_FROM_ONE of each owner
+        and at most MOST_RECEIVED, all owners' first ones before their second ones.
+
+        So only that many other accounts could fill a user's list.
+        """
+        received = and_(col(_Row.kind) == USER, col(_Row.name) == user)
+        nth = func.row_number().over(
+            partition_by=_Row.owner, order_by=(col(_Row.created), _Row.folder)
+        )
+        ranked = select(_Row.owner, _Row.folder, nth.label("nth")).where(received).subquery()
+        same = and_(ranked.c.owner == _Row.owner, ranked.c.folder == _Row.folder)
+        query = select(_Row).join(ranked, same).where(received, ranked.c.nth <= MOST_FROM_ONE)
+        query = query.order_by(ranked.c.nth, col(_Row.created), *_ORDER).limit(MOST_RECEIVED)
+        with reading(self._readers) as db:
+            return [_share(row) for row in db.exec(query)]
+
+    def of_folders(self, folders: Collection[tuple[str, str]]) -> list[FolderShare]:
+        """All shares of these folders, by owner and name."""
+        return self._find(or_(false(), *(_of(owner, folder) for owner, folder in folders)))
 
     def has_groups(self) -> bool:
         """Whether there is a share whose recipient is a group."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter
 from sqlalchemy import Engine, func
@@ -14,12 +14,15 @@ from sqlmodel import col, select, update
 
 from portal.core.cluster.inventory import Partition
 from portal.core.cluster.limits import Limits
-from portal.core.cluster.node_use import NodeUse
 from portal.core.cluster.usage import ClusterUsage, SlurmStatus
 from portal.core.monitoring import WORKER
 from portal.core.session.idle import TrafficSample
+from portal.store.nodes import NodeStore
 from portal.store.reading import reading
-from portal.store.tables import ClusterNodesRow, ClusterRow, HeartbeatRow
+from portal.store.tables import ChangeCountRow, ClusterRow, HeartbeatRow
+from portal.store.tables.changes import LIMITS, SITE, USE
+
+Value = TypeVar("Value")
 
 
 class Reported(NamedTuple):
@@ -37,6 +40,10 @@ class StatusStore:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._readers = engine.execution_options(read_only=True)
+        self.nodes = NodeStore(engine)
+        self._partitions: _Parsed[Sequence[Partition]] = _Parsed(_PARTITIONS_TEXT, _partitions)
+        self._limits: _Parsed[Limits | None] = _Parsed(_LIMITS_TEXT, _limits)
+        self._use: _Parsed[ClusterUsage] = _Parsed(_USE_TEXT, _use)
 
     def note_answer(self, now: datetime) -> None:
         """Record that Slurm answered."""
@@ -59,52 +66,40 @@ class StatusStore:
         """The times of Slurm's last answer and of its first failure since."""
         with reading(self._readers) as db:
             row = db.exec(_ANSWER).first()
-        if row is None:
-            return SlurmStatus(None, None)
-        answered, failing, message, use, worker_beat = row
-        return SlurmStatus(answered, failing, message, _use(use).rooms, worker_beat)
+            if row is None:
+                return SlurmStatus(None, None)
+            return self._status(db, row)
 
     def reported(self) -> Reported:
         """Slurm's last reports, except for its nodes."""
         with reading(self._readers) as db:
-            row = db.exec(_REPORTED).first()
-        if row is None:
-            return Reported()
-        answered, failing, message, use, worker_beat, partitions, limits = row
-        usage = _use(use)
-        return Reported(
-            SlurmStatus(answered, failing, message, usage.rooms, worker_beat),
-            _partitions(partitions),
-            _limits(limits) if limits else None,
-            usage,
-        )
+            row = db.exec(_ANSWER).first()
+            if row is None:
+                return Reported()
+            *_, site, use, limits = row
+            return Reported(
+                self._status(db, row),
+                self._partitions.value(db, site),
+                self._limits.value(db, limits),
+                self._use.value(db, use),
+            )
+
+    def _status(self, db: Database, row: Any) -> SlurmStatus:
+        answered, failing, message, worker_beat, _, use, _ = row
+        return SlurmStatus(answered, failing, message, self._use.value(db, use).rooms, worker_beat)
 
     def save_partitions(self, partitions: Sequence[Partition]) -> None:
         """Save the partitions."""
         self._cluster(partitions=_PARTITIONS.dump_json(list(partitions)).decode())
 
     def save_limits(self, limits: Limits) -> None:
-        """Save Slurm's limits."""
+        """Save Slurm's limits, without its clock, which would make each of them a change."""
+        limits = replace(limits, site=replace(limits.site, clock=None))
         self._cluster(limits=_LIMITS.dump_json(limits).decode())
 
     def save_use(self, use: ClusterUsage) -> None:
         """Save the cluster's use, as last polled."""
         self._cluster(use=_USE.dump_json(use).decode())
-
-    def save_nodes(self, nodes: Sequence[NodeUse]) -> None:
-        """Save the allocations of each node, as last polled."""
-        text = _NODES.dump_json(list(nodes)).decode()
-        with Database(self._engine) as db:
-            row = db.get(ClusterNodesRow, 1) or ClusterNodesRow()
-            row.nodes = text
-            db.add(row)
-            db.commit()
-
-    def nodes(self) -> list[NodeUse]:
-        """The allocations of each node; [] before the first poll."""
-        with reading(self._readers) as db:
-            row = db.get(ClusterNodesRow, 1)
-            return _NODES.validate_json(row.nodes) if row else []
 
     def save_measured(self, measured: TrafficSample) -> None:
         """Save the traffic from browsers to apps so far."""
@@ -117,33 +112,55 @@ class StatusStore:
             return _MEASURED.validate_json(row.measured) if row and row.measured else None
 
 
+class _Parsed(Generic[Value]):
+    """A value parsed from the cluster's row, which is large on a large site.
+
+    It is read again only after a change, by the count of changes (tables/changes.py).
+    """
+
+    def __init__(self, texts: Any, parse: Callable[..., Value]) -> None:
+        self._texts = texts
+        self._parse = parse
+        self._last: tuple[int | None, Value] | None = None
+
+    def value(self, db: Database, count: int | None) -> Value:
+        """The value at this count, which was read in the same transaction."""
+        last = self._last
+        if last is None or last[0] != count:
+            last = self._last = count, self._parse(*db.execute(self._texts).one())
+        return last[1]
+
+
+def _count(scope: str) -> Any:
+    return select(ChangeCountRow.number).where(ChangeCountRow.scope == scope).scalar_subquery()
+
+
 _SEEN = select(HeartbeatRow.beaten).where(col(HeartbeatRow.name) == WORKER).scalar_subquery()
 _ANSWER: Any = select(
-    ClusterRow.answered,  # type: ignore[call-overload]  # it has no variant for five columns
+    ClusterRow.answered,  # type: ignore[call-overload]  # it has no variant for seven columns
     ClusterRow.failing_since,
     ClusterRow.message,
-    ClusterRow.use,
     _SEEN,
+    _count(SITE),
+    _count(USE),
+    _count(LIMITS),
 ).where(col(ClusterRow.id) == 1)
-_REPORTED: Any = _ANSWER.add_columns(col(ClusterRow.partitions), col(ClusterRow.limits))
+_PARTITIONS_TEXT = select(ClusterRow.partitions).where(col(ClusterRow.id) == 1)
+_LIMITS_TEXT = select(ClusterRow.limits).where(col(ClusterRow.id) == 1)
+_USE_TEXT = select(ClusterRow.use).where(col(ClusterRow.id) == 1)
 _MEASURED = TypeAdapter(TrafficSample)
-_NODES = TypeAdapter(list[NodeUse])
 _PARTITIONS = TypeAdapter(list[Partition])
 _LIMITS = TypeAdapter(Limits)
 _USE = TypeAdapter(ClusterUsage)
 
 
-@lru_cache(maxsize=2)
 def _partitions(text: str) -> Sequence[Partition]:
     return tuple(_PARTITIONS.validate_json(text)) if text else ()
 
 
-@lru_cache(maxsize=2)
-def _limits(text: str) -> Limits:
-    # Large sites have thousands of associations, and pages poll every two seconds.
-    return _LIMITS.validate_json(text)
+def _limits(text: str) -> Limits | None:
+    return _LIMITS.validate_json(text) if text else None
 
 
-@lru_cache(maxsize=2)
 def _use(text: str) -> ClusterUsage:
     return _USE.validate_json(text) if text else ClusterUsage()

@@ -9,6 +9,7 @@ from sqlalchemy import Engine
 from portal.store.access import AccessStore
 from portal.store.administration import AdministrationStore
 from portal.store.attempts import AttemptStore
+from portal.store.changes import ChangeStore
 from portal.store.encryption import Sealer
 from portal.store.figures import FigureStore
 from portal.store.file_servers import FileServerStore
@@ -57,5 +58,6 @@ class Stores:
         self.heartbeats = HeartbeatStore(engine)
         self.figures = FigureStore(engine)
         self.hosts = HostStore(engine)
+        self.changes = ChangeStore(engine)
         self.snapshot = partial(snapshot, engine)
         """Reads inside are one transaction of one state; nothing inside may wait for others."""

@@ -26,6 +26,8 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 from portal.core.admin.usage_report import By, Flow, Share, Span, UsageFilter
+from portal.core.session.holders import HOLDING
+from portal.core.session.session import LIVE
 from portal.store.tables import AuditRow, SessionRow, UtcDateTime
 from portal.store.tables.admin import OPENED
 
@@ -64,6 +66,24 @@ class UsageStore:
 
     def __init__(self, engine: Engine) -> None:
         self._readers = engine.execution_options(read_only=True)
+
+    def in_use(self) -> list[Any]:
+        """Each owner of live sessions: sessions that hold resources and that wait, their sums, use.
+
+        The sums: cores, MiB and fGPU; the last: when any of the sessions was last used.
+        """
+        holding = _C.state.in_(HOLDING)
+        sums = (
+            func.sum(case((holding, 1), else_=0)),
+            func.sum(case((holding, 0), else_=1)),
+            func.sum(case((holding, _C.cpus), else_=0)),
+            func.sum(case((holding, _C.memory_mb), else_=0)),
+            func.sum(case((holding, _FGPU), else_=0.0)),
+            func.max(_C.last_used, type_=UtcDateTime),
+        )
+        query = select(_C.owner, *sums).where(_C.state.in_(LIVE)).group_by(_C.owner)
+        with self._readers.connect() as db:
+            return [tuple(row) for row in db.execute(query)]
 
     def flows(
         self, spans: Sequence[Span], only: UsageFilter | None

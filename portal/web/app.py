@@ -12,6 +12,7 @@ from portal.services.assembly import Services
 from portal.version import release
 from portal.web import (
     branding,
+    caller,
     context,
     errors,
     monitoring,
@@ -32,6 +33,7 @@ from portal.web.http.body_timeout import BodyTimeout
 from portal.web.http.delivery import Delivery
 from portal.web.http.json import StrictJson
 from portal.web.http.locations import LocationConverter
+from portal.web.http.unchanged import Unchanged
 from portal.web.pages.admin import views as admin
 from portal.web.pages.jobs import words
 from portal.web.pages.sessions import warnings
@@ -39,6 +41,8 @@ from portal.web.pages.sessions import warnings
 STATIC = Path(__file__).parent / "static"
 MAX_BODY = 1 << 20
 """Bytes; the largest legitimate request is a launch or the tail of a log."""
+UNCHANGED_POLLS = "unchanged polls"
+"""Stands for the route of polls that are answered before routing, in metrics."""
 
 
 def create_app(services: Services) -> Flask:
@@ -49,8 +53,16 @@ def create_app(services: Services) -> Flask:
     by_host = security.HostDispatcher(services.settings.web, portal.wsgi_app, origins.wsgi_app)
     # HAProxy is the only proxy in front of us, and it removes these headers from client requests.
     proxied = ProxyFix(by_host, x_for=1, x_proto=1, x_host=0)
+    polled = Unchanged(
+        proxied,
+        str(portal.secret_key),
+        services.change_numbers,
+        lambda: services.clock().timestamp(),
+        caller.HEADER,
+        lambda took: services.monitoring.note_request("GET", UNCHANGED_POLLS, 204, took),
+    )
     # Flask documents this assignment for middleware; to mypy, wsgi_app is a method.
-    portal.wsgi_app = BodyTimeout(Delivery(proxied))  # type: ignore[method-assign]
+    portal.wsgi_app = BodyTimeout(Delivery(polled))  # type: ignore[method-assign]
     return portal
 
 
@@ -81,6 +93,7 @@ def _portal(services: Services) -> Flask:
     app.extensions[EXTENSION] = services
     observed.install(app)
     context.install(app)
+    caller.install(app)
     errors.install(app)
     install_filters(app)
     warnings.install(app)
@@ -98,13 +111,9 @@ def _portal(services: Services) -> Flask:
     branding.install(app, services.settings.web)
     security.install(app, services.settings.web)
     browser.install(app)
-    app.register_blueprint(provider.blueprint)
-    app.register_blueprint(pages.blueprint)
-    app.register_blueprint(admin.blueprint)
-    app.register_blueprint(runner.blueprint)
-    app.register_blueprint(monitoring.blueprint)
-    app.register_blueprint(data.blueprint)
-    for part in openapi.BLUEPRINTS:
-        app.register_blueprint(part)
+    for part in (provider, pages, admin, runner, monitoring, data):
+        app.register_blueprint(part.blueprint)
+    for blueprint in openapi.BLUEPRINTS:
+        app.register_blueprint(blueprint)
     security.csrf.init_app(app)
     return app

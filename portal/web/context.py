@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
 from functools import wraps
 from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
 from flask import Flask, current_app, g, request
 
 from portal.core.auth.person import Person
+from portal.core.changes import EVERYBODY, NOT_SHOWN
 from portal.core.cluster_view import ClusterView
 from portal.core.site_rules import SiteRules
 from portal.errors import Unauthorized
 from portal.logs import context as log_context
 from portal.services.admin.administration import caller_address
+from portal.web.http.unchanged import POLL, Poll
 
 if TYPE_CHECKING:
     from portal.services.assembly import Services
@@ -59,6 +63,37 @@ def reads_together(*, cluster: bool = False) -> Callable[[Callable[P, R]], Calla
         return read
 
     return decorate
+
+
+def polled(*, cluster: bool = False) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorate a view that a page polls, which is not called while nothing has changed.
+
+    It reads together; see http/unchanged.py. Administrators see everybody's rows, others their own.
+    Without `cluster`, it does not show the cluster's use, which changes at all times.
+    """
+
+    def decorate(view: Callable[P, R]) -> Callable[P, R]:
+        read_together = reads_together(cluster=cluster)(view)
+
+        @wraps(view)
+        def poll(*args: P.args, **kwargs: P.kwargs) -> R:
+            whose = EVERYBODY if person().admin else person().name
+            # Before the content is read: what changes meanwhile is seen by the next poll.
+            numbers = services().change_numbers(whose)
+            numbers = numbers if cluster else replace(numbers, use=NOT_SHOWN)
+            request.environ[POLL] = Poll(whose, numbers)
+            return read_together(*args, **kwargs)
+
+        return poll
+
+    return decorate
+
+
+def shown_until(moment: datetime | None) -> None:
+    """Note when this poll's content changes although nothing is stored; see http/unchanged.py."""
+    poll = request.environ.get(POLL)
+    if moment is not None and isinstance(poll, Poll):
+        request.environ[POLL] = replace(poll, until=min(poll.until, moment.timestamp()))
 
 
 def install(app: Flask) -> None:

@@ -11,13 +11,13 @@ from flask_wtf.csrf import CSRFError
 from pydantic import BaseModel, ConfigDict
 from werkzeug.exceptions import HTTPException, NotFound
 
-from portal.errors import FieldError, InvalidRequest, PortalError, Starting
+from portal.errors import DatabaseUnavailable, FieldError, InvalidRequest, PortalError, Starting
 from portal.web.observed import reference
 
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = "15"
-RETRIED = (429, 503)
+RETRIED = (425, 429, 503)
 """Statuses after which trying again may help."""
 PROGRAMS = ("/api/", "/runner/", "/data/")
 
@@ -118,14 +118,20 @@ def error_response(
     if request.path.startswith(PROGRAMS):
         response = problem(status, title, text, errors, more_errors, code)
     else:
-        quoted = reference() if status >= 500 else ""
-        page = render_template(
-            "error.html", status=status, title=title, text=text, reference=quoted
-        )
-        response = make_response(page, status)
+        response = make_response(_error_page(status, title, text), status)
     if status in RETRIED:
         response.headers["Retry-After"] = RETRY_SECONDS
     return response
+
+
+def _error_page(status: int, title: str, text: str) -> Response:
+    quoted = reference() if status >= 500 else ""
+    try:
+        return make_response(
+            render_template("error.html", status=status, title=title, text=text, reference=quoted)
+        )
+    except DatabaseUnavailable:  # every page says who is logged in
+        return Response(f"{title}\n\n{text}\n", mimetype="text/plain")
 
 
 def problem(

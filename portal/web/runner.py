@@ -18,6 +18,7 @@ from portal.core.session_job.runner_protocol import (
 )
 from portal.errors import NotFound, SessionUnknown, Unavailable
 from portal.web.auth.bearer import bearer
+from portal.web.caller import note_caller
 from portal.web.context import services
 from portal.web.errors import on_portal_error
 from portal.web.http.body import read_model
@@ -28,7 +29,8 @@ blueprint = Blueprint("runner", __name__, url_prefix="/runner/v1/sessions/<sessi
 csrf.exempt(blueprint)
 
 NEWS = Rate(per_second=1.0, at_once=3)
-"""A runner reports every ten seconds, and retries undelivered reports."""
+"""A runner reports its use every `sessions.heartbeat_seconds`, or more rarely, and at once after
+programs were killed; it repeats reports that were not delivered."""
 VERSION = "Slipway-Runner"
 """Header of runners that tell unknown sessions from ended ones (node/runner/wire.py)."""
 APP_NEWS = Rate(per_second=2.0, at_once=40)
@@ -44,7 +46,9 @@ def only_from_the_cluster() -> None:
 
 
 def _session(session_id: str, rate: Rate = NEWS) -> Session:
-    return services().runner_calls.authenticate(session_id, _token(session_id, rate))
+    session = services().runner_calls.authenticate(session_id, _token(session_id, rate))
+    note_caller(f"runners of {session.owner}")
+    return session
 
 
 def _token(session_id: str, rate: Rate) -> str:

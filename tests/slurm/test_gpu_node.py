@@ -192,21 +192,29 @@ def test_no_variable_lets_a_step_start_without_a_slice(cluster: Cluster, quarter
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    "options",
     [
-        (["--gres=shard:5"], "One GPU has 4 shards, and you asked for 5."),
-        (["--gres=shard:a100:1"], "There are no GPUs of the kind a100 here."),
-        (["--gres=shard:1", "--nodes=2"], "Shards are parts of one GPU on one node"),
-        (["--ntasks=1", "--tres-per-task=gres/shard:1"], "not per job, socket or task"),
+        ["--gres=shard:5"],
+        ["--gres=shard:a100:1"],
+        ["--gres=shard:1", "--nodes=2"],
+        ["--gres=shard:standin8g:1,shard:a100:1"],
+        ["--gres=shard:1,gpu:1"],
+        ["--ntasks=1", "--tres-per-task=gres/shard:5"],
     ],
 )
-def test_impossible_requests_are_refused_at_once(
-    cluster: Cluster, options: list[str], words: str
-) -> None:
+def test_slurm_refuses_impossible_requests_at_once(cluster: Cluster, options: list[str]) -> None:
     argv = ["exec", "--user", "alice", "login", "--", "sbatch", *options, "--wrap=true"]
     done = cluster.attempt(*argv)
     assert done.returncode != 0
-    assert words in done.stdout + done.stderr
+    words = done.stdout + done.stderr
+    assert "node configuration is not available" in words or "Invalid generic resource" in words
+
+
+def test_shares_by_task_are_a_slice_as_well(cluster: Cluster, submit: Submit) -> None:
+    script = f"#!/bin/sh\ncat {JOBS}/$SLURM_JOB_ID/slice\n"
+    job = submit(script, "--ntasks=1", "--tres-per-task=gres/shard:2")
+    _wait(cluster, job, "COMPLETED")
+    assert _output(cluster, job).splitlines()[3:] == [f"memory={4096 * MIB}", "sm=50"]
 
 
 def test_the_slice_is_removed_with_the_job(cluster: Cluster, quarter: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,7 +23,7 @@ SMALL: Json = {"environment": "python", "resources": {"cpus": 1, "memory": "600m
 NO_GPU: Json = {"fgpu": None, "gpu": None}
 OVER = ("FINISHED", "FAILED")
 TIMEOUT = 30.0
-TOO_FAST = "Too many requests come from your address"
+TOO_FAST = "Too many requests come from you or your address"
 
 
 def port_of(url: str) -> int:
@@ -98,11 +98,20 @@ class Api:
         return session
 
     def launch_all(self, **changes: Any) -> list[Json]:
-        """Launch several small sessions at once."""
+        """Launch several small sessions at once, and wait until Slurm has their jobs."""
         answer = self.ask("POST", "/sessions", 201, json=SMALL | changes)
         sessions: list[Json] = answer["sessions"]
         self.launched += [session["id"] for session in sessions]
+        self.wait_submitted(sessions)
         return sessions
+
+    def wait_submitted(self, sessions: Sequence[Json]) -> None:
+        """Wait until Slurm has the jobs of sessions."""
+
+        def submitted() -> bool:
+            return all(self.get(session["id"])["job_id"] for session in sessions)
+
+        wait_for("Slurm has their jobs", submitted, 60)
 
     def get(self, session: str) -> Json:
         """One session."""

@@ -71,7 +71,7 @@ def refused_address(
         found[:] = [account]
         return said.endswith("401")
 
-    # Other tests guess as well: ten a minute are permitted.
+    # Other tests guess as well.
     cluster.forget_attempts()
     wait_for("a refusal that is not one for haste", attempt, 90, 5)
     return logged_address(cluster, found[0])

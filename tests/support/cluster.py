@@ -143,6 +143,12 @@ class Cluster:
 
     # Machines
 
+    @functools.cached_property
+    def portals(self) -> list[str]:
+        """The portal's hosts: two on PostgreSQL, one on SQLite."""
+        second = self.attempt("address", "portal2").returncode == 0
+        return ["portal", "portal2"] if second else ["portal"]
+
     def ctl(self, *words: str, stdin: str = "", seconds: float = 60, check: bool = True) -> str:
         """Run cluster/ctl.sh and return what it printed."""
         done = self.attempt(*words, stdin=stdin, seconds=seconds)
@@ -246,6 +252,12 @@ class Cluster:
         """Let every address log in again at once: what earlier tests have tried counts no more."""
         in_database(self, "DELETE FROM attempt")
 
+    def use_up_attempts(self, left: int) -> None:
+        """Let each address that has sent a wrong password be able to send only `left` more."""
+        hour, accounts, per_account = 3_600_000, 10, 20  # web.logins_per_account
+        until = int(time.time() * 1000) + hour - hour // (accounts * per_account) * left
+        in_database(self, f"UPDATE attempt SET until = {until} WHERE key LIKE 'address %'")
+
     # The queue, read without the portal
 
     def queue(self, user: str = "") -> dict[str, Job]:
@@ -267,12 +279,21 @@ class Cluster:
 
 def in_database(cluster: Cluster, statement: str) -> str:
     """The result of a statement on the portal's database."""
-    code = (
-        "import sqlite3, sys; db = sqlite3.connect('/var/lib/slipway/slipway.db', timeout=20); "
-        "print(db.execute(sys.argv[1]).fetchall()); db.commit()"
-    )
     user = ("runuser", "--user", "slipway", "--")
-    return cluster.run("portal", *user, "/opt/venv/bin/python", "-c", code, statement)
+    return cluster.run("portal", *user, "/opt/venv/bin/python", "-c", _STATEMENT, statement)
+
+
+_STATEMENT = """
+import os, sqlite3, sys
+if url := os.environ.get("SLIPWAY_DATABASE"):
+    import psycopg
+    db = psycopg.connect(url.replace("+psycopg", "", 1))
+else:
+    db = sqlite3.connect("/var/lib/slipway/slipway.db", timeout=20)
+rows = db.execute(sys.argv[1])
+print(rows.fetchall() if rows.description else [])
+db.commit()
+"""
 
 
 def _command(words: tuple[str, ...]) -> tuple[str, list[str]]:

@@ -68,6 +68,7 @@ class FakeRoutes:
     def __init__(self) -> None:
         self.map: dict[str, str] = {}
         self.alive = False
+        self.restarts = 0
         self.sent: dict[str, Traffic] = {}
         self.background: list[str] = []
         self.paths: dict[str, str] = {}
@@ -87,7 +88,11 @@ class FakeRoutes:
 
     def add(self, key: str, target: str) -> None:
         """Add a route."""
-        self.map[key] = target
+        self.add_all({key: target})
+
+    def add_all(self, routes: Mapping[str, str]) -> None:
+        """Add routes."""
+        self.map.update(routes)
 
     def add_path(self, path: str, key: str) -> None:
         """Add a path of JupyterHub's."""
@@ -112,9 +117,13 @@ class FakeRoutes:
         """The current routes."""
         return dict(self.map)
 
-    def fill(self, routes: Mapping[str, str]) -> None:
-        """Replace the map after a restart."""
-        self.map, self.alive = dict(routes), True
+    def generation(self) -> str:
+        """The number of restarts."""
+        return str(self.restarts)
+
+    def set_complete(self, generation: str) -> None:
+        """All routes were restored after a restart."""
+        self.alive = self.alive or generation == self.generation()
 
 
 class FakeRunners:

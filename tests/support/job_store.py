@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import Engine
+
 from portal.core.cluster.job_reports import JobReport, JobState
 from portal.core.jobs.job import Job
 from portal.store.engine import open_database, upgrade
@@ -15,10 +17,15 @@ NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
 
 def migrated_store(folder: Path) -> JobStore:
-    """A store in a new SQLite database that all migrations were applied to."""
+    """A store in a new database that all migrations were applied to."""
+    return JobStore(migrated_database(folder))
+
+
+def migrated_database(folder: Path) -> Engine:
+    """Such a database of SQLite; tests/unit/postgresql has another function in its place."""
     url = f"sqlite:///{folder / 'jobs.db'}"
     upgrade(url)
-    return JobStore(open_database(url))
+    return open_database(url)
 
 
 def queued_job(

@@ -266,7 +266,7 @@ class FakeSlurm(LoginNode):
         ids = options["--jobs"].split(",") if "--jobs" in options else None
         for job in self.jobs:
             if (
-                options.get("--name", job.name) == job.name
+                job.name in options.get("--name", job.name).split(",")
                 and options.get("--user", job.user) == job.user
                 and (ids is None or str(job.id) in ids)
             ):
@@ -305,6 +305,7 @@ class FakeSlurm(LoginNode):
                 "StateComplete": "idle",
                 "Gres": self.gres.get(node, "(null)"),
                 "Features_act": "(null)",
+                "Reason": "none",
             }
             for node in NODES
         ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import subprocess
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
@@ -50,6 +51,10 @@ class Sshd(paramiko.ServerInterface):
                 transport.add_server_key(key)
             transport.start_server(event=threading.Event(), server=self)
 
+    def connections(self) -> int:
+        """How many connections are open."""
+        return sum(transport.is_active() for transport in self._open)
+
     def close(self) -> None:
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)  # ends accept(), which would hold the port
@@ -81,6 +86,53 @@ class Sshd(paramiko.ServerInterface):
     ) -> int | paramiko.server.InteractiveQuery:
         self.tried.append("keyboard-interactive")
         return paramiko.common.AUTH_FAILED
+
+
+class Node(Sshd):
+    """A login node that runs commands, and can refuse accounts or break off."""
+
+    def __init__(self, host: str, port: int, key: paramiko.PKey) -> None:
+        self.ran: list[str] = []
+        self.refused: set[str] = set()
+        self.breaks_off = False
+        super().__init__(key, at=(host, port))
+
+    def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
+        self.tried.append(username)
+        refused = username in self.refused
+        return paramiko.common.AUTH_FAILED if refused else paramiko.common.AUTH_SUCCESSFUL
+
+    def check_channel_request(self, kind: str, chanid: int) -> int:
+        return paramiko.common.OPEN_SUCCEEDED
+
+    def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
+        threading.Thread(target=self._run, args=(channel, command), daemon=True).start()
+        return True
+
+    def _run(self, channel: paramiko.Channel, command: bytes) -> None:
+        if command == b"exec passwd --status":
+            channel.close()
+            return
+        pipe = subprocess.PIPE
+        with subprocess.Popen(["sh", "-c", command.decode()], stdin=pipe, stdout=pipe) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(channel.recv(65536))
+            process.stdin.flush()
+            channel.sendall(process.stdout.readline())  # the mark: the shell is there
+            script = b"".join(iter(lambda: channel.recv(65536), b""))
+            self.ran.append(script.decode())
+            if self.breaks_off and b"sbatch" in script:
+                process.kill()
+                self.close()
+                return
+            channel.sendall(process.communicate(script)[0])
+            channel.send_exit_status(process.returncode)
+            channel.close()
+
+    def count(self, word: str) -> int:
+        """How many commands had this word."""
+        return sum(word in command for command in self.ran)
 
 
 def login_settings(folder: Path, port: int, known: Sequence[paramiko.PKey]) -> LoginSettings:

@@ -12,7 +12,7 @@ from tests.support.paths import ROOT
 UNIT = ROOT / "tests" / "unit"
 PORTAL = ROOT / "portal"
 OTHERS = {"bench", "cluster", "deploy", "docs", "gres", "images", "oracle", "postgresql"}
-OTHERS |= {"slurm_plugins", "templates"}
+OTHERS |= {"templates"}
 """Folders of unit tests for files outside of portal/, or of several of its folders."""
 OF_TESTS = {Path(f"test_{name}.py") for name in ("structure", "path_calls", "waits")}
 OF_TESTS.add(Path("web/test_transactions.py"))

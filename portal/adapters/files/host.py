@@ -14,7 +14,6 @@ import re
 import socket
 import ssl
 import time
-from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 
@@ -30,7 +29,7 @@ from portal.core.files.server import (
     StartOrder,
 )
 from portal.core.interfaces.file_servers import FileServerHost
-from portal.errors import Starting, Unavailable
+from portal.errors import Unavailable
 from portal.node.common.json_text import NotJson, decode_object
 
 SECONDS = 10.0
@@ -41,13 +40,8 @@ START_SECONDS = 15.0
 MOST = 4 * 1024 * 1024
 """Bytes of a response: a thousand entries with the longest names."""
 EACH = ThrottleLimits(at_once=3, waiting=3, seconds=3.0)
-"""Concurrent requests for one user from one process; it has 8 threads."""
-STARTS = ThrottleLimits(at_once=1, waiting=0, seconds=0.0)
-"""The same for starts: other requests do not wait for a start."""
-MOST_STARTS = 2
-"""Concurrent starts in one process, over all users."""
+"""Concurrent requests for one user from one process, which has `web.threads` for all."""
 _BUSY = "Your files do not answer in time. Try again in {seconds} seconds."
-_STARTING = "Your file server is being started. Try again in {seconds} seconds."
 _AWAY = "Your files do not answer. Try again in a minute; the file system may be away."
 _ADDRESS = re.compile(r"[0-9a-fA-F.:]+")
 
@@ -66,15 +60,9 @@ class SshFileServers(FileServerHost):
         self._command = command
         self._tls = ClientTls(ca_directory)
         self._users = UserThrottle(EACH, _BUSY, budget=budget)
-        self._starts = UserThrottle(STARTS, _STARTING, budget=ThreadBudget(MOST_STARTS))
 
     def start(self, owner: str, order: StartOrder) -> tuple[str, int]:
-        with ExitStack() as slot:
-            try:
-                slot.enter_context(self._starts.slot(owner))
-            except Unavailable as error:  # no start was attempted
-                raise Starting(error.text) from error
-            answer = self._run(owner, order)
+        answer = self._run(owner, order)
         if answer.get("running") == order.unless != "":
             raise Unavailable(_AWAY)
         address, port = answer.get("address"), answer.get("port")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import secrets
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from io import BufferedRandom
 from pathlib import Path
 
 from portal.errors import Unavailable
@@ -26,22 +26,30 @@ _PAUSE = 0.005
 _COMMENT = b"#"
 _MOST_COMMENTS = 1000
 """A map is compacted once its removed entries exceed half of its lines by this number."""
+_ID_DIGITS = 16
+_HEAD = re.compile(rb"[#s]lipway ([0-9a-f]{%d})\n" % _ID_DIGITS)
+_HEAD_SIZE = len(CANARY) + len(" \n") + _ID_DIGITS
+_ENTRY = re.compile(rb"^([^#\s]\S*) .*\n", re.MULTILINE)
 
 
 class MapFiles:
-    """Maps in a folder: single entries are changed in place, whole maps by replacing the file.
+    """Maps in a folder: entries are changed in place, whole maps by replacing the file.
 
     The folder's lock is held while a map changes and while HAProxy reads the files: so a new
     HAProxy process neither reads an entry that is being revoked nor misses an added one.
 
-    In place, an entry is appended as a comment, which its first byte then makes valid; a removed
+    In place, entries are appended as comments, which their first bytes then make valid; a removed
     entry becomes a comment in the same way. So a crash at any line leaves complete entries only,
     and a HAProxy process that reads without the lock sees no partial and no removed entry.
+
+    The first line has a random id: a process that knows it knows where earlier entries are, and
+    reads only what was appended since. It is the CANARY's entry once the routes are complete.
     """
 
     def __init__(self, folder: str) -> None:
         self._folder = Path(folder)
         self._lock_state = threading.local()
+        self._indexes: dict[str, _Index] = {}
 
     @contextmanager
     def exclusively(self) -> Iterator[None]:
@@ -71,67 +79,106 @@ class MapFiles:
     def is_complete(self) -> bool:
         """Whether the routes file is complete, so that a reload loses no route."""
         try:
-            with (self._folder / ROUTES).open(encoding="utf-8") as file:
-                return file.readline().startswith(f"{CANARY} ")
+            with (self._folder / ROUTES).open("rb") as file:
+                return file.read(_HEAD_SIZE).startswith(f"{CANARY} ".encode())
         except OSError:
             return False
 
+    def id(self, name: str) -> str:
+        """The file's id, which is another one once a restart of HAProxy has emptied the file."""
+        with self._opened(name) as (_, index):
+            return index.id
+
+    def set_complete(self, id: str) -> bool:
+        """Mark the routes file as complete; False, without a change, if its id is another one."""
+        with self._opened(ROUTES) as (descriptor, index):
+            if index.id != id:
+                return False
+            _put(descriptor, 0, CANARY[:1].encode())
+            return True
+
+    def text(self, name: str) -> str:
+        """The content of a map's file; "" if it is missing."""
+        try:
+            return (self._folder / name).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return ""
+
     def read(self, name: str) -> dict[str, str]:
         """The entries of a map; none if its file is missing."""
-        try:
-            text = (self._folder / name).read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return {}
-        lines = (line.split(" ", 1) for line in text.splitlines() if not line.startswith("#"))
-        return {fields[0]: fields[1] for fields in lines if len(fields) == 2}
+        return parse(self.text(name))
 
-    def set(self, name: str, key: str, value: str) -> None:
-        """Set one entry in place. After an OSError the map has the previous entry or none."""
-        line = f"{key} {value}\n".encode()
-        with self._open(name) as file:
-            data = _content(file)
-            offset = _find(data, key)
-            if offset is not None and data.startswith(line, offset):
+    def set(self, name: str, entries: Mapping[str, str]) -> None:
+        """Set entries in place. After an OSError each is the previous one, the new one or none."""
+        with self._opened(name) as (descriptor, index):
+            # By key: the line, and the offset of the entry that it replaces.
+            changes: dict[str, tuple[bytes, int | None]] = {}
+            for key, value in entries.items():
+                line, offset = f"{key} {value}\n".encode(), index.find(descriptor, key)
+                if offset is None or os.pread(descriptor, len(line), offset) != line:
+                    changes[key] = line, offset
+            if not changes:
                 return
-            gap = b"" if data[-1:] in (b"", b"\n") else b"\n"  # after a write that was cut off
-            _put(file, len(data), gap + _COMMENT + line[1:])
-            if offset is not None:
-                _put(file, offset, _COMMENT)
-            _put(file, len(data) + len(gap), line[:1])
+            end = os.fstat(descriptor).st_size
+            gap = b"" if end == index.end else b"\n"  # after a write that was cut off
+            lines = b"".join(_COMMENT + line[1:] for line, _ in changes.values())
+            _put(descriptor, end, gap + lines)
+            end += len(gap)
+            for line, offset in changes.values():
+                if offset is not None:
+                    _put(descriptor, offset, _COMMENT)
+                _put(descriptor, end, line[:1])
+                end += len(line)
 
     def remove(self, name: str, keys: Iterable[str]) -> None:
         """Remove entries in place. After an OSError the file is empty."""
         try:
-            with self._open(name) as file:
-                data = _content(file)
+            with self._opened(name) as (descriptor, index):
                 for key in keys:
-                    if (offset := _find(data, key)) is not None:
-                        _put(file, offset, _COMMENT)
+                    if (offset := index.find(descriptor, key)) is not None:
+                        _put(descriptor, offset, _COMMENT)
         except OSError:
             self._empty(name)
             raise
 
     def compact(self, name: str) -> None:
-        """Rewrite a map without its removed entries if there are too many of them."""
-        with self._open(name) as file:
-            data = _content(file)
-        comments = data.count(b"\n" + _COMMENT)
-        if comments > _MOST_COMMENTS + data.count(b"\n") // 2:
+        """Rewrite a map without its removed entries if there are too many; under the lock."""
+        text = self.text(name)
+        if text.count("\n#") > _MOST_COMMENTS + text.count("\n") // 2:
             with suppress(OSError):
-                self._replace(name, self.read(name))
+                self._replace(name, parse(text), name == ROUTES and self.is_complete())
 
-    def _open(self, name: str) -> BufferedRandom:
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[tuple[int, _Index]]:
+        """A map's file, with its index; one that another program has written is rewritten first."""
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        return os.fdopen(os.open(self._folder / name, flags, 0o600), "r+b")
+        with self.exclusively():
+            descriptor = os.open(self._folder / name, flags, 0o600)
+            try:
+                if not _HEAD.match(os.pread(descriptor, _HEAD_SIZE, 0)):
+                    self._replace(name, self.read(name), name == ROUTES and self.is_complete())
+                    os.close(descriptor)
+                    descriptor = os.open(self._folder / name, flags, 0o600)
+                yield descriptor, self._index(name, descriptor)
+            finally:
+                os.close(descriptor)
+
+    def _index(self, name: str, descriptor: int) -> _Index:
+        id = os.pread(descriptor, _HEAD_SIZE, 0)[-_ID_DIGITS - 1 : -1].decode()
+        index = self._indexes.get(name)
+        if index is None or index.id != id:
+            index = self._indexes[name] = _Index(id)
+        index.read(descriptor)
+        return index
 
     def write(self, name: str, entries: Mapping[str, str]) -> None:
-        """Replace a map. After an OSError the file is empty.
+        """Replace a map; it is not complete. After an OSError the file is empty.
 
         An empty map denies access until the worker has restored the routes; the old map would
         grant access that has been revoked.
         """
         try:
-            self._replace(name, entries)
+            self._replace(name, entries, False)
         except OSError:
             self._empty(name)
             raise
@@ -142,14 +189,15 @@ class MapFiles:
             file.unlink(missing_ok=True)
             file.touch(0o600)
 
-    def _replace(self, name: str, entries: Mapping[str, str]) -> None:
+    def _replace(self, name: str, entries: Mapping[str, str], is_complete: bool) -> None:
         file = self._folder / name
         draft = file.with_name(f".{name}.{secrets.token_hex(4)}")
-        order = sorted(entries, key=lambda key: (key != CANARY, key))  # is_complete reads one line
+        head = f"{CANARY} {secrets.token_hex(_ID_DIGITS // 2)}\n"
         try:
             with draft.open("x", encoding="utf-8") as stream:
                 draft.chmod(0o600)
-                stream.writelines(f"{key} {entries[key]}\n" for key in order)
+                stream.write(head if is_complete else f"#{head[1:]}")
+                stream.writelines(f"{key} {value}\n" for key, value in entries.items())
             draft.replace(file)
         except OSError:
             with suppress(OSError):
@@ -157,21 +205,45 @@ class MapFiles:
             raise
 
 
-def _content(file: BufferedRandom) -> bytes:
-    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
+class _Index:
+    """The offsets of a file's entries, of which other processes may have removed some."""
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        self.end = _HEAD_SIZE
+        """The end of the complete lines that were read."""
+        self._offsets: dict[bytes, int] = {}
+
+    def read(self, descriptor: int) -> None:
+        """Read the lines that were appended since."""
+        size = os.fstat(descriptor).st_size
+        data = os.pread(descriptor, size - self.end, self.end) if size > self.end else b""
+        for entry in _ENTRY.finditer(data):
+            self._offsets[entry[1]] = self.end + entry.start()
+        self.end += data.rfind(b"\n") + 1
+
+    def find(self, descriptor: int, key: str) -> int | None:
+        """The offset of the valid entry with this key; None without one."""
+        name = key.encode()
+        offset = self._offsets.get(name)
+        if offset is None:
+            return None
+        if os.pread(descriptor, len(name) + 1, offset) != name + b" ":
+            del self._offsets[name]  # a comment by now
+            return None
+        return offset
 
 
-def _find(data: bytes, key: str) -> int | None:
-    """The offset of the valid entry with this key; None without one."""
-    head = key.encode() + b" "
-    if data.startswith(head):
-        return 0
-    offset = data.find(b"\n" + head)
-    return offset + 1 if offset >= 0 else None
+def parse(text: str) -> dict[str, str]:
+    """The entries in a file's content, without the CANARY."""
+    lines = (line.split(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    entries = {fields[0]: fields[1] for fields in lines if len(fields) == 2}
+    entries.pop(CANARY, None)
+    return entries
 
 
-def _put(file: BufferedRandom, offset: int, data: bytes) -> None:
-    if os.pwrite(file.fileno(), data, offset) < len(data):
+def _put(descriptor: int, offset: int, data: bytes) -> None:
+    if os.pwrite(descriptor, data, offset) < len(data):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
 
-from portal.adapters.haproxy.map_files import BACKGROUND, CANARY, HUB, ROUTES, MapFiles
+from portal.adapters.haproxy.map_files import BACKGROUND, CANARY, HUB, ROUTES, MapFiles, parse
 from portal.adapters.haproxy.runtime_api import Haproxy, Process
 from portal.core.interfaces.systems import Routes
 from portal.core.session.idle import Traffic
@@ -21,8 +21,14 @@ _HUB_PATH = re.compile(r"/[A-Za-z0-9_./~%@!$&*+=-]*/")
 _INSIDE = re.compile(r"key=([^|\s]+)\|(\S+) use=[1-9]")
 _STREAM = re.compile(r"^(0x[0-9a-f]+): proto=\S+ src=(\S+) ", re.MULTILINE)
 _SENT = re.compile(r"key=([^|\s]+)\S* .*http_req_cnt=(\d+) bytes_in_cnt=(\d+)")
+_SHOW_MAP = re.compile(r"^0x[0-9a-f]+ (\S+) (\S+)$", re.MULTILINE)
+_GET_MAP = re.compile(r'key="([^"]*)", value="([^"]*)"')
 _AT_ONCE = 50
 """Commands per message: HAProxy reads lines of up to 16 KB."""
+_LINES_AT_ONCE = 75
+"""Entries per message, for the same reason."""
+_MOST_SINGLE = 5
+"""Entries that are read one by one; for more of them the whole map is read."""
 
 
 class HaproxyRoutes(Routes):
@@ -37,22 +43,42 @@ class HaproxyRoutes(Routes):
         self._haproxy = Haproxy(run_directory)
         self._files = MapFiles(run_directory)
         self._run = run_directory
+        self._comparison = _Comparison("", "")
 
     def exclusively(self) -> AbstractContextManager[None]:
         return self._files.exclusively()
 
     def add(self, key: str, target: str) -> None:
-        if not _KEY.fullmatch(key) or not _TARGET.fullmatch(target):
-            raise ValueError("a route that HAProxy would misread")
-        self._set(ROUTES, key, target)
+        self.add_all({key: target})
 
-    def _set(self, name: str, key: str, value: str) -> None:
+    def add_all(self, routes: Mapping[str, str]) -> None:
+        for key, target in routes.items():
+            if not _KEY.fullmatch(key) or not _TARGET.fullmatch(target):
+                raise ValueError("a route that HAProxy would misread")
+        self._set(ROUTES, routes)
+
+    def _set(self, name: str, entries: Mapping[str, str]) -> None:
+        if not entries:
+            return
         with self.exclusively():
             with self._changing(name):
-                self._files.set(name, key, value)
-            process, map = self._haproxy.newest(), f"{self._run}/{name}"
-            if "not found" in process.ask(f"set map {map} {key} {value}"):
-                process.ask(f"add map {map} {key} {value}")
+                self._files.set(name, entries)
+            self._set_in_memory(self._haproxy.newest(), name, entries)
+
+    def _set_in_memory(self, process: Process, name: str, entries: Mapping[str, str]) -> None:
+        """Set entries in a process's memory; two with the same key are possible there."""
+        map = f"{self._run}/{name}"
+        if len(entries) <= _MOST_SINGLE:
+            answers = process.ask(*(f"get map {map} {key}" for key in entries))
+            current = dict(_GET_MAP.findall(answers))
+        else:
+            current = self._shown(process, name)
+        changed = {k: v for k, v in entries.items() if current.get(k, v) != v}
+        _send(process, (f"set map {map} {key} {value}" for key, value in changed.items()))
+        lines = (f"{key} {value}" for key, value in entries.items() if key not in current)
+        while batch := list(islice(lines, _LINES_AT_ONCE)):
+            # An empty line ends them; the first one ends the message.
+            process.ask("\n".join([f"add map {map} <<", *batch, ""]))
 
     def _write(self, name: str, entries: Mapping[str, str]) -> None:
         with self._changing(name):
@@ -68,19 +94,20 @@ class HaproxyRoutes(Routes):
     def add_path(self, path: str, key: str) -> None:
         if not _HUB_PATH.fullmatch(path) or not _KEY.fullmatch(key):
             raise ValueError("a path that HAProxy would misread")
-        self._set(HUB, path, key)
+        self._set(HUB, {path: key})
 
     def set_paths(self, paths: Mapping[str, str]) -> None:
         with self.exclusively():
+            self._files.compact(HUB)
             process = self._haproxy.newest()
             current, stored = self._shown(process, HUB), self._files.read(HUB)
-            if not stored.keys() <= paths.keys():
-                self._write(HUB, {path: stored[path] for path in stored.keys() & paths.keys()})
+            if dropped := stored.keys() - paths.keys():
+                with self._changing(HUB):
+                    self._files.remove(HUB, dropped)
             dropped = current.keys() - paths.keys()
             _send(process, (f"del map {self._run}/{HUB} {path}" for path in dropped))
-            for path, key in paths.items():
-                if not current.get(path) == stored.get(path) == key:
-                    self.add_path(path, key)
+            missing = paths.items() - (current.items() & stored.items())
+            self._set(HUB, dict(missing))
 
     def remove(self, *keys: str) -> None:
         if not all(_KEY.fullmatch(key) for key in keys):
@@ -123,7 +150,7 @@ class HaproxyRoutes(Routes):
                 return
             self._write(BACKGROUND, entries)
             process.ask(f"clear map {self._run}/{BACKGROUND}")
-            _send(process, (f"add map {self._run}/{BACKGROUND} {path} 1" for path in entries))
+            self._set_in_memory(process, BACKGROUND, entries)
 
     def is_lost(self) -> bool:
         output = self._haproxy.ask(f"get map {self._run}/{ROUTES} {CANARY}")
@@ -137,36 +164,48 @@ class HaproxyRoutes(Routes):
         }
         with self.exclusively():
             self._files.compact(ROUTES)
-            stored = self._files.read(ROUTES)
-            current = self._shown(self._haproxy.newest(), ROUTES)
-        # Entries that only the file or only the process has count as wrong: no route has "".
-        entries = dict.fromkeys([*connected, *stored], "") | current
-        entries |= dict.fromkeys(current.keys() - stored.keys(), "")
-        entries.pop(CANARY, None)
-        return entries
+            stored = self._files.text(ROUTES)
+            current = self._show_map(self._haproxy.newest(), ROUTES)
+        comparison = self._comparison
+        if (comparison.stored, comparison.current) != (stored, current):
+            self._comparison = comparison = _Comparison(stored, current)
+        return dict.fromkeys(connected - comparison.entries.keys(), "") | comparison.entries
 
     def _shown(self, process: Process, name: str) -> dict[str, str]:
         """The entries of a map in this process's memory."""
-        lines = process.ask(f"show map {self._run}/{name}").splitlines()
-        entries = (line.split() for line in lines if line.startswith("0x"))
-        return {fields[1]: fields[2] for fields in entries if len(fields) == 3}
+        return _entries(self._show_map(process, name))
 
-    def fill(self, routes: Mapping[str, str]) -> None:
+    def _show_map(self, process: Process, name: str) -> str:
+        return process.ask(f"show map {self._run}/{name}")
+
+    def generation(self) -> str:
+        with self._changing(ROUTES):
+            return self._files.id(ROUTES)
+
+    def set_complete(self, generation: str) -> None:
         with self.exclusively():
-            self._write(ROUTES, {CANARY: "1", **routes})
-            process, map = self._haproxy.newest(), f"{self._run}/{ROUTES}"
-            current = self._shown(process, ROUTES)
-            _send(
-                process,
-                (
-                    f"{'set' if key in current else 'add'} map {map} {key} {target}"
-                    for key, target in routes.items()
-                    if current.get(key) != target
-                ),
-            )
-            # Last: after a crash before this line the map still counts as lost.
-            if CANARY not in current:
-                process.ask(f"add map {map} {CANARY} 1")
+            with self._changing(ROUTES):
+                is_same = self._files.set_complete(generation)
+            if is_same:
+                self._set_in_memory(self._haproxy.newest(), ROUTES, {CANARY: generation})
+
+
+class _Comparison:
+    """The content of the routes' file, and of HAProxy's map, with the entries of both."""
+
+    def __init__(self, stored: str, current: str) -> None:
+        self.stored = stored
+        self.current = current
+        in_file, in_map = parse(stored), _entries(current)
+        in_map.pop(CANARY, None)
+        # Entries that are not the same in both count as wrong: no route has "".
+        self.entries = dict.fromkeys(in_file, "") | in_map
+        self.entries |= dict.fromkeys((key for key, _ in in_map.items() - in_file.items()), "")
+
+
+def _entries(shown: str) -> dict[str, str]:
+    """The entries that HAProxy shows; of two with the same key the first one counts."""
+    return dict(reversed(_SHOW_MAP.findall(shown)))
 
 
 def _send(process: Process, commands: Iterable[str]) -> None:

@@ -10,6 +10,7 @@ from portal.adapters.certificates import CertificateAuthority
 from portal.adapters.ssh.command import Completed
 from portal.adapters.ssh.hosts import HostOrder
 from portal.adapters.ssh.per_user import ThreadBudget
+from portal.adapters.ssh.pool import MOST_ON_HOST
 from portal.adapters.ssh.transport import MOST_OUTPUT, SshTransport
 from portal.config import LoginSettings
 from portal.core.interfaces.monitoring import Measures
@@ -39,8 +40,9 @@ class MeasuredTransport(SshTransport):
         hosts: HostOrder,
         measures: Measures,
         budget: ThreadBudget | None = None,
+        most: int = MOST_ON_HOST,
     ) -> None:
-        super().__init__(settings, authority, operator, hosts, budget)
+        super().__init__(settings, authority, operator, hosts, budget, most)
         self._measures = measures
 
     def run(

@@ -37,8 +37,9 @@ class PrometheusMeasures(Measures):
         )  # fmt: skip
         self._launches = Histogram(
             "slipway_launch_seconds",
-            "Time of each phase of a session's start: submit (request to Slurm's queue), queue "
-            "(until the job starts), start (until apps can be reached).",
+            "Time of each phase of a session's start: submit (from the request until sbatch has "
+            "answered, waits included), queue (until the job starts), start (until apps can be "
+            "reached), total.",
             ["phase"], buckets=_LAUNCH, registry=self._registry,
         )  # fmt: skip
         self._commands = Histogram(

@@ -200,9 +200,8 @@ class Slurm(Scheduler):
         jobs = queue.squeue_parse(self._ask(queue.squeue_argv(session, user)))
         return [job.report for job in jobs]
 
-    def named(self, session: str) -> list[JobReport]:
-        jobs = queue.squeue_parse(self._ask(queue.squeue_argv(session)))
-        return [job.report for job in jobs]
+    def named(self, sessions: Collection[str]) -> dict[str, list[JobReport]]:
+        return queue.named_parse(self._ask(queue.named_argv(sessions)), sessions)
 
     def ended(self, job_ids: Collection[str]) -> dict[str, JobReport]:
         ids = sorted(filter(commands.is_job_id, job_ids))

@@ -9,9 +9,11 @@ wrong number of fields raises an error, since guessing could end a session.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from portal.core.cluster.inventory import Node, NodeGpus, Partition
 from portal.core.cluster.job_reports import JobState, job_state
@@ -94,7 +96,12 @@ def _largest(first: Sequence[NodeGpus], second: Sequence[NodeGpus]) -> tuple[Nod
     return tuple(largest[kind] for kind in sorted(largest))
 
 
-_HOST_FIELDS = ("NodeHost", "Partition", "CPUs", "Memory", "StateComplete", "Gres")
+_HOST_FIELDS = (
+    "NodeHost", "Partition", "CPUs", "Memory", "StateComplete", "Gres", "Features_act", "Reason",
+)  # fmt: skip
+_NOTHING = ("none", "(null)")
+MAX_REASON = 200
+"""Characters of a node's reason that are kept."""
 _UNUSABLE = re.compile(
     r"\b(down|drain\w*|fail\w*|maint\w*|reserved|unknown|future|not_responding)\b", re.IGNORECASE
 )
@@ -109,14 +116,40 @@ def nodes_argv() -> list[str]:
 def nodes_parse(text: str) -> list[Node]:
     """Parse sinfo's lines to nodes, and whether they currently accept jobs."""
     nodes = []
-    for line in filter(str.strip, text.split("\n")):
-        fields = line.split(SEPARATOR)
-        if len(fields) != len(_HOST_FIELDS) + 1:
+    # The reason is free text: it may contain line breaks.
+    for line in filter(str.strip, text.split(f"{SEPARATOR}\n")):
+        fields = line.split(SEPARATOR, len(_HOST_FIELDS) - 1)
+        if len(fields) != len(_HOST_FIELDS):
             raise UnexpectedOutput(f"sinfo: {len(fields)} fields in {line!r}")
-        name, partition, cpus, memory, state, gres = map(str.strip, fields[:-1])
+        name, partition, cpus, memory, state, gres, features, reason = map(str.strip, fields)
         usable, gpus = not _UNUSABLE.search(state), node_gpus(gres)
-        nodes.append(Node(name, partition.rstrip("*"), int(cpus), int(memory), usable, gpus))
-    return nodes
+        nodes.append(
+            Node(
+                name,
+                partition.rstrip("*"),
+                int(cpus),
+                int(memory),
+                usable,
+                gpus,
+                state.lower(),
+                _feature_names(features),
+                _plain_reason(reason),
+            )
+        )
+    # sinfo prints a node's partitions in another order each time.
+    first = {node.name: number for number, node in reversed(list(enumerate(nodes)))}
+    return sorted(nodes, key=lambda node: (first[node.name], node.partition))
+
+
+def _feature_names(text: str) -> tuple[str, ...]:
+    return () if text in _NOTHING else tuple(filter(None, text.split(",")))
+
+
+def _plain_reason(text: str) -> str:
+    # Normalized as the text of a filter is, which has to be equal.
+    text = unicodedata.normalize("NFC", text)
+    reason = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return "" if reason in _NOTHING else reason[:MAX_REASON]
 
 
 def sbatch_argv() -> list[str]:
@@ -154,9 +187,12 @@ def scancel_argv(*job_ids: str, user: str = "") -> list[str]:
     return ["scancel", "--quiet", *([f"--user={user}"] if user else []), *job_ids]
 
 
+_cached = lru_cache(maxsize=4096)
+"""For parsers of words that many jobs of a queue share."""
 _UNITS = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
 
 
+@_cached
 def amount(text: str) -> Tres:
     """Parse Slurm's list of TRES, such as "cpu=3,mem=3G,gres/shard=2".
 
@@ -173,6 +209,7 @@ def amount(text: str) -> Tres:
     )
 
 
+@_cached
 def parse_minutes(text: str) -> int | None:
     """Minutes of Slurm's [days-]hours:minutes:seconds; None for no limit."""
     match = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", text)
@@ -182,6 +219,7 @@ def parse_minutes(text: str) -> int | None:
     return days * 1440 + hours * 60 + minutes
 
 
+@_cached
 def read_state(word: str) -> JobState:
     try:
         return job_state(word)

@@ -6,6 +6,7 @@ lines are parsed.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 
 from portal.adapters.slurm.commands import (
@@ -46,10 +47,15 @@ _FIELDS = (
 )
 
 
-def squeue_argv(name: str | None = None, user: str | None = None, job: str = "") -> list[str]:
-    """List all users' jobs in every state, or those of one name or user, or one job."""
-    fields = ",".join(f"{field}:{SEPARATOR}" for field in _FIELDS)
-    argv = ["squeue", "--noheader", "--all", "--states=all", f"--Format={fields}"]
+def squeue_argv(
+    name: str | None = None,
+    user: str | None = None,
+    job: str = "",
+    fields: Sequence[str] = _FIELDS,
+) -> list[str]:
+    """List all users' jobs in every state, or those of some names or one user, or one job."""
+    formats = ",".join(f"{field}:{SEPARATOR}" for field in fields)
+    argv = ["squeue", "--noheader", "--all", "--states=all", f"--Format={formats}"]
     if name is not None:
         argv.append(f"--name={name}")
     if user is not None:
@@ -57,6 +63,22 @@ def squeue_argv(name: str | None = None, user: str | None = None, job: str = "")
     if job:
         argv.append(f"--jobs={job}")
     return argv
+
+
+def named_argv(names: Collection[str]) -> list[str]:
+    """List all users' jobs of these names, each line after its job's name."""
+    return squeue_argv(name=",".join(names), fields=("Name", *_FIELDS))
+
+
+def named_parse(text: str, names: Collection[str]) -> dict[str, list[JobReport]]:
+    """The jobs by name. squeue adds those without a name, which are left out."""
+    # Only the names of sessions were asked for, which contain neither separators nor line breaks.
+    reports: dict[str, list[JobReport]] = {name: [] for name in names}
+    for line in text.split("\n"):
+        name, _, fields = line.partition(SEPARATOR)
+        if name.strip() in reports:
+            reports[name.strip()].append(_line(fields).report)
+    return reports
 
 
 def squeue_parse(text: str) -> list[Job]:
@@ -69,17 +91,22 @@ class QueueReader:
 
     def __init__(self) -> None:
         self._parsed: dict[str, Job] = {}
+        self._queue: dict[str, Job] = {}
 
     def read(self, text: str) -> dict[str, Job]:
         """The jobs by number; raises UnexpectedOutput."""
-        previous, parsed = self._parsed, dict[str, Job]()
-        for line in text.split("\n"):
-            if line in previous:
-                parsed[line] = previous[line]
-            elif line.strip():
-                parsed[line] = _line(line)
-        self._parsed = parsed
-        return {job.report.job_id: job for job in parsed.values()}
+        # Jobs whose lines are unchanged are not touched: there may be 50,000 of them.
+        lines = dict.fromkeys(text.split("\n"))
+        new = {line: _line(line) for line in lines if line not in self._parsed and line.strip()}
+        queue = self._queue.copy()
+        for line in [line for line in self._parsed if line not in lines]:
+            queue.pop(self._parsed.pop(line).id, None)
+        self._parsed |= new
+        queue |= {job.id: job for job in new.values()}
+        if len(queue) != len(self._parsed):  # with SQUEUE_PRIORITY, a job has several lines
+            queue = {job.id: job for job in self._parsed.values()}
+        self._queue = queue
+        return queue
 
 
 def _line(line: str) -> Job:

@@ -86,7 +86,7 @@ def _field_of(line: str) -> str:
 
 
 def _plugin_words(result: Completed) -> str:
-    """The message of job_submit.lua about the requested GPU, which is clearer than Slurm's."""
+    """What a site's job_submit plug-in says of the requested GPU, which is clearer than Slurm's."""
     lines = [line for line in result.stderr.splitlines() if line.startswith("sbatch: error: ")]
     if not lines or _GRES not in lines[-1]:
         return ""

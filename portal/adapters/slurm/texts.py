@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Collection
 
 from portal.adapters.slurm.commands import is_job_id
+from portal.core.interfaces.jobs import MOST_NAMED
 from portal.core.jobs.job import JobTexts
 from portal.core.jobs.output import LONGEST_PATH
 from portal.core.jobs.output_paths import insert_name
@@ -24,15 +25,23 @@ _COPY = re.compile(r"\A/.*?/slipway-[a-z0-9_]{8}/(?=[^/])")
 
 
 def new_separator() -> str:
-    """An unguessable separator. It starts with "<": squeue reads leading digits as a width."""
-    return f"<{secrets.token_hex(16)}>"
+    """An unguessable separator, short since each job's record has several.
+
+    It starts with "<": squeue reads leading digits as a width.
+    """
+    return f"<{secrets.token_hex(8)}>"
 
 
 def texts_argv(job_ids: Collection[str]) -> list[str]:
-    """List the texts of these jobs; the format is the first line of standard input."""
+    """List the texts of these jobs, or of all if they are many.
+
+    The format is the first line of standard input.
+    """
     if invalid := [job_id for job_id in job_ids if not is_job_id(job_id)]:
         raise ValueError(f"invalid job ids: {invalid}")
-    options = ["--noheader", "--all", "--states=all", f"--jobs={','.join(sorted(job_ids))}"]
+    options = ["--noheader", "--all", "--states=all"]
+    if len(job_ids) <= MOST_NAMED:
+        options.append(f"--jobs={','.join(sorted(job_ids))}")
     return ["/bin/sh", "-c", _SCRIPT, "squeue", *options]
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
+from portal.core.threads import in_background_thread
 from portal.errors import Unavailable
 
 PATIENT = 3.0
@@ -63,6 +64,9 @@ class ThreadBudget:
     @contextmanager
     def thread(self, user: str, slow: bool = False) -> Iterator[None]:
         """Hold a thread; raises Unavailable if none becomes free within PROMPT seconds."""
+        if in_background_thread():
+            yield
+            return
         ticket = object()
         self._enter(ticket, user, slow)
         try:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import io
 import socket
 import threading
-import time
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
@@ -25,6 +24,7 @@ from portal.adapters.ssh.command import (
 from portal.adapters.ssh.connect import CONNECT_SECONDS, open_transport
 from portal.adapters.ssh.hosts import HostOrder
 from portal.adapters.ssh.per_user import PATIENT, ThreadBudget, ThrottleLimits, UserThrottle
+from portal.adapters.ssh.pool import MOST_ON_HOST, Connection, ConnectionPool
 from portal.config import LoginSettings
 from portal.core.account_names import is_safe
 from portal.core.auth.accounts import Account, read_account
@@ -32,10 +32,8 @@ from portal.errors import OutcomeUnknown, Unavailable
 
 __all__ = ["Completed", "SshTransport", "Transport"]
 
-IDLE_SECONDS = 600.0
-"""Seconds that an idle connection is kept; it may outlive its certificate."""
 USER_LIMITS = ThrottleLimits(at_once=3, waiting=3, seconds=PATIENT)
-"""Concurrent commands per user and process: fewer than gunicorn's threads (8)."""
+"""Concurrent commands per user and process: fewer than its threads (`web.threads`)."""
 PORTAL_LIMITS = ThrottleLimits(at_once=8, waiting=64, seconds=5.0)
 """The same for the portal's own accounts. sshd refuses the eleventh concurrent command of a
 connection (MaxSessions), and a refusal would close the connection for the other commands."""
@@ -70,16 +68,6 @@ class Transport(Protocol):
         ...
 
 
-@dataclass
-class _Connection:
-    transport: paramiko.Transport
-    host: str
-    used: float
-    channels: int = 0
-    retired: bool = False
-    """Whether it takes no new commands; it is closed with its last channel."""
-
-
 class SshTransport(Transport):
     """Commands over pooled SSH connections, one per user."""
 
@@ -90,14 +78,16 @@ class SshTransport(Transport):
         operator: str = "",
         hosts: HostOrder | None = None,
         budget: ThreadBudget | None = None,
+        most: int = MOST_ON_HOST,
     ) -> None:
+        """`most`: connections above which unused ones are closed."""
         self._settings = settings
         self._hosts = hosts or HostOrder(settings.all_hosts, settings.port)
         self._authority = authority
         self._portal_accounts = {settings.reader, operator}
-        self._pool: dict[str, _Connection] = {}
+        self._pool = ConnectionPool(self._portal_accounts, most)
         self._lock = threading.Lock()
-        self._user_locks: dict[str, threading.Lock] = {}
+        self._user_locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._user_throttle = UserThrottle(USER_LIMITS, BUSY, budget=budget)
         self._portal_throttle = UserThrottle(PORTAL_LIMITS, BUSY)
 
@@ -144,9 +134,11 @@ class SshTransport(Transport):
             if not ended:
                 # A process that does not end keeps its slot (MaxSessions) in this connection.
                 hang_up(channel)
-            self._close(user, connection, channel, retire=not ended)
+            with suppress(paramiko.SSHException, OSError, EOFError):
+                channel.close()
+            self._pool.release(connection, retire=not ended)
 
-    def _open(self, user: str) -> tuple[_Connection, paramiko.Channel]:
+    def _open(self, user: str) -> tuple[Connection, paramiko.Channel]:
         window = None if self._is_portal_account(user) else WINDOW
         for attempt in (1, 2):
             connection = self._connection(user)
@@ -157,81 +149,40 @@ class SshTransport(Transport):
                 return connection, channel
             except (paramiko.SSHException, OSError, EOFError) as error:
                 # A pooled connection may be dead; nothing was sent, so it is safe to try again.
-                self._release(user, connection, retire=True)
+                self._pool.release(connection, retire=True)
                 if attempt == 2:
                     raise Unavailable("The login node does not answer.") from error
         raise AssertionError("unreachable")
 
-    def _connection(self, user: str) -> _Connection:
-        """The user's connection, with one more channel counted."""
+    def _connection(self, user: str) -> Connection:
+        """The user's connection, for one more command."""
         with self._lock:
-            self._close_idle()
-            lock = self._user_locks.setdefault(user, threading.Lock())
+            lock = self._user_locks[user]
         # One login at a time per user; other threads wait for it.
         if not lock.acquire(timeout=2 * CONNECT_SECONDS):
             raise Unavailable("The login node does not answer.")
         try:
-            with self._lock:
-                connection = self._pool.get(user)
-            if connection is None or connection.retired or not connection.transport.is_active():
-                connection = self._new_connection(user)
-            elif not self._hosts.is_first(connection.host):
-                connection = self._better_connection(user, connection)
-            with self._lock:
-                connection.used = time.monotonic()
-                connection.channels += 1
-            return connection
+            connection = self._pool.take(user)
+            if connection is None:
+                return self._new_connection(user)
+            if self._hosts.is_first(connection.host):
+                return connection
+            return self._better_connection(user, connection)
         finally:
             lock.release()
 
-    def _new_connection(self, user: str) -> _Connection:
+    def _new_connection(self, user: str) -> Connection:
         transport, host = self._connect(user)
-        connection = _Connection(transport, host, time.monotonic())
-        with self._lock:
-            self._pool[user] = connection
-        return connection
+        return self._pool.add(user, transport, host)
 
-    def _better_connection(self, user: str, current: _Connection) -> _Connection:
+    def _better_connection(self, user: str, current: Connection) -> Connection:
         """A connection to an earlier login node that answers again; else the current connection."""
         try:
             better = self._new_connection(user)
         except Unavailable:
             return current
-        with self._lock:
-            current.retired = True
-            is_unused = current.channels <= 0
-        if is_unused:
-            current.transport.close()
+        self._pool.release(current)
         return better
-
-    def _close_idle(self) -> None:
-        limit = time.monotonic() - IDLE_SECONDS
-        unused = [
-            u
-            for u, connection in self._pool.items()
-            if connection.used < limit and not connection.channels
-        ]
-        for user in unused:
-            self._pool.pop(user).transport.close()
-            self._user_locks.pop(user, None)
-
-    def _close(
-        self, user: str, connection: _Connection, channel: paramiko.Channel, retire: bool
-    ) -> None:
-        with suppress(paramiko.SSHException, OSError, EOFError):
-            channel.close()
-        self._release(user, connection, retire)
-
-    def _release(self, user: str, connection: _Connection, retire: bool) -> None:
-        with self._lock:
-            connection.channels -= 1
-            connection.used = time.monotonic()
-            connection.retired |= retire
-            if connection.retired and self._pool.get(user) is connection:
-                del self._pool[user]
-            is_unused = connection.retired and connection.channels <= 0
-        if is_unused:
-            connection.transport.close()
 
     def _connect(self, user: str) -> tuple[paramiko.Transport, str]:
         """Log in to the first login node that accepts the user; returns transport and host."""

@@ -13,6 +13,7 @@ from pathlib import Path
 import portal
 from portal.adapters import private_files
 from portal.cli.render import systemd_units
+from portal.cli.web import gunicorn_arguments
 from portal.config import Settings
 from portal.version import release
 
@@ -52,7 +53,8 @@ def target(settings: Settings, haproxy_config: str) -> Applied:
     proxy = _digest([haproxy_config.encode(), *_contents([*_certificates(settings), pages])])
     program = _digest([settings.model_dump_json().encode(), release().encode(), *_code(settings)])
     packages = ", ".join(f"{name} {version(name)}" for name in IN_GUNICORN)
-    server = f"{packages}, Python {platform.python_version()}"
+    arguments = " ".join(gunicorn_arguments(settings))
+    server = f"{packages}, Python {platform.python_version()}, {arguments}"
     if settings.service.supervisor == "systemd":
         # Units are part of the package, so an upgrade replaces them.
         unit = systemd_units(settings)["slipway-web.service"]

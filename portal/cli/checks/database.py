@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 from alembic.runtime.migration import MigrationContext
@@ -13,6 +14,8 @@ from portal.cli.findings import Finding, warn
 from portal.config import Settings
 from portal.errors import DatabaseUnavailable
 from portal.store.engine import OLDEST_RELEASE, is_known, is_too_old, newest, open_database
+from portal.store.jobs.size import JOB_BYTES
+from portal.store.jobs.store import JobStore
 from portal.store.urls import DatabaseUrlError, check_url
 from portal.wiring import workers_of
 
@@ -75,6 +78,22 @@ def check_hosts(settings: Settings) -> Iterator[Finding]:
         else:
             text = f"host {host.name} is shut off from apps: it is silent for {host.silent:.0f} s"
             yield warn(f"{text}; see its slipway-worker")
+
+
+def check_jobs(store: JobStore, settings: Settings, now: datetime) -> Iterator[Finding]:
+    """Say what `batch.jobs_days` needs at the present rate of jobs."""
+    size, days = store.size(now), settings.batch.jobs_days
+    most = size.ended_in_a_day * days
+    yield Finding(
+        True,
+        f"the database has {size.rows} jobs, and {_megabytes(size.database_bytes)} in all; "
+        f"{size.ended_in_a_day} jobs and tasks ended within a day: with batch.jobs_days = {days} "
+        f"at most {most} are kept, which need {_megabytes(most * JOB_BYTES)}",
+    )
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1_000_000:.0f} MB"
 
 
 def _revision(current: str | None) -> Finding:

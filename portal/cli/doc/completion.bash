@@ -7,7 +7,7 @@ _slipway_admin() {
     [[ $current != "=" ]] || current=
     [[ $previous != "=" ]] || previous=${COMP_WORDS[COMP_CWORD - 2]}
     if [[ $COMP_CWORD -eq 1 ]]; then
-        word="apply apps backup check config images init logout maintenance move-database reload-proxy reload-web render restore rotate rotate-keys token worker"
+        word="apply apps backup check config images init logout maintenance move-database reload-proxy reload-web render restore rotate rotate-keys token web worker"
     elif [[ ${COMP_WORDS[1]} == maintenance ]]; then
         [[ $COMP_CWORD -ne 2 ]] || word="off on status"
         [[ $action != on || $current != -* ]] || word="--message --until"

@@ -151,6 +151,27 @@ def route_target(session: Session, server: str) -> str | None:
 
 
 @dataclass(frozen=True)
+class RoutedApp:
+    """An app of a running session with a gateway, and who has access to it."""
+
+    opened: OpenApp
+    address: str
+    port: int
+    """Those of the session's gateway."""
+    cookie_hashes: tuple[str, ...]
+    """Of the grants."""
+
+    @property
+    def keys(self) -> list[str]:
+        """The grants' keys of HAProxy's map."""
+        return [f"{self.opened.label}.{hash}" for hash in self.cookie_hashes]
+
+    def target(self, server: str) -> str:
+        """The value of HAProxy's map; see route_target."""
+        return f"{self.address}@{self.port}@{gateway_name(server, self.opened.session)}"
+
+
+@dataclass(frozen=True)
 class OriginEntry:
     """The app at an origin, and the grant of a browser's cookies, read in one transaction."""
 

@@ -61,7 +61,7 @@ class Login:
     scopes: tuple[str, ...]
     created: datetime
     used: datetime
-    """When it was last used, to the minute."""
+    """When it was last used, to the minute; polls of open pages do not count."""
     expires: datetime
     address: str = ""
     """Client address at creation."""
@@ -74,6 +74,8 @@ class Login:
     """As in Proof; empty for tokens."""
     purpose: Purpose | Literal[""] = ""
     """Purpose of a token; "" for tokens that their owners store themselves."""
+    seen: datetime | None = None
+    """When a visible page last polled with it, to the minute; None if its last use is later."""
 
     def allows(self, scope: str) -> bool:
         """Whether it has this scope; a browser's login has all of its user's permissions."""
@@ -100,10 +102,8 @@ class LoginTerms:
     """A browser's login expires this long after its creation, even if it is in use."""
     token_days: int
     """Maximum lifetime of a token."""
-    per_minute: int
-    """Attempts per minute and client address."""
     per_hour: int
-    """Attempts per hour for one account from networks where it has never logged in."""
+    """Wrong passwords per hour for one account from networks where it has never logged in."""
 
 
 @dataclass(frozen=True)

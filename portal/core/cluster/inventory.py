@@ -60,3 +60,8 @@ class Node:
     memory_mb: int
     usable: bool
     gpus: tuple[NodeGpus, ...] = ()
+    state: str = ""
+    """Slurm's state with all its flags, such as "mixed+drain"."""
+    features: tuple[str, ...] = ()
+    reason: str = ""
+    """Why an administrator, Slurm or a health check took it out of service; "" without a reason."""

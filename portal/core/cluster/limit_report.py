@@ -57,6 +57,14 @@ class LimitReport:
     users: tuple[Limited, ...] = ()
     """Only users with a limit that differs from their account's."""
 
+    def named(self, part: str) -> LimitReport:
+        """Only those with this part in their names."""
+        kept = (
+            tuple(entity for entity in entities if part.casefold() in entity.name.casefold())
+            for entities in (self.groups, self.qos, self.accounts, self.users)
+        )
+        return LimitReport(self.applied, *kept)
+
 
 def limit_report(limits: Limits, partitions: Sequence[Partition]) -> LimitReport:
     """Describe all limits in words."""

@@ -8,7 +8,7 @@ Limits of different kinds all apply, so the tightest one bounds a request. None 
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -181,6 +181,31 @@ class Limits:
     def named_qos(self) -> Mapping[str, Qos]:
         """The QOS, by name."""
         return {qos.name: qos for qos in self.qos}
+
+    @cached_property
+    def feature_sets(self) -> Mapping[str, Mapping[tuple[str, ...], int]]:
+        """For each partition, the number of its nodes with each combination of features."""
+        sets: defaultdict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)
+        for row in self.features:
+            sets[row.partition][row.features] += 1
+        return dict(sets)
+
+    @cached_property
+    def feature_names(self) -> frozenset[str]:
+        """The features of all nodes."""
+        return frozenset(name for row in self.features for name in row.features)
+
+    @cached_property
+    def sharing_nodes(self) -> Mapping[str, frozenset[str]]:
+        """For each partition, the partitions that have any of its nodes, and itself."""
+        of_node: defaultdict[str, set[str]] = defaultdict(set)
+        for row in self.features:
+            of_node[row.node].add(row.partition)
+        together: defaultdict[str, set[str]] = defaultdict(set)
+        for partitions in {frozenset(partitions) for partitions in of_node.values()}:
+            for name in partitions:
+                together[name] |= partitions
+        return {name: frozenset(names) for name, names in together.items()}
 
     @cached_property
     def requires_association(self) -> bool:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from portal.core.cluster.effective_limits import group_limits, partitions_for
+from portal.core.cluster.effective_limits import UserPartition, group_limits, partitions_for
 from portal.core.cluster.gpu_usage import GpuCapacity
 from portal.core.cluster.inventory import Partition
 from portal.core.cluster.limits import GroupLimit, Limits, Tres, UserLimits, user_limits
-from portal.core.cluster.usage import ClusterUsage, Overlap, allocated_under, allocations_under
+from portal.core.cluster.usage import ClusterUsage, allocated_under, allocations_under
 from portal.core.slurm_options import NO_OPTIONS, SlurmOptions
 from portal.core.units import floor_size, format_cores
 
@@ -87,10 +87,7 @@ def usage_meters(
     in_partition = GroupLimit(Tres(), "", user, partitions=frozenset({partition}))
     mine = allocated_under(use, in_partition)
     fgpu = sum(holding.fgpu for holding in allocations_under(use, in_partition))
-    overlap = next(
-        (row for row in use.overlaps if (row.user, row.partition) == (user, partition)),
-        Overlap(user, partition, 0, 0),
-    )
+    overlap = use.overlap_of(user, partition)
     return (
         _meter(
             mine.cpus or 0,
@@ -125,7 +122,7 @@ class _LimitUse:
     @classmethod
     def of(cls, limit: GroupLimit, user: str, partition: str, use: ClusterUsage) -> _LimitUse:
         elsewhere = ClusterUsage(
-            tuple(h for h in use.holdings if h.user == user and h.partition != partition)
+            tuple(held for held in use.held_by(user) if held.partition != partition)
         )
         return cls(limit.amount, allocated_under(use, limit), allocated_under(elsewhere, limit))
 
@@ -202,9 +199,13 @@ def partition_usage(
     limits: Limits | None,
     use: ClusterUsage,
     options: SlurmOptions = NO_OPTIONS,
+    usable: Sequence[UserPartition] | None = None,
 ) -> PartitionUsage | None:
-    """The bars of the named group, else of the default; None if the user may not use it."""
-    groups = partitions_for(user, partitions, limits, options)
+    """The bars of the named group, else of the default; None if the user may not use it.
+
+    `usable`: the partitions that the user may use with these options, where they are known.
+    """
+    groups = partitions_for(user, partitions, limits, options) if usable is None else usable
     if name is None:
         group = next((g for g in groups if g.default), groups[0] if groups else None)
     else:

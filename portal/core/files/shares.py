@@ -20,6 +20,8 @@ READ: Access = "read"
 WRITE: Access = "write"
 MOST = 200
 """Shares of one folder."""
+MOST_RECEIVED, MOST_FROM_ONE = 400, 50
+"""Shares with one user that are listed, and those of them by one owner."""
 MOST_ADOPTED = 1000
 """Shares that were not created in the portal are listed up to this number per user."""
 _LONGEST_NAME = 255

@@ -11,6 +11,11 @@ from portal.core.jobs.compose.command import SubmitCommand
 from portal.core.jobs.job import Job, JobTexts
 from portal.core.jobs.job_usage import EndedUse, StepUse
 
+MOST_NAMED = 500
+"""Jobs whose texts are read by name. squeue loads the whole queue, and compares each of its jobs
+with each that is named: with 2,000 of 50,000 a hundred million times, which costs more than
+printing all of them."""
+
 
 class JobMeter(Protocol):
     """Slurm's measurements of one job. Raises Unavailable when Slurm does not answer."""
@@ -32,7 +37,11 @@ class JobScheduler(Protocol):
         ...
 
     def texts(self, job_ids: Collection[str]) -> dict[str, JobTexts]:
-        """Texts of these jobs' owners, by number; without jobs that left the queue."""
+        """Texts of these jobs' owners, by number; without jobs that left the queue.
+
+        For more than MOST_NAMED the texts of all jobs are read. Raises OutcomeUnknown if they take
+        too long, or are too large.
+        """
         ...
 
     def ended(self, job_ids: Collection[str]) -> dict[str, Job]:

@@ -84,8 +84,8 @@ class Scheduler(Protocol):
         """The user's jobs whose name is this session's id, newest last."""
         ...
 
-    def named(self, session: str) -> list[JobReport]:
-        """All users' jobs whose name is this session's id: any user may choose a job's name."""
+    def named(self, sessions: Collection[str]) -> dict[str, list[JobReport]]:
+        """All users' jobs whose names are these sessions' ids, by name: users choose the names."""
         ...
 
     def ended(self, job_ids: Collection[str]) -> dict[str, JobReport]:
@@ -231,6 +231,10 @@ class Routes(Protocol):
         """Route requests with this key to the target, replacing an earlier one."""
         ...
 
+    def add_all(self, routes: Mapping[str, str]) -> None:
+        """The same for many: targets by key."""
+        ...
+
     def remove(self, *keys: str) -> None:
         """Delete these routes and close their open connections. Idempotent."""
         ...
@@ -262,8 +266,15 @@ class Routes(Protocol):
         """The map; keys that exist only for connections or the next process have no target."""
         ...
 
-    def fill(self, routes: Mapping[str, str]) -> None:
-        """Write the complete map to HAProxy, which then also uses it after a reload."""
+    def generation(self) -> str:
+        """An id of the map, which is another one once HAProxy has lost the map.
+
+        Or when its file was rewritten.
+        """
+        ...
+
+    def set_complete(self, generation: str) -> None:
+        """Note that the map has all routes, so that it is not lost; only in this generation."""
         ...
 
 

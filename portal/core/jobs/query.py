@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -15,6 +16,9 @@ from portal.core.validation import Matching
 
 MAX_AT_ONCE = 500
 """Jobs in one response, or in one action."""
+MAX_SEARCHED = 50_000
+"""Rows that a list counts, and the newest ended jobs that it searches, or sorts by other columns
+than times: sites have tens of millions."""
 
 
 class JobSort(Order):
@@ -75,6 +79,16 @@ class JobQuery(SearchQuery):
         return self.sessions != "yes" or any((self.words, *others))
 
     @property
+    def reads_all(self) -> bool:
+        """Whether rows have to be read that the page does not show: no index has this order, or
+        these filters."""
+        in_order = self.sort.key == "submitted" or (
+            self.sort.key == "ended" and self.state is JobTab.ENDED and self.owner is None
+        )
+        filters = (self.words, self.partition, self.account, self.slurm_state)
+        return not in_order or self.sessions != "yes" or any(filters)
+
+    @property
     def place(self) -> Cursor[JobSort] | None:
         """The cursor at which the page begins; None at the start of the list."""
         return Cursor.read(self.cursor, JobSort) if self.cursor else None
@@ -102,3 +116,7 @@ class JobPage:
     rows: tuple[JobRow, ...] = ()
     following: str | None = None
     previous: str | None = None
+    since: datetime | None = None
+    """Ended jobs submitted before were not searched; None: all were."""
+    counted: int = 0
+    """Of an array whose tasks these are: the number of those that are counted only."""

@@ -134,6 +134,14 @@ def idle_notice(session: Session, rules: SiteRules, now: datetime) -> IdleNotice
     return IdleNotice(since, ends, warned) if warned or now - since >= NOTICE_AFTER else None
 
 
+def notice_changes(session: Session, rules: SiteRules) -> list[datetime]:
+    """When the notice for a session that nobody uses appears, and when it becomes a warning."""
+    ends, since = idle_deadline(session, rules), session.last_used
+    if ends is None or since is None:
+        return []
+    return [since + NOTICE_AFTER, ends - warning_span(rules)]
+
+
 @dataclass(frozen=True)
 class Traffic:
     """Traffic from browsers to one app of one session since HAProxy began to count."""

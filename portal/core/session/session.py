@@ -119,8 +119,10 @@ class Session(BaseModel):
     """SHA-256 of the secret that authenticates the session's runner; "" until a requeued session
     has a new one."""
     submitted: datetime
-    """When the latest attempt to submit began."""
+    """When the latest attempt to submit began; before the first, when it was last known to wait for
+    it."""
     attempts: int = 1
+    """How often its submission was begun."""
     batch: str | None = None
     """Shared by the sessions of one launch: all of them reach the queue, or none."""
 

@@ -7,14 +7,26 @@ from datetime import datetime, timedelta
 from portal.core.cluster.usage import SlurmStatus
 from portal.core.session.end_reasons import LOG_SAYS
 from portal.core.session.holders import NOTHING, Holdings, explain_waiting
+from portal.core.session.idle import notice_changes
 from portal.core.session.pending_reasons import Reason, explain_reason, maintenance_reason
 from portal.core.session.session import OVER, SUSPENDED, Session, State
+from portal.core.site_rules import SiteRules
 
 SILENT_AFTER = timedelta(seconds=15)
 """Maximum age of Slurm's last answer before states are shown as UNKNOWN."""
 
-NODE_SILENT_AFTER = timedelta(seconds=45)
-"""Maximum age of a runner's last report; it reports every ten seconds."""
+QUIET_SECONDS = 30.0
+"""Longest time that the portal lets pass between two reports of a runner."""
+LOST_SECONDS = 30.0
+"""How long a runner may take to find that a report is lost: it waits for an answer on the kept
+connection, then on a new one (ANSWER_TIMEOUT in node/runner/callback.py)."""
+USUAL_SECONDS = 10.0
+"""After which it sends the next one; `sessions.heartbeat_seconds`, usually."""
+NODE_SILENT_AFTER = timedelta(seconds=QUIET_SECONDS + LOST_SECONDS + USUAL_SECONDS + 5)
+"""Maximum age of a runner's last report: a single loss, and a slow answer to the next, are no
+silence."""
+SOON = timedelta(seconds=10)
+"""When to look again at what may change at any moment without a change of what is shown."""
 ENDS_SOON = timedelta(minutes=15)
 """How long before the end a warning is shown."""
 
@@ -29,9 +41,18 @@ def unknown_since(session: Session, status: SlurmStatus, now: datetime) -> datet
     """Since when a live session's state has been unknown; None while it is known."""
     if session.state in OVER or status.answered is None:
         return None
-    if now - status.answered > SILENT_AFTER:
+    if _slurm_silent(status, now):
         return status.failing_since or status.answered
     return session.lost
+
+
+def _slurm_silent(status: SlurmStatus, now: datetime) -> bool:
+    return status.answered is not None and now - status.answered > SILENT_AFTER
+
+
+def silent_parts(status: SlurmStatus, now: datetime) -> int:
+    """Who has been silent for so long that pages say so: 1 the worker, plus 2 Slurm; 0 nobody."""
+    return status.worker_down(now) + 2 * _slurm_silent(status, now)
 
 
 def shown_state(session: Session, status: SlurmStatus, now: datetime) -> str:
@@ -102,15 +123,34 @@ def _waits(session: Session, reason: Reason, now: datetime) -> Reason:
     return Reason(reason.code, f"{again} {reason.text}", reason.advice)
 
 
+def is_node_silent(session: Session, now: datetime) -> bool:
+    """Whether a running session's node has not reported for too long."""
+    return now - _last_report(session, now) > NODE_SILENT_AFTER
+
+
+def _last_report(session: Session, now: datetime) -> datetime:
+    return max(filter(None, (session.usage_at, session.ready)), default=now)
+
+
 def _node_silent(session: Session, now: datetime) -> Reason | None:
-    last_report = max(filter(None, (session.usage_at, session.ready)), default=now)
-    if now - last_report <= NODE_SILENT_AFTER:
+    if not is_node_silent(session, now):
         return None
+    last_report = _last_report(session, now)
     return Reason(
         "NodeSilent",
         f"The node has not reported since {last_report:%H:%M:%S} UTC; open apps may not answer.",
         "If it lasts, end the session and launch it again.",
     )
+
+
+def next_change(session: Session, rules: SiteRules, now: datetime) -> datetime | None:
+    """When pages show a session differently although nothing is stored; None if never."""
+    if session.state is not State.RUNNING:
+        return None
+    times = [_last_report(session, now) + NODE_SILENT_AFTER, *notice_changes(session, rules)]
+    if session.deadline is not None:
+        times.append(session.deadline - ENDS_SOON)
+    return min((time for time in times if time > now), default=None)
 
 
 def ends_soon(session: Session, now: datetime) -> bool:

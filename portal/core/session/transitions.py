@@ -56,6 +56,24 @@ class Transition:
         """Whether it changes anything."""
         return bool(self.changes)
 
+    def fits(self, session: Session) -> bool:
+        """Whether it may be applied to the session as stored."""
+        same = all(getattr(session, name) == value for name, value in self.expected.items())
+        return session.state in self.from_states and same
+
+
+def claim_first(now: datetime) -> Transition:
+    """The process that stored it submits it, unless the worker has begun to."""
+    changes = Changes(submitted=now, attempts=1)
+    return Transition(frozenset({State.SUBMITTING}), changes, {"attempts": 0})
+
+
+def claim_again(session: Session, now: datetime, token_hash: str) -> Transition:
+    """The worker submits it, unless another process has begun to, or said that it will."""
+    changes = Changes(submitted=now, token_hash=token_hash, attempts=session.attempts + 1)
+    expected = {"submitted": session.submitted, "attempts": session.attempts}
+    return Transition(frozenset({State.SUBMITTING}), changes, expected)
+
 
 def submitted(job_id: str) -> Transition:
     """Slurm has accepted the job."""

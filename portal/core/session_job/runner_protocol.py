@@ -127,6 +127,11 @@ class Heartbeat(BaseModel):
     home_files: Annotated[int, Field(ge=0, lt=2**31)] | None = None
     """Files in the session's own home, except hidden ones and those below mounts."""
     home_bytes: Count | None = None
+    peak_cpu_percent: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] | None = None
+    peak_memory_bytes: Count | None = None
+    peak_gpu_percent: Percent | None = None
+    """The highest of its measurements since the last report, of which a runner takes several if
+    the portal has asked for fewer reports; CPU in percent of one core."""
 
     def meters(self) -> Facts:
         """The values that are copied unchanged into the session's fields."""
@@ -141,12 +146,17 @@ class Heartbeat(BaseModel):
             "home_bytes": self.home_bytes,
         }
 
+    @property
+    def most_memory(self) -> int:
+        """The most memory in use since the last report."""
+        return max(self.memory_bytes, self.peak_memory_bytes or 0)
+
     def reading(self, at: datetime) -> Reading:
         """The values for the session's use over time."""
         return Reading(
             at=at,
             cpu_seconds=self.cpu_seconds,
-            memory=self.memory_bytes,
+            memory=self.most_memory,
             gpu_percent=self.gpu_percent,
             gpu_memory=self.gpu_memory_bytes,
         )
@@ -164,6 +174,8 @@ class HeartbeatAnswer(TypedDict):
     """Whether it then ends for being unused."""
     ready: bool
     """Whether the portal knows the gateway's address; if not, the runner reports it again."""
+    next: float
+    """Seconds until the runner is to report again; runners of earlier releases ignore it."""
     authorities: str
     """The fingerprint of the portal's authorities; the runner requests them when it changes."""
 
@@ -180,6 +192,28 @@ class AppReport(BaseModel):
     """Its last lines."""
     details: Annotated[str, Field(max_length=4096)] | None = None
     """The app's own report to the owner; only with "ready"."""
+
+
+def is_same_figure(name: str, stored: object, reported: object) -> bool:
+    """Whether pages would show a reported figure as they show the stored one."""
+    least = _LEAST_CHANGES.get(name)
+    if (
+        least is None
+        or not isinstance(stored, int | float)
+        or not isinstance(reported, int | float)
+    ):
+        return stored == reported
+    absolute, part = least
+    return abs(reported - stored) <= max(absolute, part * stored)
+
+
+_LEAST_CHANGES = {
+    "cpu_percent": (1.0, 0.0),
+    "gpu_percent": (1.0, 0.0),
+    "memory_used": (0.0, 0.02),
+    "gpu_memory_used": (0.0, 0.02),
+}
+"""Of figures that always vary: the change, absolute and as a part, up to which it is not stored."""
 
 
 def fingerprint(callback_ca: str, client_ca: str) -> str:

@@ -32,7 +32,6 @@ def main(argv: list[str] | None = None) -> int:
         ("unkillable", _unkillable, "free job $SLURM_JOB_ID (Slurm's UnkillableStepProgram)"),
         ("check", _check, "report what is missing on this node"),
         ("gres", _gres, "print this node's lines for gres.conf and slurm.conf"),
-        ("lua", _lua, "print /etc/slurm/slipway_gpu.lua for slurmctld"),
     ):
         commands.add_parser(name, help=text).set_defaults(action=action)
     options = parser.parse_args(argv)
@@ -101,10 +100,6 @@ def _gres() -> None:
         print(*lines, sep="\n")
     finally:
         nvml.close()
-
-
-def _lua() -> None:
-    print(gres.lua_table(settings.load().kinds), end="")
 
 
 def _node() -> str:

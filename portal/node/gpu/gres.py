@@ -1,4 +1,4 @@
-"""Slurm's configuration for this node's GPUs: gres.conf, slurm.conf, job_submit.lua's table."""
+"""Slurm's configuration for this node's GPUs: gres.conf, slurm.conf."""
 
 from __future__ import annotations
 
@@ -52,13 +52,3 @@ def _line(node: str, name: str, device: Device, type_: str) -> str:
     words += [f"Type={type_}"] if type_ else []
     words.append(f"{'MultipleFiles' if device.mig else 'File'}={','.join(device.files)}")
     return " ".join(words)
-
-
-def lua_table(kinds: Sequence[GpuKind]) -> str:
-    """The kinds in job_submit.lua's format: /etc/slurm/slipway_gpu.lua."""
-    rows = ""
-    for kind in kinds:
-        shared = kind.sharing == "shared"
-        least = next(kind.amounts()).shards if shared else 0
-        rows += f'    {{name = "{kind.name}", shards = {kind.shards * shared}, least = {least}}},\n'
-    return f"-- The site's kinds of GPUs, made by: slipway-gpu lua\nreturn {{\n{rows}}}\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import socket
 import ssl
 import threading
@@ -10,6 +11,7 @@ import time
 
 from . import wire
 from .log import say
+from .peaks import Peaks
 from .probe.causes import explain
 from .spec import PATIENCE, Spec
 
@@ -29,6 +31,8 @@ SILENT = frozenset({403, 404, 405, 410, 421})
 ANSWER_TIMEOUT = 15.0
 LONGEST_PAUSE = 10.0
 MOST_DELAYS = 5
+# Bounds of the time until the next report of usage that the portal asks for.
+SHORTEST_NEXT, LONGEST_NEXT = 1.0, 60.0
 
 
 class SessionOver(Exception):
@@ -186,12 +190,27 @@ def post_ready(
                 text = f"the portal could not be reached for {minutes}: {error}"
                 raise Unreachable(text) from None
             say(f"The portal cannot be reached ({error}); trying again in {pause:.1f} s")
-        time.sleep(pause)
+        time.sleep(spread(pause))
         pause = min(pause * 2, LONGEST_PAUSE)
 
 
+def spread(seconds: float, least: float = 0.9) -> float:
+    """A bit less, at random: sessions that started together do not call together for long."""
+    return seconds * random.uniform(least, 1.0)  # noqa: S311 - no secret
+
+
+def until_next(asked: float, usual: float) -> float:
+    """The seconds until the next report, as the portal asks, up to LONGEST_NEXT, or to `usual` if
+    that is longer.
+    """
+    return spread(max(SHORTEST_NEXT, min(max(LONGEST_NEXT, usual), asked)))
+
+
 class Reporter:
-    """Sends the apps' changes immediately, and usage every `heartbeat` seconds.
+    """Sends the apps' changes immediately, and usage when the portal's last answer asked for it.
+
+    Usage is measured every `heartbeat` seconds, and sent each time if the answer had no time, as
+    from portals of earlier releases, or if the portal was not reached.
 
     `unknown` is called when the portal does not know the session; it returns the seconds until the
     next usage is sent, if that is sooner.
@@ -211,11 +230,12 @@ class Reporter:
     ) -> None:
         self._callback = callback
         self._heartbeat = heartbeat
-        self._usage = usage
+        self._peaks = Peaks(usage, heartbeat / 2)
         self._over = over
         self._answered = answered
         self._unknown = unknown
         self._again = heartbeat
+        self._detailed = False
         self._hurried = False
         self._news: dict[str, dict[str, object]] = {}
         self._changed = threading.Condition()
@@ -236,27 +256,45 @@ class Reporter:
     def run(self) -> None:
         """Report until the portal responds that the session is over."""
         # The first usage soon, for users who watch the session start.
-        beat = time.monotonic() + min(1.0, self._heartbeat)
+        beat = report = time.monotonic() + spread(min(1.0, self._heartbeat), 0.0)
         try:
             while True:
                 with self._changed:
                     # While the portal is unreachable, changes wait for the next heartbeat.
                     if self._away or not (self._news or self._hurried):
                         self._changed.wait(max(0.0, beat - time.monotonic()))
-                    due = time.monotonic() >= beat or (self._hurried and not self._away)
+                    hurried = self._hurried and not self._away
+                    due = time.monotonic() >= beat or hurried
                     self._hurried = False
                     news = {} if self._away and not due else self._news
                     if news:
                         self._news = {}
                 self._send_news(news)
+                if due and (hurried or time.monotonic() >= report):
+                    self._send_usage()
+                    report = time.monotonic() + self._again
+                elif due:
+                    self._peaks.measure()
                 if due:
-                    self._again = self._heartbeat
-                    self._send("usage", self._usage(), self._answered)
-                    beat = time.monotonic() + min(self._again, self._heartbeat)
+                    beat = min(report, time.monotonic() + self._heartbeat)
         except SessionOver:
             say("The portal reports that this session has ended")
             self._callback.close()
             self._over()
+
+    def _send_usage(self) -> None:
+        """Send the usage, and set the seconds until the next time."""
+        self._again = spread(self._heartbeat)
+        self._send("usage", self._peaks.report(self._detailed), self._usage_answered)
+
+    def _usage_answered(self, answer: dict[str, object]) -> None:
+        self._peaks.clear()
+        seconds = answer.get("next")
+        # A portal that names the time also knows the values since the last report.
+        self._detailed = isinstance(seconds, int | float)
+        if isinstance(seconds, int | float):
+            self._again = until_next(seconds, self._heartbeat)
+        self._answered(answer)
 
     def _send_news(self, news: dict[str, dict[str, object]]) -> None:
         for app, report in news.items():
@@ -273,10 +311,12 @@ class Reporter:
         try:
             answered(self._callback.post(endpoint, message))
         except Refused as error:
+            # Portals of earlier releases refuse fields that they do not know.
+            self._detailed = False
             say(f"The portal does not accept a report on {endpoint}: {error}")
         except SessionUnknown:
             self._away = True
-            self._again = self._unknown()
+            self._again = min(self._unknown(), self._heartbeat)
             return False
         except Unreachable as error:
             if not self._away:

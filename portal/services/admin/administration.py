@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
 
@@ -24,7 +25,7 @@ from portal.core.apps.catalog import Catalog, Image
 from portal.core.auth.person import Person
 from portal.core.cluster.limit_report import LimitReport, limit_report
 from portal.core.cluster.limits import Limits
-from portal.core.cluster.node_use import Overview, overview
+from portal.core.cluster.node_list import NodePage, NodeQuery, NodeSummary
 from portal.core.interfaces.systems import Clock
 from portal.core.launch.site_files import RefusedFile
 from portal.core.launch.templates import Template
@@ -41,6 +42,16 @@ _PIECE = 500
 
 caller_address: ContextVar[str] = ContextVar("caller_address", default="")
 """Client address of the current request, set by the web layer; "" elsewhere."""
+
+
+@contextmanager
+def called_from(address: str) -> Iterator[None]:
+    """Record events of a request that a background thread completes with the request's address."""
+    token = caller_address.set(address)
+    try:
+        yield
+    finally:
+        caller_address.reset(token)
 
 
 class Administration:
@@ -123,7 +134,7 @@ class Administration:
             "account": sorted({association.account for association in limits.associations}),
             "qos": sorted(qos.name for qos in limits.qos),
             "reservation": sorted(reservation.name for reservation in limits.reservations),
-            "constraint": sorted({name for node in limits.features for name in node.features}),
+            "constraint": sorted(limits.feature_names),
         }
 
     def _check_options(self, request: TemplateRequest) -> None:
@@ -245,10 +256,15 @@ class Administration:
         reported = self._status.reported()
         return limit_report(reported.limits, reported.partitions) if reported.limits else None
 
-    def nodes(self, person: Person) -> Overview:
-        """The use of each node by user, as last polled."""
+    def nodes(self, person: Person) -> NodeSummary:
+        """All nodes together, as last polled."""
         self.admit(person)
-        return overview(self._status.nodes())
+        return self._status.nodes.summary()
+
+    def node_page(self, person: Person, query: NodeQuery) -> NodePage:
+        """A page of the nodes, with the use of each by user, as last polled."""
+        self.admit(person)
+        return self._status.nodes.page(query)
 
     # The audit log
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -19,12 +18,8 @@ from portal.core.admin.usage_report import (
     used_in,
 )
 from portal.core.auth.person import Person
-from portal.core.cluster.node_use import UserAllocation, overview
 from portal.core.interfaces.systems import Clock
-from portal.core.session.holders import HOLDING
-from portal.core.session.session import WAITING, Session
 from portal.services.admin.administration import Administration
-from portal.store.sessions import SessionStore
 from portal.store.status import StatusStore
 from portal.store.usage_report import UsageStore
 
@@ -56,13 +51,11 @@ class Usage:
         self,
         *,
         store: UsageStore,
-        sessions: SessionStore,
         status: StatusStore,
         administration: Administration,
         clock: Clock,
     ) -> None:
         self._store = store
-        self._sessions = sessions
         self._status = status
         self._administration = administration
         self._clock = clock
@@ -70,11 +63,11 @@ class Usage:
     def now(self, person: Person) -> list[InUse]:
         """Users with live sessions, most cores first."""
         self._administration.admit(person)
-        jobs = {use.user: use for use in overview(self._status.nodes()).users}
-        by_owner: defaultdict[str, list[Session]] = defaultdict(list)
-        for session in self._sessions.live():
-            by_owner[session.owner].append(session)
-        rows = [_in_use(owner, owned, jobs.get(owner)) for owner, owned in by_owner.items()]
+        jobs = {use.user: use.jobs for use in self._status.nodes.users()}
+        rows = [
+            InUse(owner, held, waiting, cpus, mb, round(fgpu, 3), used, jobs.get(owner, 0))
+            for owner, held, waiting, cpus, mb, fgpu, used in self._store.in_use()
+        ]
         return sorted(rows, key=lambda row: (-row.cpus, row.user))
 
     def report(self, person: Person, query: UsageQuery) -> Report:
@@ -121,21 +114,3 @@ class Usage:
                 return lambda share: share.key.rpartition(" of ")[0] or share.key
             case "person":
                 return lambda share: share.owner
-
-
-def _in_use(user: str, sessions: Sequence[Session], jobs: UserAllocation | None) -> InUse:
-    holding = [session for session in sessions if session.state in HOLDING]
-    return InUse(
-        user=user,
-        running=len(holding),
-        waiting=sum(
-            session.state in WAITING and session.state not in HOLDING for session in sessions
-        ),
-        cpus=sum(session.cpus for session in holding),
-        memory_mb=sum(session.memory_mb for session in holding),
-        fgpu=round(sum(session.fgpu or 0.0 for session in holding), 3),
-        last_used=max(
-            (session.last_used for session in sessions if session.last_used), default=None
-        ),
-        jobs=jobs.jobs if jobs else 0,
-    )

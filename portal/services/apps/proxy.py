@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from portal.core.apps.access import AppState, OpenApp, hub_key, public_key, route_target, ssh_key
@@ -10,13 +11,18 @@ from portal.core.apps.catalog import Catalog, split_request
 from portal.core.hosts import Removal
 from portal.core.interfaces.systems import Routes
 from portal.core.session.idle import Traffic
-from portal.core.session.session import Session, State
+from portal.core.session.session import Session
 from portal.errors import StillOpen, Unavailable
 from portal.services.apps.hosts import Hosts
 from portal.store.access import AccessStore
 from portal.store.sessions import SessionStore
 
 log = logging.getLogger(__name__)
+
+_AT_ONCE = 500
+"""Routes that are changed together, while others wait."""
+_PAUSE = 0.02
+"""Longer than the interval at which others ask for the lock of the map."""
 
 
 class ProxyRoutes:
@@ -34,7 +40,7 @@ class ProxyRoutes:
         store: AccessStore,
         routes: Routes,
         catalog: Callable[[], Catalog],
-        file_routes: Callable[[], dict[str, str]],
+        file_routes: Callable[[Collection[str] | None], dict[str, str]],
         hosts: Hosts,
     ) -> None:
         self._hosts = hosts
@@ -131,10 +137,10 @@ class ProxyRoutes:
         """Restore HAProxy's map after its restart; returns whether that was necessary."""
         if not self._routes.is_lost():
             return False
-        self._routes.set_background_requests(self._background())
-        with self._routes.exclusively():  # keys revoked meanwhile must not come back
-            self._routes.set_paths(self._paths())
-            self._routes.fill(dict(self._expected()))
+        generation = self._routes.generation()
+        self.check_routes()
+        # Last: after a crash before this line, or another restart, the map still counts as lost.
+        self._routes.set_complete(generation)
         return True
 
     def retry_revocations(self) -> None:
@@ -153,27 +159,24 @@ class ProxyRoutes:
             self._routes.set_paths(self._paths())
         entries = self._routes.entries()
         # Read after the map, so that it includes routes added meanwhile.
-        expected = dict(self._expected())
-        obsolete = [key for key in entries if key not in expected]
-        if obsolete:
-            expected = dict(self._expected())
-            obsolete = [key for key in obsolete if key not in expected]
-            self._routes.remove(*obsolete)
-        missing = {key for key, target in expected.items() if entries.get(key) != target}
-        if missing:
+        expected = self._expected()
+        if entries == expected:
+            return 0
+        obsolete = entries.keys() - expected.keys()
+        missing = [key for key, target in expected.items() if entries.get(key) != target]
+        # Others change the map in between, so what is wrong is read again with their changes.
+        for keys in _batches(sorted(obsolete)):
             with self._routes.exclusively():
-                for key, target in self._expected():
-                    if key in missing:
-                        self._routes.add(key, target)
-        if obsolete or missing:
-            log.warning(
-                "routes: %d removed, %d added in HAProxy's map", len(obsolete), len(missing)
-            )
+                self._routes.remove(*(set(keys) - self._expected(keys).keys()))
+        for keys in _batches(missing):
+            with self._routes.exclusively():
+                self._routes.add_all(self._expected(keys))
+        log.warning("routes: %d removed, %d added in HAProxy's map", len(obsolete), len(missing))
         return len(obsolete) + len(missing)
 
     def _paths(self) -> dict[str, str]:
         """The paths of JupyterHub's servers, with the keys of their routes."""
-        return {s.hub_prefix: hub_key(s.id) for s in self._sessions.live() if s.hub_prefix}
+        return {prefix: hub_key(id) for id, prefix in self._sessions.hub_prefixes().items()}
 
     def _background(self) -> list[str]:
         """Requests that do not count as use, in the format of Routes.set_background_requests."""
@@ -184,19 +187,28 @@ class ProxyRoutes:
                 requests.append(f"{app.server}/{method}{path}")
         return requests
 
-    def _expected(self) -> Iterator[tuple[str, str]]:
-        """The routes that should exist according to the database: key and target."""
-        yield from self._file_routes().items()
+    def _expected(self, keys: Collection[str] | None = None) -> dict[str, str]:
+        """The targets of the routes that should exist according to the database: all, or these."""
+        routes = self._file_routes(keys)
         catalog = self._catalog()
-        running = {s.id: s for s in self._sessions.live() if s.state is State.RUNNING}
-        apps = self._store.apps_of(running)
-        ready = {(app.session, app.app) for app in apps if app.state is AppState.READY}
-        keys = [(grant.key, grant.session, grant.app) for grant in self._store.grants()]
-        keys += [(key, app.session, app.app) for app in apps for key in self._standing_keys(app)]
-        for key, session, app in keys:
-            server = catalog.server_of(app)
-            if (session, server) not in ready:
-                continue
-            target = route_target(running[session], server)
-            if target is not None:
-                yield key, target
+        labels = None if keys is None else {key.partition(".")[0] for key in keys}
+        apps = self._store.routed_apps(labels)
+        ready = {
+            (app.opened.session, app.opened.app)
+            for app in apps
+            if app.opened.state is AppState.READY
+        }
+        for app in apps:
+            server = catalog.server_of(app.opened.app)
+            if (app.opened.session, server) in ready:
+                app_keys = [*app.keys, *self._standing_keys(app.opened)]
+                routes |= dict.fromkeys(app_keys, app.target(server))
+        return routes if keys is None else {key: routes[key] for key in keys if key in routes}
+
+
+def _batches(keys: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Parts of many keys, with pauses in between, in which others change the map."""
+    for start in range(0, len(keys), _AT_ONCE):
+        if start:
+            time.sleep(_PAUSE)
+        yield keys[start : start + _AT_ONCE]

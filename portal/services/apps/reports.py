@@ -40,6 +40,10 @@ class AppReports:
             self._store.save_image_apps(*image, apps)
         return apps
 
+    def states(self, session: str) -> dict[str, AppState]:
+        """The stored states of a session's opened apps."""
+        return self._store.app_states(session)
+
     def note_app(
         self,
         session: Session,

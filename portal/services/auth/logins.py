@@ -26,6 +26,7 @@ from portal.core.auth.logins import (
     Purpose,
     UserLogins,
 )
+from portal.core.auth.people import PeoplePage, PeopleQuery
 from portal.core.auth.person import Person, hash_secret
 from portal.core.interfaces.systems import Clock, RecordEvent
 from portal.errors import DatabaseFull, DatabaseUnavailable, FieldError, InvalidRequest, NotFound
@@ -216,6 +217,17 @@ class Logins:
         with suppress(DatabaseFull, DatabaseUnavailable):
             self._store.use_login(login.hash, now, expires)
 
+    def note_visible(self, login: Login) -> None:
+        """Store that a page of a browser is visible, at most once a minute; its expiry remains.
+
+        Does nothing while the database is full or does not answer.
+        """
+        now = self._clock()
+        if now - max(login.used, login.seen or login.used) < MINUTE:
+            return
+        with suppress(DatabaseFull, DatabaseUnavailable):
+            self._store.see_login(login.hash, now)
+
     def last_day(self, login: Login) -> datetime:
         """When it expires at the latest, even if it is in use."""
         return self._last(login)
@@ -233,6 +245,10 @@ class Logins:
     def active_users(self) -> list[UserLogins]:
         """All users with a live login or token, by name."""
         return self._store.present(self._clock())
+
+    def people(self, query: PeopleQuery) -> PeoplePage:
+        """One page of the users with a live login or token."""
+        return self._store.people(query, self._clock())
 
     def log_out(self, person: Person) -> None:
         """Log out, and revoke every route opened with this login."""

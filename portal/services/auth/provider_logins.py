@@ -20,7 +20,7 @@ from portal.core.interfaces.auth import Accounts, AccountsFile, IdentityProvider
 from portal.core.interfaces.systems import Clock, RecordEvent
 from portal.errors import Forbidden, PortalError, Unauthorized, visible
 from portal.services.auth.logins import Logins
-from portal.store.attempts import AttemptStore
+from portal.store.attempts import AttemptStore, Limit
 
 USED = "This log-in was used before, or has expired. Please log in again."
 _ONCE = 2 * ATTEMPT_SECONDS * 1000
@@ -131,11 +131,11 @@ class ProviderLogins:
         if not self._accounts.standing(user).may_log_in:
             raise Forbidden(refused)
 
-    def _use_once(self, kind: str, value: str) -> str:
-        key = f"{OIDC} {kind} {hash_secret(value)}"
-        if self._attempts.take(key, self._now(), _ONCE, 1):
+    def _use_once(self, kind: str, value: str) -> Limit:
+        once = Limit(f"{OIDC} {kind} {hash_secret(value)}", _ONCE, 1)
+        if self._attempts.take(once, self._now()):
             raise Unauthorized(USED)
-        return key
+        return once
 
     def logout_url(self, login: Login) -> str:
         """The provider's address for logging out there as well; "" if that is off or impossible."""
@@ -153,11 +153,11 @@ class ProviderLogins:
         Raises Unauthorized for an invalid or repeated token, and Unavailable.
         """
         notice = self._provider.read_logout(token)
-        key = self._use_once("logout", notice.id)
+        used = self._use_once("logout", notice.id)
         try:
             return self._logins.revoke_provided(self._terms.issuer, notice.subject, notice.session)
         except Exception:
-            self._attempts.give_back(key, _ONCE)  # the provider may repeat what failed
+            self._attempts.give_back(used)  # the provider may repeat what failed
             raise
 
     def _now(self) -> int:

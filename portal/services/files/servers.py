@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from math import ceil
 
 from portal.core.apps.access import Grant
@@ -23,6 +24,7 @@ from portal.core.files.server import (
 from portal.core.interfaces.file_servers import FileServerHost
 from portal.core.interfaces.systems import Certificates, Clock, Routes
 from portal.errors import NotFound, Starting, Unavailable
+from portal.services.files.starts import Starts
 from portal.store.file_servers import FileServerStore
 
 log = logging.getLogger(__name__)
@@ -58,8 +60,8 @@ class _Failure:
 class FileServers:
     """Users' file servers, started on demand.
 
-    A start takes as long as the user's shell does, so only the request that begins it waits. After
-    a crash between start and store, the server is started again.
+    A start goes on while the request that began it is answered. After a crash between start and
+    store, the server is started again.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class FileServers:
         make_order: MakeOrder,
         upload_life: timedelta,
         clock: Clock,
+        starts: Starts,
     ) -> None:
         self._store = store
         self._host = host
@@ -80,12 +83,13 @@ class FileServers:
         self._make_order = make_order
         self._upload_life = upload_life
         self._clock = clock
+        self._starts = starts
         self._failures: dict[str, _Failure] = {}
 
     def ask(self, person: Person, request: FileRequest) -> FileReply:
         """Send a request to the user's server, which is started if there is none.
 
-        Raises Unavailable; Starting while another request starts it.
+        Raises Unavailable; Starting while it is being started.
         """
         for _attempt in range(2):
             server = self._store.server(person.name)
@@ -93,7 +97,8 @@ class FileServers:
             reply = self._host.ask(server, request) if server else NoReply.ENDED
             if isinstance(reply, FileReply):
                 return reply
-            self._start(person.name, server.id if server else "", reply)
+            ended_id = server.id if server else ""
+            self._starts.run(person.name, partial(self._start, person.name, ended_id, reply))
         raise Unavailable("Your file server has ended. Try again.")
 
     def ensure(self, person: Person) -> None:
@@ -132,9 +137,9 @@ class FileServers:
             raise NotFound("This login has ended.")
         self.ensure(Person(grant.user, False, grant.login))
 
-    def expected_routes(self) -> dict[str, str]:
-        """The routes to all file servers, for comparison with HAProxy's map."""
-        return self._store.routes(self._clock())
+    def expected_routes(self, keys: Collection[str] | None = None) -> dict[str, str]:
+        """The routes to all file servers, or those of these keys, to compare HAProxy's map with."""
+        return self._store.routes(self._clock(), keys=keys)
 
     def expire(self) -> None:
         """Delete access of expired logins; the comparison of routes closes it."""
@@ -170,6 +175,9 @@ class FileServers:
     def _start(self, owner: str, ended_id: str, failure: NoReply) -> None:
         started = self._clock()
         if not self._store.claim_start(owner, ended_id, started, started + START_PATIENCE):
+            server = self._store.server(owner)
+            if server is not None and server.id != ended_id:
+                return  # another process has started it
             raise Starting("Your file server is being started. Try again in a moment.")
         try:
             id, ca = secrets.token_hex(8), self._certificates.client_ca()
@@ -184,8 +192,7 @@ class FileServers:
             raise
         self._store.save(FileServer(owner, id, address, port, self._clock()))
         with self._routes.exclusively():
-            for key, target in self._store.routes(self._clock(), owner).items():
-                self._routes.add(key, target)
+            self._routes.add_all(self._store.routes(self._clock(), owner))
 
     def _note_failure(self, owner: str, ended_id: str, started: datetime, text: str) -> None:
         now = self._clock()

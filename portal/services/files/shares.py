@@ -8,7 +8,7 @@ move or delete a shared folder until the portal has updated the rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
@@ -234,14 +234,29 @@ class FolderShares:
                 self._adopt(person, folder, shares)
 
     def with_me(self, person: Person) -> list[SharedFolder]:
-        """Folders that others share with the user, by name or group; raises Unavailable."""
+        """Folders that others share with the user, by name or group; raises Unavailable.
+
+        Of very many only some (ShareStore.with_user).
+        """
         shares = self._store.with_user(person.name)
         groups: frozenset[str] = frozenset()
         if self._store.has_groups():
-            identity = self._accounts.identity(person.name)
-            groups = identity.groups if identity else groups
+            groups = self._groups(person)
             shares += self._store.with_groups(groups)
         return shared_with(person.name, groups, shares)
+
+    def permitted(self, person: Person, folders: Collection[tuple[str, str]]) -> list[SharedFolder]:
+        """Those of these folders (owner and name) that are shared with the user, however many are;
+        raises Unavailable.
+        """
+        shares = self._store.of_folders(folders)
+        with_groups = any(share.key.kind == GROUP for share in shares)
+        groups = self._groups(person) if with_groups else frozenset[str]()
+        return shared_with(person.name, groups, shares)
+
+    def _groups(self, person: Person) -> frozenset[str]:
+        identity = self._accounts.identity(person.name)
+        return identity.groups if identity else frozenset()
 
     # Changes of folders that are shared
 

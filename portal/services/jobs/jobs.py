@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -24,7 +25,7 @@ from portal.core.jobs.actions import (
 )
 from portal.core.jobs.actions import targets as records_of
 from portal.core.jobs.ends import explain_end
-from portal.core.jobs.job import Job, JobTab
+from portal.core.jobs.job import Job, JobTab, tab_of
 from portal.core.jobs.pending import explain_pending
 from portal.core.jobs.query import MAX_AT_ONCE, JobPage, JobQuery
 from portal.core.session.pending_reasons import Reason
@@ -34,6 +35,10 @@ from portal.services.extending import LEASE, Extender, Minutes
 from portal.store.jobs.store import JobStore
 
 _NO_JOB = "There is no such job."
+_NO_TASK = (
+    "Task {task} of array {array} is not listed. Completed and cancelled tasks are only counted "
+    "some days after their end; sacct has them."
+)
 _ONLY_RUNNING = "Only a running job can be given more time."
 _NOT_HERE = "Time cannot be extended here."
 _IS_SESSION = "This job runs a session. Extend it on the Sessions page."
@@ -66,9 +71,12 @@ class Jobs:
     def get(self, person: Person, shown_id: str) -> Job:
         """The job, if this user may see it; else NotFound, whether or not it exists."""
         job = self._store.get(shown_id)
-        if job is None or not _may_see(person, job):
-            raise NotFound(_NO_JOB)
-        return job
+        if job is not None and _may_see(person, job):
+            return job
+        task = re.fullmatch(r"([0-9]{1,10})_([0-9]{1,9})", shown_id, re.ASCII)
+        if job is None and task and self.get(person, task[1]).array_id == task[1]:
+            raise NotFound(_NO_TASK.format(array=task[1], task=task[2]))
+        raise NotFound(_NO_JOB)
 
     def query(self, person: Person, query: JobQuery) -> JobPage:
         """One page of the jobs that this user may see."""
@@ -82,9 +90,16 @@ class Jobs:
             return dict.fromkeys(JobTab, 0)
         return self._store.counts(_of(person, query), self._clock())
 
-    def owners(self, person: Person) -> list[str]:
-        """Owners by which this user can filter; [] for users who see only their own jobs."""
-        return self._store.owners() if person.admin else []
+    def tasks(self, job: Job) -> dict[JobTab, int]:
+        """Of a job of an array: the number of the array's tasks on each tab."""
+        counts: Counter[JobTab] = Counter()
+        for state, number in self._store.states_of_array(job.array_id).items():
+            counts[tab_of(state)] += number
+        return dict(counts)
+
+    def owners(self, person: Person, most: int) -> list[str]:
+        """At most `most` owners to filter by; [] for users who see only their own jobs."""
+        return self._store.owners(most) if person.admin else []
 
     def reason(self, job: Job) -> Reason | None:
         """Why a job waits; None if it does not."""

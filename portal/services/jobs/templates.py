@@ -52,7 +52,7 @@ class JobTemplates:
         if limits is None:
             return []
         default = limits.default_accounts.get(person.name, "")
-        mine = {a.account for a in limits.associations if a.user == person.name}
+        mine = {row.account for row in limits.users.get(person.name, ())}
         return sorted(mine, key=lambda account: (account != default, account))
 
     def save(

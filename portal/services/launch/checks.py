@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
+from functools import partial
 from typing import NamedTuple
 
 from portal.core.admin.images import refused_files
@@ -12,6 +13,7 @@ from portal.core.admin.site_settings import SiteSettings
 from portal.core.apps.catalog import Catalog
 from portal.core.auth.person import Person
 from portal.core.cluster.gpu_offers import Gpus
+from portal.core.cluster.queue import QueuePart
 from portal.core.cluster_view import ClusterView
 from portal.core.interfaces.systems import Clock
 from portal.core.launch.hub import check_prefix
@@ -21,7 +23,7 @@ from portal.core.launch.request import LaunchRequest, parse_launch, without
 from portal.core.launch.site_files import refusal
 from portal.core.launch.templates import fill
 from portal.core.policy import Decision, decide, with_refusals
-from portal.core.session.session import Home
+from portal.core.session.session import Home, Session
 from portal.core.session_job.description import JobSettings
 from portal.errors import FieldError, InvalidRequest
 from portal.services.admin.administration import Administration
@@ -39,6 +41,8 @@ class LaunchView(NamedTuple):
     catalog: Catalog
     """All images; those of `visible` may be launched."""
     visible: Catalog
+    submitting: Sequence[Session] = ()
+    """The person's sessions that Slurm does not have yet."""
 
 
 class Plan(NamedTuple):
@@ -108,7 +112,9 @@ class LaunchChecks:
             cluster, settings = self._cluster.look(), self._administration.site_settings()
             catalog = self._catalog()
             visible = settings.visible_catalog(person, catalog, cluster.limits)
-            view = LaunchView(person, self._clock(), cluster, settings, catalog, visible)
+            submitting = self._store.submitting(person.name)
+            now = self._clock()
+            view = LaunchView(person, now, cluster, settings, catalog, visible, submitting)
         return view, is_new
 
     def _with_other_problems(
@@ -143,7 +149,7 @@ class LaunchChecks:
         if problems := self._problems(view, request):
             raise InvalidRequest(problems)
         user, cluster = view.person.name, view.cluster
-        count = None if is_new else _nothing_queued
+        count = partial(_count_jobs, view, request) if is_new else _nothing_queued
         refused = cluster.choice_problems(user, request, view.now, count)
         try:
             decision = decide(
@@ -177,6 +183,21 @@ class LaunchChecks:
             return ()
         problem = refusal(image, refused_files(view.catalog, view.visible))
         return [FieldError(IMAGE, problem)] if problem else ()
+
+
+def _count_jobs(view: LaunchView, request: LaunchRequest, part: QueuePart) -> int:
+    """The jobs in a part of the queue that counts the request's own, with those about to be there.
+
+    What is submitted alike counts in the same parts. Of what was begun the queue may have the job.
+    """
+    partition = view.cluster.partition_of(view.person.name, request)
+    chosen = (partition, request.slurm.account, request.slurm.qos)
+    waiting = [
+        session
+        for session in view.submitting
+        if session.attempts == 0 and (session.partition, session.account, session.qos) == chosen
+    ]
+    return view.cluster.count_jobs(part) + len(waiting)
 
 
 def _nothing_queued(_: object) -> int:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import secrets
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
-from datetime import datetime, timedelta
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from typing import NamedTuple
 
 from portal.core.apps.catalog import Catalog, Image
@@ -16,11 +16,19 @@ from portal.core.auth.person import Person, hash_secret
 from portal.core.interfaces.monitoring import Measures
 from portal.core.interfaces.systems import Certificates, Clock, Scheduler, UserFiles
 from portal.core.launch.names import names_for
+from portal.core.launch.request import MAX_COUNT
 from portal.core.launch.site_files import RefusedFile
 from portal.core.notices.maintenance import UnderMaintenance
 from portal.core.session.relaunch import describe_launch
 from portal.core.session.session import LIVE, Session, State
-from portal.core.session.transitions import stop, submitted
+from portal.core.session.transitions import (
+    Transition,
+    claim_again,
+    claim_first,
+    fail_to_start,
+    stop,
+    submitted,
+)
 from portal.core.session_job.adoption import PROOF_INSIDE, claims_of
 from portal.core.session_job.batch_script import render_script
 from portal.core.session_job.description import JobSettings, build_job
@@ -31,21 +39,29 @@ from portal.errors import (
     InvalidRequest,
     NodesUnknown,
     OutcomeUnknown,
+    PortalError,
+    TooMany,
     Unavailable,
 )
 from portal.node.common.fgpu import to_number
-from portal.services.admin.administration import Administration
+from portal.services.admin.administration import Administration, called_from, caller_address
 from portal.services.cluster import GPUS_UNKNOWN_YET, NODES_UNKNOWN_YET, Cluster, refuse_while_down
 from portal.services.launch.checks import Plan
+from portal.services.launch.submissions import Submissions
+from portal.services.launch.waiting import WaitingSessions
 from portal.services.storage import GrantMounts
 from portal.services.teardown import Teardown
 from portal.store.sessions import SessionStore
 
 log = logging.getLogger(__name__)
 
-PATIENCE = timedelta(seconds=12)
-"""How long one request keeps submitting; the reconciler submits the rest. With the longest
-submission (22 s) it ends before the reconciler searches for lost ones (60 s)."""
+MOST_SUBMITTING = 3 * MAX_COUNT
+"""Sessions of one person that are stored and not in Slurm yet: their launches are answered before
+Slurm has them, and take their turn with other people's."""
+TOO_MANY = (
+    "So many of your sessions have not reached Slurm yet that no more are taken. Wait until some "
+    "are queued, then launch again."
+)
 UNDONE = "Slipway, since Slurm did not accept all sessions of this launch"
 
 
@@ -54,6 +70,35 @@ class Draft(NamedTuple):
 
     session: Session
     script: str
+
+
+@dataclass
+class _Launch:
+    """A launch that is stored, and how far its submission has come."""
+
+    person: Person
+    address: str
+    """The client's."""
+    sessions: Sequence[Session]
+    tokens: Sequence[str]
+    image: Image
+    env: Mapping[str, str]
+    unclear: set[str] = field(default_factory=set)
+    """Sessions whose jobs Slurm may have."""
+    latest: str = ""
+    """The session whose submission was begun last."""
+
+    @property
+    def batch(self) -> str:
+        return self.sessions[0].id
+
+    def is_unsubmitted(self, session: Session) -> bool:
+        """Whether nobody has submitted one, as stored, after Slurm refused the latest.
+
+        The worker may be submitting those of which it has begun an attempt.
+        """
+        own = int(session.id == self.latest)
+        return session.job_id is None and session.attempts == own and session.id not in self.unclear
 
 
 class Launcher:
@@ -77,6 +122,8 @@ class Launcher:
         grant: GrantMounts,
         measures: Measures,
         launch_begin: Callable[[Person], datetime | None],
+        submissions: Submissions,
+        waiting: WaitingSessions,
     ) -> None:
         self._store = store
         self._cluster = cluster
@@ -93,20 +140,25 @@ class Launcher:
         self._grant = grant
         self._measures = measures
         self._launch_begin = launch_begin
+        self._submissions = submissions
+        self._waiting = waiting
 
     def launch(self, plan: Plan, preset: str = "") -> list[Session]:
         """Store the sessions, then submit their jobs; idempotent for the same key.
 
         `preset` names the preset that the request comes from, if any.
 
-        Raises InvalidRequest, HomeUnusable (nothing is stored), Conflict (the key was used for a
-        different launch), Unavailable (nothing is stored; also during maintenance without a known
-        end). If Slurm's answer is lost, the session stays and the reconciler finds its job: a
-        launch never creates two jobs and never loses one.
+        Raises InvalidRequest, HomeUnusable, TooMany (nothing is stored), Conflict (the key was used
+        for a different launch), Unavailable (nothing is stored; also during maintenance without a
+        known end). After the time that the request waits (submissions.py) the sessions are returned
+        SUBMITTING, and a later refusal is their end, FAILED. If Slurm's answer is lost, the session
+        stays and the reconciler finds its job: a launch never creates two jobs and never loses one.
         """
         person, request = plan.view.person, plan.request
         # A repeated request returns its sessions even if maintenance has begun since.
         begin = self._launch_begin(person) if plan.is_new else None
+        if plan.is_new and len(plan.view.submitting) + request.count > MOST_SUBMITTING:
+            raise TooMany(TOO_MANY)
         refuse_while_down(plan.view.cluster.status, self._clock())
         # Missing and unshared folders are refused; folders shared read-only are mounted so.
         granted = request.model_copy(update={"mounts": self._grant(person, request.mounts)})
@@ -119,12 +171,36 @@ class Launcher:
         if not new:
             return stored
         self._note(person, "session.launch", stored)
+        launch = _Launch(
+            person, caller_address.get(), stored, tokens, plan.decision.image, request.env
+        )
+        self._waiting.add([session.id for session in stored])
         try:
-            pairs = list(zip(stored, tokens, strict=True))
-            return self._submit_all(pairs, plan.decision.image, request.env)
+            submitted_sessions = self._submissions.run(
+                person.name,
+                f"submit {launch.batch}",
+                lambda: self._submit_all(launch),
+                lambda error: self._fail_late(launch, error),
+            )
         except (InvalidRequest, HomeUnusable, Unavailable) as error:
+            self._undo(launch, error)
             self._note(person, "session.refused", stored, error.text)
             raise
+        return stored if submitted_sessions is None else submitted_sessions
+
+    def _fail_late(self, launch: _Launch, error: PortalError) -> None:
+        """End a launch that was answered before Slurm refused it; its sessions say why.
+
+        Those whose jobs Slurm has, or may have, are ending until it says that these are over. After
+        any other error all sessions without a job wait for the reconciler, which finds their jobs
+        or submits them after a minute: what failed for one would fail for the next.
+        """
+        if not isinstance(error, (InvalidRequest, HomeUnusable)):
+            log.warning("launch %s: the worker submits what is left: %s", launch.batch, error)
+            return
+        with called_from(launch.address):
+            self._note(launch.person, "session.refused", launch.sessions, error.text)
+        self._teardown.cancel(self.end_batch(launch.batch, error.text, launch.is_unsubmitted))
 
     def _note(
         self, person: Person, action: str, created: Sequence[Session], detail: str = ""
@@ -181,6 +257,7 @@ class Launcher:
                 preset=preset,
                 created=now,
                 submitted=now,
+                attempts=0,
                 token_hash=hash_secret(token),
             )
             for identifier, name, token in zip(ids, names, tokens, strict=True)
@@ -188,34 +265,40 @@ class Launcher:
 
     # Submission
 
-    def _submit_all(
-        self, created: list[tuple[Session, str]], image: Image, env: Mapping[str, str]
-    ) -> list[Session]:
-        started = self._clock()
+    def _submit_all(self, launch: _Launch) -> list[Session]:
+        """Submit them in turn; raises a refusal, and Unavailable."""
         sessions: list[Session] = []
-        unclear: set[str] = set()
-        for session, token in created:
-            if self._clock() - started > PATIENCE:
-                sessions.append(session)
-                continue
-            try:
-                sessions.append(self._submit(session, image, token, env))
-            except OutcomeUnknown as error:
-                log.warning("session %s: submission unclear: %s", session.id, error)
-                sessions.append(session)
-                unclear.add(session.id)
-            except (InvalidRequest, HomeUnusable, Unavailable):
-                self._undo(created[0][0].id, unclear)
-                raise
+        try:
+            for session, token in zip(launch.sessions, launch.tokens, strict=True):
+                launch.latest = session.id
+                try:
+                    sessions.append(self._submit_first(session, launch.image, token, launch.env))
+                except OutcomeUnknown as error:
+                    log.warning("session %s: submission unclear: %s", session.id, error)
+                    sessions.append(session)
+                    launch.unclear.add(session.id)
+        finally:
+            self._waiting.remove([session.id for session in launch.sessions])
         return sessions
+
+    def _submit_first(
+        self, session: Session, image: Image, token: str, env: Mapping[str, str]
+    ) -> Session:
+        """Submit a session of a new launch, unless it was ended or the worker has begun to."""
+        claimed = self._store.apply(session.id, claim_first(self._clock()))
+        self._waiting.remove([session.id])
+        if claimed is None:
+            return self._store.get(session.id) or session
+        return self._submit(claimed, image, token, env)
 
     def _submit(
         self, session: Session, image: Image, token: str, env: Mapping[str, str]
     ) -> Session:
+        """Submit a session that this process has claimed."""
         spec = self._spec(session, token, env)
         script = self._script(session, image)
         job_id = self._submit_job(session, spec, script)
-        self._measures.launch("submit", (self._clock() - session.submitted).total_seconds())
+        self._measures.launch("submit", (self._clock() - session.created).total_seconds())
         changed = self._store.apply(session.id, submitted(job_id)) or self._store.change(
             session.id, LIVE, job_id=job_id
         )
@@ -278,12 +361,8 @@ class Launcher:
         """Submit a session whose job is known not to exist, with a new secret."""
         image = self._catalog().of_session(session)
         token = secrets.token_urlsafe(32)
-        claimed = self._store.change(
-            session.id,
-            {State.SUBMITTING},
-            token_hash=hash_secret(token),
-            submitted=self._clock(),
-            attempts=session.attempts + 1,
+        claimed = self._store.apply(
+            session.id, claim_again(session, self._clock(), hash_secret(token))
         )
         if image is None or claimed is None:
             return
@@ -292,24 +371,37 @@ class Launcher:
 
     # All or none
 
-    def end_batch(self, batch: str) -> list[Session]:
-        """End the live sessions of a launch that did not succeed as a whole.
+    def end_batch(
+        self,
+        batch: str,
+        text: str = "",
+        is_unsubmitted: Callable[[Session], bool] = lambda _: False,
+    ) -> list[Session]:
+        """End the live sessions of a launch that did not succeed as a whole; returns them.
 
-        One transaction marks all of them, so that no crash leaves some; the reconciler repeats
-        commands that Slurm does not answer.
+        Those that are not submitted have failed to start, for the reason `text`. One transaction
+        marks all of them, so that no crash leaves some; the reconciler repeats commands that Slurm
+        does not answer.
         """
-        ended = self._store.apply_to_batch(batch, stop(UNDONE, self._clock()))
+        now = self._clock()
+
+        def end_of(session: Session) -> Transition:
+            if session.state is State.SUBMITTING and is_unsubmitted(session):
+                return fail_to_start(text, now)
+            return stop(UNDONE, now)
+
+        ended = self._store.apply_to_batch(batch, end_of)
         for session in ended:
             self._teardown.close_apps(session.id)
         return ended
 
-    def _undo(self, batch: str, unclear: Iterable[str]) -> None:
+    def _undo(self, launch: _Launch, error: PortalError) -> None:
         """Delete all sessions of a refused launch, except for those that Slurm may still have."""
         gone = []
-        for session in self.end_batch(batch):
-            if session.id not in unclear and self._is_gone(session):
+        for session in self.end_batch(launch.batch, error.text, launch.is_unsubmitted):
+            if session.id not in launch.unclear and self._is_gone(session):
                 gone.append(session.id)
-        self._store.forget(batch, gone)
+        self._store.forget(launch.batch, gone)
 
     def _is_gone(self, session: Session) -> bool:
         if session.job_id is None:

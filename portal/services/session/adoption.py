@@ -10,28 +10,25 @@ from __future__ import annotations
 
 import hmac
 import logging
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from portal.core.auth.person import hash_secret
 from portal.core.cluster.job_reports import JobReport, JobState
 from portal.core.interfaces.systems import Clock, RecordEvent, Scheduler, UserFiles
-from portal.core.jobs.job import Job
+from portal.core.jobs.job import Job, JobTab
 from portal.core.launch.hub import check_prefix
 from portal.core.session.query import ListQuery
 from portal.core.session.session import LIVE, OVER, Session, State
+from portal.core.session.status import NODE_SILENT_AFTER
 from portal.core.session.transitions import STOPPABLE, follow
 from portal.core.session_job.adoption import (
     MAX_LIVE_SESSIONS,
-    MAX_PROOF,
     MAX_SPEC,
-    PROOF,
     SPEC,
     AdoptMessage,
     Claims,
     WaitingSpec,
     adopt,
-    earliest_job,
     is_session_id,
     read_claims,
     read_spec,
@@ -39,6 +36,7 @@ from portal.core.session_job.adoption import (
 )
 from portal.errors import Conflict, Gone, PortalError, SessionUnknown
 from portal.services.owner_queue import RunForOwner
+from portal.services.session.evidence import Evidence
 from portal.store.jobs.store import JobStore
 from portal.store.sessions import SessionStore
 
@@ -46,10 +44,7 @@ log = logging.getLogger(__name__)
 
 ACTOR = "Slipway"
 """The actor in audit events."""
-EVIDENCE_LIFETIME = timedelta(seconds=5)
-"""How long the answers of Slurm and the owner's file are cached: anyone may call at any rate, with
-the id of any job in the queue."""
-HEARTBEAT_LIMIT = timedelta(minutes=1)
+HEARTBEAT_LIMIT = NODE_SILENT_AFTER
 """A session whose runner has reported within this time is not lost: Slurm is not asked."""
 RECHECK_AFTER = timedelta(minutes=10)
 """Time before a waiting job that was not a session is checked again."""
@@ -57,15 +52,6 @@ RETRY_AFTER = timedelta(minutes=1)
 """The same for a job whose owner's home did not answer."""
 MOST_PER_OWNER = 20
 """Waiting jobs of one owner that are checked at once."""
-
-
-@dataclass(frozen=True)
-class _Evidence:
-    """The job with a session's name, and the proof in its owner's home."""
-
-    at: datetime
-    report: JobReport | None
-    proof: str
 
 
 class Adoption:
@@ -86,14 +72,13 @@ class Adoption:
     ) -> None:
         self._store = store
         self._jobs = jobs
-        self._scheduler = scheduler
         self._files = files
         self._record = record
         self._run_for_owner = run_for_owner
         self._callback = callback
         self._hub_base_url = hub_base_url
         self._clock = clock
-        self._evidence_cache: dict[str, _Evidence] = {}
+        self._evidence = Evidence(jobs=jobs, scheduler=scheduler, files=files, clock=clock)
         self._due: dict[str, datetime] = {}
         """When waiting jobs are checked again, by number."""
         self._refused_owners: set[str] = set()
@@ -128,13 +113,12 @@ class Adoption:
         """The job that is running the caller, as Slurm and its owner's home confirm."""
         if not is_session_id(session_id) or not self._is_running(session_id, message):
             raise SessionUnknown
-        evidence = self._evidence(session_id)
-        report = evidence.report
+        report = self._evidence.job(session_id, JobTab.RUNNING)
         if (
             report is None
             or report.job_id != message.job_id
             or not runs_on(report, message.node)
-            or not hmac.compare_digest(evidence.proof, token_hash)
+            or not hmac.compare_digest(self._evidence.proof(report.user, session_id), token_hash)
         ):
             raise SessionUnknown
         return report
@@ -147,23 +131,6 @@ class Adoption:
             and runs_on(job.report, message.node)
             for job in self._jobs.get_many([message.job_id])
         )
-
-    def _evidence(self, session_id: str) -> _Evidence:
-        now = self._clock()
-        self._evidence_cache = {
-            key: entry
-            for key, entry in self._evidence_cache.items()
-            if now - entry.at < EVIDENCE_LIFETIME
-        }
-        evidence = self._evidence_cache.get(session_id)
-        if evidence is None:
-            report = earliest_job(self._scheduler.named(session_id))
-            proof = b""
-            if report is not None:
-                proof = self._files.session_file(report.user, session_id, PROOF, MAX_PROOF)
-            evidence = _Evidence(now, report, proof.decode("ascii", "replace").strip())
-            self._evidence_cache[session_id] = evidence
-        return evidence
 
     def _renew_token(self, session: Session, report: JobReport, token_hash: str) -> Session:
         """Accept the runner of a stored session whose token is newer than the backup."""
@@ -209,7 +176,7 @@ class Adoption:
             self._adopt_waiting(session_id, job, spec)
 
     def _adopt_waiting(self, session_id: str, job: Job, spec: WaitingSpec) -> None:
-        report = earliest_job(self._scheduler.named(session_id))
+        report = self._evidence.job(session_id, JobTab.PENDING)
         # If it has started in the meantime, its runner calls `claim`.
         if report is None or report.job_id != job.id or report.user != job.report.user:
             return

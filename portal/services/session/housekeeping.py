@@ -83,17 +83,13 @@ class Housekeeping:
 
     def retry_app_starts(self) -> None:
         """Repeat start requests that did not reach their runner."""
-        now = self._clock()
-        for session in self._store.live():
-            called = session.state is State.RUNNING and session.ready is not None
-            if called and now - (session.ready or now) > START_INTERVAL:
-                self._session_queue.run(session, "starts", self._app_starter.retry_pending, "/apps")
+        for session in self._store.with_wanted_apps(self._clock() - START_INTERVAL):
+            self._session_queue.run(session, "starts", self._app_starter.retry_pending, "/apps")
 
     def prepare_requeued(self) -> None:
         """Prepare the folders of requeued sessions."""
-        for session in self._store.live():
-            if session.state is State.PENDING and not session.token_hash:
-                self._session_queue.run(session, "prepare", self._prepare)
+        for session in self._store.requeued():
+            self._session_queue.run(session, "prepare", self._prepare)
 
     def _prepare(self, session: Session) -> None:
         if session.state is State.PENDING and not session.token_hash:
@@ -101,13 +97,9 @@ class Housekeeping:
 
     def read_slow_starts(self) -> None:
         """Show the last line of their logs for sessions that are slow to start."""
-        now = self._clock()
-        for session in self._store.live():
-            started = session.started
+        for session in self._store.starting_since(self._clock() - SLOW_START):
             # The progress of an image that is being pulled says more.
-            has_progress = session.progress and not session.progress.startswith(LOG_SAYS)
-            slow = started is not None and now - started > SLOW_START
-            if session.state is State.STARTING and slow and not has_progress:
+            if not session.progress or session.progress.startswith(LOG_SAYS):
                 self._session_queue.run(session, "slow start", self._read_slow_start)
 
     def _read_slow_start(self, session: Session) -> None:

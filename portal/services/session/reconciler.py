@@ -91,12 +91,10 @@ class Reconciler:
 
     @staticmethod
     def _positions(live: Sequence[Session], jobs: Mapping[str, JobReport]) -> dict[str, int]:
-        """Number of jobs ahead of each pending job, in the partitions where sessions wait."""
+        """Number of jobs ahead of each session's pending job."""
         ours = [report for session in live if (report := jobs.get(session.job_id or ""))]
-        groups = {report.partition for report in ours if report.state is JobState.PENDING}
-        if not groups:
-            return {}
-        return queue_positions(report for report in jobs.values() if report.partition in groups)
+        waiting = [report for report in ours if report.state is JobState.PENDING]
+        return queue_positions(jobs.values(), waiting) if waiting else {}
 
     def _follow(self, session: Session, jobs: dict[str, JobReport], ahead: dict[str, int]) -> bool:
         """Update one session; True if its job is over or not in the queue."""

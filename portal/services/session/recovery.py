@@ -11,7 +11,6 @@ from portal.core.interfaces.systems import Clock, Scheduler
 from portal.core.session.session import OVER, Session, State
 from portal.core.session.transitions import (
     adopt,
-    fail_to_start,
     finish_unknown,
     finish_unsubmitted,
 )
@@ -115,9 +114,9 @@ class Recovery:
             self._teardown.close_apps(session.id)
 
     def _give_up(self, session: Session, text: str) -> None:
-        # All or none: the whole launch is ended before this session's end is stored.
-        self._teardown.cancel(self._launcher.end_batch(session.batch or session.id))
-        self._store.apply(session.id, fail_to_start(text, self._clock()))
+        # All or none: the whole launch ends, in one transaction.
+        batch, lost = session.batch or session.id, session.id
+        self._teardown.cancel(self._launcher.end_batch(batch, text, lambda each: each.id == lost))
 
 
 def _precedence(report: JobReport) -> tuple[bool, int, str]:

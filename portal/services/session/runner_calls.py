@@ -5,8 +5,10 @@ from __future__ import annotations
 import hmac
 import ipaddress
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import cast
 
 from portal.core.auth.person import hash_secret
 from portal.core.cluster.job_reports import JobReport
@@ -15,7 +17,9 @@ from portal.core.interfaces.systems import Certificates, Clock, Resolver, Schedu
 from portal.core.session.countdown import countdown, retention_text
 from portal.core.session.idle import is_computing, should_record_use
 from portal.core.session.session import LIVE, OVER, WAITING, Facts, Session, State
+from portal.core.session.status import is_node_silent
 from portal.core.session.transitions import ready
+from portal.core.session_job.next_report import WATCHED, seconds_to_next
 from portal.core.session_job.runner_protocol import (
     Heartbeat,
     HeartbeatAnswer,
@@ -25,6 +29,7 @@ from portal.core.session_job.runner_protocol import (
     RenewalMessage,
     StartRequest,
     fingerprint,
+    is_same_figure,
 )
 from portal.core.site_rules import SiteRules
 from portal.errors import Conflict, Gone, SessionUnknown, Unauthorized
@@ -61,6 +66,10 @@ class RunnerCalls:
         app_reports: AppReports,
         app_starter: AppStarter,
         site_rules: Callable[[], SiteRules],
+        is_watched: Callable[[str, datetime], bool],
+        snapshot: Callable[[], AbstractContextManager[None]],
+        count_change: Callable[[str], None],
+        usual_seconds: float,
         clock: Clock,
         measures: Measures,
     ) -> None:
@@ -72,6 +81,10 @@ class RunnerCalls:
         self._app_reports = app_reports
         self._app_starter = app_starter
         self._site_rules = site_rules
+        self._is_watched = is_watched
+        self._snapshot = snapshot
+        self._count_change = count_change
+        self._usual_seconds = usual_seconds
         self._clock = clock
         self._measures = measures
 
@@ -163,41 +176,68 @@ class RunnerCalls:
         Returns the values shown in the session's terminals.
         """
         now = self._clock()
+        with self._snapshot():
+            rules, states = self._site_rules(), self._app_reports.states(session.id)
+            watched = self._is_watched(session.owner, now - WATCHED)
         percent = _cpu_percent(session, usage.cpu_seconds, now)
-        facts = Facts(usage_at=now, cpu_percent=percent, **usage.meters())
-        facts["memory_peak"] = max(session.memory_peak or 0, usage.memory_bytes)
-        if usage.oom_kills > session.oom_kills:
-            # A new kill has a new notice, even if that of an earlier one was dismissed.
-            age = timedelta(seconds=min(usage.oom_age, LONGEST_OUTAGE))
-            facts["oom_at"] = now - age
-            facts["oom_program"], facts["oom_seen"] = usage.oom_program, None
-        if self._counts_as_use(session, percent, usage, now):
+        facts = _changes(session, percent, usage, now)
+        long_enough = _seconds_since(session, now) >= self._usual_seconds / 2
+        if _is_use(session, percent if long_enough else None, usage, rules, now):
             facts["last_used"] = now
         self._samples.record(session.id, LIVE, facts, usage.reading(now))
+        if is_node_silent(session, now):  # `usage_at` alone is no change, and pages show silence
+            self._count_change(session.owner)
         for app, state in usage.apps.items():
-            self._app_reports.note_app(session, app, state)
-        authorities = fingerprint(self._certificates.server_ca(), self._certificates.client_ca())
-        return _answer(session, self._site_rules(), now, authorities)
+            if app in states and state is not states[app]:
+                self._app_reports.note_app(session, app, state)
+        end = countdown(session, rules, now)
+        left = None if end.ends is None else max(int((end.ends - now).total_seconds()), 0)
+        pause = seconds_to_next(session, end, left, states.values(), watched)
+        return HeartbeatAnswer(
+            name=session.name,
+            kept=retention_text(session),
+            seconds_left=left,
+            unused=end.unused,
+            ready=session.ready is not None,
+            next=max(pause or 0.0, self._usual_seconds),
+            authorities=fingerprint(self._certificates.server_ca(), self._certificates.client_ca()),
+        )
 
-    def _counts_as_use(
-        self, session: Session, percent: float | None, usage: Heartbeat, now: datetime
-    ) -> bool:
-        rules = self._site_rules()
-        used = is_computing(session, percent, usage.busy, rules, now, usage.gpu_percent)
-        return used and should_record_use(session, rules, now)
+
+def _changes(session: Session, percent: float | None, usage: Heartbeat, now: datetime) -> Facts:
+    """What a heartbeat changes; `usage_at` and `cpu_seconds` alone are no change to pages."""
+    facts = Facts(cpu_percent=percent, **usage.meters())
+    facts["memory_peak"] = max(session.memory_peak or 0, usage.most_memory)
+    if usage.oom_kills > session.oom_kills:
+        # A new kill has a new notice, even if that of an earlier one was dismissed.
+        age = timedelta(seconds=min(usage.oom_age, LONGEST_OUTAGE))
+        facts["oom_at"] = now - age
+        facts["oom_program"], facts["oom_seen"] = usage.oom_program, None
+    changed = {
+        name: value
+        for name, value in facts.items()
+        if not is_same_figure(name, getattr(session, name), value)
+    }
+    return cast(Facts, {"usage_at": now, **changed})
 
 
-def _answer(session: Session, rules: SiteRules, now: datetime, authorities: str) -> HeartbeatAnswer:
-    end = countdown(session, rules, now)
-    left = None if end.ends is None else max(int((end.ends - now).total_seconds()), 0)
-    return HeartbeatAnswer(
-        name=session.name,
-        kept=retention_text(session),
-        seconds_left=left,
-        unused=end.unused,
-        ready=session.ready is not None,
-        authorities=authorities,
-    )
+def _is_use(
+    session: Session, percent: float | None, usage: Heartbeat, rules: SiteRules, now: datetime
+) -> bool:
+    """Whether to record a heartbeat as use of the session."""
+    cpu = _highest(percent, usage.peak_cpu_percent)
+    gpu = _highest(usage.gpu_percent, usage.peak_gpu_percent)
+    used = is_computing(session, cpu, usage.busy, rules, now, gpu)
+    return used and should_record_use(session, rules, now)
+
+
+def _seconds_since(session: Session, now: datetime) -> float:
+    """Since its last report; 0 without one. Little use in a short time may be a high percentage."""
+    return (now - session.usage_at).total_seconds() if session.usage_at else 0.0
+
+
+def _highest(*values: float | None) -> float | None:
+    return max((value for value in values if value is not None), default=None)
 
 
 def _is_proven(session: Session, message: ReadyMessage) -> bool:

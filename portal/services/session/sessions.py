@@ -91,9 +91,9 @@ class Sessions:
         """Number of sessions in each tab of this user's page that match the other filters."""
         return count_tabs(self._store.counts(_of(person, query), self._clock()))
 
-    def owners(self, person: Person) -> list[str]:
-        """Owners by which this user can filter; [] for users who see only their own sessions."""
-        return self._store.owners() if person.admin else []
+    def owners(self, person: Person, most: int) -> list[str]:
+        """At most `most` owners to filter by; [] for users who see only their own sessions."""
+        return self._store.owners(most) if person.admin else []
 
     def use_over_time(self, person: Person, session_id: str, count: int) -> list[Point]:
         """Use over time in at most `count` points, oldest first; raises NotFound."""

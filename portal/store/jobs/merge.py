@@ -8,14 +8,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import RowMapping, bindparam, delete, func, insert, select, update
+from sqlalchemy import bindparam, delete, func, insert, select, update
 from sqlmodel import Session as Database
 from sqlmodel import col
 
 from portal.core.jobs.job import Job, JobTab, JobTexts
 from portal.core.jobs.tasks import has_task
 from portal.store.jobs.rows import (
-    JOBS,
     QUEUE_COLUMNS,
     TEXTS,
     Values,
@@ -25,11 +24,15 @@ from portal.store.jobs.rows import (
     text_values,
 )
 from portal.store.tables import SessionRow
+from portal.store.tables.jobs import IS_HEAD, IS_PENDING, JOBS
 
 ACCOUNTING_LAG = timedelta(seconds=5)
 """How long accounting may lag behind the queue in recording the end of a job."""
 _PIECE = 500
-_KNOWN = ("number", "texted", "ask_at", "left", *QUEUE_COLUMNS)
+_KNOWN = (
+    "number", "texted", "ask_at", "left", "gone", "cancelled_by", "status_key", "place",
+    *QUEUE_COLUMNS,
+)  # fmt: skip
 
 
 def from_queue(job: Job, now: datetime) -> Values:
@@ -48,7 +51,7 @@ def from_accounting(job: Job) -> Values:
     return values
 
 
-def keeps_queue(before: RowMapping, values: Values) -> bool:
+def keeps_queue(before: Values, values: Values) -> bool:
     """Whether a row stays as it is: the queue reports nothing new, or accounting reported more."""
     over = JobTab.ENDED.value
     settled = before["tab"] == over and before["ask_at"] is None
@@ -59,7 +62,7 @@ def keeps_queue(before: RowMapping, values: Values) -> bool:
     return same and before["left"] is None
 
 
-def keeps_accounting(before: RowMapping, values: Values) -> bool:
+def keeps_accounting(before: Values, values: Values) -> bool:
     """Whether a row stays as it is: the job is in the queue again, or the end of this or of a later
     run is known."""
     if before["tab"] != JobTab.ENDED.value:
@@ -73,13 +76,14 @@ def keeps_accounting(before: RowMapping, values: Values) -> bool:
 def merge(
     db: Database,
     reported: Mapping[int, Values],
-    keeps: Callable[[RowMapping, Values], bool],
+    keeps: Callable[[Values, Values], bool],
 ) -> None:
     """Write the values that differ from the stored rows, and choose the heads of their arrays."""
     columns = [JOBS.c[name] for name in _KNOWN]
     # Locked in the order of their numbers: two threads merge the queue and accounting.
     stored = select(*columns).where(JOBS.c.number.in_(list(reported))).order_by(JOBS.c.number)
-    stored_rows = {row.number: row._mapping for row in db.execute(stored.with_for_update())}
+    rows = db.execute(stored.with_for_update())
+    stored_rows: dict[int, Values] = {row[0]: dict(zip(_KNOWN, row, strict=True)) for row in rows}
     for number, before in stored_rows.items():
         _keep_membership(before, reported[number])
     new = [{"number": n, **values} for n, values in reported.items() if n not in stored_rows]
@@ -89,18 +93,27 @@ def merge(
     if new:
         db.execute(insert(JOBS), new)
     if changed:
-        first = next(iter(changed.values()))
-        assigned: Values = {name: bindparam(f"_{name}") for name in first}
-        rows = [{"_number": n, **{f"_{k}": x for k, x in v.items()}} for n, v in changed.items()]
-        by_number(db, assigned, rows)
+        _update(db, stored_rows, changed)
         _reset_other_runs(db, stored_rows, changed)
     arrays = {values["array_id"] for values in (*new, *changed.values())}
     arrays |= {stored_rows[n]["array_id"] for n in changed}
     choose_heads(db, arrays - {None})
 
 
+def _update(db: Database, stored_rows: Mapping[int, Values], changed: Mapping[int, Values]) -> None:
+    """Write the columns that differ: databases write the indexes of all columns that are set."""
+    rows = defaultdict[tuple[str, ...], list[Values]](list)
+    for number, values in changed.items():
+        before = stored_rows[number]
+        names = tuple(name for name, value in values.items() if before[name] != value)
+        rows[names].append({"_number": number, **{f"_{name}": values[name] for name in names}})
+    for names, updates in rows.items():
+        if names:
+            by_number(db, {name: bindparam(f"_{name}") for name in names}, updates)
+
+
 def _reset_other_runs(
-    db: Database, stored_rows: Mapping[int, RowMapping], changed: Mapping[int, Values]
+    db: Database, stored_rows: Mapping[int, Values], changed: Mapping[int, Values]
 ) -> None:
     """Clear columns that do not hold for another run, or for another job with the same number."""
     if rerun := [n for n, v in changed.items() if _is_other_run(stored_rows[n], v)]:
@@ -121,7 +134,7 @@ def _reset_other_runs(
 _MEMBERSHIP = ("array_id", "tasks", "het_id", "het_offset")
 
 
-def _keep_membership(before: RowMapping, values: Values) -> None:
+def _keep_membership(before: Values, values: Values) -> None:
     """Keep the stored array or heterogeneous job: Slurm does not report the array of tasks that
     were cancelled before they started, nor accounting the heterogeneous job of a component."""
     if "restarts" not in values:
@@ -135,7 +148,7 @@ def _keep_membership(before: RowMapping, values: Values) -> None:
         values |= {name: before[name] for name in _MEMBERSHIP}
 
 
-def _is_other_run(before: RowMapping, values: Values) -> bool:
+def _is_other_run(before: Values, values: Values) -> bool:
     same = before["submitted"] == values["submitted"] and before["owner"] == values["owner"]
     return not same
 
@@ -181,8 +194,8 @@ def _choose(db: Database, arrays: list[int]) -> tuple[set[int], set[int]]:
 
 def _stored_heads(db: Database, arrays: list[int]) -> tuple[set[int], set[int]]:
     columns = JOBS.c.number, JOBS.c.tab_head, JOBS.c.all_head
-    heads = JOBS.c.tab_head.is_(True) | JOBS.c.all_head.is_(True)
-    rows = db.execute(select(*columns).where(JOBS.c.array_id.in_(arrays), heads)).all()
+    # The head of all tabs is that of its tab as well.
+    rows = db.execute(select(*columns).where(JOBS.c.array_id.in_(arrays), IS_HEAD)).all()
     return {n for n, tab, _ in rows if tab}, {n for n, _, for_all in rows if for_all}
 
 
@@ -196,11 +209,10 @@ def delete_requeued(db: Database, numbers: Sequence[int]) -> None:
     alone = JOBS.c.number.in_(numbers), JOBS.c.array_id != JOBS.c.number
     tasks = db.execute(select(*columns).where(*alone)).all()
     arrays = {array for _, array, _ in tasks}
-    waits = JOBS.c.tab == JobTab.PENDING.value
     waiting = {
         number: tasks_text
         for number, _, tasks_text in db.execute(
-            select(*columns).where(JOBS.c.number.in_(arrays), waits)
+            select(*columns).where(JOBS.c.number.in_(arrays), IS_PENDING)
         )
     }
     requeued = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -21,16 +21,18 @@ from sqlalchemy import (
     select,
     tuple_,
     type_coerce,
+    union_all,
 )
 from sqlmodel import Session as Database
 
 from portal.core.cluster.job_reports import JobState
 from portal.core.cluster.queue import QUEUE_REASONS
 from portal.core.jobs.job import Job, JobTab
-from portal.core.jobs.query import JobPage, JobQuery, JobRow
+from portal.core.jobs.query import MAX_SEARCHED, JobPage, JobQuery, JobRow
 from portal.core.jobs.tasks import count_tasks, has_task
-from portal.store.jobs.rows import JOBS, TEXTS, job_of, pieces, texts_of
+from portal.store.jobs.rows import COUNTED, TEXTS, job_of, on_tab, pieces, texts_of
 from portal.store.paging import Listing, read_piece
+from portal.store.tables.jobs import IS_HEAD, IS_HEAD_OF_ALL, IS_LIVE, IS_PENDING, JOBS
 
 _COLUMNS = [column for column in JOBS.c if not column.name.startswith("_")]
 _KEYS: dict[str, ColumnElement[Any]] = {
@@ -47,6 +49,7 @@ _KEYS: dict[str, ColumnElement[Any]] = {
     "memory": JOBS.c.memory_mb,
 }
 _TASKS = JOBS.alias("tasks")
+LIVE_TABS = (JobTab.PENDING, JobTab.RUNNING)
 _PIECE = 500
 
 
@@ -57,57 +60,89 @@ def query_page(db: Database, query: JobQuery, now: datetime) -> JobPage:
     """Read one page: one row for each array, unless the query selects an array's tasks."""
     key = _KEYS[query.sort.key]
     listing = Listing(query.sort, key, JOBS.c.number, query.place, query.limit)
-    piece = read_piece(db, select(JOBS.c.number).where(*_conditions(query, now)), listing)
+    since = _searched_since(db, query, now)
+    matching = select(JOBS.c.number).where(*_conditions(query, now, since))
+    piece = read_piece(db, matching, listing)
     by_number = {int(job.id): job for job in jobs_where(db, JOBS.c.number.in_(piece.rows))}
     jobs = [by_number[number] for number in piece.rows]
-    states = {} if query.array else _states(db, query.state, jobs)
-    rows = (JobRow(job, states.get(job.array_id, {})) for job in jobs)
-    return JobPage(tuple(rows), piece.following, piece.previous)
+    if query.array is None:
+        rows = tuple(_rows_of_arrays(db, query.state, jobs))
+        return JobPage(rows, piece.following, piece.previous, since)
+    counted = 0 if query.state in LIVE_TABS else _counted_tasks(db, query)
+    return JobPage(tuple(map(JobRow, jobs)), piece.following, piece.previous, counted=counted)
 
 
 def count_tabs(db: Database, query: JobQuery, now: datetime) -> dict[JobTab, int]:
-    """The number of rows on each tab that match all filters but the tab and the state."""
+    """The number of rows on each tab that match all filters but the tab and the state, up to
+    MAX_SEARCHED."""
     counted = dict.fromkeys(JobTab, 0)
     everywhere = query.model_copy(update={"state": None, "slurm_state": None})
     for tab in JobTab:
-        on_tab = everywhere.model_copy(update={"state": tab})
-        number = select(func.count()).select_from(JOBS).where(*_conditions(on_tab, now))
-        counted[tab] = db.scalar(number) or 0
+        tab_query = everywhere.model_copy(update={"state": tab})
+        conditions = _conditions(tab_query, now, _searched_since(db, tab_query, now))
+        matching = select(JOBS.c.number).where(*conditions).limit(MAX_SEARCHED).subquery()
+        counted[tab] = db.scalar(select(func.count()).select_from(matching)) or 0
+    if query.array is not None:
+        counted[JobTab.ENDED] += _counted_tasks(db, query)
     return counted
 
 
-def _conditions(query: JobQuery, now: datetime) -> list[Any]:
+def _searched_since(db: Database, query: JobQuery, now: datetime) -> datetime | None:
+    """The time of submission of the oldest ended job that is searched; None: all are."""
+    if query.array is not None or query.state in LIVE_TABS or not query.reads_all:
+        return None
+    newest = select(JOBS.c.submitted).where(*_of_list(query)).order_by(JOBS.c.submitted.desc())
+    oldest: datetime | None = db.scalar(newest.offset(MAX_SEARCHED).limit(1))
+    asked = query.days is not None and now - timedelta(days=query.days)
+    return None if oldest and asked and asked >= oldest else oldest
+
+
+def _conditions(query: JobQuery, now: datetime, since: datetime | None) -> list[Any]:
     conditions = list(_of_list(query))
-    if query.owner is not None:
-        conditions.append(JOBS.c.owner == query.owner)
     if query.days is not None:
         conditions.append(JOBS.c.submitted >= now - timedelta(days=query.days))
+    if since is not None:
+        conditions.append(_is_searched(query, since))
     if query.account is not None:
-        conditions.append(JOBS.c.account == query.account)
+        # Slurm's names of accounts do not depend on case.
+        conditions.append(func.lower(JOBS.c.account) == query.account.lower())
     if query.sessions != "yes":
         is_session = JOBS.c.session.is_not(None)
         conditions.append(is_session if query.sessions == "only" else ~is_session)
     if of_tasks := _of_tasks(query, JOBS):
         if query.array is not None:
             return [*conditions, *of_tasks]
-        on_tab = [] if query.state is None else [_TASKS.c.tab == query.state.value]
+        of_tab = [] if query.state is None else [_TASKS.c.tab == query.state.value]
         same = _TASKS.c.array_id == JOBS.c.array_id
-        any_task = exists().where(same, *on_tab, *_of_tasks(query, _TASKS))
+        tasks = select(_TASKS.c.number).where(same, *of_tab, *_of_tasks(query, _TASKS))
+        # OFFSET, since PostgreSQL would read the tasks of all arrays to hash them.
+        any_task = tasks.offset(0).exists()
         of_array = and_(JOBS.c.array_id.is_not(None), any_task)
         conditions.append(or_(and_(*of_tasks), of_array))
     return conditions
 
 
+def _is_searched(query: JobQuery, since: datetime) -> Any:
+    """Whether a job is live, or was submitted since a time."""
+    lately = JOBS.c.submitted >= since
+    if query.state is not None:
+        return lately
+    # Two queries, since there is no index of both conditions.
+    parts = (IS_LIVE,), (*_of_list(query), lately)
+    numbers = (select(JOBS.c.number).where(*part).correlate(None) for part in parts)
+    return JOBS.c.number.in_(union_all(*numbers))
+
+
 def _of_list(query: JobQuery) -> Iterable[Any]:
     """The conditions for rows of this list."""
+    if query.owner is not None:
+        yield JOBS.c.owner == query.owner
     if query.state is not None:
-        yield JOBS.c.tab == query.state.value
+        yield from on_tab(query.state)
     if query.array is not None:
         yield JOBS.c.array_id == int(query.array)
-    elif query.state is not None:
-        yield JOBS.c.tab_head.is_(True)
     else:
-        yield JOBS.c.all_head.is_(True)
+        yield IS_HEAD_OF_ALL if query.state is None else IS_HEAD
 
 
 def _of_tasks(query: JobQuery, rows: Any) -> list[Any]:
@@ -135,10 +170,57 @@ def _has(rows: Any, word: str, owners: bool) -> Any:
     return or_(*conditions)
 
 
+def _rows_of_arrays(db: Database, tab: JobTab | None, jobs: Sequence[Job]) -> Iterable[JobRow]:
+    """The rows of jobs, and of arrays with the number of their tasks in each state."""
+    counted = {} if tab in LIVE_TABS else _counted(db, jobs)
+    states = _states(db, tab, jobs)
+    for job in jobs:
+        of_array, counts = states.get(job.array_id, {}), counted.get(job.array_id, {})
+        both = {s: of_array.get(s, 0) + counts.get(s, 0) for s in (*of_array, *counts)}
+        yield JobRow(job, both)
+
+
+def _counted(db: Database, jobs: Iterable[Job]) -> dict[str, dict[JobState, int]]:
+    """The number of tasks without rows in each state, by array."""
+    arrays = {int(job.array_id) for job in jobs if job.array_id}
+    counts: dict[str, dict[JobState, int]] = defaultdict(dict)
+    if arrays:
+        for array, state, number in db.execute(
+            select(COUNTED).where(COUNTED.c.array_id.in_(arrays))
+        ):
+            counts[str(array)][JobState(state)] = number
+    return counts
+
+
+def states_of_array(db: Database, array: str) -> Mapping[JobState, int]:
+    """The number of all tasks of an array in each state."""
+    head = by_shown_id(db, array)
+    rows = _rows_of_arrays(db, None, [head]) if head else ()
+    return next((row.states for row in rows), {})
+
+
+def _counted_tasks(db: Database, query: JobQuery) -> int:
+    """The number of tasks without rows of the array that the query names.
+
+    Of these only state and owner are known: with other filters, none of them match.
+    """
+    others = (query.words, query.partition, query.account, query.days, query.sessions == "only")
+    if any(others):
+        return 0
+    array = int(query.array or 0)
+    number = select(func.sum(COUNTED.c.number)).where(COUNTED.c.array_id == array)
+    if query.slurm_state is not None:
+        number = number.where(COUNTED.c.state == query.slurm_state.value)
+    if query.owner is not None:
+        of_owner = JOBS.c.array_id == array, JOBS.c.owner == query.owner
+        number = number.where(exists().where(*of_owner))
+    return db.scalar(number) or 0
+
+
 def _states(
     db: Database, tab: JobTab | None, jobs: Iterable[Job]
 ) -> dict[str, dict[JobState, int]]:
-    """The number of tasks in each state, by array."""
+    """The number of rows of tasks in each state, by array."""
     heads = {int(job.array_id): job for job in jobs if job.array_id}
     if not heads:
         return {}
@@ -196,7 +278,7 @@ def by_shown_id(db: Database, shown_id: str) -> Job | None:
     same = jobs_where(db, JOBS.c.number == number)
     if match["tasks"] is not None:
         return next((job for job in same if job.array_id and not job.tasks.isdecimal()), None)
-    head = JOBS.c.array_id == number, JOBS.c.all_head.is_(True)
+    head = JOBS.c.array_id == number, IS_HEAD_OF_ALL
     return next(iter(same or jobs_where(db, *head)), None)
 
 
@@ -241,7 +323,7 @@ def _between(partition: str, before: Job | None, job: Job) -> Select[Any]:
     position = tuple_(*columns)
     reasons = [reason for reason in QUEUE_REASONS if reason is not None]
     conditions = [
-        JOBS.c.tab == JobTab.PENDING.value,
+        IS_PENDING,
         JOBS.c.partition == partition,
         JOBS.c.place < 0,
         or_(JOBS.c.reason.is_(None), JOBS.c.reason.in_(reasons)),
@@ -253,10 +335,11 @@ def _between(partition: str, before: Job | None, job: Job) -> Select[Any]:
     return select(func.count()).select_from(JOBS).where(*conditions)
 
 
-def owners(db: Database) -> list[str]:
-    """All owners, sorted; a recursive query (loose index scan) finds each in the index."""
-    first = select(func.min(JOBS.c.owner).label("owner")).cte("owners", recursive=True)
-    following = select(func.min(JOBS.c.owner)).where(JOBS.c.owner > first.c.owner)
+def owners(db: Database, most: int) -> list[str]:
+    """Owners, sorted; a recursive query (loose index scan) finds each in the index."""
+    least = select(func.min(JOBS.c.owner).label("owner")).where(IS_HEAD_OF_ALL)
+    first = least.cte("owners", recursive=True)
+    following = least.where(JOBS.c.owner > first.c.owner)
     step = select(following.scalar_subquery()).where(first.c.owner.is_not(None))
     every = first.union_all(step)
-    return [owner for owner in db.scalars(select(every.c.owner)) if owner is not None]
+    return [owner for owner in db.scalars(select(every.c.owner).limit(most)) if owner is not None]

@@ -11,11 +11,9 @@ from sqlmodel import Session as Database
 from portal.core.cluster.job_reports import JobState
 from portal.core.cluster.queue import QueuePart
 from portal.core.images.use import QueuedJob
-from portal.core.jobs.job import JobTab
 from portal.core.jobs.tasks import count_tasks
-from portal.store.jobs.rows import JOBS
+from portal.store.tables.jobs import IS_LIVE, IS_PENDING, JOBS
 
-_LIVE = (JobTab.PENDING.value, JobTab.RUNNING.value)
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -24,10 +22,9 @@ def queued_jobs(engine: Engine) -> list[QueuedJob]:
 
     Slurm gives a requeued job a new time of submission, but keeps its script; it gets LONG_AGO.
     """
-    live = JOBS.c.tab.in_(_LIVE)
     columns = select(JOBS.c.number, JOBS.c.owner, JOBS.c.submitted, JOBS.c.restarts)
     with Database(engine) as db:
-        rows = db.execute(columns.where(live, JOBS.c.session.is_(None))).all()
+        rows = db.execute(columns.where(IS_LIVE, JOBS.c.session.is_(None))).all()
     return [
         QueuedJob(str(row.number), row.owner, LONG_AGO if row.restarts else row.submitted)
         for row in rows
@@ -39,9 +36,9 @@ def count_queued(db: Database, part: QueuePart) -> int:
 
     As in Slurm, jobs that are completing do not count.
     """
-    live = [JOBS.c.tab.in_(_LIVE), JOBS.c.state != JobState.COMPLETING.value, *_within(part)]
+    live = [IS_LIVE, JOBS.c.state != JobState.COMPLETING.value, *_within(part)]
     # Tasks that have not started are one record.
-    array = and_(JOBS.c.tab == JobTab.PENDING.value, JOBS.c.array_id.is_not(None))
+    array = and_(IS_PENDING, JOBS.c.array_id.is_not(None))
     alone = db.execute(
         select(func.count()).select_from(JOBS).where(*live, not_(array))
     ).scalar_one()

@@ -14,7 +14,8 @@ from portal.core.cluster.job_reports import JobReport, JobState
 from portal.core.jobs.job import Job, JobTab, JobTexts
 from portal.core.jobs.output_paths import expand_path
 from portal.errors import visible
-from portal.store.tables import JobRow, JobTextRow
+from portal.store.tables import CountedTasksRow, JobTextRow
+from portal.store.tables.jobs import IS_LIVE, IS_OVER, JOBS
 
 NOT_YET = datetime(9999, 12, 31, tzinfo=UTC)
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
@@ -33,15 +34,21 @@ def table(row: type[SQLModel]) -> Table:
     return mapped
 
 
-JOBS = table(JobRow)
 TEXTS = table(JobTextRow)
+COUNTED = table(CountedTasksRow)
 
+OVER_STATES = tuple(state.value for state in JobState if state.over)
 QUEUE_COLUMNS = (
     "owner", "state", "tab", "reason", "nodes", "submitted", "started", "ended", "deadline",
     "time_limit", "restarts", "exit_code", "signal", "partition", "priority", "account", "qos",
     "cpus", "memory_mb", "shards", "gpus", "array_id", "tasks", "het_id", "het_offset",
 )  # fmt: skip
 """Columns that the queue reports."""
+
+
+def on_tab(tab: JobTab) -> list[Any]:
+    """The conditions of one tab, with those of the partial indexes."""
+    return [IS_OVER] if tab is JobTab.ENDED else [JOBS.c.tab == tab.value, IS_LIVE]
 
 
 def queue_values(job: Job, now: datetime) -> Values:

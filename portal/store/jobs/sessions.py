@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
-from sqlalchemy import String, cast, exists, func, select
+from sqlalchemy import String, cast, exists, select
 from sqlmodel import Session as Database
 from sqlmodel import col
 
 from portal.core.jobs.job import Job, JobTab
 from portal.core.session_job.adoption import is_session_id
 from portal.store.jobs.query import jobs_where
-from portal.store.jobs.rows import JOBS, Values
+from portal.store.jobs.rows import Values
 from portal.store.tables import SessionRow
+from portal.store.tables.jobs import JOBS, LIKE_A_SESSION
 
 MOST = 1000
 """Maximum of jobs of all owners at a time."""
 
 
-def session_like(db: Database, each: int) -> list[Job]:
-    """Pending jobs named like sessions, but without a session; the first `each` of an owner."""
+def session_like(db: Database, each: int, tab: JobTab) -> list[Job]:
+    """A tab's live jobs named like sessions, without a session; the first `each` of an owner."""
     has_session = exists().where(col(SessionRow.id) == JOBS.c.name)
     columns = JOBS.c.number, JOBS.c.owner, JOBS.c.name
-    query = select(*columns).where(*_named_like_sessions(JobTab.PENDING), ~has_session)
+    query = select(*columns).where(LIKE_A_SESSION, JOBS.c.tab == tab.value, ~has_session)
     count: Counter[str] = Counter()
     chosen: list[int] = []
     for number, owner, name in db.execute(query.order_by(JOBS.c.number)):
@@ -43,19 +43,5 @@ def unlinked(db: Database) -> list[Values]:
         # Slurm's numbers are texts there.
         col(SessionRow.job_id) == cast(JOBS.c.number, String),
     )
-    query = select(JOBS.c.number, JOBS.c.name).where(
-        *_named_like_sessions(JobTab.PENDING, JobTab.RUNNING), exists().where(*same_session)
-    )
+    query = select(JOBS.c.number, JOBS.c.name).where(LIKE_A_SESSION, exists().where(*same_session))
     return [{"_number": number, "_session": name} for number, name in db.execute(query)]
-
-
-def _named_like_sessions(*tabs: JobTab) -> tuple[Any, ...]:
-    return (
-        JOBS.c.tab.in_([tab.value for tab in tabs]),
-        JOBS.c.tab_head.in_([True, False]),  # so that the index can be used
-        JOBS.c.left.is_(None),
-        JOBS.c.session.is_(None),
-        JOBS.c.array_id.is_(None),
-        JOBS.c.het_id.is_(None),
-        func.length(JOBS.c.name) == 32,
-    )

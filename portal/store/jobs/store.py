@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Engine, and_, bindparam, delete, or_, select, update
+from sqlalchemy import Engine, and_, bindparam, or_, select, update
 from sqlmodel import Session as Database
 
 from portal.core.cluster.job_reports import JobState
@@ -18,7 +18,6 @@ from portal.store.jobs import query as job_query
 from portal.store.jobs.merge import (
     ACCOUNTING_LAG,
     by_number,
-    choose_heads,
     delete_requeued,
     from_accounting,
     from_queue,
@@ -27,11 +26,14 @@ from portal.store.jobs.merge import (
     merge,
     save_texts,
 )
+from portal.store.jobs.old import count_tasks_of_arrays, delete_jobs
 from portal.store.jobs.queued import count_queued
-from portal.store.jobs.rows import JOBS, TEXTS, pieces
+from portal.store.jobs.rows import pieces
 from portal.store.jobs.sessions import session_like, unlinked
+from portal.store.jobs.size import JobsSize, jobs_size
 from portal.store.reading import reading
 from portal.store.tables import JobHistoryRow
+from portal.store.tables.jobs import IS_LIVE, JOBS, LACKS_TEXTS
 
 PIECE = 500
 """Maximum of rows in one statement."""
@@ -39,8 +41,6 @@ SHORTEST, LONGEST = timedelta(seconds=10), timedelta(hours=1)
 """Interval between two queries for a job that accounting does not have."""
 GIVE_UP = timedelta(days=7)
 """Age of an end after which accounting is not queried for it any more."""
-_UNTOLD = JOBS.c.texted.is_(False) & JOBS.c.tab.in_([tab.value for tab in JobTab])
-"""Jobs without texts; the condition names all tabs so that the index can be used."""
 
 
 class JobStore:
@@ -49,12 +49,13 @@ class JobStore:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._readers = engine.execution_options(read_only=True)
+        self._bulk = engine.execution_options(bulk=True)
 
     # From the queue
 
     def save(self, changed: Iterable[Job], now: datetime) -> None:
         """Store the queue's report of these jobs; keeps ends that accounting reported."""
-        with Database(self._engine) as db:
+        with Database(self._bulk) as db:
             for piece in pieces(list(changed), PIECE):
                 merge(db, {int(job.id): from_queue(job, now) for job in piece}, keeps_queue)
             db.commit()
@@ -73,12 +74,11 @@ class JobStore:
 
     def live_ids(self) -> set[str]:
         """Numbers of the last poll's jobs that are live or lack texts, for a starting worker."""
-        live = JOBS.c.tab.in_([JobTab.PENDING.value, JobTab.RUNNING.value])
         # Only of the queue: a job that left it while no worker ran never gets its texts.
-        listed = select(JOBS.c.number).where(JOBS.c.left.is_(None))
+        live = select(JOBS.c.number).where(IS_LIVE, JOBS.c.left.is_(None))
+        textless = select(JOBS.c.number).where(LACKS_TEXTS)
         with reading(self._readers) as db:
-            numbers = [*db.scalars(listed.where(live)), *db.scalars(listed.where(_UNTOLD))]
-            return set(map(str, numbers))
+            return set(map(str, [*db.scalars(live), *db.scalars(textless)]))
 
     def extended(self, job_id: str, limit: int | None, deadline: datetime | None) -> None:
         """Store a running job's new limit, in minutes; no change if it is not running any more."""
@@ -104,13 +104,13 @@ class JobStore:
                 save_texts(db, {int(number): texts[number] for number in piece})
             db.commit()
 
-    def without_session(self, each: int) -> list[Job]:
-        """Pending jobs whose name could be a session's id, without a stored session.
+    def without_session(self, each: int, tab: JobTab = JobTab.PENDING) -> list[Job]:
+        """Live jobs on a tab whose name could be a session's id, without a stored session.
 
         The first `each` of an owner; of their texts only the name.
         """
         with reading(self._readers) as db:
-            return session_like(db, each)
+            return session_like(db, each, tab)
 
     def link_sessions(self) -> None:
         """Link the live jobs of sessions that were stored after the jobs' texts."""
@@ -123,12 +123,7 @@ class JobStore:
 
     def without_texts(self, limit: int) -> list[str]:
         """Numbers of jobs in the queue whose texts are missing, newest first."""
-        query = (
-            select(JOBS.c.number)
-            .where(_UNTOLD, JOBS.c.left.is_(None))
-            .order_by(JOBS.c.number.desc())
-            .limit(limit)
-        )
+        query = select(JOBS.c.number).where(LACKS_TEXTS).order_by(JOBS.c.number.desc()).limit(limit)
         with reading(self._readers) as db:
             return list(map(str, db.scalars(query)))
 
@@ -189,20 +184,24 @@ class JobStore:
             db.commit()
 
     def delete_ended(self, before: datetime) -> int:
-        """Delete jobs that ended, or were gone, before a time; returns their number."""
-        # Unordered, so that the index of ends can be used.
-        over = JOBS.c.tab == JobTab.ENDED.value, JOBS.c.tab_head.in_([True, False])
-        old = (*over, JOBS.c.ended < before), (JOBS.c.gone < before,)
-        query = select(JOBS.c.number, JOBS.c.array_id).limit(PIECE * 10)
-        with reading(self._readers) as db:
-            rows = {row for conditions in old for row in db.execute(query.where(*conditions)).all()}
+        """Delete jobs that ended, or were gone, before a time, some at a time; returns how many."""
         with Database(self._engine) as db:
-            for piece in pieces([number for number, _ in rows], PIECE):
-                db.execute(delete(TEXTS).where(TEXTS.c.number.in_(piece)))
-                db.execute(delete(JOBS).where(JOBS.c.number.in_(piece)))
-            choose_heads(db, {array for _, array in rows if array is not None})
+            number = delete_jobs(db, before, PIECE)
             db.commit()
-        return len(rows)
+        return number
+
+    def count_tasks(self, before: datetime) -> int:
+        """Replace rows of arrays' tasks that ended before a time, except failed ones, by their
+        number; some at a time. Returns how many."""
+        with Database(self._engine) as db:
+            number = count_tasks_of_arrays(db, before, PIECE)
+            db.commit()
+        return number
+
+    def size(self, now: datetime) -> JobsSize:
+        """The number of jobs, and the size of the database."""
+        with reading(self._readers) as db:
+            return jobs_size(db, now)
 
     # For pages
 
@@ -215,6 +214,11 @@ class JobStore:
         """Number of rows on each tab that match all filters but the tab and the state."""
         with reading(self._readers) as db:
             return job_query.count_tabs(db, query, now)
+
+    def states_of_array(self, array: str) -> Mapping[JobState, int]:
+        """The number of all tasks of an array in each state, also of those without rows."""
+        with reading(self._readers) as db:
+            return job_query.states_of_array(db, array)
 
     def queued(self, part: QueuePart) -> int:
         """The number of pending and running jobs in this part of the queue, for MaxSubmitJobs etc.
@@ -251,10 +255,10 @@ class JobStore:
         with reading(self._readers) as db:
             return job_query.ahead(db, jobs)
 
-    def owners(self) -> list[str]:
-        """All owners of jobs, sorted."""
+    def owners(self, most: int) -> list[str]:
+        """Owners of jobs, sorted; at most `most`."""
         with reading(self._readers) as db:
-            return job_query.owners(db)
+            return job_query.owners(db, most)
 
     # One extension at a time
 

@@ -19,11 +19,13 @@ from portal.store.tables.auth import (
     ServiceTokenRow,
     ServiceUseRow,
 )
-from portal.store.tables.cluster import ClusterNodesRow, ClusterRow, HeartbeatRow
+from portal.store.tables.changes import ChangeCountRow
+from portal.store.tables.cluster import ClusterNodesRow, ClusterRow, HeartbeatRow, NodeRow
 from portal.store.tables.columns import MountList, UtcDateTime, WordTuple
 from portal.store.tables.files import FileServerRow, FolderShareRow
 from portal.store.tables.hosts import HostRow, LeaseRow, RemovedRow
 from portal.store.tables.jobs import (
+    CountedTasksRow,
     JobHistoryRow,
     JobReadingRow,
     JobRow,
@@ -46,8 +48,10 @@ __all__ = [
     "AppRow",
     "AttemptRow",
     "AuditRow",
+    "ChangeCountRow",
     "ClusterNodesRow",
     "ClusterRow",
+    "CountedTasksRow",
     "EndedAppRow",
     "FileServerRow",
     "FolderShareRow",
@@ -67,6 +71,7 @@ __all__ = [
     "LeaseRow",
     "LoginRow",
     "MountList",
+    "NodeRow",
     "OriginRow",
     "PendingRemovalRow",
     "PresetRow",

@@ -33,6 +33,7 @@ class LoginRow(SQLModel, table=True):
     id_token: str = ""
     purpose: str = ""
     revoked: datetime | None = time_column(default=None, index=True)
+    seen: datetime | None = time_column(default=None)
 
 
 class ServiceTokenRow(SQLModel, table=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from sqlalchemy import Index
 from sqlmodel import Field, SQLModel
 
 from portal.store.tables.columns import time_column
@@ -25,12 +26,41 @@ class ClusterRow(SQLModel, table=True):
 
 
 class ClusterNodesRow(SQLModel, table=True):
-    """Allocations of each node, as JSON; one row, apart from the columns that every page reads."""
+    """The summary of the nodes, and each user's allocations, as JSON; one row."""
 
     __tablename__ = "cluster_nodes"
 
     id: int = Field(default=1, primary_key=True)
-    nodes: str = "[]"
+    number: int = 0
+    """Grows with each save: a process that has not made the last one writes all nodes."""
+    summary: str = ""
+    users: str = ""
+
+
+class NodeRow(SQLModel, table=True):
+    """One node, and what is allocated on it; fields as in core.cluster.node_use.NodeUse."""
+
+    __tablename__ = "node"
+    __table_args__ = (
+        Index("node_by_state", "state_key", "name"),
+        Index("node_by_cpus_taken", "cpus_taken", "name"),
+    )
+
+    name: str = Field(primary_key=True)
+    partitions: str
+    """With a comma before and after each."""
+    features: str
+    """With a comma before and after each."""
+    state: str
+    state_key: str
+    reason: str
+    usable: bool
+    cpus: int
+    memory_mb: int
+    fgpu: float
+    cpus_taken: int
+    held: str
+    """Each user's allocation, as JSON; "" for none."""
 
 
 class HeartbeatRow(SQLModel, table=True):

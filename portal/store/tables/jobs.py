@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import BigInteger, Index
+from sqlalchemy import BigInteger, ColumnElement, Index, func, literal_column
 from sqlmodel import Field, SQLModel
 
 from portal.core.jobs.compose.drafts import Shared
@@ -15,28 +16,6 @@ class JobRow(SQLModel, table=True):
     """One record of Slurm; fields as in core.jobs.job.Job, and keys for lists and the follower."""
 
     __tablename__ = "job"
-    __table_args__ = (
-        Index("job_newest", "owner", "all_head", "submitted", "number"),
-        Index("job_newest_of_all", "all_head", "submitted", "number"),
-        Index("job_tab", "owner", "tab", "tab_head", "submitted", "number"),
-        Index("job_tab_of_all", "tab", "tab_head", "submitted", "number"),
-        Index("job_ended_of_all", "tab", "tab_head", "ended", "number"),
-        Index("job_started_of_all", "tab", "tab_head", "started", "number"),
-        Index("job_name_of_all", "tab", "tab_head", "name_key", "number"),
-        Index("job_owner_of_all", "tab", "tab_head", "owner", "number"),
-        Index("job_status_of_all", "tab", "tab_head", "status_key", "number"),
-        Index("job_partition_of_all", "tab", "tab_head", "partition", "number"),
-        Index("job_limit_of_all", "tab", "tab_head", "time_limit", "number"),
-        Index("job_priority_of_all", "tab", "tab_head", "priority", "number"),
-        Index("job_cpus_of_all", "tab", "tab_head", "cpus", "number"),
-        Index("job_memory_of_all", "tab", "tab_head", "memory_mb", "number"),
-        Index("job_queue", "tab", "partition", "place", "submitted", "number", "reason"),
-        Index("job_array", "array_id", "tab", "state", "number", "tab_head", "all_head"),
-        Index("job_het", "het_id", "het_offset"),
-        Index("job_to_ask", "ask_at"),
-        Index("job_without_texts", "texted", "tab", "number"),
-        Index("job_of_session", "session", "number"),
-    )
 
     number: int = Field(
         sa_type=BigInteger, primary_key=True, sa_column_kwargs={"autoincrement": False}
@@ -91,6 +70,68 @@ class JobRow(SQLModel, table=True):
     stopped_by: str | None = None
     """The user who cancelled it in the portal; accounting may name the portal's account."""
     extending: datetime | None = time_column(default=None)
+
+
+# Most rows are jobs that have ended: they are in the indexes of times only, and all others are
+# partial. A database uses a partial index if a query repeats its condition, without parameters.
+
+JOBS = SQLModel.metadata.tables["job"]
+_C = JOBS.c
+IS_LIVE = _C.tab != literal_column("'ended'")
+IS_OVER = _C.tab == literal_column("'ended'")
+IS_PENDING = _C.tab == literal_column("'pending'")
+IS_HEAD, IS_TASK = _C.tab_head.is_(True), _C.tab_head.is_(False)
+IS_HEAD_OF_ALL = _C.all_head.is_(True)
+LACKS_TEXTS = _C.texted.is_(False) & _C.left.is_(None)
+"""Of jobs in the queue."""
+LIKE_A_SESSION = (
+    IS_LIVE
+    & _C.left.is_(None)
+    & _C.session.is_(None)
+    & _C.array_id.is_(None)
+    & _C.het_id.is_(None)
+    & (func.length(_C.name) == literal_column("32"))
+)
+"""Jobs whose name may be a session's id, without a session."""
+
+
+def _index(name: str, *columns: str, where: ColumnElement[Any]) -> None:
+    keys = (_C[column] for column in columns)
+    Index(name, *keys, sqlite_where=where, postgresql_where=where)
+
+
+_index("job_newest", "owner", "submitted", "number", where=IS_HEAD_OF_ALL)
+_index("job_newest_of_all", "submitted", "number", where=IS_HEAD_OF_ALL)
+_index("job_tab", "owner", "tab", "submitted", "number", where=IS_HEAD)
+_index("job_over", "submitted", "number", where=IS_OVER & IS_HEAD)
+_index("job_ended_of_all", "ended", "number", where=IS_OVER & IS_HEAD)
+_index("job_tasks_over", "state", "ended", "number", where=IS_OVER & IS_TASK)
+for _key in (
+    "submitted", "ended", "started", "name_key", "owner", "status_key", "partition", "time_limit",
+    "priority", "cpus", "memory_mb",
+):  # fmt: skip
+    _index(f"job_live_{_key}", "tab", _key, "number", where=IS_LIVE & IS_HEAD)
+_index("job_live", "owner", "tab", where=IS_LIVE)
+_index("job_queue", "partition", "place", "submitted", "number", "reason", where=IS_PENDING)
+_index("job_like_a_session", "number", where=LIKE_A_SESSION)
+_index("job_array", "array_id", "tab", "state", "number", where=_C.array_id.is_not(None))
+_index("job_array_head", "array_id", where=_C.array_id.is_not(None) & IS_HEAD)
+_index("job_het", "het_id", "het_offset", where=_C.het_id.is_not(None))
+_index("job_to_ask", "ask_at", where=_C.ask_at.is_not(None))
+_index("job_gone", "gone", where=_C.gone.is_not(None))
+_index("job_without_texts", "number", where=LACKS_TEXTS)
+
+
+class CountedTasksRow(SQLModel, table=True):
+    """Tasks of an array that ended in one state and have no rows any more."""
+
+    __tablename__ = "job_counted"
+
+    array_id: int = Field(
+        sa_type=BigInteger, primary_key=True, sa_column_kwargs={"autoincrement": False}
+    )
+    state: str = Field(primary_key=True)
+    number: int
 
 
 class JobTextRow(SQLModel, table=True):

@@ -10,7 +10,7 @@ from portal.core.admin.audit import AuditQuery, read_cursor
 from portal.core.admin.caps import CapsRequest
 from portal.core.admin.images import ImageRequest
 from portal.core.admin.templates import TemplateRequest
-from portal.core.admin.usage_report import UsageQuery
+from portal.core.cluster.node_list import NodeQuery
 from portal.core.launch.templates import Template
 from portal.core.site_rules import SiteRules
 from portal.errors import Unavailable
@@ -22,12 +22,19 @@ from portal.web.api.models.admin import (
     JournalEntryOut,
     JournalPageOut,
     LimitsOut,
+    LimitsQuery,
     NodeListOut,
     NodeOut,
 )
 from portal.web.api.models.base import NoContent
 from portal.web.api.models.templates import TemplateOut
-from portal.web.api.models.usage_report import InUseOut, UsageNowOut, UsageReportOut
+from portal.web.api.models.usage_report import (
+    InUseOut,
+    LimitedUsageQuery,
+    UsageNowOut,
+    UsageNowQuery,
+    UsageReportOut,
+)
 from portal.web.api.operation import IF_MATCH, Reply, expected_tag, operation, tagged
 from portal.web.context import person, services
 from portal.web.http.body import read_model, read_nothing, read_query
@@ -133,21 +140,26 @@ def _caps(rules: SiteRules) -> Reply[CapsOut]:
 
 
 @blueprint.get("/admin/limits")
-@operation("Slurm's limits, in plain words", LimitsOut)
+@operation("Slurm's limits, in plain words", LimitsOut, query=LimitsQuery)
 def get_limits() -> LimitsOut:
     """Slurm's limits in plain words, each with the command that changes it."""
+    query = read_query(LimitsQuery)
     limits = services().administration.limits(person())
     if limits is None:
         raise Unavailable("Slurm's limits have not been read yet. Try again in a minute.")
-    return LimitsOut.of(limits)
+    return LimitsOut.of(limits.named(query.name or ""), query.limit)
 
 
 @blueprint.get("/admin/nodes")
-@operation("Who holds what on which node", NodeListOut)
+@operation("Who holds what on which node", NodeListOut, query=NodeQuery)
 def list_nodes() -> NodeListOut:
-    """The resources of each node, and the users who hold them."""
-    cluster_nodes = services().administration.nodes(person())
-    return NodeListOut(nodes=[NodeOut.of(node) for node in cluster_nodes.nodes])
+    """A page of the nodes: their states and resources, and the users who hold them."""
+    page = services().administration.node_page(person(), read_query(NodeQuery))
+    return NodeListOut(
+        nodes=[NodeOut.of(node) for node in page.nodes],
+        matching=page.matching,
+        next_cursor=page.following,
+    )
 
 
 # Usage
@@ -157,18 +169,20 @@ def list_nodes() -> NodeListOut:
 @operation(
     "Who used what over time, of the sessions that the portal knows",
     UsageReportOut,
-    query=UsageQuery,
+    query=LimitedUsageQuery,
 )
 def get_usage_report() -> UsageReportOut:
     """Sums of sessions over time."""
-    return UsageReportOut.of_report(services().usage.report(person(), read_query(UsageQuery)))
+    query = read_query(LimitedUsageQuery)
+    return UsageReportOut.of_report(services().usage.report(person(), query), query.limit)
 
 
 @blueprint.get("/admin/usage/now")
-@operation("Who uses what now", UsageNowOut)
+@operation("Who uses what now", UsageNowOut, query=UsageNowQuery)
 def get_usage_now() -> UsageNowOut:
     """The users who have sessions now, with the resources they hold."""
-    return UsageNowOut(people=[InUseOut.of(use) for use in services().usage.now(person())])
+    now, most = services().usage.now(person()), read_query(UsageNowQuery).limit
+    return UsageNowOut(people=[InUseOut.of(use) for use in now[:most]], number=len(now))
 
 
 # The audit log

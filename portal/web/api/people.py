@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from portal.core.auth.logins import Login
+from portal.core.auth.people import PeopleQuery
 from portal.web.api import admin
 from portal.web.api.models.base import NoContent
 from portal.web.api.models.logins import LoginListOut, LoginOut, PresenceListOut, PresenceOut
 from portal.web.api.operation import operation
 from portal.web.api.tokens import token_response
 from portal.web.context import person, services
+from portal.web.http.body import read_query
 
 blueprint = admin.blueprint
 """Shared so that its guard protects these routes, too."""
 
 
 @blueprint.get("/admin/people")
-@operation("All users who are logged in", PresenceListOut)
+@operation("The users who are logged in", PresenceListOut, query=PeopleQuery)
 def list_people() -> PresenceListOut:
-    """All users who have a login or a token."""
-    users = services().logins.active_users()
-    return PresenceListOut(people=[PresenceOut.of(logins) for logins in users])
+    """A page of the users who have a login or a token."""
+    page = services().logins.people(read_query(PeopleQuery))
+    return PresenceListOut(
+        people=[PresenceOut.of(logins) for logins in page.people], next_cursor=page.following
+    )
 
 
 @blueprint.get("/admin/people/<name>/logins")

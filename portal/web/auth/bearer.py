@@ -9,7 +9,8 @@ from flask import request
 
 from portal.core.auth.logins import TOKEN
 from portal.errors import Forbidden, Unauthorized
-from portal.web.context import services, set_person
+from portal.web.caller import note_caller
+from portal.web.context import person, services, set_person
 
 _MAX_TOKEN, _MAX_USER = 512, 64
 ACTING_FOR = "Slipway-User"
@@ -18,8 +19,8 @@ ACTING_FOR = "Slipway-User"
 def bearer() -> str:
     """The token of the request."""
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    token = token.strip()
-    if scheme.lower() != "bearer" or not token or len(token) > _MAX_TOKEN:
+    # Exactly one space (RFC 6750): HAProxy stores each spelling (web/caller.py).
+    if scheme.lower() != "bearer" or not token or token != token.strip() or len(token) > _MAX_TOKEN:
         raise Unauthorized("Send a token: Authorization: Bearer …")
     return token
 
@@ -38,6 +39,8 @@ def require_token(for_services: bool = False, area: str = "") -> None:
         _require_service(user)
     else:
         raise Forbidden("A service cannot do this for a user.")
+    if request.headers.get("Authorization", "").startswith("Bearer "):  # the usual spelling
+        note_caller(f"person {person().name}")
 
 
 def _reads() -> bool:

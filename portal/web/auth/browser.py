@@ -22,14 +22,15 @@ from flask_login import LoginManager, UserMixin, current_user, login_user, logou
 from flask_wtf.csrf import ValidationError, generate_csrf, validate_csrf
 from pydantic import Field, TypeAdapter
 from pydantic import ValidationError as PydanticError
-from werkzeug.exceptions import TooManyRequests
 
 from portal.core.auth.logins import BROWSER, BY_PASSWORD, Login, Proof
 from portal.core.auth.person import Person
-from portal.errors import Forbidden, Unauthorized, Unavailable
+from portal.errors import Forbidden, PortalError, TooManyLogins, Unauthorized, Unavailable
 from portal.web.auth.login_session import check_password
 from portal.web.context import person, services, set_person
+from portal.web.errors import RETRIED
 from portal.web.http.paths import here, local_path, next_query, redirect_to
+from portal.web.http.unchanged import VISIBLE
 
 blueprint = Blueprint("auth", __name__)
 manager = LoginManager()
@@ -49,7 +50,8 @@ UNATTENDED = frozenset(
         "pages.file_operations",
     }
 )
-"""Endpoints that an unattended tab polls, which must not keep a login alive."""
+"""Endpoints that an unattended tab polls, which must not keep a login alive. Polls of a visible
+page are noted apart: its owner's sessions report their use more often."""
 
 
 _WIZARD, _COMPOSER = "wizard", "composer"
@@ -81,6 +83,8 @@ _KEPT_TEXT = "You are logged out. Log in: what you entered is kept."
 _PAIRS = TypeAdapter(Annotated[list[tuple[str, str]], Field(max_length=1000)])
 
 LOGGED_OUT = "You are logged out."
+_REFUSALS = (Unauthorized, Forbidden, TooManyLogins, Unavailable)
+"""Errors of a log-in that its page shows."""
 
 
 class BrowserUser(UserMixin):  # type: ignore[misc]
@@ -119,6 +123,8 @@ def require_login() -> ResponseReturnValue | None:
         set_person(current_user.person)
         if request.endpoint not in UNATTENDED:
             services().logins.keep_alive(current_user.login)
+        elif VISIBLE in request.headers:
+            services().logins.note_visible(current_user.login)
         return None
     if "HX-Request" in request.headers:  # the login page must not be swapped into a fragment
         return "", 401, {"HX-Redirect": "/login"}
@@ -175,8 +181,8 @@ def login() -> ResponseReturnValue:
     name = request.form.get("username", "").strip()
     try:
         user = _check(name)
-    except (Unauthorized, Forbidden, Unavailable) as error:
-        return login_page(error.status, name, error.text)
+    except _REFUSALS as error:
+        return refusal_page(error, name)
     open_login(user)
     return _restored_page(user) or redirect_to(local_path(request.form.get("next")) or "/sessions")
 
@@ -197,6 +203,17 @@ def _restored_page(user: str) -> Response | None:
         return None
     path = FORM_PAGES.get(request.form.get("kept_form", ""), FORM_PAGES[_WIZARD])
     return make_response(render_template("login_kept.html", fields=fields, path=path))
+
+
+def refusal_page(error: PortalError, name: str = "", target: str = "") -> Response:
+    """The login page with the reason of a refusal."""
+    page = login_page(error.status, name, error.text, target=target)
+    page.headers.update(_pause(error))
+    return page
+
+
+def _pause(error: PortalError) -> dict[str, str]:
+    return {"Retry-After": str(error.retry_seconds)} if error.status in RETRIED else {}
 
 
 def _check(name: str) -> str:
@@ -232,11 +249,8 @@ def login_again() -> ResponseReturnValue:
     """Log in again from a page whose login has expired, without leaving it."""
     try:
         user = _check(request.form.get("username", ""))
-    except (Unauthorized, Forbidden, Unavailable) as error:
-        return {"problem": error.text}, error.status
-    except TooManyRequests as error:
-        problem = {"problem": "Too many attempts. Wait a minute, then try again."}
-        return problem, 429, {"Retry-After": str(error.retry_after)}
+    except _REFUSALS as error:
+        return {"problem": error.text}, error.status, _pause(error)
     open_login(user)
     return {"user": user, "csrf_token": generate_csrf()}
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from werkzeug.exceptions import TooManyRequests
-
-from portal.errors import Forbidden, Unauthorized
+from portal.errors import Forbidden, PasswordNotTried, Unauthorized
 from portal.web.context import services
 
 _MAX_PASSWORD, _MAX_CODE = 1024, 256
@@ -17,8 +15,8 @@ NO_PASSWORDS = (
 def check_password(name: str, password: str, code: str = "") -> str:
     """Return the account's name.
 
-    Raises Unauthorized, with the same text for every cause; TooManyRequests after too many
-    attempts; Unavailable when the login node does not answer; and Forbidden where the site accepts
+    Raises Unauthorized, with the same text for every cause; TooManyLogins after too many wrong
+    ones; Unavailable when the login node does not answer; and Forbidden where the site accepts
     no passwords.
     """
     if not services().settings.oidc.passwords:
@@ -26,16 +24,19 @@ def check_password(name: str, password: str, code: str = "") -> str:
     attempts = services().login_attempts
     # An impossible account name may be a password typed into the wrong field: not recorded.
     tried = name if services().settings.login.names.permits(name) else ""
-    if wait := attempts.take(tried):
-        raise TooManyRequests(retry_after=wait)
+    attempt = attempts.take(tried)
     code = code.strip()
     plausible = tried and 0 < len(password) <= _MAX_PASSWORD and "\0" not in password
     plausible = plausible and len(code) <= _MAX_CODE and code.isprintable()
-    account = services().authenticate(name, password, code) if plausible else ""
+    try:
+        account = services().authenticate(name, password, code) if plausible else ""
+    except PasswordNotTried:
+        attempts.not_tried(attempt)
+        raise
     if not account:
-        attempts.refused(tried)
+        attempts.refused(attempt)
         raise Unauthorized(_refusal())
-    attempts.succeeded(name)
+    attempts.succeeded(attempt)
     return account
 
 

@@ -19,13 +19,12 @@ from flask.typing import ResponseReturnValue
 from flask_login import current_user
 from itsdangerous import BadData, URLSafeTimedSerializer
 from pydantic import TypeAdapter, ValidationError
-from werkzeug.exceptions import TooManyRequests
 
 from portal.core.auth.logins import Login, Proof
 from portal.core.auth.oidc import ATTEMPT_SECONDS, AuthorizationResponse, LoginAttempt
-from portal.errors import NotFound, PortalError, Unauthorized
+from portal.errors import Forbidden, NotFound, PortalError, Unauthorized
 from portal.services.auth.provider_logins import USED, ProviderLogins
-from portal.web.auth.browser import LOGGED_OUT, login_page, open_login
+from portal.web.auth.browser import LOGGED_OUT, open_login, refusal_page
 from portal.web.context import services
 from portal.web.http.paths import local_path, redirect_to
 
@@ -76,7 +75,7 @@ def start() -> ResponseReturnValue:
     try:
         url, attempt = logins.begin(target)
     except PortalError as error:
-        return login_page(error.status, problem=error.text)
+        return refusal_page(error)
     response = make_response(redirect(url, 303))
     _drop_old(response)
     cookie = _serializer().dumps(asdict(attempt))
@@ -128,17 +127,19 @@ def callback() -> ResponseReturnValue:
     authorization = _answer()
     name = _cookie_of(authorization.state)
     attempt = _read(request.cookies.get(name, ""))
-    if wait := services().login_attempts.take(""):
-        raise TooManyRequests(retry_after=wait)
+    attempts = services().login_attempts
     try:
         if attempt is None:
-            raise Unauthorized(USED)
+            raise Unauthorized(USED)  # not an attempt: the provider is not asked
+        attempts.check_provider()
         user, proof = logins.finish(attempt, authorization)
     except PortalError as error:
+        if attempt and isinstance(error, (Unauthorized, Forbidden)):
+            attempts.refused_by_provider()
         target = local_path(attempt.target) if attempt else None
-        response = login_page(error.status, problem=error.text, target=target or "")
+        response = refusal_page(error, target=target or "")
     else:
-        services().login_attempts.remember(user)
+        attempts.remember(user)
         if not _is_same(user, proof):
             open_login(user, proof)
         response = redirect_to(local_path(attempt.target) or "/sessions")

@@ -8,6 +8,7 @@ from flask import request
 
 from portal.errors import NotFound
 from portal.services.apps.gate import GateStatus
+from portal.web.caller import is_plain, note_caller
 from portal.web.context import services
 
 MAX_COOKIES = 8
@@ -33,7 +34,10 @@ def cookies() -> list[str]:
 def find_status() -> GateStatus | None:
     """The status that this browser may see; None for a private app without a valid cookie."""
     with suppress(NotFound):
-        return services().gate.status(label_of_request(), cookies())
+        status = services().gate.status(label_of_request(), cookies())
+        if status.inside and len(cookies()) == 1 and is_plain(cookie_name()):
+            note_caller(f"person {status.session.owner}")
+        return status
     return None
 
 

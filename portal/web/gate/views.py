@@ -34,7 +34,7 @@ from portal.core.session.status import shown_reason
 from portal.errors import NotFound, PortalError, Unauthorized
 from portal.services.apps.gate import GateStatus
 from portal.services.assembly import Services
-from portal.web import bundles, errors, observed
+from portal.web import bundles, caller, errors, observed
 from portal.web.context import EXTENSION, services
 from portal.web.gate import own_session
 from portal.web.gate.access import cookie_name, cookies, find_status, label_of_request, portal_url
@@ -73,6 +73,7 @@ def build(services: Services, templates: str, static: Path, max_body: int) -> Fl
     app.extensions[EXTENSION] = services
     observed.install(app)
     bundles.install(app)
+    caller.install(app)
     app.jinja_env.globals["site"] = services.settings.web
     app.jinja_env.globals["naming"] = lambda name, version: services.catalog().naming(name, version)
     app.register_blueprint(own_session.blueprint)

@@ -14,7 +14,7 @@ from flask import Response, current_app
 from portal.errors import TooMany
 
 AT_ONCE = 2
-"""Downloads of one account in this process; each occupies one of its 8 threads."""
+"""Downloads of one account in this process; each occupies one of its threads."""
 BUSY = (
     f"You are downloading {AT_ONCE} files already. Try again when one of them is complete, or "
     "cancel one."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from portal.web.pages.account import registries, slurm_accounts
 from portal.web.pages.account import views as account
-from portal.web.pages.admin import notices, people, usage_report
+from portal.web.pages.admin import nodes, notices, people, usage_report
 from portal.web.pages.admin import views as admin
 from portal.web.pages.apps import ssh, ssh_keys
 from portal.web.pages.apps import views as apps
@@ -45,6 +45,7 @@ __all__ = [
     "jobs",
     "launch",
     "log",
+    "nodes",
     "notices",
     "people",
     "presets",

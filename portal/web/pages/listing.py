@@ -20,26 +20,33 @@ from portal.web.context import cluster_view
 PAGE = 50
 """Rows on one page."""
 
+MOST_CHOICES = 100
+"""Values of a filter with a menu."""
+
 DAYS = {"1": "Last 24 hours", "7": "Last 7 days", "30": "Last 30 days"}
 
 
-class ListQuery(Protocol):
-    """The common attributes of the queries of lists."""
+class SortedQuery(Protocol):
+    """The common attributes of the queries of all lists with an order."""
+
+    @property
+    def sort(self) -> Any:
+        """The order."""
+
+    def parameters(self, **changes: str | None) -> dict[str, str]:
+        """The parameters of its URL with changes."""
+
+
+class ListQuery(SortedQuery, Protocol):
+    """The common attributes of the queries of lists of sessions and jobs."""
 
     @property
     def state(self) -> Any:
         """The tab; None for all tabs."""
 
     @property
-    def sort(self) -> Any:
-        """The order."""
-
-    @property
     def days(self) -> int | None:
         """Filter: the number of past days."""
-
-    def parameters(self, **changes: str | None) -> dict[str, str]:
-        """The parameters of its URL with changes."""
 
 
 AnyQuery = TypeVar("AnyQuery", bound=ListQuery)
@@ -53,39 +60,19 @@ class Noun:
     plural: str
 
 
-@dataclass(frozen=True)
-class ListView(ABC, Generic[AnyQuery]):
-    """The list of one request; subclasses define its rows."""
+AnySorted = TypeVar("AnySorted", bound=SortedQuery)
 
-    query: AnyQuery
-    person: Person
-    counts: Mapping[Any, int]
-    """Number of rows on each tab."""
+
+@dataclass(frozen=True)
+class SortedView(Generic[AnySorted]):
+    """A list with an order, in its address."""
+
+    query: AnySorted
 
     path: ClassVar[str]
-    noun: ClassVar[Noun]
-    tabs: ClassVar[Mapping[Any, str]]
-    """The tabs with their titles."""
-    start: ClassVar[Any]
-    """The tab that is shown first."""
-    orders: ClassVar[Mapping[Any, str]]
-    """The orders with their titles."""
     first: ClassVar[Mapping[str, Order]]
     """The order after the first click on a column header, by its key."""
-    since_word: ClassVar[str]
-    """The event that the filter by days refers to."""
-    filters: ClassVar[tuple[str, ...]]
-    """The filters beside the search and the tab."""
-    state_filter: ClassVar[str]
-    """The name of the filter by state; each of its values belongs to one tab."""
-    states: ClassVar[Mapping[Any, Sequence[Any]]]
-    """The states on each tab."""
-    state_words: ClassVar[Mapping[Any, str]]
-
-    @property
-    def tab(self) -> str:
-        """The current tab."""
-        return str(self.query.state or self.start)
+    most_choices: ClassVar[int] = MOST_CHOICES
 
     def link(self, **changes: str | None) -> str:
         """The URL of this list with changes; its first page, unless they include a cursor."""
@@ -106,6 +93,39 @@ class ListView(ABC, Generic[AnyQuery]):
         if self.query.sort.key not in keys:
             return None
         return "descending" if self.query.sort.descending else "ascending"
+
+
+@dataclass(frozen=True)
+class ListView(SortedView[AnyQuery], ABC):
+    """The list of one request; subclasses define its rows."""
+
+    person: Person
+    counts: Mapping[Any, int]
+    """Number of rows on each tab."""
+
+    noun: ClassVar[Noun]
+    tabs: ClassVar[Mapping[Any, str]]
+    """The tabs with their titles."""
+    start: ClassVar[Any]
+    """The tab that is shown first."""
+    orders: ClassVar[Mapping[Any, str]]
+    """The orders with their titles."""
+    since_word: ClassVar[str]
+    """The event that the filter by days refers to."""
+    filters: ClassVar[tuple[str, ...]]
+    """The filters beside the search and the tab."""
+    state_filter: ClassVar[str]
+    """The name of the filter by state; each of its values belongs to one tab."""
+    states: ClassVar[Mapping[Any, Sequence[Any]]]
+    """The states on each tab."""
+    state_words: ClassVar[Mapping[Any, str]]
+    most_counted: ClassVar[int | None] = None
+    """The number above which rows of a tab are not counted."""
+
+    @property
+    def tab(self) -> str:
+        """The current tab."""
+        return str(self.query.state or self.start)
 
     @property
     def sorts(self) -> dict[Any, str]:

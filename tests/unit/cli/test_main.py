@@ -38,7 +38,7 @@ def test_a_new_key_joins_the_old_ones(
 
 @pytest.mark.parametrize(
     ("what", "words"),
-    [("haproxy", "routes.map"), ("systemd", "portal.wsgi:app"), ("gpu", '"kinds": []')],
+    [("haproxy", "routes.map"), ("systemd", "slipway web"), ("gpu", '"kinds": []')],
 )
 def test_render(config: str, capsys: pytest.CaptureFixture[str], what: str, words: str) -> None:
     assert main(["--config", config, "render", what]) == 0

@@ -1,4 +1,4 @@
-"""Gives every World of these tests a PostgreSQL database."""
+"""Gives every World and every JobStore of these tests a PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine
 
 from portal.store.engine import open_database
-from tests.support import fakes
+from tests.support import fakes, job_store
 from tests.support.postgresql import PostgreSQL, programs, short_folder
 
 
@@ -33,7 +33,7 @@ def url(postgresql: PostgreSQL) -> str:
 
 @pytest.fixture(autouse=True)
 def on_postgresql(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A World that is made has this database, in the place of SQLite's."""
+    """A World or JobStore that is made has this database, in the place of SQLite's."""
     made: list[Engine] = []
 
     def fresh_database(_state: object) -> Engine:
@@ -41,6 +41,7 @@ def on_postgresql(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         return made[-1]
 
     monkeypatch.setattr(fakes, "fresh_database", fresh_database)
+    monkeypatch.setattr(job_store, "migrated_database", fresh_database)
     yield
     for engine in made:
         engine.dispose()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import pytest
 from sqlalchemy import Engine, text
+from sqlalchemy.pool import QueuePool
 
 from portal.errors import DatabaseUnavailable
 from portal.store.engine import open_database
@@ -35,4 +38,17 @@ def test_a_restart_of_the_server_fails_no_later_request(postgresql: PostgreSQL, 
         connection.execute(text(f"SELECT pg_terminate_backend({backend})"))
     killer.dispose()
     assert ask(engine) == 1
+    engine.dispose()
+
+
+def test_waiting_for_a_connection_ends(url: str) -> None:
+    engine = open_database(url)
+    pool = engine.pool
+    assert isinstance(pool, QueuePool)
+    pool._timeout = 0
+    with ExitStack() as stack:
+        for _ in range(15):
+            stack.enter_context(engine.connect())
+        with pytest.raises(DatabaseUnavailable):
+            engine.connect()
     engine.dispose()

@@ -74,7 +74,7 @@ def test_a_database_that_can_only_be_read(world: World) -> None:
 
 def test_figures(world: World) -> None:
     nodes = [NodeUse(name, ("main",), name != "n1", 4, 8000) for name in ("n1", "n2", "n3")]
-    world.status.save_nodes(nodes)
+    world.status.nodes.save(nodes)
     text = world.services.monitoring.exposition().decode()
     assert 'slipway_nodes{state="usable"} 2.0' in text
     assert 'slipway_nodes{state="unusable"} 1.0' in text

@@ -73,6 +73,32 @@ def test_failures_cause_a_pause_that_success_ends(
     wait_for("no pause", lambda: len(times) == 4, 1, 0.01)
 
 
+def test_slow_owners_hold_half_of_the_threads(
+    work: OwnerQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owner_queue, "LONG", 0.0)
+    slow, hold = ("bob", "carol", "dave"), threading.Event()
+    running, done = set[str](), list[str]()
+    for owner in slow:
+        work(owner, "first", partial(done.append, owner))
+    wait_for("the first ones", lambda: len(done) == len(slow), 3, 0.01)
+    monkeypatch.setattr(owner_queue, "LONG", 60.0)
+
+    def act(owner: str) -> None:
+        running.add(owner)
+        hold.wait(10)
+
+    for owner in slow:
+        work(owner, "second", partial(act, owner))
+    wait_for("a slow one", lambda: len(running) == 1, 3, 0.01)
+    for number in range(20):
+        work("alice", f"quick {number}", partial(done.append, "alice"))
+    wait_for("alice's work", lambda: done.count("alice") == 20, 3, 0.01)
+    assert len(running) == 1, "half of three threads, rounded down"
+    hold.set()
+    wait_for("the others", lambda: running == set(slow), 3, 0.01)
+
+
 def _more_than(times: list[float], number: int) -> bool:
     return len(times) > number
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from alembic import op
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, inspect, select, text
@@ -158,6 +159,18 @@ def test_the_stores_read_them(recorded: str) -> None:
         for table in SQLModel.metadata.sorted_tables:
             connection.execute(select(table)).all()  # every value is of its column's type
     engine.dispose()
+
+
+def test_indexes_are_not_sorted_in_memory(recorded: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    created, stores = op.create_index, set[int]()
+
+    def noted(name: str, *values: Any, **options: Any) -> None:
+        stores.add(op.get_bind().exec_driver_sql("PRAGMA temp_store").scalar_one())
+        created(name, *values, **options)
+
+    monkeypatch.setattr(op, "create_index", noted)
+    upgrade(recorded)
+    assert stores == {1}  # files
 
 
 def test_an_older_schema_is_refused_and_unchanged(recorded: str) -> None:

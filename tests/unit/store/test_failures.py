@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import ExitStack
 from pathlib import Path
 
 import psycopg
@@ -70,3 +71,10 @@ def test_postgresql_that_does_not_answer() -> None:
     engine = open_database("postgresql+psycopg://nobody@127.0.0.1:1/nothing")
     with pytest.raises(DatabaseUnavailable):
         engine.connect()
+
+
+def test_each_thread_may_have_a_connection_to_a_file(tmp_path: Path) -> None:
+    engine = open_database(f"sqlite:///{tmp_path}/x.db")
+    with ExitStack() as stack:
+        for _ in range(40):
+            stack.enter_context(engine.execution_options(read_only=True).connect())

@@ -197,7 +197,7 @@ def test_counts_and_owners(store: SessionStore) -> None:
     assert store.counts(ListQuery(), NOON) == {State.PENDING: 2, State.FAILED: 1}
     found = ListQuery(q="session2", state="running", status=Status.RUNNING)
     assert store.counts(found, NOON) == {State.FAILED: 1}  # in all tabs, by the other filters
-    assert store.owners() == ["alice", "bob"]
+    assert store.owners(10) == ["alice", "bob"]
 
 
 def plans(store: SessionStore, ask: Callable[[], object]) -> list[list[str]]:

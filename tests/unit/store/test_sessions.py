@@ -13,7 +13,7 @@ from sqlmodel import SQLModel
 
 from portal.core.session.query import ListQuery
 from portal.core.session.session import Session, State
-from portal.core.session.transitions import stop
+from portal.core.session.transitions import Transition, stop
 from portal.store.engine import open_database, upgrade
 from portal.store.sessions import SessionStore
 from portal.store.tables import SessionRow
@@ -163,3 +163,18 @@ def test_names_of_ended_sessions_and_of_others_are_free(store: SessionStore) -> 
     store.add([numbered_session(1, name="train", state=State.FINISHED)], None, "", {})
     store.add([numbered_session(2, name="train", owner="bob")], None, "", {})
     assert store.add([numbered_session(3, name="train")], None, "", {})[0][0].name == "train"
+
+
+def test_live_sessions_are_as_stored_and_unchanged_ones_the_same_objects(
+    store: SessionStore,
+) -> None:
+    store.add([numbered_session(number, state=State.RUNNING) for number in range(3)], None, "", {})
+    before = {session.id: session for session in store.live()}
+    changed, ended, same = before
+    store.change(changed, {State.RUNNING}, cpu_percent=12.5)
+    finish = Transition(frozenset({State.RUNNING}), {"state": State.FINISHED})
+    assert store.apply(ended, finish)
+    after = {session.id: session for session in store.live()}
+    assert after == {changed: store.get(changed), same: before[same]}
+    assert after[changed].cpu_percent == 12.5
+    assert after[same] is before[same]

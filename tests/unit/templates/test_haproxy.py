@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import re
 import shutil
 import socket
 import ssl
@@ -42,6 +43,15 @@ def route(front: Front) -> Iterator[str]:
     front.routes.add(front.key, front.target)
     yield front.target
     front.routes.remove(front.key)
+
+
+@pytest.mark.parametrize("threads", range(4, 9))
+def test_each_kind_of_request_has_a_limit_with_one_process(tmp_path: Path, threads: int) -> None:
+    """0 would mean any number."""
+    rendered = render(make_settings(tmp_path, workers=1, threads=threads))
+    limits = re.findall(r"^  server .* maxconn (\S+)$", rendered, re.MULTILINE)
+    assert len(limits) > 6
+    assert all(int(limit) > 0 for limit in limits)
 
 
 def test_the_portals_host_leads_to_the_portal(front: Front) -> None:
@@ -217,7 +227,7 @@ def test_apps_keep_working_while_the_portal_restarts(tmp_path: Path) -> None:
         assert front.app().seen["who"] == "app"
         page = front.ask(f"localhost:{front.port}", "/sessions")
         assert page.status == 503
-        assert "The portal is restarting" in page.text
+        assert "The portal does not answer" in page.text
         program = front.ask(f"localhost:{front.port}", "/api/v1/sessions")
         assert program.status == 503
         assert program.headers["Content-Type"] == "application/problem+json"

@@ -28,7 +28,7 @@ def test_both_pages_have_the_sites_name_and_colours(tmp_path: Path) -> None:
         (tmp_path / "portal.sock").unlink()
         portal = front.ask(f"localhost:{front.port}", "/sessions")
     for answer, title in (
-        (portal, "The portal is restarting"),
+        (portal, "The portal does not answer"),
         (session, "This session does not answer"),
     ):
         assert answer.status == 503

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import json
+import re
 import shutil
 import socket
 from collections.abc import Iterator
@@ -99,13 +101,15 @@ def test_a_client_that_asks_too_often_stops_nobody_else_behind_jupyterhub(front:
 
 def test_each_person_that_a_service_acts_for_counts_as_one(front: Front) -> None:
     """Otherwise one of them could take the places for one login's requests from all others."""
-    for user in ("alice", "bob", "alice"):
-        assert ask(front, authorization="Bearer slipway_x", slipway_user=user).status == 200
+    for number, user in enumerate(("alice", "bob", "alice")):
+        said = json.dumps({"X-Slipway-Login": str(number % 2 + 1)})
+        named = {"authorization": "Bearer slipway_x", "slipway_user": user, "x_answer": said}
+        assert ask(front, **named).status == 200
     with socket.socket(socket.AF_UNIX) as runtime:
         runtime.connect(str(front.ca.parent / "haproxy.sock"))
         runtime.sendall(b"show table logins\n")
         shown = runtime.makefile().read()
-    assert shown.count(" key=") == 2, shown
+    assert sorted(re.findall(r"gpt0=(\d+)", shown)) == ["1", "2"], shown
 
 
 def test_without_the_setting_no_header_names_a_client(

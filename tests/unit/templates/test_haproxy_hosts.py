@@ -111,7 +111,8 @@ def test_a_reload_refuses_nothing(front: Front, agent: Agent) -> None:
     while time.monotonic() < until:
         with suppress(Exception):
             if haproxy.ask("show map") and front.routes.is_lost():
-                front.routes.fill({front.key: front.target})
+                front.routes.add(front.key, front.target)
+                front.routes.set_complete(front.routes.generation())
         seen.add(front.app().status)
         time.sleep(0.05)
     assert 503 not in seen

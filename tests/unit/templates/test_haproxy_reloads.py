@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from portal.adapters.haproxy import map_files
-from portal.adapters.haproxy.map_files import CANARY, ROUTES, MapFiles
+from portal.adapters.haproxy.map_files import ROUTES, MapFiles
 from portal.adapters.haproxy.routes import HaproxyRoutes
-from portal.adapters.haproxy.runtime_api import Haproxy
+from portal.adapters.haproxy.runtime_api import Haproxy, Process
 from portal.core.auth.person import hash_secret
 from portal.errors import Unavailable
 from tests.unit.web.front import Front, Stream, running_front
@@ -176,6 +176,72 @@ def test_a_revoked_route_never_comes_back(front: Front, haproxy: Haproxy, how: s
     front.routes.remove(*kept)
 
 
+def test_many_routes_are_added_in_few_messages(
+    front: Front, haproxy: Haproxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New ones, others with another target, and some that are there, also in the next process."""
+    routes = {key(front, number): front.target for number in range(2000, 2400)}
+    earlier = dict(list(routes.items())[:100])
+    front.routes.add_all(earlier | dict.fromkeys(list(earlier)[:10], "127.0.0.1@1@x"))
+    sent: list[tuple[str, ...]] = []
+    ask = Process.ask
+
+    def counted(process: Process, *commands: str) -> str:
+        sent.append(commands)
+        return ask(process, *commands)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Process, "ask", counted)
+        front.routes.add_all(routes)
+    assert len(sent) < 10
+    assert front.routes.entries() == routes
+    shown = haproxy.ask(f"show map {front.ca.parent}/{ROUTES}")
+    assert shown.count(front.target) == len(routes), "none twice"
+    haproxy.reload()
+    assert front.routes.entries() == routes
+    assert who(front, 2399) == "app"
+
+
+def test_a_route_revoked_while_many_are_added_never_comes_back(
+    front: Front, haproxy: Haproxy
+) -> None:
+    """HAProxy is reloaded meanwhile; `valid` stands in for the database."""
+    run = str(front.ca.parent)
+    valid = {key(front, number): front.target for number in range(3000, 3200)}
+    opened: list[int] = []
+
+    def revoke(numbers: range) -> None:
+        routes = HaproxyRoutes(run)
+        for number in numbers:
+            del valid[key(front, number)]
+            routes.remove(key(front, number))
+            if who(front, number) == "app":
+                opened.append(number)
+
+    def fill(keys: list[str]) -> None:
+        routes = HaproxyRoutes(run)
+        for start in range(0, len(keys), 20):
+            with routes.exclusively():
+                some = keys[start : start + 20]
+                routes.add_all({each: front.target for each in some if each in valid})
+            time.sleep(0.01)
+
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(3):
+            front.routes.remove(*front.routes.entries())
+            first = min(int(number) for number in range(3000, 3200) if key(front, number) in valid)
+            tasks = [
+                pool.submit(fill, sorted(valid)),
+                pool.submit(reload, front, haproxy, "signal"),
+                pool.submit(revoke, range(first, first + 10)),
+                pool.submit(revoke, range(first + 10, first + 20)),
+            ]
+            for task in tasks:
+                task.result()
+            assert front.routes.entries() == valid
+    assert opened == []
+
+
 def test_every_old_process_forgets_a_revoked_key(front: Front, haproxy: Haproxy) -> None:
     """An old process still serves connections that were open before the reload."""
     front.routes.add(key(front, 1), front.target)
@@ -216,10 +282,10 @@ def test_without_an_answer_the_file_has_forgotten_already(tmp_path: Path) -> Non
     """HAProxy is away: the next one starts without the key, and the caller knows it is not done."""
     files, routes = MapFiles(str(tmp_path)), HaproxyRoutes(str(tmp_path))
     name = "a." + "0" * 64
-    files.write(ROUTES, {CANARY: "1", name: "10.0.0.1@1@x", "b.public": "10.0.0.1@1@y"})
+    files.write(ROUTES, {name: "10.0.0.1@1@x", "b.public": "10.0.0.1@1@y"})
     with pytest.raises(Unavailable):
         routes.remove(name)
-    assert files.read(ROUTES) == {CANARY: "1", "b.public": "10.0.0.1@1@y"}
+    assert files.read(ROUTES) == {"b.public": "10.0.0.1@1@y"}
 
 
 @pytest.mark.parametrize("step", ["write", "replace"])
@@ -228,7 +294,8 @@ def test_a_file_that_cannot_be_written_is_emptied(
 ) -> None:
     """A reload without routes refuses until the worker fills them; one with old routes opens."""
     files = MapFiles(str(tmp_path))
-    files.write(ROUTES, {CANARY: "1", "b.public": "10.0.0.1@1@y"})
+    files.write(ROUTES, {"b.public": "10.0.0.1@1@y"})
+    files.set_complete(files.id(ROUTES))
     assert files.is_complete()
 
     def fails(*_: object, **__: object) -> None:
@@ -237,11 +304,11 @@ def test_a_file_that_cannot_be_written_is_emptied(
     target: Callable[..., object] = Path.open if step == "write" else Path.replace
     monkeypatch.setattr(Path, target.__name__, fails)
     with pytest.raises(OSError, match="No space"):
-        files.write(ROUTES, {CANARY: "1"})
+        files.write(ROUTES, {})
     monkeypatch.undo()
     assert files.read(ROUTES) == {}
     assert not files.is_complete()
-    assert [file.name for file in tmp_path.iterdir()] == [ROUTES]
+    assert {file.name for file in tmp_path.iterdir()} == {ROUTES, "routes.lock"}
 
 
 def test_a_change_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,7 +104,7 @@ def portal_routes(config: str) -> set[tuple[str, str]]:
     portal, uses = set(), {}
     for text in sections:
         kind, _, name = text.partition("\n")[0].partition(" ")
-        if kind == "backend" and "portal.sock" in text:
+        if kind == "backend" and re.search(r"(portal|runners)\.sock", text):
             portal.add(name)
         if kind == "frontend":
             uses[name] = set(re.findall(r"^\s*(?:use|default)_backend (\S+)", text, re.MULTILINE))

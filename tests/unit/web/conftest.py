@@ -30,7 +30,7 @@ def make_settings(directory: Path, **web: object) -> Settings:
     (directory / "secret_key").write_text("0" * 64)
     return Settings.model_validate(
         {
-            "web": {"public_url": PORTAL, "logins_per_minute": 1000} | web,
+            "web": {"public_url": PORTAL} | web,
             "state": {"directory": str(directory), "run": str(directory)},
             "slurm": {"admins": ["admin"]},
             "sessions": {"templates": str(TEMPLATES)},

@@ -30,6 +30,7 @@ from portal.adapters.certificates import CertificateAuthority, prepare_authoriti
 from portal.adapters.haproxy.routes import HaproxyRoutes
 from portal.cli.render import haproxy_config
 from portal.config import Settings, WebSettings
+from portal.config.web import RUNNERS_SOCKET
 from portal.core.apps.origins import Mode
 from portal.core.auth.person import hash_secret
 from portal.errors import Unavailable
@@ -58,6 +59,8 @@ class Echo(http.server.BaseHTTPRequestHandler):
         if self.headers.get("Upgrade") == "echo":
             self._echo()
             return
+        if isinstance(self.server, PortalServer):
+            self.server.noted.append(self.requestline)
         length = int(self.headers.get("Content-Length", 0))
         body = self.rfile.read(length).decode()
         pause = float(self.headers.get("X-Pause", 0))
@@ -119,6 +122,11 @@ class PortalServer(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     who = "portal"
     closes = 0
     left = threading.Event()
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self.noted: list[str] = []
+        """The request lines that it has got."""
 
 
 class GatewayServer(http.server.ThreadingHTTPServer):
@@ -403,6 +411,7 @@ def running_front(
     (folder / "haproxy.cfg").write_text(render(settings))
     gateway = _gateway(ca, folder)
     portal = PortalServer(str(folder / "portal.sock"), Echo)
+    (folder / RUNNERS_SOCKET).symlink_to("portal.sock")
     for server in (portal, gateway):
         threading.Thread(target=server.serve_forever, daemon=True).start()
     argv = ["haproxy", "-W", "-db", "-q", "-S", str(folder / "master.sock")]
@@ -410,7 +419,7 @@ def running_front(
     try:
         routes = HaproxyRoutes(str(folder))
         wait_for_haproxy(routes, process)
-        routes.fill({})
+        routes.set_complete(routes.generation())
         label = str(first) if mode == "ports" else "a1b2c3d4e5f6a7b8c9d0"
         app_port = first if mode == "ports" else port
         yield Front(

@@ -199,7 +199,7 @@ def running_portal(folder: Path, mode: Mode) -> Iterator[ProxiedPortal]:
     try:
         routes = HaproxyRoutes(str(folder))
         wait_for_haproxy(routes, process)
-        routes.fill({})
+        routes.set_complete(routes.generation())
         yield ProxiedPortal(settings, routes, portal, gateways.server.server_port, folder)
     finally:
         process.terminate()

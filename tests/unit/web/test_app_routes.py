@@ -141,7 +141,7 @@ def test_wrong_methods_are_refused(app: Flask) -> None:
 
 @pytest.mark.parametrize("path", ["/login", "/login/again", "/api/v1/tokens"])
 def test_password_attempts_are_limited(tmp_path: Path, path: str) -> None:
-    app = create_app(make_world(make_settings(tmp_path, logins_per_minute=3)).services)
+    app = create_app(make_world(make_settings(tmp_path, logins_per_account=3)).services)
     browser = Browser(app)
     token = browser.csrf()
     body = {"username": "alice", "password": "guess"}
@@ -153,7 +153,8 @@ def test_password_attempts_are_limited(tmp_path: Path, path: str) -> None:
             answer = browser.client.post(path, json=body, base_url=PORTAL)
         codes.append(answer.status_code)
     assert codes == [401, 401, 401, 429]
-    assert answer.headers["Retry-After"]
+    assert answer.headers["Retry-After"] == "1200"
+    assert "of this account have failed. Wait 20 minutes, then try again." in answer.text
 
 
 def test_with_https_the_cookies_are_bound_to_the_host(tmp_path: Path) -> None:

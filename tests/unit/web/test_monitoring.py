@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -87,6 +88,17 @@ def test_routes_are_counted_by_their_templates(app: Flask, alice: Browser) -> No
     assert 'slipway_http_requests_total{method="GET",route="(none)",status="4xx"} 3.0' in text
     assert "0000000" not in text
     assert "alice" not in text
+
+
+def test_unchanged_polls_are_counted_and_measured(app: Flask, alice: Browser) -> None:
+    etag = alice.get("/jobs/rows").headers["ETag"]
+    assert alice.get("/jobs/rows", headers={"If-None-Match": etag}).status_code == 204
+    text = ask(app, "/metrics", "monitoring").text
+    polls = 'slipway_http_requests_total{method="GET",route="unchanged polls",status="2xx"} 1.0'
+    assert polls in text
+    took = re.search(r'slipway_http_request_seconds_sum\{route="unchanged polls"\} (\S+)', text)
+    assert took is not None
+    assert float(took[1]) > 0
 
 
 def test_log_ins_are_counted(app: Flask, alice: Browser) -> None:

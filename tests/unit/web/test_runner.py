@@ -10,12 +10,13 @@ import pytest
 
 from portal.core.apps.access import AppState
 from portal.core.auth.person import Person
-from portal.core.session.session import State
-from portal.core.session_job.runner_protocol import fingerprint
+from portal.core.session.session import Session, State
+from portal.core.session_job.runner_protocol import Heartbeat, fingerprint
 from portal.errors import NotFound
 from tests.support.fakes import APPS, World
 from tests.support.idle_sessions import pass_minutes, set_idle_rule
 from tests.support.sessions import USAGE_REPORT
+from tests.support.transactions import transactions
 from tests.unit.web.conftest import Api, Browser, Runner
 
 Launched = Callable[..., Runner]
@@ -66,6 +67,7 @@ def test_usage_and_apps_are_stored(world: World, launched: Launched) -> None:
         "seconds_left": 3600,
         "unused": False,
         "ready": True,
+        "next": 10,
         "authorities": fingerprint("server ca", "client ca"),
     }
     report = {"state": "failed", "message": "no", "log": "last words"}
@@ -253,3 +255,108 @@ def test_a_kill_is_validated(launched: Launched, wrong: dict[str, object]) -> No
     runner = launched()
     runner.ready()
     assert runner("usage", USAGE_REPORT | {"oom_kills": 1} | wrong).status_code == 422
+
+
+def test_reports_are_rare_unless_their_owner_has_a_page_open(
+    world: World, launched: Launched, alice: Browser
+) -> None:
+    runner = launched()
+    runner.ready()
+    world.clock.advance(minutes=10)
+    assert _next(runner) == 30
+    alice.get("/sessions")
+    assert _next(runner) == 10
+    world.clock.advance(minutes=2)
+    assert _next(runner) == 10
+    world.clock.advance(minutes=1)
+    assert _next(runner) == 30
+    world.clock.advance(minutes=35)
+    assert _next(runner) == 10  # it ends soon
+
+
+def _report(runner: Runner, **changes: object) -> Session:
+    """Report without the limit of reports per second; returns the session as stored then."""
+    calls = runner.world.services.runner_calls
+    session = calls.authenticate(runner.session.id, runner.token)
+    calls.record_usage(session, Heartbeat.model_validate(USAGE_REPORT | changes))
+    known = runner.world.store.get(session.id)
+    assert known is not None
+    return known
+
+
+def _next(runner: Runner) -> float:
+    calls = runner.world.services.runner_calls
+    session = calls.authenticate(runner.session.id, runner.token)
+    return calls.record_usage(session, Heartbeat.model_validate(USAGE_REPORT))["next"]
+
+
+def test_figures_that_pages_show_alike_are_not_stored(world: World, launched: Launched) -> None:
+    runner = launched()
+    runner.ready()
+    _report(runner, cpu_seconds=0.0, memory_bytes=1000)
+    world.clock.advance(seconds=10)
+    _report(runner, cpu_seconds=1.0, memory_bytes=1000)
+    before = world.services.change_numbers("alice")
+    world.clock.advance(seconds=10)
+    known = _report(runner, cpu_seconds=2.05, memory_bytes=990)
+    assert (known.cpu_percent, known.memory_used, known.memory_peak) == (10.0, 1000, 1000)
+    assert (known.cpu_seconds, known.usage_at) == (2.05, world.clock())
+    assert world.services.change_numbers("alice") == before
+    world.clock.advance(seconds=10)
+    known = _report(runner, cpu_seconds=4.05, memory_bytes=1030)
+    assert (known.cpu_percent, known.memory_used, known.memory_peak) == (20.0, 1030, 1030)
+    assert world.services.change_numbers("alice") != before
+
+
+def test_the_end_of_a_silence_is_a_change(world: World, launched: Launched) -> None:
+    """The figures are the same; only the notice of the silence goes away."""
+    runner = launched()
+    runner.ready()
+    _report(runner, cpu_seconds=1.0)
+    numbers = world.services.change_numbers
+    for silence, is_change in ((70, False), (80, True), (10, False)):
+        world.clock.advance(seconds=silence)
+        world.force(runner.session.id, cpu_percent=0.0)
+        before = numbers("alice"), numbers("bob")
+        _report(runner, cpu_seconds=1.0)
+        assert (numbers("alice") != before[0], numbers("bob") != before[1]) == (is_change, False)
+
+
+def test_a_computation_between_two_reports_is_use(world: World, launched: Launched) -> None:
+    runner = launched()
+    runner.ready()
+    set_idle_rule(world, 60)
+    _report(runner)
+    for peak in ({"peak_cpu_percent": 10.0}, {"peak_gpu_percent": 2.0}):
+        world.clock.advance(seconds=100)
+        known = _report(runner, peak_cpu_percent=9.0, peak_gpu_percent=1.0)
+        assert known.last_used is not None
+        assert known.last_used < world.clock()
+        known = _report(runner, peak_memory_bytes=5000, **peak)
+        assert (known.last_used, known.memory_peak) == (world.clock(), 5000)
+
+
+def test_two_reports_close_together_are_no_use(world: World, launched: Launched) -> None:
+    """The second was sent at once, for a kill: 20 ms in a tenth of a second are 20 %."""
+    runner = launched()
+    runner.ready()
+    set_idle_rule(world, 60)
+    _report(runner, cpu_seconds=1.0)
+    world.clock.advance(seconds=100)
+    before = _report(runner, cpu_seconds=1.0).last_used
+    world.clock.advance(seconds=0.1)
+    assert _report(runner, cpu_seconds=1.02).last_used == before
+    world.clock.advance(seconds=10)
+    assert _report(runner, cpu_seconds=3.02).last_used == world.clock()
+
+
+def test_a_heartbeat_is_two_reads_and_one_write(world: World, launched: Launched) -> None:
+    runner = launched()
+    world.apps.open_app(ALICE, runner.session.id, "terminal")
+    runner.ready()
+    report = USAGE_REPORT | {"apps": {"terminal": "ready"}}
+    runner("usage", report)
+    world.clock.advance(seconds=10)
+    with transactions(world) as begun:
+        assert runner("usage", report).status_code == 200
+    assert begun == ["read", "read", "write"]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 from portal.adapters.slurm.asking import RefusedError
 from portal.adapters.slurm.limits import associations, config, partitions, qos, reservations, used
 from portal.adapters.slurm.limits.words import described
-from portal.core.cluster.limits import Association, Limits, Qos
+from portal.core.cluster.limits import Association, Limits, NodeFeatures, Qos
 
 Ask = Callable[[Sequence[str]], str]
 
@@ -30,7 +31,7 @@ class LimitsReader:
             reservations=tuple(
                 reservations.reservations_parse(self._optional(reservations.reservations_argv()))
             ),
-            features=tuple(partitions.features_parse(self._optional(partitions.features_argv()))),
+            features=self._features(),
             accounting=conf.accounting,
             private=conf.private,
             preempt_type=conf.preempt_type,
@@ -41,6 +42,11 @@ class LimitsReader:
             site=conf.site,
         )
         return self._with_accounting(limits, conf) if conf.accounting else limits
+
+    def _features(self) -> tuple[NodeFeatures, ...]:
+        """In order: sinfo prints a node's partitions in another order each time."""
+        lines = self._optional(partitions.features_argv())
+        return tuple(sorted(partitions.features_parse(lines), key=attrgetter("node", "partition")))
 
     def _with_accounting(self, limits: Limits, conf: config.Config) -> Limits:
         entries = tuple(

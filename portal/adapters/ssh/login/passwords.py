@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
 import paramiko
 
@@ -15,11 +15,8 @@ from portal.adapters.ssh.per_user import ThreadBudget
 from portal.config import LoginSettings
 from portal.core.auth.accounts import Account
 from portal.core.interfaces.systems import Authenticator
-from portal.errors import Unavailable
+from portal.errors import PasswordNotTried, Unavailable
 
-AT_ONCE = 4
-"""Concurrent log-ins in a process: they may wait for a telephone, and a process has 8 threads."""
-WAIT_SECONDS = 0.5
 LATE = "The log-in was not confirmed in time. Try again."
 
 
@@ -32,25 +29,36 @@ class PasswordCheck(Authenticator):
         account: Callable[[str], Account | None],
         hosts: HostOrder | None = None,
         budget: ThreadBudget | None = None,
+        at_once: int = 1,
     ) -> None:
+        """At most `at_once` passwords are checked at a time; PasswordNotTried beyond."""
         self._settings = settings
         self._hosts = hosts or HostOrder(settings.all_hosts, settings.port)
         self._account = account
         self._budget = budget
-        self._slots = threading.BoundedSemaphore(AT_ONCE)
+        self._free = threading.BoundedSemaphore(at_once)
 
     def __call__(self, user: str, password: str, code: str = "") -> str:
         if not self._settings.names.permits(user):
             return ""
-        if not self._slots.acquire(timeout=WAIT_SECONDS):
-            raise Unavailable("Too many people log in at once. Try again in a few seconds.")
-        try:
-            # No user name: an attempt to log in proves no identity.
-            with self._budget.thread("") if self._budget else nullcontext():
-                accepted = self._ask(user, password, code)
-        finally:
-            self._slots.release()
+        with self._thread():
+            accepted = self._ask(user, password, code)
         return self._name(user) if accepted else ""
+
+    @contextmanager
+    def _thread(self) -> Iterator[None]:
+        """Hold a thread of the process; raises PasswordNotTried."""
+        if not self._free.acquire(blocking=False):
+            raise PasswordNotTried
+        with ExitStack() as stack:
+            stack.callback(self._free.release)
+            if self._budget:
+                try:
+                    # No user name: an attempt to log in proves no identity.
+                    stack.enter_context(self._budget.thread(""))
+                except Unavailable:
+                    raise PasswordNotTried from None
+            yield
 
     def _ask(self, user: str, password: str, code: str) -> bool:
         try:

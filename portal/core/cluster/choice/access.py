@@ -147,14 +147,13 @@ def reservation_refusal(
 
 def constraint_refusal(constraint: str, partition: str, limits: Limits) -> str:
     """Why no node of a partition has these features; "" if one has, or if no node is known."""
-    nodes = [node for node in limits.features if node.partition == partition]
-    if not constraint or not nodes:
+    sets = limits.feature_sets.get(partition)
+    if not constraint or not sets:
         return ""
-    all_features = {name for node in limits.features for name in node.features}
-    if unknown := [name for name in features_in(constraint) if name not in all_features]:
+    if unknown := [name for name in features_in(constraint) if name not in limits.feature_names]:
         return f"no node has the feature {unknown[0]}"
-    if satisfiable(constraint, [frozenset(node.features) for node in nodes]):
+    if satisfiable(constraint, [frozenset(features) for features in sets]):
         return ""
-    names = sorted({name for node in nodes for name in node.features})
+    names = sorted({name for features in sets for name in features})
     available = f"its nodes have: {', '.join(names)}" if names else "its nodes have none"
     return f"no node of {partition} has these features; {available}"

@@ -241,8 +241,9 @@ def _span(reservation: Reservation) -> str:
 
 def _features(group: str, limits: Limits) -> Iterator[Offer]:
     """The features of some nodes of a partition, but not of all: those would select nothing."""
-    nodes = [node for node in limits.features if node.partition == group]
-    for name in sorted({feature for node in nodes for feature in node.features}):
-        number = sum(name in node.features for node in nodes)
-        if number < len(nodes):
-            yield Offer(name, note=f"{number} of {plural(len(nodes), 'node')} in {group}")
+    sets = limits.feature_sets.get(group, {})
+    nodes = sum(sets.values())
+    for name in sorted({feature for features in sets for feature in features}):
+        number = sum(count for features, count in sets.items() if name in features)
+        if number < nodes:
+            yield Offer(name, note=f"{number} of {plural(nodes, 'node')} in {group}")

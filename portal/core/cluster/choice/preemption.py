@@ -36,8 +36,7 @@ def preemption(partition: str, qos: str, limits: Limits) -> str:
 def _above(partition: str, limits: Limits) -> list[str]:
     """The partitions of a higher PriorityTier that share a node with this one."""
     tier = entry_of(partition, limits).priority_tier
-    nodes = {row.node for row in limits.features if row.partition == partition}
-    sharing = {row.partition for row in limits.features if row.node in nodes}
+    sharing = limits.sharing_nodes.get(partition, ())
     return [
         entry.name
         for entry in limits.partitions

@@ -45,7 +45,9 @@ class JobActRequest(BaseModel):
 def list_jobs() -> JobPageOut:
     """Jobs, by default newest first; administrators see those of all users."""
     page = services().jobs.query(person(), read_query(JobQuery))
-    return JobPageOut(jobs=row_responses(page.rows), next_cursor=page.following)
+    return JobPageOut(
+        jobs=row_responses(page.rows), next_cursor=page.following, searched_since=page.since
+    )
 
 
 @blueprint.get("/jobs/<job_id>")

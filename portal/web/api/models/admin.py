@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Annotated
 
-from pydantic import AwareDatetime
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from portal.core.admin.audit import AuditEvent
 from portal.core.admin.images import ImageRule, SeenBy
 from portal.core.apps.catalog import Image
 from portal.core.cluster.limit_report import Limited, LimitReport
 from portal.core.cluster.node_use import NodeUse
+from portal.core.listing import PlainText
 from portal.core.site_rules import SiteRules
 from portal.core.units import format_size
 from portal.web.api.models.base import ResponseModel, optional_size
@@ -91,25 +93,38 @@ class LimitedOut(ResponseModel):
     limits: list[LimitOut]
 
 
+class LimitsQuery(BaseModel):
+    """Whose limits to list."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: PlainText | None = Field(None, description="A part of their names")
+    limit: Annotated[int, Field(ge=1, le=500, description="The most in each list")] = 500
+
+
 class LimitsOut(ResponseModel):
     """Slurm's limits, in plain words."""
 
     applied: bool
     """False if Slurm stores limits but does not enforce them."""
+    complete: bool
+    """False if a list is cut: the parameter `name` finds the others."""
     resource_groups: list[LimitedOut]
     qos: list[LimitedOut]
     accounts: list[LimitedOut]
     users: list[LimitedOut]
 
     @classmethod
-    def of(cls, report: LimitReport) -> LimitsOut:
-        """Build it."""
+    def of(cls, report: LimitReport, most: int) -> LimitsOut:
+        """Build it, with `most` of each kind."""
+        kinds = (report.groups, report.qos, report.accounts, report.users)
         return cls(
             applied=report.applied,
-            resource_groups=_limited(report.groups),
-            qos=_limited(report.qos),
-            accounts=_limited(report.accounts),
-            users=_limited(report.users),
+            complete=all(len(entities) <= most for entities in kinds),
+            resource_groups=_limited(report.groups[:most]),
+            qos=_limited(report.qos[:most]),
+            accounts=_limited(report.accounts[:most]),
+            users=_limited(report.users[:most]),
         )
 
 
@@ -165,6 +180,11 @@ class NodeOut(ResponseModel):
     name: str
     resource_groups: list[str]
     usable: bool
+    state: str
+    """Slurm's state with its flags, such as "mixed+drain"."""
+    reason: str
+    """Why it is out of service; empty without a reason."""
+    features: list[str]
     cpus: int
     memory: str
     fgpu: float
@@ -177,6 +197,9 @@ class NodeOut(ResponseModel):
             name=node.name,
             resource_groups=list(node.partitions),
             usable=node.usable,
+            state=node.state,
+            reason=node.reason,
+            features=list(node.features),
             cpus=node.cpus,
             memory=format_size(node.memory_mb),
             fgpu=node.fgpu,
@@ -194,6 +217,10 @@ class NodeOut(ResponseModel):
 
 
 class NodeListOut(ResponseModel):
-    """The cluster's nodes, by name."""
+    """A page of the cluster's nodes."""
 
     nodes: list[NodeOut]
+    matching: int
+    """All nodes that match the filters."""
+    next_cursor: str | None
+    """Cursor of the next page; null on the last page."""

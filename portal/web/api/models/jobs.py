@@ -203,6 +203,8 @@ class JobPageOut(ResponseModel):
     jobs: list[JobOut]
     next_cursor: str | None
     """Cursor of the next page; null on the last page."""
+    searched_since: datetime | None
+    """Ended jobs that were submitted before were not searched or sorted; null if all were."""
 
 
 class JobOutcomeOut(ResponseModel):

@@ -89,6 +89,8 @@ class PresenceOut(ResponseModel):
 
 
 class PresenceListOut(ResponseModel):
-    """All users who have a login or a token."""
+    """A page of the users who have a login or a token."""
 
     people: list[PresenceOut]
+    next_cursor: str | None
+    """Cursor of the next page; null on the last page."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
+from typing import Annotated
 
-from portal.core.admin.usage_report import By, Report, Span, Unit, UsageSum
+from pydantic import BaseModel, ConfigDict, Field
+
+from portal.core.admin.usage_report import By, Report, Span, Unit, UsageQuery, UsageSum
 from portal.core.units import format_size
 from portal.services.admin.usage_report import InUse
 from portal.web.api.models.base import ResponseModel, Time
@@ -69,16 +72,34 @@ class UsageReportOut(ResponseModel):
     total: UsedOut
 
     @classmethod
-    def of_report(cls, report: Report) -> UsageReportOut:
-        """Build it."""
+    def of_report(cls, report: Report, most: int) -> UsageReportOut:
+        """Build it, with the largest groups."""
         return cls(
             unit=report.query.unit,
             by=report.query.by,
             of=report.query.of,
             spans=[UsedInSpanOut.in_span(span, used) for span, used in report.spans],
-            groups=[UsedByOut.by_name(name, used) for name, used in report.groups],
+            groups=[UsedByOut.by_name(name, used) for name, used in report.groups[:most]],
             total=UsedOut.of(report.total),
         )
+
+
+Most = Annotated[int, Field(ge=1, le=500)]
+
+
+class LimitedUsageQuery(UsageQuery):
+    """The query of a report, and the number of groups in the answer."""
+
+    limit: Most = 500
+    """The most groups; the totals count all of them."""
+
+
+class UsageNowQuery(BaseModel):
+    """How many users are in the answer."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    limit: Most = 500
 
 
 class InUseOut(ResponseModel):
@@ -114,3 +135,5 @@ class UsageNowOut(ResponseModel):
     """The users who have sessions now, the most cores first."""
 
     people: list[InUseOut]
+    number: int
+    """All users who have sessions now."""

@@ -1,9 +1,10 @@
 // The switch for browser notifications; sessions/notify.js shows them on the Sessions page.
+import { notifies, ON } from "../common/notifying.js";
+
 function start() {
   const button = document.getElementById("notify");
   const state = document.getElementById("notify-state");
   const say = document.getElementById("notify-say");
-  const ON = "slipway-notify"; // as in sessions/notify.js
   const FORBIDDEN = "Your browser blocks notifications of this site. Allow them in its settings "
     + "(beside the address), then press again.";
   if (!("Notification" in window)) {
@@ -11,11 +12,9 @@ function start() {
     return;
   }
 
-  const active = () => localStorage.getItem(ON) === "on" && Notification.permission === "granted";
-
   /** @param {string | null | undefined} [text] */
   function show(text) {
-    const on = active();
+    const on = notifies();
     button.hidden = false;
     state.hidden = false;
     state.textContent = on ? "On" : "Off";
@@ -28,7 +27,7 @@ function start() {
   }
 
   button.addEventListener("click", async () => {
-    if (active()) {
+    if (notifies()) {
       localStorage.removeItem(ON);
       show("Notifications are off.");
       return;

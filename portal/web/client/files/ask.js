@@ -27,15 +27,19 @@ const lost = (/** @type {Error} */ error) => {
   throw new RequestError(0, { code: "lost", detail: "The portal does not answer. Check your connection and try again." });
 };
 
+const LONGEST_START = 120; // seconds, if many people open their files at once
+
 // While the file server starts, requests have no effect (503) and are repeated.
 /** @param {() => Promise<Response>} send */
 async function patiently(send) {
-  for (let left = 10; ; left -= 1) {
+  for (let left = LONGEST_START; ;) {
     const answer = await send();
-    if (answer.status !== 503 || !left) return answer;
+    if (answer.status !== 503 || left <= 0) return answer;
     const body = await answer.clone().json().catch(() => ({}));
     if (body.code !== "starting") return answer;
-    await new Promise((resolve) => { setTimeout(resolve, 1000); });
+    const pause = Number(answer.headers.get("Retry-After")) || 1;
+    left -= pause;
+    await new Promise((resolve) => { setTimeout(resolve, pause * 1000); });
   }
 }
 

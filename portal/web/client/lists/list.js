@@ -2,6 +2,7 @@
 // The URL alone determines what is shown: polls, filters and the back button use it.
 import htmx from "htmx.org";
 import { textFields } from "../common/dom.js";
+import { notifies } from "../common/notifying.js";
 import { poll } from "../common/poll.js";
 import * as times from "../common/times.js";
 
@@ -14,7 +15,7 @@ const FRESH = 6000; // milliseconds for which new rows are highlighted
 
 const { url, tab: firstTab, sort: newest, one: singular, many: plural } = rows.dataset;
 
-poll(rows, () => `${url}${location.search}`);
+poll(rows, () => `${url}${location.search}`, () => singular === "session" && notifies());
 // The filters may have changed while the response was in flight: wait for the next one.
 document.addEventListener("htmx:beforeSwap", (event) => {
   if (event.detail.elt !== rows) return;

@@ -1,18 +1,16 @@
 // Browser notifications: a waiting session starts, one ends soon (time limit or idle), one ended
 // unexpectedly. The page /account/notifications turns them on.
+import { notifies } from "../common/notifying.js";
 import * as localTimes from "../common/times.js";
 
 function start() {
   const rows = document.getElementById("rows");
   if (!rows || !("Notification" in window)) return;
 
-  const ON = "slipway-notify";
   const NOTIFIED = "slipway-told";
   const RETENTION = 2 * 86400e3; // milliseconds for which notifications are remembered
   const WARNINGS = [15, 5]; // minutes before the end
   const UNUSED = [Infinity, 5]; // the same for an unused one: as soon as the list warns, and late
-  const enabled = () => localStorage.getItem(ON) === "on";
-  const active = () => enabled() && Notification.permission === "granted";
 
   function notified() {
     try {
@@ -31,7 +29,7 @@ function start() {
     const now = Date.now();
     const recent = Object.entries(list).filter(([, when]) => now - when < RETENTION);
     localStorage.setItem(NOTIFIED, JSON.stringify({ ...Object.fromEntries(recent), [key]: now }));
-    if (!active()) return;
+    if (!notifies()) return;
     const shown = new Notification(title, { body, tag: key });
     shown.addEventListener("click", () => {
       window.focus();

@@ -9,6 +9,7 @@ from portal.core.auth.logins import BROWSER, SCOPES, TOKEN, Login
 from portal.errors import FieldError, InvalidRequest
 from portal.web.auth.browser import LOGGED_OUT
 from portal.web.context import person, services
+from portal.web.pages.account.tokens import TokenPage, back_to_page
 from portal.web.pages.blueprint import blueprint
 
 SCOPE_TEXTS = {
@@ -46,7 +47,7 @@ def _page(
         "account.html",
         person=user,
         browsers=logins.logins_of(user.name, BROWSER),
-        tokens=logins.logins_of(user.name, TOKEN),
+        tokens=TokenPage.of_request(logins.logins_of(user.name, TOKEN)),
         last_day=logins.last_day,
         says={scope: SCOPE_TEXTS[scope] for scope in logins.scopes_for(user)},
         terms=services().settings.web.login_terms,
@@ -83,7 +84,7 @@ def revoke(login_id: str) -> ResponseReturnValue:
     """Revoke one token, or log one browser out."""
     services().logins.revoke_login(person().name, login_id, person().name)
     flash("Revoked, together with its access to apps.")
-    return redirect("/account", 303)
+    return back_to_page("/account")
 
 
 @blueprint.post("/account/revoke-tokens")

@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
-from flask import flash, redirect, render_template
+from dataclasses import dataclass
+
+from flask import flash, redirect, render_template, request
 from flask.typing import ResponseReturnValue
 
 from portal.core.auth.logins import BROWSER, TOKEN
+from portal.core.auth.people import PeoplePage, PeopleQuery, PersonSort
+from portal.core.listing import read_leniently
 from portal.web.context import person, services
+from portal.web.pages.account.tokens import TokenPage, back_to_page
 from portal.web.pages.account.views import SCOPE_TEXTS
 from portal.web.pages.admin.views import blueprint
+from portal.web.pages.listing import PAGE, SortedView
+
+
+@dataclass(frozen=True)
+class PeopleView(SortedView[PeopleQuery]):
+    """The list of one request."""
+
+    path = "/admin/people"
+    first = {"name": PersonSort.NAME}  # noqa: RUF012 - constant
+    page_words = ("Previous", "Next")
+
+    page: PeoplePage
 
 
 @blueprint.get("/people")
 def people() -> ResponseReturnValue:
-    """All users who have a login or a token."""
-    users = services().logins.active_users()
-    return render_template("admin_people.html", part="people", person=person(), people=users)
+    """A page of the users who have a login or a token."""
+    query = read_leniently(PeopleQuery, request.args.to_dict(), limit=PAGE)
+    listing = PeopleView(query=query, page=services().logins.people(query))
+    return render_template("admin_people.html", part="people", person=person(), listing=listing)
 
 
 @blueprint.get("/people/<name>")
@@ -28,7 +46,7 @@ def user_logins(name: str) -> ResponseReturnValue:
         person=person(),
         name=name[:64],
         browsers=logins.logins_of(name, BROWSER),
-        tokens=logins.logins_of(name, TOKEN),
+        tokens=TokenPage.of_request(logins.logins_of(name, TOKEN)),
         last_day=logins.last_day,
         says=SCOPE_TEXTS,
     )
@@ -39,7 +57,7 @@ def revoke(name: str, login_id: str) -> ResponseReturnValue:
     """Revoke one login or token."""
     services().logins.revoke_login(name, login_id, person().name)
     flash("Revoked, together with its access to apps.")
-    return redirect(f"/admin/people/{name}", 303)
+    return back_to_page(f"/admin/people/{name}")
 
 
 @blueprint.post("/people/<name>/revoke")

@@ -43,11 +43,13 @@ def usage() -> ResponseReturnValue:
     except InvalidRequest as error:
         errors = {invalid.field: invalid.message for invalid in error.errors}
         problem = error.text
+    now = services().usage.now(person())
     html = render_template(
         "admin_usage.html",
         part="usage",
         person=person(),
-        now=services().usage.now(person()),
+        now=now[:SHOWN],
+        more_now=len(now) - SHOWN,
         filters=filters | _effective(report),
         shown=_days(report),
         report=report,

@@ -35,6 +35,8 @@ from portal.web.pages.admin.members import fair_shares
 
 blueprint = Blueprint("admin", __name__, url_prefix="/admin")
 
+LIMITS = 20
+"""Entries of each kind on the page of limits."""
 LINES = 100
 """Lines of the audit log on one page."""
 _DIRECTIONS = {"up": -1, "down": 1}
@@ -222,14 +224,21 @@ def limits() -> ResponseReturnValue:
 
 
 def _limits_page(form: AdminForm, status: int = 200) -> Response:
-    report = services().administration.limits(person())
+    report, name = services().administration.limits(person()), request.args.get("name", "").strip()
+    report = report.named(name) if report else None
     seconds = services().settings.slurm.limits_seconds
     values: dict[str, Any] = {
         "form": form,
         "report": report,
+        "name": name[:200],
+        "most": LIMITS,
         "seconds": seconds,
         "kinds": _kinds(),
-        "accounts": cluster_view().account_use("", everybody=True),
+        "accounts": [
+            use
+            for use in cluster_view().account_use("", everybody=True)
+            if name.casefold() in use.account.casefold()
+        ],
         "fair_shares": fair_shares(cluster_view().limits),
     }
     return _page("admin_limits.html", "limits", status, **values)
@@ -245,13 +254,6 @@ def save_caps() -> ResponseReturnValue:
     except PortalError as error:
         return _limits_page(forms.rejected(values, if_match, error), error.status)
     return _saved("Saved the rules.", "/admin/limits")
-
-
-@blueprint.get("/nodes")
-def nodes() -> ResponseReturnValue:
-    """The resources of each node, and the users who hold them."""
-    overview, status = services().administration.nodes(person()), services().cluster.slurm_status()
-    return _page("admin_nodes.html", "nodes", overview=overview, status=status)
 
 
 # The audit log

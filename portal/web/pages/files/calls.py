@@ -95,4 +95,6 @@ def problem_response(error: PortalError) -> Response:
     response = problem(error.status, error.title, text, errors)
     document = json.loads(response.get_data())
     response.set_data(json.dumps(document | {"code": error.code, "field": error.field}))
+    if error.status == 503:
+        response.headers["Retry-After"] = str(error.retry_seconds)
     return response

@@ -17,7 +17,7 @@ from portal.web.context import person, services
 from portal.web.pages.blueprint import blueprint
 from portal.web.pages.files.browse import Row, area_title
 from portal.web.pages.files.opening import live_sessions
-from portal.web.pages.files.views import admitted
+from portal.web.pages.files.views import admitted, reload_after
 
 STORAGE = "storage"
 MOST = 1000
@@ -67,12 +67,13 @@ def files_start() -> ResponseReturnValue:
     """Show the areas and the storage folders."""
     user = person()
     live = live_sessions(user)
-    problem = ""
+    problem, again = "", {}
     folders: list[StorageRow] = []
     try:
         folders = _storage(user, live)
     except PortalError as error:
         problem = visible(error.text)
+        again = reload_after(error)
     shared, shared_problem = _shared(user)
     page = render_template(
         "files_start.html",
@@ -83,7 +84,7 @@ def files_start() -> ResponseReturnValue:
         shared_problem=shared_problem,
         problem=problem,
     )
-    return page if problem else admitted(page)
+    return (page, again) if problem else admitted(page)
 
 
 def _storage(user: Person, live: list[Session]) -> list[StorageRow]:

@@ -59,9 +59,13 @@ def _problem(location: str, error: PortalError) -> Response:
     )
     if error.status == 503:
         response.headers["Retry-After"] = str(error.retry_seconds)
-    if isinstance(error, Starting):
-        response.headers["Refresh"] = str(error.retry_seconds)  # browsers reload the page
+    response.headers.update(reload_after(error))
     return response
+
+
+def reload_after(error: PortalError) -> dict[str, str]:
+    """The headers by which browsers reload the page while the file server is being started."""
+    return {"Refresh": str(error.retry_seconds)} if isinstance(error, Starting) else {}
 
 
 def _render(template: str, **values: object) -> str:

@@ -14,9 +14,9 @@ from portal.core.jobs.dependencies import Dependency, dependencies
 from portal.core.jobs.job import Job, JobTab
 from portal.core.jobs.job_usage import JobUsage
 from portal.core.jobs.output import Reading, Stream, path_of, streams_of, title_of, why_no_path
-from portal.core.jobs.query import JobQuery, JobRow
-from portal.core.jobs.tasks import count_tasks, shorten
-from portal.web.context import person, services
+from portal.core.jobs.query import JobRow
+from portal.core.jobs.tasks import shorten
+from portal.web.context import person, polled, services
 from portal.web.pages.blueprint import blueprint, by_htmx
 from portal.web.pages.jobs.rows import JobView, job_views
 from portal.web.pages.jobs.use_view import UseView
@@ -83,13 +83,7 @@ class JobPage:
         """Of an array: the number of its tasks on each tab of the list."""
         if not self.job.array_id:
             return []
-        query = JobQuery(array=self.job.array_id, owner=self.job.report.user)
-        counts = services().jobs.counts(person(), query)
-        first = services().jobs.get(person(), self.job.array_id)
-        if (
-            first.tab is JobTab.PENDING and not first.tasks.isdecimal()
-        ):  # one record for all pending tasks
-            counts[JobTab.PENDING] += count_tasks(first.tasks) - 1
+        counts = services().jobs.tasks(self.job)
         return [(tab, counts[tab]) for tab in JobTab if counts.get(tab)]
 
     @property
@@ -151,6 +145,7 @@ def job(shown_id: str) -> ResponseReturnValue:
 
 
 @blueprint.get("/jobs/<shown_id>/now")
+@polled()
 def job_now(shown_id: str) -> ResponseReturnValue:
     """The parts that the page polls; 204 if the browser already has them."""
     return _parts(page_of(shown_id)).answer()

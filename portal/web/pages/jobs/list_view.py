@@ -10,14 +10,16 @@ from flask import request
 from portal.core.cluster.job_reports import JobState
 from portal.core.cluster.usage import SlurmStatus
 from portal.core.jobs.job import JobTab, tab_of
-from portal.core.jobs.query import JobPage, JobQuery, JobSort
+from portal.core.jobs.query import MAX_SEARCHED, JobPage, JobQuery, JobSort
 from portal.core.listing import read_leniently
 from portal.web.context import cluster_view, person, services
 from portal.web.pages.jobs.rows import CHIPS, JobView, job_views
-from portal.web.pages.listing import PAGE, ListView, Noun, with_chosen
+from portal.web.pages.listing import MOST_CHOICES, PAGE, ListView, Noun, with_chosen
 
 NOTHING = JobPage()
 
+ROOT = "root"
+"""Slurm's account above all others."""
 TASKS = 20
 """Tasks of an opened array on one page."""
 
@@ -84,6 +86,7 @@ class JobListView(ListView[JobQuery]):
     filters = ("partition", "account", "owner", "slurm_state", "sessions", "days", "array")
     state_filter = "slurm_state"
     states = STATES
+    most_counted = MAX_SEARCHED
     state_words = {state: chip.word for state, chip in CHIPS.items()}  # noqa: RUF012 - constant
 
     page: JobPage
@@ -116,6 +119,11 @@ class JobListView(ListView[JobQuery]):
         return self.link(cursor=self.query.cursor, open=self.opened, tasks=cursor)
 
     @property
+    def tasks_days(self) -> int:
+        """Days after which completed and cancelled tasks are only counted."""
+        return services().settings.batch.tasks_days
+
+    @property
     def time_column(self) -> tuple[str, str]:
         """The header of the column of times on this tab, and its sort key."""
         return TIMES[JobTab(self.tab)]
@@ -134,11 +142,12 @@ class JobListView(ListView[JobQuery]):
     def accounts(self) -> list[str]:
         """The accounts to filter by, including the current one."""
         limits = cluster_view().limits
-        names = [
-            link.account
-            for link in (limits.associations if limits else ())
-            if link.user and (self.person.admin or link.user == self.person.name)
-        ]
+        if limits is None:
+            names = []
+        elif self.person.admin:
+            names = [name for name in limits.accounts if name != ROOT]
+        else:
+            names = [link.account for link in limits.users.get(self.person.name, ())]
         return with_chosen(self.query.account, names)
 
     @property
@@ -153,8 +162,8 @@ class JobListView(ListView[JobQuery]):
 
     @property
     def owners(self) -> list[str]:
-        """The owners to filter by."""
-        owners = services().jobs.owners(self.person)
+        """The owners to filter by; too many for a menu if there are more than it can have."""
+        owners = services().jobs.owners(self.person, MOST_CHOICES + 1)
         return with_chosen(self.query.owner, owners) if owners else []
 
 

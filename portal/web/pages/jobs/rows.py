@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from portal.core.auth.person import Person
 from portal.core.cluster.job_reports import JobState
@@ -11,10 +12,11 @@ from portal.core.jobs.actions import JobAction
 from portal.core.jobs.job import Job
 from portal.core.jobs.offers import offered
 from portal.core.jobs.query import JobRow
+from portal.core.session.status import SOON
 from portal.core.units import plural
 from portal.web.api.jobs.responses import row_responses
 from portal.web.api.models.jobs import JobOut
-from portal.web.context import services
+from portal.web.context import services, shown_until
 from portal.web.pages.jobs.words import dialog_label, job_label
 from portal.web.pages.sessions.rows import REASON_CHIPS, Chip
 
@@ -35,6 +37,10 @@ CHIPS = {
     JobState.BOOT_FAIL: Chip("Node did not boot", _BAD, "bad"),
     JobState.PREEMPTED: Chip("Preempted", "stop-fill", "bad"),
 }
+NEAR = 10
+"""Jobs ahead of one of which a change is shown sooner."""
+LATER = timedelta(seconds=30)
+"""Longest age of the places of the others."""
 UNKNOWN = Chip("Unknown", "question-lg", "wait")
 
 
@@ -137,9 +143,14 @@ class JobView:
 def job_views(person: Person, rows: Sequence[JobRow]) -> list[JobView]:
     """The view models of rows."""
     names = _session_names(person, (row.job for row in rows))
+    answers = row_responses(rows)
+    places = [data.reason.ahead for data in answers if data.reason is not None]
+    if nearest := [place for place in places if place is not None]:
+        # Everybody's jobs move them, and a user's counts of changes do not have these.
+        shown_until(services().clock() + (SOON if min(nearest) <= NEAR else LATER))
     return [
         JobView(row, data, person, names.get(row.job.session or ""))
-        for row, data in zip(rows, row_responses(rows), strict=True)
+        for row, data in zip(rows, answers, strict=True)
     ]
 
 

@@ -11,7 +11,7 @@ from portal.core.jobs.actions import JobAction, JobOutcome
 from portal.core.jobs.query import MAX_AT_ONCE
 from portal.core.units import plural
 from portal.errors import FieldError, InvalidRequest
-from portal.web.context import person, reads_together, services
+from portal.web.context import person, polled, reads_together, services
 from portal.web.http.paths import here, local_path
 from portal.web.pages.blueprint import blueprint, by_htmx
 from portal.web.pages.jobs.list_view import JobListView, list_of_request
@@ -68,7 +68,7 @@ def jobs() -> ResponseReturnValue:
 
 
 @blueprint.get("/jobs/rows")
-@reads_together()
+@polled()
 def job_rows() -> ResponseReturnValue:
     """The parts that the page polls; 204 if the browser already has them."""
     return _parts(list_of_request()).answer()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from flask import flash, make_response, redirect, render_template, request
 from flask.typing import ResponseReturnValue
@@ -11,18 +12,21 @@ from flask.typing import ResponseReturnValue
 from portal.core.admin.timeline import Moment
 from portal.core.launch.mounts import Mount, storage_of
 from portal.core.session.retention import Retention, retention
-from portal.core.session.session import OVER, Session, path_in_session
-from portal.core.session_job.samples import Point
+from portal.core.session.session import OVER, Session, State, path_in_session
+from portal.core.session_job.samples import SECONDS, Point
 from portal.errors import Conflict, InvalidRequest
 from portal.node.common.folder_name import HOME
-from portal.web.context import person, reads_together, services
+from portal.web.context import person, polled, reads_together, services, shown_until
 from portal.web.numbers import trim
 from portal.web.pages.apps.cards import app_launcher
 from portal.web.pages.blueprint import blueprint
 from portal.web.pages.listing import Parts, render_parts
 from portal.web.pages.sessions.chart import Chart, TableRow, charts_of, table_of
 from portal.web.pages.sessions.rows import SessionView, session_views
+from portal.web.pages.sessions.warnings import shown_until_next_change
 
+SAMPLE_LATE = 5.0
+"""Seconds after which a sample that is due is looked for."""
 POINTS = 240
 """Points of a chart."""
 PARTS = ("_session_head.html", "_session_use.html", "_session_facts.html")
@@ -154,10 +158,23 @@ def _show(
 
 
 @blueprint.get("/sessions/<session_id>/now")
-@reads_together(cluster=True)
+@polled(cluster=True)
 def session_now(session_id: str) -> ResponseReturnValue:
     """The parts that the page polls; 204 if the browser already has them."""
-    return _parts(_page_of(session_id)).answer()
+    page = _page_of(session_id)
+    shown_until_next_change([page.session])
+    shown_until(_next_sample(page))
+    return _parts(page).answer()
+
+
+def _next_sample(page: SessionPage) -> datetime | None:
+    """When the next sample of a running session can be drawn; storing one counts as no change."""
+    last = page.points[-1].sample.until if page.points else page.session.ready
+    if page.session.state is not State.RUNNING or last is None:
+        return None
+    due, now = last + timedelta(seconds=SECONDS), services().clock()
+    # The longer it is overdue, the less often: its node may be silent for hours.
+    return max(due, now) + max(timedelta(seconds=SAMPLE_LATE), now - due)
 
 
 @blueprint.post("/sessions/<session_id>/preset")

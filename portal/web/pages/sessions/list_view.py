@@ -11,7 +11,7 @@ from flask import request
 from portal.core.auth.person import Person
 from portal.core.cluster.choice.offers import Offer
 from portal.core.cluster.meters import PartitionUsage
-from portal.core.cluster.node_use import Overview
+from portal.core.cluster.node_list import NodeSummary
 from portal.core.cluster.usage import SlurmStatus
 from portal.core.listing import read_leniently
 from portal.core.session.query import ListQuery, Page, Sort, Status
@@ -19,7 +19,7 @@ from portal.core.slurm_options import NO_OPTIONS, SlurmOptions
 from portal.web.context import cluster_view, person, services
 from portal.web.pages.launch.recent import last_options
 from portal.web.pages.launch.slurm_offers import offers_to
-from portal.web.pages.listing import PAGE, ListView, Noun, with_chosen
+from portal.web.pages.listing import MOST_CHOICES, PAGE, ListView, Noun, with_chosen
 from portal.web.pages.sessions.rows import SessionView, session_views
 
 TABS = {"running": "Running", "finished": "Finished", "other": "Failed"}
@@ -103,7 +103,7 @@ class SessionListView(ListView[ListQuery]):
     """The accounts to choose from for the usage bars; () if there is just one."""
     options: SlurmOptions = NO_OPTIONS
     """The account and QOS of the usage bars."""
-    cluster: Overview | None = None
+    cluster: NodeSummary | None = None
     """The cluster's use, for administrators who view other users' sessions."""
 
     @cached_property
@@ -142,8 +142,8 @@ class SessionListView(ListView[ListQuery]):
 
     @property
     def owners(self) -> list[str]:
-        """The owners to filter by."""
-        owners = services().sessions.owners(self.person)
+        """The owners to filter by; too many for a menu if there are more than it can have."""
+        owners = services().sessions.owners(self.person, MOST_CHOICES + 1)
         return with_chosen(self.query.owner, owners) if owners else []
 
 

@@ -9,11 +9,12 @@ from flask.typing import ResponseReturnValue
 
 from portal.core.session.query import MAX_AT_ONCE, end_reason
 from portal.errors import FieldError, InvalidRequest
-from portal.web.context import person, reads_together, services
+from portal.web.context import person, polled, reads_together, services
 from portal.web.http.paths import here, local_path
 from portal.web.pages.blueprint import blueprint, by_htmx
 from portal.web.pages.listing import Parts
 from portal.web.pages.sessions.list_view import SessionListView, list_of_request
+from portal.web.pages.sessions.warnings import shown_until_next_change
 
 PARTS = ("_bars.html", "_tabs.html", "_rows.html")
 """The parts that the page polls; each is one element of the page."""
@@ -43,10 +44,12 @@ def sessions() -> ResponseReturnValue:
 
 
 @blueprint.get("/sessions/rows")
-@reads_together(cluster=True)
+@polled(cluster=True)
 def rows() -> ResponseReturnValue:
     """The parts that the page polls; 204 if the browser already has them."""
-    return _parts(list_of_request()).answer()
+    listing = list_of_request()
+    shown_until_next_change(listing.page.sessions)
+    return _parts(listing).answer()
 
 
 @blueprint.get("/sessions/end")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from flask import Flask, g, request
+from flask import Flask, request
 
 from portal.core.cluster.effective_limits import UserPartition
 from portal.core.cluster.extensions import Extensions
@@ -20,10 +21,10 @@ from portal.core.session.ended_lately import (
 from portal.core.session.idle import IdleNotice, idle_notice, warning_span
 from portal.core.session.retention import retention
 from portal.core.session.session import Session, State
-from portal.core.session.status import ENDS_SOON, ends_soon
+from portal.core.session.status import ENDS_SOON, ends_soon, next_change
 from portal.core.slurm_options import SlurmOptions
 from portal.errors import NotFound
-from portal.web.context import cluster_view, person, services, site_rules
+from portal.web.context import cluster_view, person, services, shown_until, site_rules
 
 
 @dataclass(frozen=True)
@@ -47,14 +48,9 @@ def extensions_of(session: Session) -> Extensions:
 
 
 def _groups_of(session: Session) -> list[UserPartition]:
-    """The resource groups of a session's owner, with the session's own account and QOS."""
-    # Cached for all rows of a page, which may have many owners.
-    groups_of: dict[tuple[str, SlurmOptions], list[UserPartition]] = g.setdefault("groups_of", {})
+    """The resource group of a session, for its owner with the session's own account and QOS."""
     options = SlurmOptions(session.account, session.qos)  # the limits depend on nothing else
-    if (session.owner, options) not in groups_of:
-        groups = cluster_view().partitions_for(session.owner, options) or []
-        groups_of[session.owner, options] = groups
-    return groups_of[session.owner, options]
+    return cluster_view().partitions_for(session.owner, options, session.partition) or []
 
 
 def just_extended() -> Session | None:
@@ -87,6 +83,14 @@ def unused_sessions() -> list[tuple[Session, IdleNotice]]:
 def unused_of(session: Session) -> IdleNotice | None:
     """The notice of an unused session; None for others."""
     return idle_notice(session, site_rules(), services().clock())
+
+
+def shown_until_next_change(sessions: Iterable[Session]) -> None:
+    """Note for this poll when these sessions are shown differently although nothing is stored."""
+    now = services().clock()
+    for session in sessions:
+        if session.state is State.RUNNING:
+            shown_until(next_change(session, site_rules(), now))
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from portal.adapters.certificates import CertificateAuthority
 from portal.adapters.files.host import CONNECT_SECONDS, SshFileServers
 from portal.adapters.ssh.command import Completed
 from portal.core.files.server import FileReply, FileRequest, FileServer, NoReply, StartOrder
-from portal.errors import Starting, Unavailable
+from portal.errors import Unavailable
 from tests.support.file_servers import authorities
 from tests.support.transports import NoTransport
 
@@ -178,7 +178,6 @@ class LoginNode:
     def __init__(self, printed: bytes) -> None:
         self.printed = printed
         self.released = threading.Event()
-        self.begun = threading.Semaphore(0)
 
     def run(
         self,
@@ -189,34 +188,8 @@ class LoginNode:
         most: int = 0,
     ) -> Completed:
         """Wait, and end."""
-        self.begun.release()
         self.released.wait(seconds)
         return Completed(0, self.printed, "")
-
-
-def test_nobody_waits_for_a_start_of_another_request() -> None:
-    """40 requests of a user took all threads for as long as the shell takes to fail."""
-    node = LoginNode(b'\0{"address": "10.0.0.1", "port": 50001}')
-    host = SshFileServers(node, "slipway", authorities())
-    threads = [
-        threading.Thread(target=host.start, args=(user, ORDER), daemon=True)
-        for user in ("alice", "bob")
-    ]
-    for thread in threads:
-        thread.start()
-        assert node.begun.acquire(timeout=5)
-    begun = time.monotonic()
-    for _ in range(40):
-        with pytest.raises(Starting, match="is being started"):
-            host.start("alice", ORDER)
-    assert time.monotonic() - begun < 1
-    with pytest.raises(Starting):  # all users together
-        host.start("carol", ORDER)
-    assert time.monotonic() - begun < 2
-    node.released.set()
-    for thread in threads:
-        thread.join(5)
-    assert host.start("carol", ORDER) == ("10.0.0.1", 50001)
 
 
 def test_a_server_that_still_runs_is_not_replaced() -> None:

@@ -29,6 +29,17 @@ def test_nodes(version: str) -> None:
     assert all(n.cpus >= 2 and n.memory_mb == 3500 for n in nodes)
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_order_of_partitions_is_no_change(version: str) -> None:
+    n1, n2 = (
+        [line for line in recorded(version, "nodes").splitlines(keepends=True) if line[:2] == name]
+        for name in ("n1", "n2")
+    )
+    nodes = nodes_parse("".join([*n2, *n1]))
+    assert nodes == nodes_parse("".join([*reversed(n2), *reversed(n1)]))
+    assert [node.name for node in nodes] == ["n2"] * len(n2) + ["n1"] * len(n1)
+
+
 @pytest.mark.parametrize(
     ("state", "usable"),
     [
@@ -38,7 +49,7 @@ def test_nodes(version: str) -> None:
     ],
 )  # fmt: skip
 def test_unavailable_nodes(state: str, usable: bool) -> None:
-    (node,) = nodes_parse(f"n1\x1fmain*\x1f4\x1f3500\x1f{state}\x1f(null)\x1f\n")
+    (node,) = nodes_parse(f"n1\x1fmain*\x1f4\x1f3500\x1f{state}\x1f(null)\x1fib\x1fnone\x1f\n")
     assert node.usable is usable
 
 
@@ -56,3 +67,13 @@ def test_unavailable_nodes(state: str, usable: bool) -> None:
 )
 def test_amounts(text: str, found: Tres) -> None:
     assert amount(text) == found
+
+
+def test_features_and_reasons() -> None:
+    reason = "disque\x1fde\u0301fectueux,\nsee ticket"
+    line = f"n1\x1fmain*\x1f4\x1f3500\x1fIDLE+DRAIN\x1f(null)\x1fib,amd\x1f{reason}\x1f\n"
+    plain = "n2\x1fmain*\x1f4\x1f3500\x1fidle\x1f(null)\x1f(null)\x1fnone\x1f\n"
+    first, second = nodes_parse(line + plain)
+    assert (first.state, first.features) == ("idle+drain", ("ib", "amd"))
+    assert first.reason == "disque d\u00e9fectueux, see ticket"
+    assert (second.name, second.state, second.features, second.reason) == ("n2", "idle", (), "")

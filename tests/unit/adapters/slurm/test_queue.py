@@ -8,11 +8,17 @@ from datetime import UTC, datetime
 import pytest
 
 from portal.adapters.slurm.commands import SEPARATOR, UnexpectedOutput
-from portal.adapters.slurm.queue import QueueReader, squeue_argv, squeue_parse
+from portal.adapters.slurm.queue import (
+    QueueReader,
+    named_argv,
+    named_parse,
+    squeue_argv,
+    squeue_parse,
+)
 from portal.core.cluster.job_reports import JobState, is_unlimited
 from portal.core.jobs.job import Job
 from portal.core.jobs.tasks import count_tasks, has_task
-from tests.record import LONG
+from tests.record import LONG, NAME
 from tests.support.paths import RECORDED
 from tests.support.recordings import VERSIONS, recorded
 
@@ -131,9 +137,32 @@ def test_only_lines_that_changed_are_parsed_again() -> None:
     assert reader.read("\n".join([*lines, ""])) == second
 
 
+def test_a_job_is_known_as_long_as_one_of_its_lines_is_listed() -> None:
+    reader = QueueReader()
+    lines = [line(1), line(1, priority=2), line(2)]
+    polls = [lines, lines[1:], lines, lines[:1], lines, lines[2:], lines, []]
+    for poll in polls:
+        queue = reader.read("\n".join([*poll, ""]))
+        assert set(queue.values()) <= set(squeue_parse("\n".join(poll)))
+        assert queue.keys() == {text.partition(SEPARATOR)[0] for text in poll}
+
+
 def test_an_unreadable_poll_changes_nothing() -> None:
     reader = QueueReader()
     first = reader.read(line(1) + "\n")
     with pytest.raises(UnexpectedOutput):
         reader.read(line(1) + "\n" + "2\x1f\n")
     assert reader.read(line(1) + "\n")["1"] is first["1"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_jobs_of_several_names(version: str) -> None:
+    """squeue filters by names, but adds jobs that have none."""
+    other = "f" * 32
+    (words,) = [word for word in named_argv([NAME, other]) if word.startswith("--name")]
+    assert words == f"--name={NAME},{other}"
+    line = recorded(version, "squeue-named")
+    text = "".join(f"{name}{SEPARATOR}{line}" for name in (NAME, "(null)", f"{NAME}  "))
+    reports = named_parse(text, [NAME, other])
+    assert [report.user for report in reports[NAME]] == ["alice", "alice"]
+    assert (reports[other], len(reports)) == ([], 2)

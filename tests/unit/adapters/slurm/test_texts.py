@@ -6,7 +6,13 @@ import json
 
 import pytest
 
-from portal.adapters.slurm.texts import new_separator, texts_argv, texts_format, texts_parse
+from portal.adapters.slurm.texts import (
+    new_separator,
+    texts_argv,
+    texts_format,
+    texts_parse,
+)
+from portal.core.interfaces.jobs import MOST_NAMED
 from portal.core.jobs.job import JobTexts
 from tests.record import HOSTILE, SEPARATOR
 from tests.support.paths import RECORDED
@@ -86,6 +92,16 @@ def test_the_separator_is_new_each_time_and_in_no_argument() -> None:
     assert not separator[0].isdigit()  # squeue would take it for a width
     assert separator in texts_format(separator)
     assert separator not in " ".join(texts_argv(["1", "2"]))
+
+
+def test_many_jobs_are_not_named() -> None:
+    """squeue would compare each job of the queue with each of them."""
+    ids = [str(number) for number in range(1, MOST_NAMED + 2)]
+    assert f"--jobs={','.join(sorted(ids[1:]))}" in texts_argv(ids[1:])
+    assert not any(word.startswith("--jobs") for word in texts_argv(ids))
+    others = record("9000", "x", "/x", "x", "x", "x", "(null)")
+    printed = others + record("2", "b", "/b", "c", "o", "e", "(null)")
+    assert list(texts_parse(printed, "<s>", ids)) == ["2"]
 
 
 def test_numbers_of_jobs_are_checked() -> None:

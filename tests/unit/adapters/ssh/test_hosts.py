@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,56 +19,9 @@ from portal.adapters.ssh.transport import SshTransport
 from portal.config import LoginSettings
 from portal.core.auth.accounts import Account
 from portal.errors import OutcomeUnknown, Unavailable
-from tests.support.ssh_server import PASSWORD, Sshd
+from tests.support.ssh_server import PASSWORD, Node
 
 HOSTS = ("127.0.0.1", "127.0.0.2")
-
-
-class Node(Sshd):
-    """A login node that runs commands, and can refuse accounts or break off."""
-
-    def __init__(self, host: str, port: int, key: paramiko.PKey) -> None:
-        self.ran: list[str] = []
-        self.refused: set[str] = set()
-        self.breaks_off = False
-        super().__init__(key, at=(host, port))
-
-    def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
-        self.tried.append(username)
-        refused = username in self.refused
-        return paramiko.common.AUTH_FAILED if refused else paramiko.common.AUTH_SUCCESSFUL
-
-    def check_channel_request(self, kind: str, chanid: int) -> int:
-        return paramiko.common.OPEN_SUCCEEDED
-
-    def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
-        threading.Thread(target=self._run, args=(channel, command), daemon=True).start()
-        return True
-
-    def _run(self, channel: paramiko.Channel, command: bytes) -> None:
-        if command == b"exec passwd --status":
-            channel.close()
-            return
-        pipe = subprocess.PIPE
-        with subprocess.Popen(["sh", "-c", command.decode()], stdin=pipe, stdout=pipe) as process:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            process.stdin.write(channel.recv(65536))
-            process.stdin.flush()
-            channel.sendall(process.stdout.readline())  # the mark: the shell is there
-            script = b"".join(iter(lambda: channel.recv(65536), b""))
-            self.ran.append(script.decode())
-            if self.breaks_off and b"sbatch" in script:
-                process.kill()
-                self.close()
-                return
-            channel.sendall(process.communicate(script)[0])
-            channel.send_exit_status(process.returncode)
-            channel.close()
-
-    def count(self, word: str) -> int:
-        """How many commands had this word."""
-        return sum(word in command for command in self.ran)
 
 
 class Site:
@@ -135,7 +87,7 @@ def test_the_first_that_answers_is_used_until_it_goes_and_again_when_it_is_back(
     assert site.run("echo", "one") == "one"
     assert (site.first.count("one"), site.second.ran) == (1, [])
     site.first.close()
-    until(lambda: not site.transport._pool["slipway"].transport.is_active())
+    until(lambda: not site.transport._pool._connections["slipway"].transport.is_active())
     assert site.run("echo", "two") == "two"
     assert site.second.count("two") == 1
     again = site.start(HOSTS[0], site.port)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine, text
 
-from portal.cli.checks.database import check_database
+from portal.cli.checks.database import check_database, check_jobs
+from portal.config import Settings
+from portal.core.cluster.job_reports import JobState
+from tests.support.job_store import NOW, ended_job, migrated_store
 from tests.unit.cli.checks.site import Site
 
 
@@ -30,6 +34,23 @@ def test_its_revision(site: Site, statement: str, words: str) -> None:
     (one,) = check_database(url)
     assert words in one.text
     assert one.ok is (statement == "SELECT 1")
+
+
+def test_what_jobs_need_of_it(settings: Settings, tmp_path: Path) -> None:
+    store = migrated_store(tmp_path)
+    store.settle(
+        [
+            ended_job(1, JobState.COMPLETED),
+            ended_job(21, JobState.FAILED, array=20, tasks="1"),
+            ended_job(22, JobState.FAILED, array=20, tasks="2"),
+            ended_job(3, JobState.COMPLETED, end=NOW - timedelta(days=2)),
+        ]
+    )
+    (finding,) = check_jobs(store, settings, NOW)
+    most = settings.batch.jobs_days * 3
+    assert "the database has 4 jobs, and 1 MB in all; 3 jobs and tasks ended" in finding.text
+    assert f"at most {most} are kept, which need 0 MB" in finding.text
+    assert store.size(NOW).database_bytes > 100_000
 
 
 def test_a_file_that_is_no_database(tmp_path: Path) -> None:

@@ -25,8 +25,12 @@ def job(number: int, priority: int = 10, **changes: object) -> JobReport:
     return JobReport(**{**values, **changes})  # type: ignore[arg-type]  # fields by name
 
 
+def _all(jobs: list[JobReport]) -> dict[str, int]:
+    return queue_positions(jobs, jobs)
+
+
 def test_priority_first_then_time() -> None:
-    assert queue_positions([job(1), job(2, 50), job(3), job(4, 5)]) == {
+    assert _all([job(1), job(2, 50), job(3), job(4, 5)]) == {
         "1": 1,
         "2": 0,
         "3": 2,
@@ -43,18 +47,28 @@ def test_only_jobs_of_the_same_queue_count() -> None:
         job(4, reason="QOSMaxCpuPerUserLimit"),
         job(5),
     ]
-    assert queue_positions([me, *others]) == {"1": 0, "5": 0, "9": 1}
+    assert _all([me, *others]) == {"1": 0, "5": 0, "9": 1}
 
 
 def test_a_job_whose_reason_is_not_its_turn_has_no_place() -> None:
     waiting = job(1, reason="QOSMaxCpuPerUserLimit")
-    assert (
-        queue_positions([waiting, job(2, 0, reason="None"), job(3, state=JobState.RUNNING)]) == {}
-    )
+    assert _all([waiting, job(2, 0, reason="None"), job(3, state=JobState.RUNNING)]) == {}
 
 
 def test_ten_thousand_jobs_are_placed_quickly() -> None:
     began = process_time()
-    found = queue_positions(job(number, priority=number % 7 + 1) for number in range(10_000))
+    found = _all([job(number, priority=number % 7 + 1) for number in range(10_000)])
     assert process_time() - began < 10.0  # comparing each with all others would take half a minute
     assert sorted(found.values()) == list(range(10_000))
+
+
+def test_some_jobs_have_the_positions_that_they_have_among_all() -> None:
+    jobs = [
+        job(number, number * 7919 % 50, partition=f"p{number % 3}", submitted=NOON)
+        for number in range(1, 500)
+    ]
+    everybody = _all(jobs)
+    some = jobs[::7]
+    assert queue_positions(jobs, some) == {
+        one.job_id: everybody[one.job_id] for one in some if one.priority
+    }

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timedelta
 
 import pytest
 
 from portal.core.auth.person import Person
+from portal.core.session.idle import NOTICE_AFTER
 from portal.core.session.pending_reasons import explain_reason
 from portal.core.session.session import State
-from portal.core.session.status import elapsed, shown_reason, shown_state
+from portal.core.session.status import (
+    ENDS_SOON,
+    NODE_SILENT_AFTER,
+    elapsed,
+    next_change,
+    shown_reason,
+    shown_state,
+)
+from portal.core.site_rules import SiteRules
 from portal.web.api.models.sessions import SessionContext, SessionOut
 from tests.support.fakes import APPS, World
 from tests.support.paths import RECORDED
@@ -88,3 +98,26 @@ def test_free_text_after_a_reason() -> None:
 )
 def test_limits_name_their_origin_and_resource(code: str, words: str) -> None:
     assert explain_reason(code).text == words
+
+
+def test_when_a_session_is_shown_differently_by_itself(world: World) -> None:
+    session = world.launch(ALICE, REQUEST)
+    now, rules = world.clock.now, SiteRules(idle_minutes=60)
+    assert next_change(session, rules, now) is None
+    running = make_ready(world, session).model_copy(
+        update={"usage_at": now, "last_used": now - NOTICE_AFTER, "deadline": None}
+    )
+
+    def changes(**fields: datetime) -> float | None:
+        moment = next_change(running.model_copy(update=fields), rules, now)
+        return None if moment is None else (moment - now).total_seconds()
+
+    assert changes() == NODE_SILENT_AFTER.total_seconds()
+    earlier = now - timedelta(minutes=1)
+    assert changes(usage_at=earlier, ready=earlier) == NODE_SILENT_AFTER.total_seconds() - 60
+    earlier = now - NODE_SILENT_AFTER - timedelta(seconds=1)
+    silent = running.model_copy(update={"usage_at": earlier, "ready": earlier, "last_used": now})
+    assert next_change(silent, SiteRules(), now) is None, "until a report, which is a change"
+    assert changes(last_used=now - NOTICE_AFTER + timedelta(seconds=7)) == 7
+    assert changes(last_used=now - timedelta(minutes=45) + timedelta(seconds=8)) == 8
+    assert changes(deadline=now + ENDS_SOON + timedelta(seconds=9)) == 9

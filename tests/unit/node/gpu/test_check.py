@@ -17,7 +17,6 @@ Epilog[0]               = /etc/slurm/epilog.sh
 HealthCheckInterval     = 20 sec
 HealthCheckProgram      = /etc/slurm/health.sh
 GresTypes               = gpu,shard
-JobSubmitPlugins        = lua
 PlugStackConfig         = {plugstack}
 Prolog[0]               = /etc/slurm/prolog.sh
 TaskPlugin              = task/cgroup,task/affinity
@@ -80,7 +79,6 @@ def test_check_reports_everything_missing(tmp_path: Path) -> None:
         "TaskPlugin lacks cgroup",
         "ConstrainDevices lacks yes",
         "AccountingStorageTRES lacks gres/shard",
-        "JobSubmitPlugins lacks lua",
         "does not name spank_slipway.so",
         "the GPU watchdog does not run",
         "HealthCheckProgram is not set",
@@ -94,6 +92,12 @@ def test_check_reports_everything_missing(tmp_path: Path) -> None:
     assert "the driver does not answer: driver is lost" in wrong
     assert "does slurmctld answer?" in wrong
     assert "scontrol prints no JSON" in wrong
+
+
+def test_lua_at_each_submission_is_noted() -> None:
+    config = GOOD + "JobSubmitPlugins        = throttle,lua\n"
+    assert any("JobSubmitPlugins has lua" in text for _, text in check.check_config(config))
+    assert not any("JobSubmitPlugins" in text for _, text in check.check_config(GOOD))
 
 
 def test_a_watchdog_that_does_not_measure_is_missing(tmp_path: Path) -> None:

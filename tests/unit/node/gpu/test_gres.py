@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from pathlib import Path
 
 from portal.node.common.fgpu import MIB, GpuKind
-from portal.node.gpu import gres, settings
+from portal.node.gpu import gres
 from portal.node.gpu.nvml import Device, mig_files
 from tests.unit.node.gpu.node import A100, CONTEXT, MIG, gpu
-
-CLUSTER = Path(__file__).parents[4] / "cluster" / "etc"
 
 
 def test_lines_of_a_mixed_node() -> None:
@@ -53,8 +50,3 @@ def test_files_of_a_mig_device() -> None:
         "/dev/nvidia-caps/nvidia-cap66",
         "/dev/nvidia-caps/nvidia-cap67",
     )
-
-
-def test_the_clusters_table_is_the_generated_one() -> None:
-    kinds = settings.load(CLUSTER / "gpu.json").kinds
-    assert (CLUSTER / "slurm" / "slipway_gpu.lua").read_text() == gres.lua_table(kinds)

@@ -16,6 +16,8 @@ from portal.node.runner.callback import (
     SessionUnknown,
     Unreachable,
     post_ready,
+    spread,
+    until_next,
 )
 from portal.node.runner.spec import Spec, parse_spec
 from tests.support.runner_portal import FakePortal, spec_text
@@ -183,3 +185,49 @@ def test_refused_report_is_not_repeated(portal: FakePortal, reporting: Reporting
     portal.wait_for("apps/terminal")
     time.sleep(0.5)
     assert len([path for _, path, _ in portal.reports if path.endswith("terminal")]) == 1
+
+
+def usages(portal: FakePortal) -> list[dict[str, object]]:
+    return [message for _, path, message in portal.reports if path.endswith("usage")]
+
+
+def test_the_portals_answer_says_when_usage_is_sent_next(
+    portal: FakePortal, reporting: Reporting
+) -> None:
+    portal.wait_for("usage")
+    portal.text = '{"next": 60}'
+    portal.reports.clear()
+    portal.wait_for("usage")
+    time.sleep(0.7)
+    assert len(usages(portal)) == 1
+    portal.text = None
+    reporting.reporter.hurry()
+    portal.wait_for("usage", peak_cpu_percent=0.0)  # measured in between
+    time.sleep(0.5)
+    assert len(usages(portal)) >= 3  # an answer without a time: as often as before
+    assert "peak_cpu_percent" not in usages(portal)[-1]
+
+
+def test_a_portal_that_does_not_know_peaks_gets_none_after_its_refusal(
+    portal: FakePortal, reporting: Reporting
+) -> None:
+    portal.text = '{"next": 1}'
+    portal.wait_for("usage", peak_cpu_percent=0.0)
+    portal.status, portal.text = 422, "{}"
+    portal.reports.clear()
+    portal.wait_for("usage")
+    portal.reset()
+    portal.wait_for("usage")
+    assert usages(portal)[0] == usage()
+
+
+def test_the_time_that_the_portal_asks_for_has_bounds() -> None:
+    assert 27 <= until_next(30, 10) <= 30
+    assert 108 <= until_next(120, 120) <= 120  # a site's sessions.heartbeat_seconds
+    assert until_next(1e9, 10) <= 60
+    assert until_next(0, 10) >= 0.9
+
+
+def test_reports_are_spread() -> None:
+    assert len({spread(10.0) for _ in range(20)}) > 1
+    assert all(9.0 <= spread(10.0) <= 10.0 for _ in range(100))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -13,9 +15,11 @@ from portal.core.auth.person import hash_secret
 from portal.core.session.session import Session, State
 from portal.core.session_job.runner_protocol import StartRequest
 from portal.errors import Conflict, NotFound, StillOpen, Unauthorized
+from portal.services.apps import proxy
+from portal.services.apps.proxy import ProxyRoutes
 from portal.store.access import OriginAssignment
 from tests.support.app_access import enter_app, other_browser
-from tests.support.fakes import World
+from tests.support.fakes import FakeRoutes, World
 from tests.support.sessions import ADMIN, ALICE, BOB, REQUEST, make_ready
 
 PUBLIC = AppOptions(public=True)
@@ -288,3 +292,106 @@ def test_logging_out_revokes_tickets_too(world: World, session: Session) -> None
     with pytest.raises(Unauthorized):
         world.gate.enter(mine.label, mine.ticket)
     world.gate.enter(other.label, other.ticket)
+
+
+class Counted(FakeRoutes):
+    """Routes that keep what was added together; others act whenever the lock is free again."""
+
+    def __init__(self, meanwhile: Callable[[], None] = lambda: None) -> None:
+        super().__init__()
+        self.meanwhile = meanwhile
+        self.batches: list[list[str]] = []
+
+    @contextmanager
+    def exclusively(self) -> Iterator[None]:
+        """Nobody else changes it."""
+        yield
+        if self.batches:
+            self.meanwhile()
+
+    def add_all(self, routes: Mapping[str, str]) -> None:
+        """Add routes."""
+        self.batches.append(list(routes))
+        super().add_all(routes)
+
+
+def refill(world: World, routes: Counted, monkeypatch: pytest.MonkeyPatch) -> ProxyRoutes:
+    """The proxy's part with these routes, two at once."""
+    monkeypatch.setattr(proxy, "_AT_ONCE", 2)
+    monkeypatch.setattr(world.proxy, "_routes", routes)
+    return world.proxy
+
+
+def test_a_key_that_is_revoked_while_routes_are_restored_does_not_come_back(
+    world: World, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the first of several parts, in all of which its app was valid at the beginning."""
+    keys = [enter_app(world, other_browser(world), session.id, "terminal") for _ in range(5)]
+    world.reports.note_app(session, "terminal", AppState.READY)
+    assert sorted(world.routes.map) == sorted(keys)
+    routes = Counted(lambda: world.apps.close_app(ALICE, session.id, "terminal"))
+    restored = refill(world, routes, monkeypatch)
+    assert restored.restore()
+    assert [len(batch) for batch in routes.batches] == [2, 0, 0]
+    assert routes.map == {}
+    assert not routes.is_lost()
+    assert restored.check_routes() == 0
+
+
+def test_a_route_that_is_added_while_others_are_removed_stays(
+    world: World, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its app was not ready when the map was compared, and is by the time of the removal."""
+    key = publish(world, session)
+    world.reports.note_app(session, "board", AppState.STARTING)
+    world.routes.map[key] = "10.0.0.9@1@other"
+    world.routes.map["9998.public"] = "10.0.0.9@1@other"
+    routes, remove = world.routes, world.routes.remove
+
+    class Lock:
+        """Whoever waits for the map has it as soon as it is free."""
+
+        held = False
+
+        def __enter__(self) -> None:
+            self.held = True
+
+        def __exit__(self, *_: object) -> None:
+            self.held = False
+
+    lock = Lock()
+
+    def become_ready(*keys: str) -> None:
+        if not lock.held:
+            monkeypatch.setattr(routes, "remove", remove)
+            world.reports.note_app(session, "board", AppState.READY)
+        remove(*keys)
+
+    monkeypatch.setattr(routes, "exclusively", lambda: lock)
+    monkeypatch.setattr(routes, "remove", become_ready)
+    world.proxy.check_routes()
+    world.reports.note_app(session, "board", AppState.READY)
+    assert list(routes.map) == [key]
+
+
+def test_a_restart_while_routes_are_restored_is_noticed(
+    world: World, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HAProxy has lost those of the first part again."""
+    keys = [enter_app(world, other_browser(world), session.id, "terminal") for _ in range(5)]
+    world.reports.note_app(session, "terminal", AppState.READY)
+    routes = Counted()
+
+    def restart() -> None:
+        routes.map.clear()
+        routes.restarts += 1
+        routes.meanwhile = lambda: None
+
+    routes.meanwhile = restart
+    restored = refill(world, routes, monkeypatch)
+    assert restored.restore()
+    assert len(routes.map) == 3
+    assert routes.is_lost()
+    assert restored.restore()
+    assert sorted(routes.map) == sorted(keys)
+    assert not routes.is_lost()

@@ -9,21 +9,22 @@ import pytest
 from portal.core.admin.audit import AuditFilter
 from portal.core.auth.logins import network_of
 from portal.core.auth.person import Person
+from portal.errors import TooManyLogins
 from portal.services.admin.administration import caller_address
 from tests.support.fakes import World
 
 
 def tries(world: World, user: str, address: str, right: bool = False) -> int:
     """One attempt from an address; the seconds it has to wait."""
-    before = caller_address.set(address)
+    before, attempts = caller_address.set(address), world.services.login_attempts
     try:
-        wait = world.services.login_attempts.take(user)
-        if not wait:
-            done = world.services.login_attempts
-            done.succeeded(user) if right else done.refused(user)
-        return wait
+        attempt = attempts.take(user)
+        attempts.succeeded(attempt) if right else attempts.refused(attempt)
+    except TooManyLogins as error:
+        return error.retry_seconds
     finally:
         caller_address.reset(before)
+    return 0
 
 
 def journal(world: World) -> list[tuple[str, str, str]]:
@@ -49,17 +50,66 @@ def test_one_source_is_an_ipv4_address_or_a_64(address: str, network: str) -> No
     assert network_of(address) == network
 
 
-def test_attempts_per_minute_are_limited_by_address(world: World) -> None:
-    waits = [tries(world, f"user{number}", "10.0.0.1") for number in range(12)]
-    assert waits == [0] * 10 + [6, 6]
+@pytest.mark.parametrize(
+    ("seconds", "wait"), [(1, "1 second"), (2, "2 seconds"), (60, "60 seconds"), (61, "2 minutes")]
+)
+def test_how_long_to_wait(seconds: int, wait: str) -> None:
+    assert TooManyLogins("No.", seconds).text == f"No. Wait {wait}, then try again."
+
+
+def test_wrong_passwords_are_limited_by_address(world: World) -> None:
+    waits = [tries(world, f"user{number}", "10.0.0.1") for number in range(202)]
+    assert waits == [0] * 200 + [18, 18]
     assert tries(world, "alice", "10.0.0.2") == 0
-    world.clock.advance(seconds=6)
-    assert [tries(world, "x", "10.0.0.1"), tries(world, "x", "10.0.0.1")] == [0, 6]
+    world.clock.advance(seconds=18)
+    assert [tries(world, "x", "10.0.0.1"), tries(world, "x", "10.0.0.1")] == [0, 18]
 
 
 def test_addresses_of_one_64_count_as_one(world: World) -> None:
-    waits = [tries(world, "", f"2001:db8::{number:x}") for number in range(11)]
-    assert waits == [0] * 10 + [6]
+    waits = [tries(world, "", f"2001:db8::{number:x}") for number in range(201)]
+    assert waits == [0] * 200 + [18]
+
+
+def test_a_class_behind_one_address_logs_in_at_once(world: World) -> None:
+    """One in four types a password wrong first."""
+    for number in range(300):
+        if number % 4 == 0:
+            assert tries(world, f"user{number}", "10.0.0.1") == 0
+        assert tries(world, f"user{number}", "10.0.0.1", right=True) == 0
+
+
+def test_whoever_has_logged_in_from_an_address_is_not_stopped_by_others_there(world: World) -> None:
+    assert tries(world, "alice", "10.0.0.1", right=True) == 0
+    for number in range(300):
+        tries(world, f"user{number}", "10.0.0.1")
+    assert tries(world, "bob", "10.0.0.1", right=True) == 18, "new there: it may be a guess"
+    assert tries(world, "bob", "10.0.0.2", right=True) == 0
+    assert tries(world, "alice", "10.0.0.1", right=True) == 0
+
+
+def test_typing_errors_of_accounts_that_are_known_there_stop_no_new_one(world: World) -> None:
+    for number in range(100):
+        assert tries(world, f"user{number}", "10.0.0.1", right=True) == 0
+    for _ in range(3):
+        for number in range(100):
+            assert tries(world, f"user{number}", "10.0.0.1") == 0
+    assert tries(world, "bob", "10.0.0.1", right=True) == 0
+
+
+def test_concurrent_guesses_at_an_address_are_paid_back(world: World) -> None:
+    """All of them begin before one is refused."""
+    before, attempts = caller_address.set("10.0.0.1"), world.services.login_attempts
+    for attempt in [attempts.take(f"user{number}") for number in range(400)]:
+        attempts.refused(attempt)
+    caller_address.reset(before)
+    assert tries(world, "bob", "10.0.0.1") == 201 * 18
+
+
+def test_an_account_logs_in_once_a_second(world: World) -> None:
+    """Each log-in occupies the login node; others are not concerned."""
+    waits = [tries(world, "alice", f"10.0.{number}.1", right=True) for number in range(62)]
+    assert waits == [0] * 60 + [1, 1]
+    assert tries(world, "bob", "10.0.0.1", right=True) == 0
 
 
 def test_attempts_per_hour_are_limited_by_account(world: World) -> None:
@@ -77,12 +127,8 @@ def test_guessing_does_not_lock_the_owner_out_of_known_addresses(world: World) -
     assert tries(world, "alice", "10.9.9.9") > 0, "a new address waits like the attacker"
     assert tries(world, "alice", "192.0.2.7", right=True) == 0
     # Guessing from there is limited, too.
-    waits = [tries(world, "alice", "192.0.2.7")]
-    for _ in range(24):
-        world.clock.advance(seconds=6)
-        waits.append(tries(world, "alice", "192.0.2.7"))
-    assert waits[:20] == [0] * 20
-    assert all(waits[21:])
+    waits = [tries(world, "alice", "192.0.2.7") for _ in range(22)]
+    assert waits == [0] * 20 + [180, 180]
 
 
 def test_right_passwords_do_not_count(world: World) -> None:
@@ -91,7 +137,7 @@ def test_right_passwords_do_not_count(world: World) -> None:
         assert tries(world, "alice", "10.0.0.1", right=True) == 0
 
 
-def test_concurrent_attempts_are_counted_exactly(world: World) -> None:
+def test_concurrent_attempts_at_an_account_are_counted_exactly(world: World) -> None:
     waits: list[int] = []
 
     def go(number: int) -> None:

@@ -21,6 +21,8 @@ from portal.core.files.server import (
 )
 from portal.errors import NotFound, Starting, Unavailable
 from portal.services.files.servers import FileServers
+from portal.services.files.starts import Starts
+from portal.services.owner_queue import run_now
 from tests.support.fakes import World, make_world
 from tests.unit.web.conftest import make_settings
 
@@ -115,6 +117,7 @@ def make_servers(world: World) -> FileServers:
         make_order=systems.file_server_order,
         upload_life=services.file_servers._upload_life,
         clock=world.clock,
+        starts=Starts(run_now),
     )
 
 

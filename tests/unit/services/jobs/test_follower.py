@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,10 +12,12 @@ from portal.config import Settings
 from portal.core.cluster.job_reports import JobState
 from portal.core.jobs.job import Job, JobTab, JobTexts
 from portal.core.jobs.query import JobQuery
-from portal.errors import Unavailable
+from portal.errors import OutcomeUnknown, Unavailable
+from portal.services.jobs import follower
 from portal.services.jobs.follower import GAP, OVERLAP, SLICE
 from tests.support.fakes import World, make_world
 from tests.support.followed_jobs import follow_queue, followed_job, queue_job
+from tests.support.job_store import ended_job
 
 
 def test_from_the_queue_to_its_end(world: World) -> None:
@@ -90,6 +94,56 @@ def test_only_what_changed_is_written(world: World, monkeypatch: pytest.MonkeyPa
     world.slurm.start(world.slurm.jobs[1])
     follow_queue(world)
     assert written == ["2"]
+
+
+def test_jobs_are_stored_in_the_order_of_their_numbers(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored: list[str] = []
+    monkeypatch.setattr(
+        world.systems.stores.jobs, "save", lambda jobs, _now: stored.extend(job.id for job in jobs)
+    )
+    for number in (11, 2, 100):
+        queue_job(world, number)
+    follow_queue(world)
+    assert stored == ["2", "11", "100"]
+
+
+def test_other_writers_get_their_turn_while_many_jobs_are_stored(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(1, 4):
+        queue_job(world, number)
+    turns: list[float] = []
+
+    def others_write(seconds: float) -> None:
+        world.systems.stores.status.note_answer(world.clock.now)
+        turns.append(seconds)
+
+    monkeypatch.setattr(follower, "BATCH", 1)
+    monkeypatch.setattr(follower, "time", SimpleNamespace(sleep=others_write))
+    follow_queue(world)
+    assert turns == [follower.PAUSE] * 4  # between three rows, and between their texts
+    follow_queue(world)
+    assert len(turns) == 4, "it waits although nothing is to be stored"
+    world.slurm.jobs.clear()
+    follow_queue(world)
+    assert len(turns) == 6  # between three that left together
+
+
+def test_other_writers_get_their_turn_while_history_is_stored(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, turns = world.clock.now, list[float]()
+    ended = [ended_job(number, JobState.COMPLETED, end=now) for number in (11, 12, 13)]
+    spans = iter([ended])
+    monkeypatch.setattr(world.systems.slurm_jobs, "history", lambda *_: next(spans, []))
+    monkeypatch.setattr(follower, "BATCH", 1)
+    monkeypatch.setattr(follower, "time", SimpleNamespace(sleep=turns.append))
+    follow_queue(world)
+    world.worker.catch_up()
+    assert turns == [follower.PAUSE] * 2
+    assert followed_job(world, "13").tab is JobTab.ENDED
 
 
 def test_a_failed_write_is_repeated(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,33 +315,79 @@ def test_history_that_cannot_be_read_is_asked_for_again(world: World) -> None:
     assert world.systems.stores.jobs.known_until() == world.clock.now
 
 
-def test_texts_that_are_too_large_together_are_read_in_pieces(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("portal.services.jobs.follower.TEXTS_AT_ONCE", 8)
-    world = make_world(world.services.settings)
-    for number in range(1, 9):
-        queue_job(world, number)
-    world.worker.poll()
-    world.worker.follow()
+def bounded_texts(world: World, monkeypatch: pytest.MonkeyPatch, most: int) -> list[int]:
+    """Let more texts than this be too large; returns the numbers of jobs that are asked for."""
     asked: list[int] = []
     texts = world.systems.slurm_jobs.texts
 
     def bounded(ids: list[str]) -> dict[str, JobTexts]:
         asked.append(len(ids))
-        if len(ids) > 2:
-            raise Unavailable("printed too much")
+        if len(ids) > most:
+            raise OutcomeUnknown("printed too much")
         return texts(ids)
 
     monkeypatch.setattr(world.systems.slurm_jobs, "texts", bounded)
-    with pytest.raises(Unavailable):
+    return asked
+
+
+def read_texts(world: World, *, fails: bool) -> None:
+    with pytest.raises(OutcomeUnknown) if fails else nullcontext():
         world.worker.read_texts()
-    world.worker.read_texts()
+
+
+def test_texts_that_are_too_large_together_are_read_in_pieces(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(1, 9):
+        queue_job(world, number)
+    world.worker.poll()
+    world.worker.follow()
+    asked = bounded_texts(world, monkeypatch, 2)
+    read_texts(world, fails=True)
+    read_texts(world, fails=False)
     assert asked == [8, 2]
     assert (followed_job(world, "8").texts.name, followed_job(world, "1").texts.name) == (
         "job 8",
         "",
     )
+
+
+def test_after_too_large_an_answer_jobs_are_named_for_an_hour(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower, "MOST_NAMED", 4)
+    for number in range(1, 41):
+        queue_job(world, number)
+    world.worker.poll()
+    world.worker.follow()
+    asked = bounded_texts(world, monkeypatch, 4)
+    read_texts(world, fails=True)
+    for _ in range(6):
+        world.clock.advance(minutes=9)
+        read_texts(world, fails=False)
+    world.clock.advance(minutes=9)
+    read_texts(world, fails=True)
+    assert asked == [40, *[4] * 6, 16]
+
+
+def test_silent_slurm_makes_no_pieces_of_texts(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(1, 9):
+        queue_job(world, number)
+    world.worker.poll()
+    world.worker.follow()
+
+    def silent(_ids: list[str]) -> dict[str, JobTexts]:
+        raise Unavailable("Slurm does not answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.systems.slurm_jobs, "texts", silent)
+        with pytest.raises(Unavailable):
+            world.worker.read_texts()
+    asked = bounded_texts(world, monkeypatch, 8)
+    world.worker.read_texts()
+    assert asked == [8]
 
 
 def test_old_jobs_are_forgotten(world: World, settings: Settings) -> None:
@@ -299,6 +399,102 @@ def test_old_jobs_are_forgotten(world: World, settings: Settings) -> None:
     world.clock.advance(days=2)
     world.worker.forget()
     assert world.systems.stores.jobs.get("7") is None
+
+
+def test_old_tasks_are_counted(world: World, settings: Settings) -> None:
+    ends = int(world.clock.now.timestamp())
+    for number in (7, 8):
+        tasks = {"array": 6, "tasks": str(number)}
+        queue_job(world, number, "COMPLETED", start=1, end=ends, node="n1", **tasks)
+    follow_queue(world)
+    world.clock.advance(seconds=5)
+    world.worker.settle()
+    world.clock.advance(days=settings.batch.tasks_days - 1)
+    catch_up_and_forget(world)
+    assert followed_job(world, "6_7").id == "7"
+    world.clock.advance(days=2)
+    catch_up_and_forget(world)
+    assert world.systems.stores.jobs.get("6_7") is None
+    (row,) = world.systems.stores.jobs.query(JobQuery(), world.clock.now).rows
+    assert row.states == {JobState.COMPLETED: 2}
+
+
+def catch_up_and_forget(world: World) -> None:
+    """Read accounting up to now, then delete and count what is old."""
+    follow_queue(world)
+    world.worker.catch_up()
+    world.worker.forget()
+
+
+def test_tasks_that_accounting_may_report_again_are_not_counted_yet(world: World) -> None:
+    """As after a long gap: it is read in spans that overlap, while old tasks are counted."""
+    jobs, end = world.systems.stores.jobs, world.clock.now - timedelta(days=8)
+    tasks = [
+        ended_job(number, JobState.COMPLETED, array=6, tasks=str(number), end=end)
+        for number in range(7, 10)
+    ]
+    jobs.settle(tasks)
+    world.worker.forget()  # nothing has been read from accounting up to any time
+    jobs.set_known_until(end + OVERLAP)
+    world.worker.forget()
+    jobs.settle(tasks)  # the next span has them again
+    jobs.set_known_until(world.clock.now)
+    world.worker.forget()
+    (row,) = jobs.query(JobQuery(), world.clock.now).rows
+    assert row.states == {JobState.COMPLETED: 3}
+    assert jobs.query(JobQuery(array="6"), world.clock.now).counted == 2
+
+
+def test_other_writers_get_their_turn_while_old_jobs_are_deleted(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deleted, turns = iter((500, 500, 0)), list[float]()
+    monkeypatch.setattr(world.systems.stores.jobs, "delete_ended", lambda _before: next(deleted))
+    monkeypatch.setattr(follower, "time", SimpleNamespace(sleep=turns.append))
+    world.worker.forget()
+    assert turns == [follower.PAUSE] * 2
+
+
+def test_deleting_pauses_so_that_the_worker_does_not_seem_to_hang(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+
+    def slow(_before: datetime) -> int:
+        calls.append(world.clock.now)
+        world.clock.advance(seconds=25)
+        return 500
+
+    monkeypatch.setattr(world.systems.stores.jobs, "delete_ended", slow)
+    world.worker.forget()
+    assert len(calls) == 3
+
+
+def test_the_end_of_a_large_array_is_read_at_once_in_pieces(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower, "ENDS_AT_ONCE", 4)
+    for number in range(1, 11):
+        queue_job(world, number, "RUNNING", start=1, node="n1")
+    follow_queue(world)
+    for job in world.slurm.jobs:
+        world.slurm.finish(job, "COMPLETED")
+    world.slurm.forgotten.update(range(1, 11))
+    follow_queue(world)
+    pieces: list[int] = []
+    ended = world.systems.slurm_jobs.ended
+
+    def noted(ids: list[str]) -> dict[str, Job]:
+        pieces.append(len(ids))
+        return {number: job for number, job in ended(ids).items() if number != "10"}
+
+    monkeypatch.setattr(world.systems.slurm_jobs, "ended", noted)
+    world.clock.advance(seconds=5)
+    world.worker.settle()
+    assert pieces == [4, 4, 2]
+    assert world.systems.stores.jobs.counts(JobQuery(), world.clock.now)[JobTab.ENDED] == 9
+    world.worker.settle()
+    assert pieces == [4, 4, 2]  # the end that accounting lacks is asked for later
 
 
 def test_50_000_jobs(world: World) -> None:

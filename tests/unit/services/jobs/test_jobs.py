@@ -62,8 +62,8 @@ def test_others_jobs_are_indistinguishable_from_none(world: World) -> None:
     assert jobs.query(BOB, JobQuery()).rows == ()
     assert jobs.query(BOB, JobQuery(owner="alice")) == JobPage()
     assert set(jobs.counts(BOB, JobQuery(owner="alice")).values()) == {0}
-    assert jobs.owners(BOB) == []
-    assert jobs.owners(ADMIN) == ["alice"]
+    assert jobs.owners(BOB, 10) == []
+    assert jobs.owners(ADMIN, 10) == ["alice"]
     assert jobs.counts(ADMIN, JobQuery())[JobTab.RUNNING] == 1
     for action in JobAction:
         with pytest.raises(NotFound):
@@ -72,6 +72,24 @@ def test_others_jobs_are_indistinguishable_from_none(world: World) -> None:
         jobs.extend(BOB, "7", None)
     with pytest.raises(NotFound):
         jobs.targets(BOB, ["7"])
+
+
+def test_a_task_that_is_only_counted_is_said_to_its_owner_alone(world: World) -> None:
+    for number in (101, 102):
+        tasks = {"array": 100, "tasks": str(number - 101)}
+        running(world, number, **tasks)
+    follow_queue(world)
+    with pytest.raises(NotFound, match=r"^Task 7 of array 100 is not listed\."):
+        world.services.jobs.get(ALICE, "100_7")
+    for person, shown in (
+        (BOB, "100_7"),
+        (ALICE, "99_7"),
+        (ALICE, "101_7"),
+        (ALICE, "_7"),
+        (ALICE, "100_7_7"),
+    ):
+        with pytest.raises(NotFound, match=r"^There is no such job\.$"):
+            world.services.jobs.get(person, shown)
 
 
 def test_many_are_named_by_record_or_array_or_not_at_all(world: World) -> None:

@@ -7,8 +7,10 @@ import pytest
 from portal.core.cluster.inventory import Partition
 from portal.core.cluster.limits import Association, Limits, PartitionAccess, Qos
 from portal.core.launch.request import LaunchRequest, parse_launch
-from portal.errors import InvalidRequest
+from portal.errors import InvalidRequest, TooMany
+from portal.services.launch.launcher import MOST_SUBMITTING
 from tests.support.fakes import World
+from tests.support.launches import Later
 from tests.support.sessions import ALICE, BOB
 from tests.support.stored_jobs import array, job, store_jobs
 
@@ -88,3 +90,28 @@ def test_a_repeated_launch_is_answered_although_its_own_jobs_fill_the_limit(limi
     for key in ("other", None):
         with pytest.raises(InvalidRequest):
             checks.prepare(ALICE, BODY, key)
+
+
+def test_sessions_that_wait_for_their_submission_count(limited: World, later: Later) -> None:
+    store_jobs(limited, job(1, limited.clock()))
+    limited.launch_all(ALICE, launch_request(2))
+    assert refused(limited, 1) == []
+    (text,) = refused(limited, 2)
+    assert "Slurm accepts 4 at most, and 3 of yours wait or run already" in text
+    with_account = parse_launch(BODY | {"count": 3, "account": "research"})
+    limited.services.launch_checks.plan(ALICE, with_account)  # may count elsewhere
+    later.run()
+    assert refused(limited, 3) == []  # they are in the queue from its next poll on
+
+
+def test_one_person_does_not_store_any_number(world: World, later: Later) -> None:
+    for number in range(MOST_SUBMITTING // 20):
+        world.launch_all(ALICE, launch_request(20), key=None if number else "k")
+    stored = len(world.store.live())
+    with pytest.raises(TooMany):
+        world.launch_all(ALICE, launch_request())
+    assert len(world.store.live()) == stored == MOST_SUBMITTING
+    assert world.launch_all(ALICE, launch_request(20), key="k")
+    assert world.launch_all(BOB, launch_request())
+    later.run()
+    assert world.launch_all(ALICE, launch_request())

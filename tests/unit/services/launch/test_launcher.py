@@ -7,28 +7,21 @@ import json
 import pytest
 
 from portal.adapters.ssh.transport import Completed
-from portal.core.launch.request import LaunchRequest, parse_launch
 from portal.core.session.query import ListQuery, Page
 from portal.core.session.session import Session, State
 from portal.errors import Conflict, InvalidRequest, OutcomeUnknown, Unavailable
 from portal.web.api.models.sessions import SessionContext, SessionOut
 from tests.support.fakes import World
+from tests.support.launches import REFUSED, launch_request, live_jobs, settle
 from tests.support.login_node import Call
 from tests.support.sessions import ALICE
 from tests.support.slurm import CONTACT
 
 SECRET = "open-sesame"
-REFUSED = "sbatch: error: Batch job submission failed: AssocMaxSubmitJobLimit\n"
 
 
 class Crash(BaseException):
     """The process is killed."""
-
-
-def launch_request(count: int = 3, **more: object) -> LaunchRequest:
-    resources = {"cpus": 1, "memory": "600m"}
-    body = {"environment": "python", "resources": resources, "count": count, **more}
-    return parse_launch(body)
 
 
 def fail_at(
@@ -46,17 +39,6 @@ def fail_at(
         return end
 
     monkeypatch.setitem(world.slurm.programs, "sbatch", sbatch)
-
-
-def live_jobs(world: World) -> list[str]:
-    return [job.name for job in world.slurm.jobs if job.state in ("PENDING", "RUNNING")]
-
-
-def settle(world: World) -> None:
-    """Let the worker poll until everything is settled."""
-    for _ in range(6):
-        world.clock.advance(seconds=65)
-        world.services.reconciler.poll()
 
 
 def states(world: World, batch: list[Session]) -> set[str]:
@@ -147,6 +129,46 @@ def test_none_remains_after_a_kill_and_a_refusal(
     assert sum("did not accept all sessions of this launch" in text for text in texts) == 2
 
 
+def test_a_refusal_that_the_worker_receives_is_not_lost_by_a_kill(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        fail_at(world, patch, 1, Crash())
+        with pytest.raises(Crash):
+            world.launch_all(ALICE, launch_request(1))
+    [session] = world.store.live()
+    with monkeypatch.context() as patch:
+        fail_at(world, patch, 1, Completed(1, b"", REFUSED))
+        patch.setattr(world.services.launcher._teardown, "close_apps", _crash)
+        world.clock.advance(seconds=65)
+        with pytest.raises(Crash):
+            world.services.reconciler.poll()
+    settle(world)
+    end = world.store.get(session.id)
+    assert end is not None
+    assert (end.state, "AssocMaxSubmitJobLimit" in str(end.end_text)) == (State.FAILED, True)
+
+
+def test_a_kill_while_a_refused_launch_is_undone_leaves_the_reason(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        fail_at(world, patch, 1, Completed(1, b"", REFUSED))
+        patch.setattr(world.services.launcher._teardown, "close_apps", _crash)
+        with pytest.raises(Crash):
+            world.launch_all(ALICE, launch_request(2))
+    settle(world)
+    page = world.store.query(ListQuery(), world.clock.now)
+    assert {(session.state, session.end_text) for session in page.sessions} == {
+        (State.FAILED, page.sessions[0].end_text)
+    }
+    assert "AssocMaxSubmitJobLimit" in str(page.sessions[0].end_text)
+
+
+def _crash(_: str) -> None:
+    raise Crash
+
+
 def test_sessions_with_lost_responses_are_recovered(world: World) -> None:
     world.slurm.lose_answer = True
     batch = world.launch_all(ALICE, launch_request(3))
@@ -157,23 +179,21 @@ def test_sessions_with_lost_responses_are_recovered(world: World) -> None:
     assert len(world.slurm.jobs) == 3
 
 
-def test_a_slow_slurm_does_not_block_the_request(
+def test_all_are_submitted_by_the_same_process_however_slow_slurm_is(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = world.slurm.programs["sbatch"]
 
     def slow(call: Call) -> Completed:
-        world.clock.advance(seconds=7)
+        world.clock.advance(seconds=17)
+        world.services.waiting_sessions.renew()
+        world.services.reconciler.poll()
         return real(call)
 
-    with monkeypatch.context() as patch:
-        patch.setitem(world.slurm.programs, "sbatch", slow)
-        batch = world.launch_all(ALICE, launch_request(5))
-    assert len(world.slurm.jobs) == 2
-    assert len(batch) == 5
-    settle(world)
-    assert states(world, batch) == {State.PENDING}
-    assert len(world.slurm.jobs) == 5
+    monkeypatch.setitem(world.slurm.programs, "sbatch", slow)
+    batch = world.launch_all(ALICE, launch_request(5))
+    assert [job.name for job in world.slurm.jobs] == [session.id for session in batch]
+    assert [session.attempts for session in batch] == [1] * 5
 
 
 def _shown(world: World, session: Session) -> SessionOut:

@@ -80,12 +80,10 @@ def test_nodes_that_have_not_reported_yet_are_no_refusal(world: World) -> None:
             world.launch_all(ALICE, request)
 
 
-def test_what_no_single_node_has_stays_refused(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_no_single_node_has_stays_refused(world: World) -> None:
     world.worker.poll()
     world.slurm.refuse = NODES
-    monkeypatch.setattr(world.status, "nodes", list)
+    world.status.nodes.save([])
     with pytest.raises(NodesUnknown) as caught:
         world.launch_all(ALICE, plain_request())
     assert [error.field for error in caught.value.errors] == ["resources"]

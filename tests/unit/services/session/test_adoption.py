@@ -15,7 +15,8 @@ from portal.core.session.session import Session, State
 from portal.core.session_job.adoption import AdoptMessage
 from portal.core.session_job.runner_protocol import Heartbeat
 from portal.errors import Gone, SessionUnknown
-from portal.services.session.adoption import EVIDENCE_LIFETIME, HEARTBEAT_LIMIT, RECHECK_AFTER
+from portal.services.session.adoption import HEARTBEAT_LIMIT, RECHECK_AFTER
+from portal.services.session.evidence import EVIDENCE_LIFETIME
 from tests.support.adoption import follow_queue, job_of, job_token, lose_sessions, write_proof
 from tests.support.fakes import World
 from tests.support.sessions import ALICE, REQUEST, make_ready, poll_slurm

@@ -316,7 +316,12 @@ def test_haproxy_gets_the_background_requests(world: World) -> None:
     lab = APPS["jupyterlab"].model_copy(update={"background": paths})
     catalog = CATALOG.model_copy(update={"apps": {**APPS, "jupyterlab": lab}})
     proxy = ProxyRoutes(
-        world.store, world.access_store, world.routes, lambda: catalog, dict, world.proxy._hosts
+        world.store,
+        world.access_store,
+        world.routes,
+        lambda: catalog,
+        lambda _: {},
+        world.proxy._hosts,
     )
     assert proxy.restore()
     assert world.routes.background == [

@@ -190,12 +190,12 @@ def test_a_session_without_a_callback_is_given_up(world: World) -> None:
 def test_a_silent_node_is_reported(world: World) -> None:
     session = make_ready(world, world.launch(ALICE, REQUEST))
     poll_slurm(world)
-    world.clock.advance(seconds=40)
+    world.clock.advance(seconds=70)
     assert reason(world, session) is None
     world.services.runner_calls.record_usage(
         session_now(world, session), Heartbeat(cpu_seconds=1.0, memory_bytes=1)
     )
-    world.clock.advance(seconds=40)
+    world.clock.advance(seconds=70)
     assert reason(world, session) is None
     world.clock.advance(seconds=10)
     found = reason(world, session)

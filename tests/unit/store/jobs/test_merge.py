@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import event
 
 from portal.core.cluster.job_reports import JobState
 from portal.core.jobs.job import JobTab, JobTexts
@@ -96,3 +99,27 @@ def test_accounting_tells_nothing_of_a_job_that_the_queue_has(store: JobStore) -
     store.save([running], at(61))
     store.settle([ended_job(7, JobState.NODE_FAIL)])
     assert job_by_id(store, "7") == running
+
+
+def test_only_columns_that_differ_are_written(store: JobStore) -> None:
+    before = [queued_job(number) for number in range(1, 5)]
+    store.save(before, NOW)
+    after = [
+        replace(before[0], report=replace(before[0].report, priority=9)),
+        replace(before[1], report=replace(before[1].report, priority=7)),
+        replace(before[2], report=replace(before[2].report, reason="Resources", account="other")),
+        queued_job(4, JobState.RUNNING),
+    ]
+    statements: list[str] = []
+
+    def note(*arguments: Any) -> None:
+        statements.append(arguments[2])
+
+    event.listen(store._engine, "before_cursor_execute", note)
+    store.save(after, at(1))
+    event.remove(store._engine, "before_cursor_execute", note)
+    updates = [text for text in statements if text.startswith("UPDATE job ")]
+    columns = [set(re.findall(r"(\w+)=", text.partition(" WHERE ")[0])) for text in updates]
+    assert {"priority", "place"} in columns
+    assert len(columns) == 3
+    assert [job_by_id(store, job.id) for job in after] == after

@@ -285,11 +285,11 @@ def test_one_extension_at_a_time(store: JobStore) -> None:
 
 
 def test_owners_and_history(store: JobStore) -> None:
-    assert store.owners() == []
+    assert store.owners(10) == []
     store.save(
         [queued_job(n, user=u) for n, u in enumerate(["bob", "alice", "bob", "carol"], 1)], NOW
     )
-    assert store.owners() == ["alice", "bob", "carol"]
+    assert store.owners(10) == ["alice", "bob", "carol"]
     assert store.known_until() is None
     store.set_known_until(at(1))
     store.set_known_until(at(2))

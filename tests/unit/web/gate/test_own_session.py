@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 from flask import Flask
@@ -16,11 +15,10 @@ from portal.web.gate import own_session
 from portal.web.http.rate_limit import RateLimiter
 from tests.support.fakes import World, make_world
 from tests.support.sessions import USAGE_REPORT, poll_all
+from tests.unit.web.app_pages import ADDRESS, opened
 from tests.unit.web.conftest import PORTAL, Api, Browser, Runner, make_settings
 
 Launched = Callable[..., Runner]
-ADDRESS = "/.slipway/session"
-HTML = {"Accept": "text/html", "Sec-Fetch-Dest": "document"}
 
 
 @pytest.fixture(autouse=True)
@@ -45,16 +43,6 @@ def runner(launched: Launched) -> Runner:
     found = launched("alice", name="secretproject", mounts=[{"folder": "home"}])
     found.ready()
     return found
-
-
-def opened(app: Flask, alice: Browser, runner: Runner, public: bool = False) -> Browser:
-    """Alice's browser at the origin of an app of hers."""
-    fields = {"public": "yes"} if public else {}
-    answer = alice.post(f"/sessions/{runner.session.id}/apps/board/open", fields)
-    link = urlsplit(answer.headers["Location"])
-    inside = Browser(app, f"{link.scheme}://{link.netloc}")
-    assert inside.get(f"{link.path}?{link.query}", headers=HTML).status_code == 303
-    return inside
 
 
 def read(browser: Browser) -> dict[str, Any]:

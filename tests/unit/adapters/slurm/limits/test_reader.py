@@ -88,6 +88,12 @@ def test_partitions_and_features(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+def test_sinfos_order_is_no_change(version: str) -> None:
+    lines = recorded(version, "features").splitlines(keepends=True)
+    assert read(version, features="".join(reversed(lines))) == read(version)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_the_resulting_limit(version: str) -> None:
     main = Partition("main", True, True, 64, 256_000, 480)
     own = bounds("alice", main, read(version))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -12,11 +13,15 @@ import paramiko
 import pytest
 
 from portal.adapters.ssh.login.conversation import MAX_PROMPTS, MAX_ROUNDS
-from portal.adapters.ssh.login.passwords import AT_ONCE, LATE, PasswordCheck
-from portal.errors import Unavailable
+from portal.adapters.ssh.login.passwords import LATE, PasswordCheck
+from portal.adapters.ssh.per_user import ThreadBudget
+from portal.config import WebSettings
+from portal.errors import PasswordNotTried, Unavailable
+from tests.support.cluster import wait_for
 from tests.support.ssh_server import PASSWORD, Sshd, any_account, login_settings
 
 CODE = "123456"
+WEB = WebSettings(workers=2)
 FAILED, SUCCESSFUL = paramiko.common.AUTH_FAILED, paramiko.common.AUTH_SUCCESSFUL
 Prompts = Sequence[tuple[str, bool]]
 FIRST: Prompts = (("Password: ", False),)
@@ -98,7 +103,7 @@ def make(tmp_path: Path, key: paramiko.PKey) -> Iterator[Make]:
             stack.callback(sshd.close)
             login = login_settings(tmp_path, sshd.port, [key])
             login = login.model_copy(update={"login_seconds": seconds})
-            return sshd, PasswordCheck(login, any_account)
+            return sshd, PasswordCheck(login, any_account, None, None, WEB.log_ins_of_process)
 
         yield made
 
@@ -192,23 +197,32 @@ def test_sshd_cannot_ask_for_ever(make: Make, rounds: Sequence[Prompts]) -> None
         check("alice", PASSWORD, CODE)
 
 
-def test_waiting_log_ins_leave_threads_for_others(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("portal.adapters.ssh.login.passwords.WAIT_SECONDS", 0.05)
-    _sshd, check = make(rounds=(FIRST,), answers=(PASSWORD,), delay=1.5)
-    threads = [
-        threading.Thread(target=check, args=("alice", PASSWORD), daemon=True)
-        for _ in range(AT_ONCE)
-    ]
-    for thread in threads:
-        thread.start()
-    deadline = time.monotonic() + 5
-    while check._slots._value:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    with pytest.raises(Unavailable, match="at once"):
-        check("bob", PASSWORD)
-    for thread in threads:
-        thread.join(10)
+def test_a_process_refuses_more_than_it_checks(make: Make) -> None:
+    """HAProxy asks another process then; none of the passwords went to the login node."""
+    sshd, check = make(rounds=(FIRST,), answers=(PASSWORD,), delay=1.5)
+    number = WEB.log_ins_of_process
+    with ThreadPoolExecutor(number) as pool:
+        accepted = [pool.submit(check, "alice", PASSWORD) for _ in range(number)]
+        wait_for("all of them", lambda: check._free._value == 0)
+        with pytest.raises(PasswordNotTried):
+            check("bob", PASSWORD)
+        assert [each.result() for each in accepted] == ["alice"] * number
+    assert len(sshd.tried) == number
     assert check("bob", PASSWORD) == "bob"
+
+
+def test_a_process_without_threads_tries_no_password(tmp_path: Path, key: paramiko.PKey) -> None:
+    budget = ThreadBudget(1)
+    check = PasswordCheck(login_settings(tmp_path, 1, [key]), any_account, budget=budget)
+    with budget.thread("carol"), pytest.raises(PasswordNotTried):
+        check("alice", PASSWORD)
+
+
+@pytest.mark.parametrize("threads", range(4, 65))
+def test_log_ins_hold_three_quarters_of_a_process(threads: int) -> None:
+    for workers in (1, 2, 3, 16):
+        web = WebSettings(workers=workers, threads=threads)
+        at_once = web.log_ins_of_process
+        assert at_once >= 1
+        assert at_once <= threads * 3 / 4
+        assert web.log_ins_in_progress <= max(workers * at_once * 3 / 4, 2)

@@ -92,7 +92,7 @@ def test_the_review_warns_of_slurms_maintenance(
     assert limits is not None
     planned = Reservation("m", begins, begins + timedelta(hours=6), nodes=("n1",), flags=("MAINT",))
     world.status.save_limits(replace(limits, reservations=(planned,)))
-    world.status.save_nodes([NodeUse("n1", ("main",), True, 4, 8000)])
+    world.status.nodes.save([NodeUse("n1", ("main",), True, 4, 8000)])
     body = LAUNCH_FORM | {"resource_group": "main", "time_limit": "8 h"}
     review = alice.post("/sessions/new/review", body).text
     assert "Maintenance begins" in review

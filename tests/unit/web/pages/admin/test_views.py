@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 from flask import Flask
 
+from portal.core.cluster.node_use import NodeUse, UserAllocation
 from tests.support.fakes import World
 from tests.unit.web.conftest import Browser, Runner
 
@@ -244,6 +245,84 @@ def test_nodes_and_who_uses_them(
     assert "Your share" not in listing
     assert "Your share" in admin.get("/sessions?owner=admin").text
     assert alice.get("/admin/nodes").status_code == 404
+
+
+def test_nodes_out_of_service_are_named_with_their_reason(world: World, admin: Browser) -> None:
+    """First, and at once in the whole list; filters and groups are in the address."""
+    down = [
+        NodeUse(f"n{number}", ("main",), False, 4, 8000, state="down*", reason="disk <b>")
+        for number in range(60)
+    ]
+    world.status.nodes.save([*down, NodeUse("m1", ("gpu",), True, 4, 8000, features=("ib",))])
+    page = admin.get("/admin/nodes").text
+    assert "Not available: 60 nodes" in page
+    assert "disk &lt;b&gt;" in page
+    assert "n[0-9],<wbr>n[10-59]" in page
+    assert len(re.findall('data-node="', page)) == 50
+    following = re.search(r'href="([^"]*cursor=[^"]*)"', page)
+    assert following is not None
+    rest = admin.get(following[1].replace("&amp;", "&")).text
+    assert re.findall('data-node="([^"]*)"', rest)[-1] == "m1"
+    for query in ("partition=gpu", "feature=ib", "name=m*", "available=yes", "state=&name=M"):
+        assert re.findall('data-node="([^"]*)"', admin.get(f"/admin/nodes?{query}").text) == ["m1"]
+    assert 'data-group="ib"' in admin.get("/admin/nodes?by=feature").text
+    assert "Nothing here matches" in admin.get("/admin/nodes?name=none").text
+    # Links to other rows lead to the rows, below the summary, and keep the order.
+    assert following[1].endswith("#nodes-title")
+    assert 'name="sort" value="-name"' in admin.get("/admin/nodes?sort=-name").text
+
+
+def test_numbers_of_nodes_lead_to_these_nodes(world: World, admin: Browser) -> None:
+    """Also of nodes without a reason; a state that is not reported is no filter."""
+    nodes = [
+        NodeUse("n1", ("main",), False, 4, 8000, state="down*", reason="disk"),
+        NodeUse("n2", ("main",), False, 4, 8000, state="down*"),
+        NodeUse("n3", ("main",), True, 4, 8000),
+    ]
+    world.status.nodes.save(nodes)
+    page = admin.get("/admin/nodes?by=state").text
+    links = re.findall(r'data-label="Nodes"><a href="([^"]*)">', page)
+    listed = [admin.get(link.replace("&amp;", "&")).text for link in links]
+    assert [re.findall('data-node="([^"]*)"', rows) for rows in listed] == [["n1"], ["n2"]]
+    assert "Without a reason." in listed[1]
+    [group] = re.findall(r'data-group="">(.*?)</tr>', page, re.DOTALL)
+    assert "not reported" in group
+    assert "href" not in group
+
+
+def test_more_groups_of_nodes_than_a_menu_can_have(world: World, admin: Browser) -> None:
+    world.status.nodes.save(
+        [
+            NodeUse(
+                f"n{n}", (f"p{n:03}",), False, 4, 8000, state="down*", reason=f"r{n}",
+                features=tuple(f"f{m}" for m in range(3)),
+            )
+            for n in range(101)
+        ]
+    )  # fmt: skip
+    page = admin.get("/admin/nodes?partition=p100").text
+    assert re.findall('data-node="([^"]*)"', page) == ["n100"]
+    assert "first of 101 reasons" in page
+    assert "largest of 101" in page
+    assert re.search(r'<input [^>]*id="n-partition"[^>]* value="p100"', page)
+    assert re.search(r'<select [^>]*id="n-feature"', page)
+
+
+def test_more_users_of_the_cluster_lead_to_their_jobs(world: World, admin: Browser) -> None:
+    """Not to the use of sessions, which most of them do not have."""
+    held = tuple(UserAllocation(f"u{n}", 1, 100, jobs=1) for n in range(8))
+    world.status.nodes.save([NodeUse("n1", ("main",), True, 8, 8000, held=held)])
+    link = re.search('<a href="([^"]*)">2 more</a>', admin.get("/sessions").text)
+    assert link is not None
+    page = admin.get(link[1]).text
+    assert '<option value="owner" selected>' in page
+
+
+def test_people_that_nobody_matches(admin: Browser) -> None:
+    assert 'data-person="admin"' in admin.get("/admin/people?name=DMI").text
+    page = admin.get("/admin/people?name=%25%3Cb%3E").text
+    assert "Nobody who is logged in or has an API token has “%&lt;b&gt;”" in page
+    assert "<table" not in page
 
 
 def test_hiding_from_one_user_is_said_in_words(admin: Browser) -> None:

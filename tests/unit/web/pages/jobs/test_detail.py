@@ -192,6 +192,15 @@ def test_a_task_of_an_array_leads_to_the_others(world: World, alice: Browser) ->
     assert alice.get("/jobs/20_%5B5-9%5D").status_code == 200
 
 
+def test_all_tasks_of_an_array_are_counted(
+    world: World, alice: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("portal.store.jobs.query.MAX_SEARCHED", 2)
+    for number in range(21, 26):
+        end(world, number, array_id="20", tasks=str(number - 21))
+    assert "5 tasks ended" in alice.get("/jobs/20_1").text
+
+
 def test_names_and_paths_are_shown_as_text(world: World, alice: Browser) -> None:
     evil = "<script>alert(1)</script>"
     run(world, texts=JobTexts(*[f"/home/{evil}"] * 6))

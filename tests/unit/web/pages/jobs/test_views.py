@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from html import unescape
 
 import pytest
@@ -12,7 +13,8 @@ from sqlalchemy import event
 
 from portal.core.cluster.job_reports import JobState
 from portal.core.jobs.query import JobSort
-from portal.web.pages.jobs.list_view import SORTS, STATES
+from portal.store.jobs import query
+from portal.web.pages.jobs.list_view import SORTS, STATES, JobListView
 from portal.web.pages.jobs.rows import CHIPS
 from portal.web.pages.jobs.words import WORDS
 from tests.support.fakes import World
@@ -111,6 +113,35 @@ def test_an_array_opens_to_its_tasks_a_page_at_a_time(world: World, alice: Brows
     assert "Tasks of array 100" in only
     assert len(names(only)) == 25
     assert links(only, "All jobs") == ["/jobs?state=running"]
+
+
+def test_tasks_that_are_only_counted_are_said(world: World, alice: Browser) -> None:
+    now = world.clock()
+    store_jobs(world, *array(100, now - timedelta(days=8), 5, state="COMPLETED"))
+    assert world.systems.stores.jobs.count_tasks(now - timedelta(days=7)) == 4
+    page = alice.get("/jobs?state=ended").text
+    (address,) = links(page, "5 tasks")
+    said = "4 completed or cancelled tasks ended more than 7 days ago and are only counted"
+    assert said not in page
+    for shown in (address, "/jobs?state=ended&array=100"):
+        text = alice.get(shown).text
+        assert said in text
+        assert "array100 (100_4)" in text
+    missing = alice.get("/jobs/100_0")
+    assert missing.status_code == 404
+    assert "Task 0 of array 100 is not listed." in missing.text
+
+
+def test_a_list_that_is_searched_in_part_says_so(
+    world: World, alice: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(query, "MAX_SEARCHED", 2)
+    monkeypatch.setattr(JobListView, "most_counted", 2)
+    store_jobs(world, *(job(number, world.clock(), state="COMPLETED") for number in range(1, 6)))
+    page = alice.get("/jobs?state=ended").text
+    assert '<span class="count">2 or more</span>' in page
+    assert "of these jobs are searched" not in page
+    assert "Only the newest 2 of these jobs" in alice.get("/jobs?state=ended&sort=name").text
 
 
 @pytest.mark.parametrize("address", ["/jobs?open=100", "/jobs?array=100", "/jobs?owner=bob"])
@@ -314,3 +345,16 @@ def test_both_pages_are_in_the_navigation(alice: Browser) -> None:
     assert re.search(r'<a href="/jobs" aria-current="page">', text)
     assert re.search(r'<a href="/sessions">', text)
     assert "Administration" not in text
+
+
+def test_of_many_accounts_the_whole_name_is_typed(
+    world: World, alice: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"a{number:03}" for number in range(101)]
+    monkeypatch.setattr(JobListView, "accounts", names)
+    store_jobs(world, job(7, world.clock(), account="a007"), job(8, world.clock(), account="a008"))
+    page = alice.get("/jobs?state=pending&account=A007").text
+    assert re.search(
+        r'<input [^>]*id="filter-account"[^>]*placeholder="Account: the whole name"', page
+    )
+    assert re.findall('data-id="([0-9]+)"', page) == ["7"]

@@ -10,6 +10,7 @@ from flask import Flask
 from portal.core.session.session import Session
 from portal.core.session_job.runner_protocol import Heartbeat
 from portal.core.units import rounded_size
+from portal.web.pages.sessions import detail
 from tests.support.fakes import World
 from tests.support.sessions import ALICE
 from tests.unit.web.conftest import Api, Browser, Runner
@@ -89,6 +90,31 @@ def test_the_browser_polls_and_gets_nothing_new_until_something_changes(
     assert alice.get(address, headers={"If-None-Match": mark}).status_code == 204
     beats(world, runner.session, 1)
     assert alice.get(address, headers={"If-None-Match": mark}).status_code == 200
+
+
+def test_a_sample_that_is_due_is_looked_for(
+    world: World, alice: Browser, runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Storing a sample counts as no change, so the charts came up to a minute late."""
+    rendered: list[str] = []
+    page_of = detail._page_of
+
+    def noted(id: str) -> detail.SessionPage:
+        rendered.append(id)
+        return page_of(id)
+
+    monkeypatch.setattr(detail, "_page_of", noted)
+    address = f"/sessions/{runner.session.id}/now"
+    beats(world, runner.session, 2)
+    world.clock.advance(seconds=-15)  # 45 after the last one
+    mark = ""
+    counts = []
+    for _ in range(3):
+        answer = alice.get(address, headers={"If-None-Match": mark})
+        mark = answer.headers.get("ETag", mark)
+        counts.append(len(rendered))
+        world.clock.advance(seconds=10)
+    assert counts == [1, 1, 2]
 
 
 def test_use_over_time_is_drawn_and_told(world: World, alice: Browser, runner: Runner) -> None:

@@ -124,7 +124,8 @@ def test_a_busy_kernel_is_reported_by_the_runner(world: World, launched: Launche
     runner = running(launched)
     world.clock.advance(minutes=1)
     told = runner("usage", USAGE_REPORT | {"busy": []}).json
-    assert set(told or ()) == {"name", "kept", "seconds_left", "unused", "authorities", "ready"}
+    keys = {"name", "kept", "seconds_left", "unused", "authorities", "ready", "next"}
+    assert set(told or ()) == keys
     assert world.store.get(runner.session.id).last_used != world.clock.now  # type: ignore[union-attr]
     assert runner("usage", USAGE_REPORT | {"busy": ["jupyterlab"]}).json == told
     assert world.store.get(runner.session.id).last_used == world.clock.now  # type: ignore[union-attr]

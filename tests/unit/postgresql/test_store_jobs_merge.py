@@ -1,0 +1,3 @@
+"""The tests of store.jobs.test_merge, on PostgreSQL."""
+
+from tests.unit.store.jobs.test_merge import *  # noqa: F403
